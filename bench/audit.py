@@ -2,10 +2,12 @@
 
     python bench/audit.py [--megabytes 500] [--batch-bytes 16384 1024] [--directory DIR]
 
-Two brokers with one replica each of --megabytes, made here batch by batch. `plain` reads all files in pieces of 1 MiB and does nothing else; `audit` is the
-whole audit (checksums, order, epochs, producers, indexes, replica against replica); both in the same child process, after one reading that fills the page
-cache. MB/s are of CPU time, wall time stands beside. `peak` is the child's resident memory at its highest, `above` how much of it came after the imports.
-`other codec`: the replicas hold the same records, compressed differently, so that every record is decoded and compared (a tenth of the bytes).
+Two brokers with one replica each of --megabytes, made here batch by batch. `plain` reads all files in pieces
+of 1 MiB and does nothing else; `audit` is the whole audit (checksums, order, epochs, producers, indexes,
+replica against replica); both in the same child process, after one reading that fills the page cache. MB/s
+are of CPU time, wall time stands beside. `peak` is the child's resident memory at its highest, `above` how
+much of it came after the imports. `other codec`: the replicas hold the same records, compressed differently,
+so that every record is decoded and compared (a tenth of the bytes).
 """
 
 import argparse

@@ -8,8 +8,8 @@ from fencepost.traces.trace import Trace
 
 @frozen(kw_only=True)
 class Case:
-    """One row: histories of one kind. group: what is summed up; batch: judged in one call; ready: from columns in memory, as the other tool judges
-    operations in memory."""
+    """One row: histories of one kind. group: what is summed up; batch: judged in one call; ready: from
+    columns in memory, as the other tool judges operations in memory."""
 
     name: str
     group: str
@@ -23,7 +23,8 @@ class Case:
 
     @property
     def same(self) -> tuple[object, ...]:
-        """Equal for cases with the same histories: the other tool, which knows no batches, judges them once."""
+        """Equal for cases with the same histories: the other tool, which knows no batches, judges them
+        once."""
         return self.model, self.count, self.clients, self.operations, self.unknown
 
     def traces(self) -> list[Trace]:
@@ -65,18 +66,42 @@ def cases(quick: bool) -> list[Case]:
                 )
     many = 20 if quick else 100
     made.append(
-        Case(name=f"cas-register, {many} histories", group="(b)", model="cas-register", count=many, clients=15, operations=80, unknown=0.1)
-    )  # fmt: skip
+        Case(
+            name=f"cas-register, {many} histories",
+            group="(b)",
+            model="cas-register",
+            count=many,
+            clients=15,
+            operations=80,
+            unknown=0.1,
+        )
+    )
     for clients in (10, 50):
         for unknown in (0.0, 0.01, 0.05):
             many = 4 if quick else 20 if clients == 10 else 8
             name = f"key-value, {clients} clients, {unknown:.0%} unknown, {many} histories"
             made.append(
-                Case(name=name, group="(c)", model="key-value", count=many, clients=clients, operations=1_000, unknown=unknown)
-            )  # fmt: skip
+                Case(
+                    name=name,
+                    group="(c)",
+                    model="key-value",
+                    count=many,
+                    clients=clients,
+                    operations=1_000,
+                    unknown=unknown,
+                )
+            )
     for unknown in (0.0, 0.01):
         name = f"register, unique values, 10 clients, {unknown:.0%} unknown"
         made.append(
-            Case(name=name, group="registers", model="register", count=4, clients=10, operations=2_000, unknown=unknown)
-        )  # fmt: skip
+            Case(
+                name=name,
+                group="registers",
+                model="register",
+                count=4,
+                clients=10,
+                operations=2_000,
+                unknown=unknown,
+            )
+        )
     return made

@@ -1,7 +1,9 @@
-"""Histories for bench/checkers.py: what clients of a correct system see, with unknown outcomes, some with one answer changed.
+"""Histories for bench/checkers.py: what clients of a correct system see, with unknown outcomes, some with one
+answer changed.
 
-Each client runs one operation after another; an operation takes effect at a random moment between its invocation and its completion. A client
-whose operation stays unknown goes on as a new process, as Jepsen's do; the effect may come at any later time, or never.
+Each client runs one operation after another; an operation takes effect at a random moment between its
+invocation and its completion. A client whose operation stays unknown goes on as a new process, as Jepsen's
+do; the effect may come at any later time, or never.
 """
 
 import json
@@ -93,7 +95,8 @@ def model_of(name: str) -> Model:
 def history(
     name: str, seed: int, *, clients: int, operations: int, unknown: float, wrong: bool = False
 ) -> Trace:
-    """One history. unknown: the share of operations without an answer; wrong: one read answers what it should not."""
+    """One history. unknown: the share of operations without an answer; wrong: one read answers what it should
+    not."""
     random, model = Random(f"{name} {seed}"), model_of(name)
     draw, answer = KINDS[name]
     free = [random.random() for _ in range(clients)]

@@ -1,18 +1,21 @@
-"""Our judges against Porcupine, in one run, on the same histories, each on one core and each in a process of its own.
+"""Our judges against Porcupine, in one run, on the same histories, each on one core and each in a process of
+its own.
 
     python bench/checkers.py [--quick] [--only TEXT] [--linear-only] [--limit SECONDS]
 
---quick shows the state of every row in a minute or two: fewer and smaller histories, logs by their own judge alone, a second for each history.
+--quick shows the state of every row in a minute or two: fewer and smaller histories, logs by their own judge
+alone, a second for each history.
 
-(a) logs: the linear judge (and the general search for comparison); a case of many short logs goes through the judge's batch form, in Arrow columns as traces
-are stored; (b) cas-register: 5 values, 15 processes, 80 operations, 10 % unknown; (c) key-value: 10 and 50 clients, 0, 1 and 5 % unknown; and registers with
-unique values, which a decider judges. Half of (b), (c) and the registers have one answer changed.
+(a) logs: the linear judge (and the general search for comparison); a case of many short logs goes through the
+judge's batch form, in Arrow columns as traces are stored; (b) cas-register: 5 values, 15 processes, 80
+operations, 10 % unknown; (c) key-value: 10 and 50 clients, 0, 1 and 5 % unknown; and registers with unique
+values, which a decider judges. Half of (b), (c) and the registers have one answer changed.
 
-Seconds are CPU time inside each tool: reading and compiling are left out, and what compiling or loading takes is printed apart. Ours include turning
-operations into arrays; no proofs are shrunk, because Porcupine makes none. A history that a tool has not answered within so much CPU time, or with
-4 GiB, counts as open, with what was spent. MiB is the most memory of the process that ran a case, its interpreter and the histories included. Where
-both answer, answers must agree.
-Without Go the other tool's columns stay empty.
+Seconds are CPU time inside each tool: reading and compiling are left out, and what compiling or loading takes
+is printed apart. Ours include turning operations into arrays; no proofs are shrunk, because Porcupine makes
+none. A history that a tool has not answered within so much CPU time, or with 4 GiB, counts as open, with what
+was spent. MiB is the most memory of the process that ran a case, its interpreter and the histories included.
+Where both answer, answers must agree. Without Go the other tool's columns stay empty.
 """
 
 import argparse
@@ -56,8 +59,8 @@ WORDS = {Decision.OK: "Ok", Decision.ILLEGAL: "Illegal"}
 
 @define
 class Told:
-    """What a tool said of a case. seconds: CPU, per history (of a batch: its share); answers: Ok, Illegal or Unknown per history; ready: CPU seconds to
-    compile or load, mebibytes: most memory."""
+    """What a tool said of a case. seconds: CPU, per history (of a batch: its share); answers: Ok, Illegal or
+    Unknown per history; ready: CPU seconds to compile or load, mebibytes: most memory."""
 
     seconds: list[float] = field(factory=list)
     answers: list[str] = field(factory=list)
@@ -159,10 +162,16 @@ def theirs(case: Case, binary: Path, limit: float) -> Told:
 
 
 def answers_of(model: str, histories: list[list[dict[str, Any]]], binary: Path, limit: float) -> Told:
-    """The other tool on these histories; a process of its own for what follows a history that it left open."""
+    """The other tool on these histories; a process of its own for what follows a history that it left
+    open."""
     told = Told()
     while len(told.answers) < len(histories):
-        request = {"model": model, "seconds": limit, "mebibytes": MEMORY_MIB, "histories": histories[len(told.answers) :]}  # fmt: skip
+        request = {
+            "model": model,
+            "seconds": limit,
+            "mebibytes": MEMORY_MIB,
+            "histories": histories[len(told.answers) :],
+        }
         done = subprocess.run(
             [str(binary)], input=json.dumps(request), capture_output=True, text=True, check=True,
             env={**os.environ, "GOMAXPROCS": "1"},

@@ -2,8 +2,9 @@
 
     python bench/embedded_mock.py [--runs 20] [--brokers 3]
 
-Both in this process, in turn, with the same client (librdkafka, acks=all) and as many brokers. The time runs from the
-call that makes the cluster until the record is acknowledged; one run of each before the first is left out.
+Both in this process, in turn, with the same client (librdkafka, acks=all) and as many brokers. The time runs
+from the call that makes the cluster until the record is acknowledged; one run of each before the first is
+left out.
 """
 
 import argparse

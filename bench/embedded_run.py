@@ -2,10 +2,11 @@
 
     python bench/embedded_run.py [--records 100000] [--clusters 100]
 
-Throughput: one partition, three brokers, acks=all, 100-byte records in librdkafka's default batches, producer and brokers in
-one process. Printed: wall time and the processor time of the process, both with the client's share. What is left: resident
-megabytes, threads and open files after every fifth of the clusters that are started, given a topic, a fault and an acknowledged
-record, and closed, one after another; at the end, how many of their ports still answer.
+Throughput: one partition, three brokers, acks=all, 100-byte records in librdkafka's default batches, producer
+and brokers in one process. Printed: wall time and the processor time of the process, both with the client's
+share. What is left: resident megabytes, threads and open files after every fifth of the clusters that are
+started, given a topic, a fault and an acknowledged record, and closed, one after another; at the end, how
+many of their ports still answer.
 """
 
 import argparse
@@ -47,7 +48,8 @@ def throughput(records: int) -> None:
     assert left == 0, f"{left} records were not acknowledged within {FLUSH_S} s"
     rates = f"{records / wall:,.0f} records/s of wall time, {records / processor:,.0f} of processor time"
     print(
-        f"{records:,} records of {RECORD_BYTES} bytes: {wall:.1f} s, {processor:.1f} s of processor time: {rates}"
+        f"{records:,} records of {RECORD_BYTES} bytes: {wall:.1f} s, {processor:.1f} s of processor time: "
+        f"{rates}"
     )
 
 

@@ -2,10 +2,11 @@
 
     python bench/embedded_start.py [--runs 20] [--brokers 3]
 
-Each run is a fresh process, because only the first cluster of a process pays for what is loaded late. Times taken in
-it: importing fencepost.kafka (with the messages of Kafka's protocol); from the call of cluster() until it returns, until
-a topic has leaders, until a record of a client (kafka-python, imported before) is acknowledged; the same for a second
-cluster in that process, and for one in a child process. The whole is the process from its start to its end.
+Each run is a fresh process, because only the first cluster of a process pays for what is loaded late. Times
+taken in it: importing fencepost.kafka (with the messages of Kafka's protocol); from the call of cluster()
+until it returns, until a topic has leaders, until a record of a client (kafka-python, imported before) is
+acknowledged; the same for a second cluster in that process, and for one in a child process. The whole is the
+process from its start to its end.
 """
 
 import argparse

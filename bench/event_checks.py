@@ -1,10 +1,12 @@
-"""The event checks over columns against the plain code and against reading the same columns, in processor time of one process.
+"""The event checks over columns against the plain code and against reading the same columns, in processor
+time of one process.
 
     python bench/event_checks.py [--traces 4000] [--recorded 40] [--plain 80] [--repeat 3] [--spark]
 
-The input is real: `--recorded` healthy seeds are run once and their traces repeated under new trace ids (bench/many_traces.py). Reading, columns and
-screens see all row groups; the plain code, which takes many times as long, the first `--plain` traces. The best of `--repeat` counts. Ratios
-within one run are what matters; `--spark` adds Spark's own `noop` scan of the same columns (wall time on one core).
+The input is real: `--recorded` healthy seeds are run once and their traces repeated under new trace ids
+(bench/many_traces.py). Reading, columns and screens see all row groups; the plain code, which takes many
+times as long, the first `--plain` traces. The best of `--repeat` counts. Ratios within one run are what
+matters; `--spark` adds Spark's own `noop` scan of the same columns (wall time on one core).
 """
 
 import argparse
@@ -89,7 +91,8 @@ def first(tables: Tables, traces: int) -> Tables:
 
 
 def plain_lines(tables: Tables, headers: list[Trace], repeat: int) -> list[Line]:
-    """Decoding and judging one trace at a time. (Without operations: what HW-MONO costs is left out in favour of the plain code.)"""
+    """Decoding and judging one trace at a time. (Without operations: what HW-MONO costs is left out in favour
+    of the plain code.)"""
     traces, events = tables.traces.num_rows, tables.events.num_rows
     tables = evolve(tables, operations=SCHEMAS["operations"].empty_table())
 
@@ -140,7 +143,10 @@ def column_lines(groups: list[Tables], repeat: int) -> tuple[list[Line], str]:
         if "screen" in what:
             suspicious.append(sum(int(marked.sum()) for marked in answer))
     unmapped = sum(int(unmapped_traces(one)[1].sum()) for one in many)
-    told = f"suspicious: invariants {suspicious[0]}, conformance {suspicious[1]} of {traces} traces ({unmapped} without replica events)"
+    told = (
+        f"suspicious: invariants {suspicious[0]}, conformance {suspicious[1]} of {traces} traces "
+        f"({unmapped} without replica events)"
+    )
     return lines, told
 
 
@@ -175,7 +181,8 @@ def main() -> None:
         rows = write(path, options.traces, evolve(recorded, perturbed=recorded.healthy))
         rows["traces"] = -(-options.traces // options.recorded) * options.recorded
         print(
-            f"{rows['traces']} traces, {rows['operations']} operations, {rows['events']} events, {os.cpu_count()} cores"
+            f"{rows['traces']} traces, {rows['operations']} operations, {rows['events']} events, "
+            f"{os.cpu_count()} cores"
         )
         seconds, groups = best(lambda: read(path), options.repeat)
         scanned = Line(what="read (PyArrow)", seconds=seconds, traces=rows["traces"], events=rows["events"])

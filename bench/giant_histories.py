@@ -1,7 +1,9 @@
-"""Legal giant histories of one partition as Parquet, made with NumPy a million operations at a time, and the same with known faults.
+"""Legal giant histories of one partition as Parquet, made with NumPy a million operations at a time, and the
+same with known faults.
 
-Operation k takes effect at moment 10 k: half appends, half strong reads of a few records near the end. Clients take turns. Some appends are unknown though they
-were written, most of them are read. A million operations are a row group, so that the history is cut over many, as files of others are.
+Operation k takes effect at moment 10 k: half appends, half strong reads of a few records near the end.
+Clients take turns. Some appends are unknown though they were written, most of them are read. A million
+operations are a row group, so that the history is cut over many, as files of others are.
 """
 
 from itertools import pairwise
@@ -34,7 +36,8 @@ def _schema(table: str) -> Any:
 def _group(
     start: int, size: int, clients: int, base: int, tail: Any, random: Any
 ) -> tuple[dict[str, Any], int, Any]:
-    """Operations [start, start + size). base: the log's end before them; tail: values of its last records. Columns, the new end and tail."""
+    """Operations [start, start + size). base: the log's end before them; tail: values of its last records.
+    Columns, the new end and tail."""
     appending = random.random(size) < 0.5
     offset = base + np.cumsum(appending) - appending
     moment = 10 * np.arange(start, start + size, dtype=np.int64)
@@ -122,7 +125,8 @@ def _table(columns: dict[str, Any]) -> Any:
 
 
 def _bent(columns: dict[str, Any], fault: str) -> None:
-    """Plant one fault into a row group: a value that nobody sent, or a read that begins after appends were acknowledged beyond its end."""
+    """Plant one fault into a row group: a value that nobody sent, or a read that begins after appends were
+    acknowledged beyond its end."""
     reads = np.flatnonzero(~columns["appending"] & (np.diff(columns["starts"]) > 0))
     r = int(reads[len(reads) // 2])
     if fault == "phantom_record":

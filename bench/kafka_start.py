@@ -1,10 +1,12 @@
-"""From the call to the first acknowledged record: the embedded cluster, and Apache Kafka 4 from its jars next to it.
+"""From the call to the first acknowledged record: the embedded cluster, and Apache Kafka 4 from its jars next
+to it.
 
     python bench/kafka_start.py [--runs 10] [--brokers 3] [--version 4.4.0]
 
-In one process, in turns: start a cluster, create a topic of one partition, produce one record with acks=all and librdkafka, until it is
-acknowledged. Imports are done before. Apache Kafka uses an archive of its classes (AppCDS), which the first start makes; that start is
-not counted. It is skipped by name where Maven or Java are absent.
+In one process, in turns: start a cluster, create a topic of one partition, produce one record with acks=all
+and librdkafka, until it is acknowledged. Imports are done before. Apache Kafka uses an archive of its classes
+(AppCDS), which the first start makes; that start is not counted. It is skipped by name where Maven or Java
+are absent.
 """
 
 import argparse

@@ -1,13 +1,14 @@
-"""What librdkafka gets into a partition, and how long kcat takes for one record: the embedded cluster next to Apache Kafka.
+"""What librdkafka gets into a partition, and how long kcat takes for one record: the embedded cluster next to
+Apache Kafka.
 
     python bench/kafka_throughput.py [--records 100000] [--rounds 5] [--version 3.9.2] [--profile]
 
-Three brokers, one partition, replication factor 3, acks=all, 100-byte records in librdkafka's default batches. The
-systems take turns, so that both meet the same machine; Apache Kafka has processes of its own, the embedded cluster
-shares one with its client. Next to the rate by the wall clock is that by processor time, of the client and all
-brokers together: on a busy machine it says more. kcat: one process produces a record, another one reads it (both
-with their start). What needs kcat, Maven or Java is skipped by name where they are absent. --profile: where the
-embedded cluster's thread spends its time.
+Three brokers, one partition, replication factor 3, acks=all, 100-byte records in librdkafka's default
+batches. The systems take turns, so that both meet the same machine; Apache Kafka has processes of its own,
+the embedded cluster shares one with its client. Next to the rate by the wall clock is that by processor time,
+of the client and all brokers together: on a busy machine it says more. kcat: one process produces a record,
+another one reads it (both with their start). What needs kcat, Maven or Java is skipped by name where they are
+absent. --profile: where the embedded cluster's thread spends its time.
 """
 
 import argparse
@@ -117,7 +118,8 @@ def kcat_times(systems: dict[str, str]) -> None:
             times[name].append(kcat_round_trip(kcat, bootstrap, number))
     for name, seen in times.items():
         print(
-            f"{name:24} kcat's round trip: median {statistics.median(seen):6.0f} ms, {min(seen):.0f} to {max(seen):.0f}"
+            f"{name:24} kcat's round trip: median {statistics.median(seen):6.0f} ms, {min(seen):.0f} to "
+            f"{max(seen):.0f}"
         )
     ours, *theirs = (statistics.median(seen) for seen in times.values())
     for other in theirs:

@@ -1,12 +1,14 @@
-"""How fast the log is: append, sequential read and recovery against the same bytes through plain file calls, and record batches against two others.
+"""How fast the log is: append, sequential read and recovery against the same bytes through plain file calls,
+and record batches against two others.
 
     python bench/log.py [--mb 64] [--quick]
 
-Everything of a row is measured in the same run, taking turns, best of several rounds: other work on the machine then counts little in
-the factors. MB/s are of batch bytes as they lie in the file. `x plain` is time over the time of plain file calls with the same bytes:
-append is one write a batch; read is 1 MiB at a time; recovery (every checksum, both indexes) against reading the file, and with what it
-writes anew (see recovery.py) against copying and syncing it. Times are CPU seconds of the process, in which the kernel's part counts;
-waiting for a device does not, so that `sync` shows in wall time only.
+Everything of a row is measured in the same run, taking turns, best of several rounds: other work on the
+machine then counts little in the factors. MB/s are of batch bytes as they lie in the file. `x plain` is time
+over the time of plain file calls with the same bytes: append is one write a batch; read is 1 MiB at a time;
+recovery (every checksum, both indexes) against reading the file, and with what it writes anew (see
+recovery.py) against copying and syncing it. Times are CPU seconds of the process, in which the kernel's part
+counts; waiting for a device does not, so that `sync` shows in wall time only.
 """
 
 import argparse
@@ -36,7 +38,8 @@ from fencepost.impl.runtime.files import RealFiles
 PIECE = 1 << 20
 MEGABYTE = 1_000_000
 SHAPES = (("none", 1), ("none", 10), ("none", 150), ("lz4", 150), ("zstd", 150))
-"""Codec, and records of 100 bytes to a batch: a batch of one, about 1 KB, and about 16 KB (Kafka's batch.size) before compression."""
+"""Codec, and records of 100 bytes to a batch: a batch of one, about 1 KB, and about 16 KB (Kafka's
+batch.size) before compression."""
 ROUNDS = 3
 TOPIC = "t-0"
 OPTIONS = LogOptions(segment_bytes=32 * PIECE)
@@ -120,7 +123,8 @@ def bytes_of(codec: str, records: int, megabytes: int) -> Bytes:
 
 @frozen
 class Place:
-    """Where one shape is written: by us below `root`, plainly in `root`/plain. offsets: where its reader asks."""
+    """Where one shape is written: by us below `root`, plainly in `root`/plain. offsets: where its reader
+    asks."""
 
     root: Path
     what: Bytes

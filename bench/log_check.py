@@ -1,12 +1,15 @@
-"""How fast both log judges are: operations per second by number of clients, and growth from 10^6 to 10^7 operations.
+"""How fast both log judges are: operations per second by number of clients, and growth from 10^6 to 10^7
+operations.
 
     python bench/log_check.py [--quick]
 
-One core, histories of bench/log_histories.py (half appends, half strong reads of 5 records, 2 % unknown appends, dense offsets). Times are
-the process's CPU seconds, best of several runs, after one run that compiles; so other work on the machine counts little, though it
-still shares caches and memory. `batch` is judge_columns on columns in memory: all rules, no building of columns and no decoding.
-`columns` is what it takes to build them from decoded operation columns. `x read` is batch against the physical limit: NumPy summing every
-column that the judge reads, in the same run. `streaming` feeds Operation objects that exist already.
+One core, histories of bench/log_histories.py (half appends, half strong reads of 5 records, 2 % unknown
+appends, dense offsets). Times are the process's CPU seconds, best of several runs, after one run that
+compiles; so other work on the machine counts little, though it still shares caches and memory. `batch` is
+judge_columns on columns in memory: all rules, no building of columns and no decoding. `columns` is what it
+takes to build them from decoded operation columns. `x read` is batch against the physical limit: NumPy
+summing every column that the judge reads, in the same run. `streaming` feeds Operation objects that exist
+already.
 """
 
 import argparse
@@ -44,7 +47,8 @@ def best(run: Callable[[], Any], times: int) -> float:
 
 
 def judge(columns: LogColumns) -> None:
-    """The batch judge; the histories are legal, so anything but silence is a defect of the bench or the judge."""
+    """The batch judge; the histories are legal, so anything but silence is a defect of the bench or the
+    judge."""
     found = judge_columns(columns)
     assert not found, found[0]
 
@@ -135,8 +139,15 @@ def main() -> None:
     judge(log_columns(history(1_000, 5, shuffled_values=True)))
     table = Table(title="log judges, one core, 5 records per read")
     for heading in (
-        "operations", "clients", "value ids", "batch M op/s", "batch ns/op", "x read", "columns M op/s", "streaming k op/s",
-    ):  # fmt: skip
+        "operations",
+        "clients",
+        "value ids",
+        "batch M op/s",
+        "batch ns/op",
+        "x read",
+        "columns M op/s",
+        "streaming k op/s",
+    ):
         table.add_column(heading, justify="right")
     taken = {}
     for clients in CLIENTS:
@@ -149,10 +160,12 @@ def main() -> None:
     console.print(table)
     slowest = size / max(taken.values())
     console.print(
-        f"slowest at {size:,}: {slowest / 1e6:.1f} M op/s; aim {AIM / 1e6:.0f}: {'met' if slowest >= AIM else 'missed'}"
+        f"slowest at {size:,}: {slowest / 1e6:.1f} M op/s; aim {AIM / 1e6:.0f}: "
+        f"{'met' if slowest >= AIM else 'missed'}"
     )
     console.print(
-        f"growth by 10 in operations: {large / taken[100]:.1f} in time; most to fewest clients: {taken[1000] / taken[5]:.2f}"
+        f"growth by 10 in operations: {large / taken[100]:.1f} in time; most to fewest clients: "
+        f"{taken[1000] / taken[5]:.2f}"
     )
 
 

@@ -1,7 +1,9 @@
-"""Legal histories of one partition by the million, made with NumPy: half appends, half strong reads of a few records near the end.
+"""Legal histories of one partition by the million, made with NumPy: half appends, half strong reads of a few
+records near the end.
 
-Operation k takes effect at moment 10 k. Clients take turns, so each has one operation in flight at a time, and the more clients, the more
-operations overlap. They are numbered as they begin. Some appends are unknown though they were written; reads show most of them.
+Operation k takes effect at moment 10 k. Clients take turns, so each has one operation in flight at a time,
+and the more clients, the more operations overlap. They are numbered as they begin. Some appends are unknown
+though they were written; reads show most of them.
 """
 
 import numpy as np
@@ -23,7 +25,8 @@ from fencepost.traces.trace import Claims, Trace
 def history(
     operations: int, clients: int, *, records: int = 5, unknown: float = 0.02, shuffled_values: bool = False
 ) -> OperationColumns:
-    """`operations` operations of `clients` clients. shuffled_values: value ids in no order, as in a foreign history."""
+    """`operations` operations of `clients` clients. shuffled_values: value ids in no order, as in a foreign
+    history."""
     random = np.random.default_rng(1)
     moment = 10 * np.arange(operations, dtype=np.int64)
     appending = random.random(operations) < 0.5
@@ -97,10 +100,24 @@ def in_order(columns: OperationColumns, order: Array) -> OperationColumns:
     moved = {
         name: getattr(columns, name)[order]
         for name in (
-            "trace", "op_id", "process", "session", "clock_id", "function", "outcome", "invoke_time", "completion_time",
-            "topic", "partition", "acks", "offset", "end_offset", "leader_epoch", "strong",
+            "trace",
+            "op_id",
+            "process",
+            "session",
+            "clock_id",
+            "function",
+            "outcome",
+            "invoke_time",
+            "completion_time",
+            "topic",
+            "partition",
+            "acks",
+            "offset",
+            "end_offset",
+            "leader_epoch",
+            "strong",
         )
-    }  # fmt: skip
+    }
     return OperationColumns(
         traces=columns.traces,
         topics=columns.topics,

@@ -1,9 +1,11 @@
-"""A folder of traces by the million, of which every verdict is known: recorded runs multiplied, some of them perturbed.
+"""A folder of traces by the million, of which every verdict is known: recorded runs multiplied, some of them
+perturbed.
 
-Seeds of the default swarm that plan many operations are run once and judged. Each copy of them has trace ids of its own and is moved in time by an amount of
-its own, so that no two copies are alike. In one trace of `EVERY` an operation is bent so that the plain check convicts it; which anomaly it then names
-stands in the trace's profile (`perturbed-ANOMALY`), and every other trace keeps its recorded verdict, which is Ok. Parts are written one after another
-and come into place whole: called again, it goes on where it was.
+Seeds of the default swarm that plan many operations are run once and judged. Each copy of them has trace ids
+of its own and is moved in time by an amount of its own, so that no two copies are alike. In one trace of
+`EVERY` an operation is bent so that the plain check convicts it; which anomaly it then names stands in the
+trace's profile (`perturbed-ANOMALY`), and every other trace keeps its recorded verdict, which is Ok. Parts
+are written one after another and come into place whole: called again, it goes on where it was.
 """
 
 from contextlib import ExitStack
@@ -32,7 +34,8 @@ from fencepost.traces.trace import Trace
 
 EVERY = 100
 LEAST_OPERATIONS = 190
-"""Planned operations of a run that is recorded: the swarm plans 30 to 240, and so recorded ones have about 200 on average."""
+"""Planned operations of a run that is recorded: the swarm plans 30 to 240, and so recorded ones have about
+200 on average."""
 PERTURBED = "perturbed-"
 COPIES_PER_GROUP, GROUPS_PER_PART = 8, 13
 """Of 40 recorded runs: row groups and parts as large as campaigns seal them (traces/sealing.py)."""
@@ -75,7 +78,8 @@ def _inversion(trace: Trace, rng: Random) -> Trace | None:
 
 
 def _perturbed(trace: Trace, number: int) -> Trace | None:
-    """The trace bent, if the plain check of logs convicts it then. The model of a run is not asked about what its clients say."""
+    """The trace bent, if the plain check of logs convicts it then. The model of a run is not asked about what
+    its clients say."""
     bent = (_phantom, _inversion)[number % 2](trace, Random(number))
     if bent is None:
         return None
@@ -108,7 +112,8 @@ def record(count: int) -> Recorded:
 
 
 def _moved(rows: pa.Table, table: Table, copies: npt.NDArray[np.int64], count: int) -> pa.Table:
-    """Rows of copies (of each row: which one): trace ids from copy * count on, times moved by an amount of the copy's own."""
+    """Rows of copies (of each row: which one): trace ids from copy * count on, times moved by an amount of
+    the copy's own."""
     for name in ("trace_id", *TIMES.get(table, ())):
         by = pa.array(copies * (count if name == "trace_id" else 7_919_000))
         index = rows.schema.get_field_index(name)
@@ -124,7 +129,8 @@ def _joined(many: list[Tables], table: Table) -> pa.Table:
 
 @frozen(kw_only=True)
 class _Copier:
-    """plain, bent: each recorded run, and its perturbed form, as tables; whole: all plain ones; starts: where each begins in it, by table."""
+    """plain, bent: each recorded run, and its perturbed form, as tables; whole: all plain ones; starts: where
+    each begins in it, by table."""
 
     plain: list[Tables]
     bent: list[Tables]

@@ -1,13 +1,16 @@
-"""`mine` against Spark's own `noop` scan of the same columns, in one session, as a ratio: many small traces, or giant histories.
+"""`mine` against Spark's own `noop` scan of the same columns, in one session, as a ratio: many small traces,
+or giant histories.
 
-    python bench/mine.py [--traces 10000] [--recorded 40] [--folder KEPT] [--master local[*]] [--repeat 3] [--checks log]
-    python bench/mine.py --giant 10000000 [--giant 1000000] [--fault stale_read]
+    python bench/mine.py [--traces 10000] [--recorded 40] [--folder KEPT] [--master local[*]] [--repeat 3]
+    [--checks log] python bench/mine.py --giant 10000000 [--giant 1000000] [--fault stale_read]
 
-Small ones are recorded runs, multiplied, of which every verdict is known (many_traces.py); `--folder` keeps them, and goes on where it was. Giant ones are made
-with NumPy (giant_histories.py). Both sides are run once to warm up (JVM, Python workers, compiled kernels), then `--repeat` times; the fastest counts
-(`--repeat 0`: once, and that counts). Processor seconds are of driver, JVM and workers: on a machine that others use too they say more than seconds.
-Memory is resident; what processes share counts in each. A row is a row of the tables that the checks read: operations for `log`, operations and events for
-the default checks. What is known to be in the input must be found, or this fails.
+Small ones are recorded runs, multiplied, of which every verdict is known (many_traces.py); `--folder` keeps
+them, and goes on where it was. Giant ones are made with NumPy (giant_histories.py). Both sides are run once
+to warm up (JVM, Python workers, compiled kernels), then `--repeat` times; the fastest counts (`--repeat 0`:
+once, and that counts). Processor seconds are of driver, JVM and workers: on a machine that others use too
+they say more than seconds. Memory is resident; what processes share counts in each. A row is a row of the
+tables that the checks read: operations for `log`, operations and events for the default checks. What is known
+to be in the input must be found, or this fails.
 """
 
 import argparse
@@ -36,7 +39,8 @@ def scan(spark: Any, path: Path, columns: dict[str, tuple[str, ...]]) -> None:
 
 
 def best(work: Callable[[], object], repeat: int) -> Cost:
-    """The fastest of `repeat` runs after one that warms up; without any, that one. Memory is the most that any of them had."""
+    """The fastest of `repeat` runs after one that warms up; without any, that one. Memory is the most that
+    any of them had."""
     costs = [cost_of(work) for _ in range(repeat + 1)]
     fastest = min(costs[1:] or costs, key=lambda cost: cost.seconds)
     return evolve(fastest, workers=max(cost.workers for cost in costs), jvm=max(cost.jvm for cost in costs))
@@ -62,7 +66,8 @@ def compare(
     sound: Callable[[Summary], bool],
     giant: int,
 ) -> None:
-    """One line: the scan, mining, their ratio, and memory. rows: that the checks read; sound: of a summary, does it say what is known?"""
+    """One line: the scan, mining, their ratio, and memory. rows: that the checks read; sound: of a summary,
+    does it say what is known?"""
     columns = {table: names for table, names in columns_read(checks).items() if names}
     columns.setdefault("operations", ("trace_id", "op_id"))
     out = path.parent / "out"
@@ -75,7 +80,8 @@ def compare(
 
     scanned, mined = best(lambda: scan(spark, path, columns), repeat), best(judged, repeat)
     print(
-        f"{'+'.join(checks):<28} {rows / 1e6:>8.2f} {scanned.seconds:>7.2f} {mined.seconds:>7.2f} {mined.seconds / scanned.seconds:>6.2f}"
+        f"{'+'.join(checks):<28} {rows / 1e6:>8.2f} {scanned.seconds:>7.2f} {mined.seconds:>7.2f} "
+        f"{mined.seconds / scanned.seconds:>6.2f}"
         f" {scanned.processor:>7.1f} {mined.processor:>7.1f} {mined.processor / scanned.processor:>6.2f}"
         f" {mined.workers / 2**20:>12.0f} {mined.jvm / 2**20:>8.0f}",
         flush=True,
@@ -83,7 +89,8 @@ def compare(
 
 
 HEADING = f"""{"":<37} {"seconds":^22} {"processor seconds":^22} {"memory, MiB":^21}
-{"checks":<28} {"M rows":>8} {"scan":>7} {"mine":>7} {"ratio":>6} {"scan":>7} {"mine":>7} {"ratio":>6} {"workers":>12} {"JVM":>8}"""
+{"checks":<28} {"M rows":>8} {"scan":>7} {"mine":>7} {"ratio":>6} {"scan":>7} {"mine":>7} {"ratio":>6} \
+{"workers":>12} {"JVM":>8}"""
 
 
 def small(options: argparse.Namespace, folder: Path) -> None:
@@ -98,7 +105,8 @@ def small(options: argparse.Namespace, folder: Path) -> None:
     size = sum(file.stat().st_size for file in path.rglob("*.parquet"))
     of_each = [f"{known[table] / known['traces']:.0f} {table}" for table in ("operations", "events")]
     print(
-        f"{known['traces']} traces ({options.recorded} recorded seeds, multiplied; {sum(bent.values())} perturbed), of {' and '.join(of_each)} on average,"
+        f"{known['traces']} traces ({options.recorded} recorded seeds, multiplied; {sum(bent.values())} "
+        f"perturbed), of {' and '.join(of_each)} on average,"
         f" {known['parts']} parts, {size / 1e6:.0f} MB, master {options.master}\n{HEADING}"
     )
 

@@ -1,11 +1,13 @@
-"""Porcupine on a sample of the traces that bench/mine.py mines: processor seconds per trace, in one process on one core.
+"""Porcupine on a sample of the traces that bench/mine.py mines: processor seconds per trace, in one process
+on one core.
 
     python bench/mine_peer.py FOLDER [--traces 80] [--limit 2]
 
-Each log of a trace is one history for the model `log` of bench/peers/porcupine: appends (not acknowledged by all: of unknown outcome; failed: left
-out), and polls of records, which claim an end only where their reply is a strong one. That is what the log check asks of the log's order in time,
-without epochs, batches that tear, allowed loss, retention, compaction and transactions; a trace with any of these is left out, and so is what the
-other checks ask.
+Each log of a trace is one history for the model `log` of bench/peers/porcupine: appends (not acknowledged by
+all: of unknown outcome; failed: left out), and polls of records, which claim an end only where their reply is
+a strong one. That is what the log check asks of the log's order in time, without epochs, batches that tear,
+allowed loss, retention, compaction and transactions; a trace with any of these is left out, and so is what
+the other checks ask.
 """
 
 import argparse
@@ -79,8 +81,10 @@ def main() -> None:
         one for one, answer in zip(found.seconds, found.answers, strict=True) if answer != "Unknown"
     )
     print(
-        f"{len(traces)} of {options.traces} traces, {len(histories)} logs ({told}), {sum(map(len, histories))} operations: {seconds:.3f} processor seconds,"
-        f" {seconds / len(traces) * 1e6:,.0f} us per trace ({decided / len(traces) * 1e6:,.0f} without what it left unknown), {found.mebibytes:.0f} MiB"
+        f"{len(traces)} of {options.traces} traces, {len(histories)} logs ({told}), "
+        f"{sum(map(len, histories))} operations: {seconds:.3f} processor seconds,"
+        f" {seconds / len(traces) * 1e6:,.0f} us per trace ({decided / len(traces) * 1e6:,.0f} without what "
+        f"it left unknown), {found.mebibytes:.0f} MiB"
     )
 
 

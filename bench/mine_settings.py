@@ -1,10 +1,12 @@
-"""Which settings of Spark matter to `mine`: each against our own, as ratios of seconds and of processor seconds.
+"""Which settings of Spark matter to `mine`: each against our own, as ratios of seconds and of processor
+seconds.
 
     python bench/mine_settings.py --folder KEPT [--traces 20000] [--rounds 3] [--checks log] [--only NAME ...]
 
-Every measurement is a process of its own, from the start of the JVM to the end of the session, as a person's is. A round measures ours, then each setting, then
-goes on to the next round, so that a machine that gets busier does not favour one; the median of the rounds' ratios counts, and ours against itself
-(`ours again`) says what is noise. Input is what bench/mine.py makes; `--folder` keeps it.
+Every measurement is a process of its own, from the start of the JVM to the end of the session, as a person's
+is. A round measures ours, then each setting, then goes on to the next round, so that a machine that gets
+busier does not favour one; the median of the rounds' ratios counts, and ours against itself (`ours again`)
+says what is noise. Input is what bench/mine.py makes; `--folder` keeps it.
 """
 
 import argparse
@@ -25,7 +27,8 @@ from fencepost.checkers.judges import DEFAULT_CHECKS
 
 @frozen(kw_only=True)
 class Variant:
-    """What differs from ours: settings of Spark, variables of the environment, constants of fencepost.mining (module.NAME)."""
+    """What differs from ours: settings of Spark, variables of the environment, constants of fencepost.mining
+    (module.NAME)."""
 
     settings: dict[str, str] = {}  # noqa: RUF008 (frozen, never written)
     environment: dict[str, str] = {}  # noqa: RUF008

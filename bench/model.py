@@ -1,12 +1,15 @@
-"""The explorer against TLC, in one run, on configurations of our own that TLC ends within a minute or two, with as many workers each.
+"""The explorer against TLC, in one run, on configurations of our own that TLC ends within a minute or two,
+with as many workers each.
 
     python bench/model.py [--quick] [--workers 1,2] [--repeat 1] [--only WORD] [--json FILE]
 
-Each measurement has a process of its own. Seconds are wall clock from asking to the answer, and processor time beside it: starting the JVM and the
-explorer's workers included, loading our compiled kernels excluded (told at the end; compiling them, once for a machine, is told if it was needed). Memory is
-the peak of resident memory: of the Java process; of the exploring process and, with workers, as often that of the largest worker. Both look at all
-invariants, and find as many distinct states, or the bench fails. With symmetry, states that differ only in the names of what is alike count as one; the
-specifications have no symmetry set, so that is compared with TLC without it.
+Each measurement has a process of its own. Seconds are wall clock from asking to the answer, and processor
+time beside it: starting the JVM and the explorer's workers included, loading our compiled kernels excluded
+(told at the end; compiling them, once for a machine, is told if it was needed). Memory is the peak of
+resident memory: of the Java process; of the exploring process and, with workers, as often that of the largest
+worker. Both look at all invariants, and find as many distinct states, or the bench fails. With symmetry,
+states that differ only in the names of what is alike count as one; the specifications have no symmetry set,
+so that is compared with TLC without it.
 """
 
 import argparse
@@ -141,7 +144,9 @@ class Row:
             self.configuration,
             str(self.workers),
             self.tlc.outcome if self.agrees else f"{self.plain.outcome}, TLC: {self.tlc.outcome}",
-            f"{self.plain.distinct:,}" if self.agrees else f"{self.plain.distinct:,}, TLC: {self.tlc.distinct:,}",
+            f"{self.plain.distinct:,}"
+            if self.agrees
+            else f"{self.plain.distinct:,}, TLC: {self.tlc.distinct:,}",
             f"{self.tlc.wall_s:.1f} ({self.tlc.cpu_s:.0f})",
             f"{self.plain.wall_s:.1f} ({self.plain.cpu_s:.0f})",
             f"{self.tlc.wall_s / self.plain.wall_s:.1f}",
@@ -149,7 +154,7 @@ class Row:
             f"{self.symmetric.distinct:,}",
             f"{self.tlc.wall_s / self.symmetric.wall_s:.1f}",
             f"{self.tlc.memory_mb:,} / {self.plain.memory_mb:,} / {self.symmetric.memory_mb:,}",
-        )  # fmt: skip
+        )
 
 
 HEADINGS = (
@@ -200,7 +205,8 @@ def main() -> int:
             print("| " + " | ".join(row.cells) + " |")
     warm_s = [one.warm_s for row in rows for one in (row.plain, row.symmetric)]
     print(
-        f"\nkernels: {max(warm_s, default=0.0):.1f} s the first time, {min(warm_s, default=0.0):.1f} s once compiled"
+        f"\nkernels: {max(warm_s, default=0.0):.1f} s the first time, {min(warm_s, default=0.0):.1f} s once "
+        f"compiled"
     )
     differ = [row.configuration for row in rows if not row.agrees]
     if differ:

@@ -1,4 +1,5 @@
-"""What this process and all below it use: processor time, and the memory of Python workers and of the JVM (where the system tells, as Linux does)."""
+"""What this process and all below it use: processor time, and the memory of Python workers and of the JVM
+(where the system tells, as Linux does)."""
 
 import os
 import time
@@ -15,8 +16,9 @@ LOOK_S = 0.1
 
 @frozen(kw_only=True)
 class Cost:
-    """Of one piece of work. seconds: wall time; processor: seconds of all processes together; workers, jvm: the most bytes that all Python workers had
-    together, and that the JVM had; what processes share counts in each."""
+    """Of one piece of work. seconds: wall time; processor: seconds of all processes together; workers, jvm:
+    the most bytes that all Python workers had together, and that the JVM had; what processes share counts in
+    each."""
 
     seconds: float
     processor: float

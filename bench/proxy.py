@@ -1,10 +1,11 @@
-"""What a proxy costs: an application's rate and latency with and without it, processor time, and the highest throughput.
+"""What a proxy costs: an application's rate and latency with and without it, processor time, and the highest
+throughput.
 
     python -m bench.proxy --bootstrap 127.0.0.1:9092 --seconds 10
 
-against a Kafka that is up. The producer is librdkafka in this process, the proxy a process of its own that records. Each rate is
-measured without and with the proxy, one after the other, three times; the medians are told. Latency is from produce() to the
-delivery report, of records of 100 bytes, acks=all.
+against a Kafka that is up. The producer is librdkafka in this process, the proxy a process of its own that
+records. Each rate is measured without and with the proxy, one after the other, three times; the medians are
+told. Latency is from produce() to the delivery report, of records of 100 bytes, acks=all.
 """
 
 import argparse
@@ -37,8 +38,14 @@ def cpu_s(pid: int) -> float:
 def produce(bootstrap: str, topic: str, rate: int, seconds: float) -> tuple[float, list[float], float]:
     """(records a second acknowledged, latencies in ms, MB) at this rate; rate 0: as fast as it goes."""
     producer = ck.Producer(
-        {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 1 if rate else 5, "queue.buffering.max.messages": 1_000_000, "log_level": 0}
-    )  # fmt: skip
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": "all",
+            "linger.ms": 1 if rate else 5,
+            "queue.buffering.max.messages": 1_000_000,
+            "log_level": 0,
+        }
+    )
     latencies: list[float] = []
     producer.list_topics(topic, timeout=30)
     count = int(rate * seconds) if rate else FULL_SPEED_RECORDS
@@ -78,8 +85,14 @@ def produce(bootstrap: str, topic: str, rate: int, seconds: float) -> tuple[floa
 def consume(bootstrap: str, topic: str, count: int) -> float:
     """Records a second of a reader from the beginning."""
     consumer = ck.Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False, "auto.offset.reset": "earliest", "log_level": 0}
-    )  # fmt: skip
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "bench",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "log_level": 0,
+        }
+    )
     consumer.assign([ck.TopicPartition(topic, each, 0) for each in range(PARTITIONS)])
     got = 0
     first = 0.0
@@ -105,13 +118,17 @@ def measured(direct: str, through: str, pid: int, topic: str, rate: int, seconds
         quantiles = [statistics.quantiles(each, n=100) for each in (plain, proxied)]
         rows.append(
             {
-                "rate_without": plain_rate, "rate_with": proxy_rate,
-                "median_ms_without": quantiles[0][49], "median_ms_with": quantiles[1][49],
-                "p99_ms_without": quantiles[0][98], "p99_ms_with": quantiles[1][98],
-                "added_median_ms": quantiles[1][49] - quantiles[0][49], "added_p99_ms": quantiles[1][98] - quantiles[0][98],
+                "rate_without": plain_rate,
+                "rate_with": proxy_rate,
+                "median_ms_without": quantiles[0][49],
+                "median_ms_with": quantiles[1][49],
+                "p99_ms_without": quantiles[0][98],
+                "p99_ms_with": quantiles[1][98],
+                "added_median_ms": quantiles[1][49] - quantiles[0][49],
+                "added_p99_ms": quantiles[1][98] - quantiles[0][98],
                 "cpu_ms_per_MB": spent * 1000 / megabytes,
             }
-        )  # fmt: skip
+        )
     return {name: round(statistics.median(row[name] for row in rows), 2) for name in rows[0]}
 
 

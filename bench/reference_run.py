@@ -1,7 +1,8 @@
 """The reference run: how fast the simulated world goes on one core.
 
-One run is fixed and named: 3 brokers, 3 partitions of 3 replicas, 4 clients, 150 operations, 6 faults, 60 virtual seconds of safety phase. Prints
-runs, messages and events per second of processor time, the ratio of virtual to wall time, and what judging adds.
+One run is fixed and named: 3 brokers, 3 partitions of 3 replicas, 4 clients, 150 operations, 6 faults, 60
+virtual seconds of safety phase. Prints runs, messages and events per second of processor time, the ratio of
+virtual to wall time, and what judging adds.
 
 Run with: python bench/reference_run.py [--runs N]
 """

@@ -2,17 +2,22 @@
 
     python bench/scale.py [--quick] [--growth]
 
-    a  shutdown   controlled shutdown of one of 5 brokers, 25,000 topics of one partition with two replicas: from the request to the answer, that is
+    a  shutdown   controlled shutdown of one of 5 brokers, 25,000 topics of one partition with two replicas:
+       from the request to the answer, that is
                   leaders moved and followers taken out of ISRs, stored, and every control request on its way
-    b  reload     a new controller's context of 100,000 partitions (2,000 topics of 50): from its election until it knows every partition's state
-    c  fail-over  of 200,000 partitions (4,000 topics of 50), the former controller led a fifth of them and followed a fifth: from the election until every
+    b  reload     a new controller's context of 100,000 partitions (2,000 topics of 50): from its election
+       until it knows every partition's state
+    c  fail-over  of 200,000 partitions (4,000 topics of 50), the former controller led a fifth of them and
+       followed a fifth: from the election until every
                   partition has a leader and every request is on its way
 
-Three strategies, which are options of the one writer and loader: one request at a time (on a twenty-fifth, the result times 25, marked ~), single requests
-pipelined with a window of 10 (Kafka since 1.1), and groups (ours). `raw`: the operations of the groups, sent by the same client without a controller. Each
-row is a process of its own on a server that was filled anew. All strategies must leave the same data and versions behind; it is asserted, of the first one on
-its smaller cluster. Told: until every control request is on its way, encoded; obeyed: until every broker has answered every one. CPU: of the controller's
-process until the work is done, its ZooKeeper client included.
+Three strategies, which are options of the one writer and loader: one request at a time (on a twenty-fifth,
+the result times 25, marked ~), single requests pipelined with a window of 10 (Kafka since 1.1), and groups
+(ours). `raw`: the operations of the groups, sent by the same client without a controller. Each row is a
+process of its own on a server that was filled anew. All strategies must leave the same data and versions
+behind; it is asserted, of the first one on its smaller cluster. Told: until every control request is on its
+way, encoded; obeyed: until every broker has answered every one. CPU: of the controller's process until the
+work is done, its ZooKeeper client included.
 """
 
 import argparse
@@ -126,15 +131,27 @@ def strategies(scenario: str, cluster: Cluster, console: Console) -> None:
     assert rows["pipelined"].digest == rows["grouped"].digest
     single = small["one at a time"].measured
     table.add_row(
-        "one at a time ~", f"{single.done_s * factor:.2f}", f"{single.told_s * factor:.2f}", f"{single.obeyed_s * factor:.2f}",
-        f"{single.cpu_s * factor:.2f}", f"{single.requests * factor:,.0f}", str(single.per_broker), "",
-    )  # fmt: skip
+        "one at a time ~",
+        f"{single.done_s * factor:.2f}",
+        f"{single.told_s * factor:.2f}",
+        f"{single.obeyed_s * factor:.2f}",
+        f"{single.cpu_s * factor:.2f}",
+        f"{single.requests * factor:,.0f}",
+        str(single.per_broker),
+        "",
+    )
     for name, row in rows.items():
         one = row.measured
         table.add_row(
-            name, f"{one.done_s:.2f}", f"{one.told_s:.2f}", f"{one.obeyed_s:.2f}", f"{one.cpu_s:.2f}", f"{one.requests:,}",
-            str(one.per_broker or ""), f"{one.peak_mb:.0f}",
-        )  # fmt: skip
+            name,
+            f"{one.done_s:.2f}",
+            f"{one.told_s:.2f}",
+            f"{one.obeyed_s:.2f}",
+            f"{one.cpu_s:.2f}",
+            f"{one.requests:,}",
+            str(one.per_broker or ""),
+            f"{one.peak_mb:.0f}",
+        )
     console.print(table)
     ratio = rows["grouped"].measured.done_s / rows["raw"].measured.done_s
     console.print(f"grouped takes {ratio:.1f} times the raw operations; final state {rows['grouped'].digest}")
@@ -149,8 +166,12 @@ def growth(scenario: str, console: Console) -> None:
     for count in GROWTH:
         one = measure(scenario, evolve(shape, topics=count // shape.partitions), "grouped").measured
         table.add_row(
-            f"{count:,}", f"{one.done_s:.2f}", f"{one.done_s / count * 1e6:.1f}", f"{one.requests:,}", f"{one.peak_mb:.0f}"
-        )  # fmt: skip
+            f"{count:,}",
+            f"{one.done_s:.2f}",
+            f"{one.done_s / count * 1e6:.1f}",
+            f"{one.requests:,}",
+            f"{one.peak_mb:.0f}",
+        )
     console.print(table)
 
 

@@ -1,9 +1,12 @@
-"""What bench/scale.py measures: a large cluster's znodes on a real ZooKeeper server, and a controller process that works on them.
+"""What bench/scale.py measures: a large cluster's znodes on a real ZooKeeper server, and a controller process
+that works on them.
 
-Owns the znodes, the controller's process and what it counts, and stand-ins for the other brokers. Must not know the table.
+Owns the znodes, the controller's process and what it counts, and stand-ins for the other brokers. Must not
+know the table.
 
-The controller is a broker of its own without replicas: the core, driver, network and ZooKeeper session as `fencepost cluster` runs them, in a process of its
-own, whose peak memory is therefore its own. The five other brokers are registered, and each is a socket that reads frames and answers that it has obeyed.
+The controller is a broker of its own without replicas: the core, driver, network and ZooKeeper session as
+`fencepost cluster` runs them, in a process of its own, whose peak memory is therefore its own. The five other
+brokers are registered, and each is a socket that reads frames and answers that it has obeyed.
 """
 
 import argparse
@@ -75,7 +78,8 @@ SESSION_MS = 60_000
 
 @frozen(kw_only=True)
 class Cluster:
-    """topics of so many partitions, each with two replicas, spread evenly over five brokers. dead: broker LEAVING is not registered."""
+    """topics of so many partitions, each with two replicas, spread evenly over five brokers. dead: broker
+    LEAVING is not registered."""
 
     topics: int
     partitions: int
@@ -109,7 +113,8 @@ class Cluster:
 
 
 def populate(zookeeper: BlockingZooKeeper, cluster: Cluster) -> None:
-    """Registrations (of this session), then topics and states, whose transactions are therefore later than those."""
+    """Registrations (of this session), then topics and states, whose transactions are therefore later than
+    those."""
     for path in znodes.PERSISTENT_PATHS:
         zookeeper.ask(Create(path, b"1" if path == znodes.CONTROLLER_EPOCH else b""))
     for broker in cluster.brokers:
@@ -217,8 +222,9 @@ class Orders:
 
 @frozen(kw_only=True)
 class Measured:
-    """Seconds until the work was done (see `Controller.run`), until every control request was on its way, and until every broker had obeyed; CPU seconds
-    of the process until the work was done; requests to ZooKeeper; control requests to each broker, most of any; peak memory."""
+    """Seconds until the work was done (see `Controller.run`), until every control request was on its way, and
+    until every broker had obeyed; CPU seconds of the process until the work was done; requests to ZooKeeper;
+    control requests to each broker, most of any; peak memory."""
 
     done_s: float
     told_s: float
@@ -246,8 +252,9 @@ class Controller:
             self.marks[name], self.cpu[name] = perf_counter(), process_time()
 
     async def run(self) -> Measured:
-        """shutdown: from the request to the answer, which comes behind the control requests. reload: from the election until the context holds every
-        partition's state. fail-over: from the election until every partition is led and every request is on its way."""
+        """shutdown: from the request to the answer, which comes behind the control requests. reload: from the
+        election until the context holds every partition's state. fail-over: from the election until every
+        partition is led and every request is on its way."""
         orders = self.orders
         loop, clock = asyncio.get_running_loop(), HostClock()
         options = ClusterOptions(
@@ -297,8 +304,10 @@ class Controller:
 
     def _measured(self) -> Measured:
         begin, end = {
-            "shutdown": ("asked", "answered"), "reload": ("elected", "loaded"), "fail-over": ("elected", "handed"),
-        }[self.orders.scenario]  # fmt: skip
+            "shutdown": ("asked", "answered"),
+            "reload": ("elected", "loaded"),
+            "fail-over": ("elected", "handed"),
+        }[self.orders.scenario]
         return Measured(
             done_s=self.marks[end] - self.marks[begin],
             told_s=self.marks["handed"] - self.marks[begin],
@@ -404,7 +413,8 @@ def _peak_mb() -> float:
 
 
 def main() -> None:
-    """`raw ADDRESS CLUSTER SCENARIO`, `controller ORDERS` or `brokers PORTS CONTROLLER_PORT`; orders and results are JSON."""
+    """`raw ADDRESS CLUSTER SCENARIO`, `controller ORDERS` or `brokers PORTS CONTROLLER_PORT`; orders and
+    results are JSON."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("role", choices=("raw", "controller", "brokers"))
     parser.add_argument("first", help="an address, orders, or ports")

@@ -1,11 +1,13 @@
-"""How small plans become: for each planted bug the plan of the lowest seed of the swarm that shows it, before and after shrinking.
+"""How small plans become: for each planted bug the plan of the lowest seed of the swarm that shows it, before
+and after shrinking.
 
     python bench/shrink.py [BUG[:SEED] ... | --all] [--seeds 400] [--seconds 60] [--jobs 1] [--record FILE]
 
-Seeds are tried from 0 (or SEED) until one shows the bug by a name that is the bug's own; that plan is shrunk. Without names: a few bugs that are soon
-found; --all begins each bug at the seed that docs/explanation/track-record.md says.
-A bug that no seed shows is told as such. With --record every bug that is done is kept there, and not done again. Seconds are wall time, runs are
-candidates that were run and judged.
+Seeds are tried from 0 (or SEED) until one shows the bug by a name that is the bug's own; that plan is shrunk.
+Without names: a few bugs that are soon found; --all begins each bug at the seed that
+docs/explanation/track-record.md says. A bug that no seed shows is told as such. With --record every bug that
+is done is kept there, and not done again. Seconds are wall time, runs are candidates that were run and
+judged.
 """
 
 import argparse

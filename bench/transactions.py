@@ -2,10 +2,11 @@
 
     python bench/transactions.py [--operations 10000,100000,1000000] [--cycle]
 
-A history is transactions of two polls and three appends by 16 processes over 8 partitions; each poll reads the next five
-committed records of its partition. It is an `operations` table, as mining has it. Printed is the processor time of the check
-from the table on, and what an operation costs in relation to the smallest history. With --cycle the first two
-transactions read what the other one writes, which must be found, and nothing else.
+A history is transactions of two polls and three appends by 16 processes over 8 partitions; each poll reads
+the next five committed records of its partition. It is an `operations` table, as mining has it. Printed is
+the processor time of the check from the table on, and what an operation costs in relation to the smallest
+history. With --cycle the first two transactions read what the other one writes, which must be found, and
+nothing else.
 """
 
 import argparse
@@ -114,7 +115,8 @@ def main() -> None:
         each = spent / table.num_rows
         first = first or each
         print(
-            f"{table.num_rows:>12,} operations {spent:8.2f} s  {each * 1e6:6.2f} us each  {each / first:5.2f} times"
+            f"{table.num_rows:>12,} operations {spent:8.2f} s  {each * 1e6:6.2f} us each  "
+            f"{each / first:5.2f} times"
         )
 
 

@@ -1,9 +1,11 @@
 """What triage costs on top of judging: `mine` with and without it on the same traces, in one session.
 
-    python bench/triage.py [--traces 10000] [--traces 100000] [--recorded 40] [--folder KEPT] [--master local[*]]
+    python bench/triage.py [--traces 10000] [--traces 100000] [--recorded 40] [--folder KEPT] [--master
+    local[*]]
 
-Traces are those of bench/mine.py: recorded runs, multiplied, one in a hundred perturbed. All checks. Processor seconds are of driver, JVM and workers together;
-the difference is what triage costs, in tasks and after them. Both are run once to warm up. Memory is the most that Python workers and JVM had.
+Traces are those of bench/mine.py: recorded runs, multiplied, one in a hundred perturbed. All checks.
+Processor seconds are of driver, JVM and workers together; the difference is what triage costs, in tasks and
+after them. Both are run once to warm up. Memory is the most that Python workers and JVM had.
 """
 
 import argparse

@@ -2,10 +2,10 @@
 
     python bench/validation.py [--quick]
 
-CPU microseconds a record of 100 bytes (a key in addition), best of several rounds that take turns. `walk` is the plain form of the rule, `screen` the
-form over columns, `validated` is all that a leader does before the append (checksum, header, bounds, every record by the faster form).
-`x decode` is its cost over
-that of read_records on the same bytes in the same rounds.
+CPU microseconds a record of 100 bytes (a key in addition), best of several rounds that take turns. `walk` is
+the plain form of the rule, `screen` the form over columns, `validated` is all that a leader does before the
+append (checksum, header, bounds, every record by the faster form). `x decode` is its cost over that of
+read_records on the same bytes in the same rounds.
 """
 
 import argparse

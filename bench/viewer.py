@@ -4,8 +4,8 @@
 
 Prints the size of the data, the time from the opening of the file to the first picture, and the time of a
 step (all panels drawn and laid out), by the wall clock and as processor time of the page's thread, which a
-crowded machine does not stretch. --screenshots writes the pictures of docs/how-to/viewer.md instead: wide, narrow
-and dark. Needs Playwright and Chromium.
+crowded machine does not stretch. --screenshots writes the pictures of docs/how-to/viewer.md instead: wide,
+narrow and dark. Needs Playwright and Chromium.
 """
 
 import argparse
@@ -195,7 +195,8 @@ def measure(arguments: argparse.Namespace, folder: Path) -> None:
     size = write_page(path, [shown])
     window = view["window"]
     print(
-        f"{len(trace.operations):,} operations, {len(trace.events):,} events; on the page {window['end'] - window['first']:,} of {window['total']:,} moments"
+        f"{len(trace.operations):,} operations, {len(trace.events):,} events; on the page "
+        f"{window['end'] - window['first']:,} of {window['total']:,} moments"
     )
     print(f"data {len(msgspec.json.encode(view)):,} bytes, file {size:,} bytes, made in {made:.2f} s")
     with sync_playwright() as driver:
@@ -219,7 +220,8 @@ def measure(arguments: argparse.Namespace, folder: Path) -> None:
         )
         most = times[int(len(times) * 0.99) - 1]
         print(
-            f"a step in {statistics.median(times):.1f} ms (median of {len(times)} jumps; 99 of 100 within {most:.1f} ms,"
+            f"a step in {statistics.median(times):.1f} ms (median of {len(times)} jumps; 99 of 100 within "
+            f"{most:.1f} ms,"
             f" the slowest {times[-1]:.1f} ms), {statistics.median(step_busy):.1f} ms of processor time"
         )
         chromium.close()

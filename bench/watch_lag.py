@@ -182,10 +182,24 @@ def _measure(asked: argparse.Namespace, folder: Path, out: Path) -> None:
             time.sleep(0.2)
         seen["lag_s"] = 0.0  # of the first file: Spark's start
         writer = subprocess.Popen(
-            [sys.executable, "-m", "bench.watch_lag", "--write", str(folder), "--rate", str(asked.rate),
-             "--seconds", str(asked.seconds), "--every", str(asked.every), "--partitions", str(asked.partitions)],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "bench.watch_lag",
+                "--write",
+                str(folder),
+                "--rate",
+                str(asked.rate),
+                "--seconds",
+                str(asked.seconds),
+                "--every",
+                str(asked.every),
+                "--partitions",
+                str(asked.partitions),
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         started.append(writer)
         threading.Thread(target=_hear, args=(writer, wrote), daemon=True).start()
         before, start, most, worst = _used(watch.pid), time.monotonic(), [0, 0], 0.0
@@ -208,7 +222,8 @@ def _measure(asked: argparse.Namespace, folder: Path, out: Path) -> None:
         python, jvm = ((used / done * 1e6) for used in (now.python - before.python, now.jvm - before.jvm))
         writing = wrote["processor"] / max(1, wrote["written"]) * 1e6
         print(
-            f"{done:,} operations in {seen['batches']} micro-batches; the most lag {worst:.1f} s; processor seconds"
+            f"{done:,} operations in {seen['batches']} micro-batches; the most lag {worst:.1f} s; processor "
+            f"seconds"
             f" per million operations: watch {python + jvm:.1f} (Python {python:.1f}, JVM {jvm:.1f}), writer"
             f" {writing:.1f}; the most memory: Python {most[0] >> 20:,} MB, JVM {most[1] >> 20:,} MB;"
             f" findings {seen['findings']}"

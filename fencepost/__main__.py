@@ -1,4 +1,5 @@
-"""The program `fencepost`, also as `python -m fencepost`. Owns that a Ctrl-C while it loads prints no traceback."""
+"""The program `fencepost`, also as `python -m fencepost`. Owns that a Ctrl-C while it loads prints no
+traceback."""
 
 import sys
 

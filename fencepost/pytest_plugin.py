@@ -1,8 +1,11 @@
-"""The pytest plugin: fixtures for recorded histories and clusters, and campaigns as tests (docs/how-to/pytest.md).
+"""The pytest plugin: fixtures for recorded histories and clusters, and campaigns as tests
+(docs/how-to/pytest.md).
 
-Owns: options, markers, fixtures, which seeds a test gets, where artefacts go. Must not know how anything is run, judged or told.
+Owns: options, markers, fixtures, which seeds a test gets, where artefacts go. Must not know how anything is
+run, judged or told.
 
-Nothing but pytest is imported before a fixture or a marker of this plugin is used: a test suite that uses none of them pays for this file alone.
+Nothing but pytest is imported before a fixture or a marker of this plugin is used: a test suite that uses
+none of them pays for this file alone.
 """
 
 import inspect
@@ -66,7 +69,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=REPEAT,
         metavar="N",
-        help=f"How often a test that failed on an embedded Kafka runs again, to say how often it fails; 0 for not at all. [default: {REPEAT}]",
+        help=f"How often a test that failed on an embedded Kafka runs again, to say how often it fails; 0 "
+        f"for not at all. [default: {REPEAT}]",
     )
 
 
@@ -74,18 +78,22 @@ def pytest_configure(config: pytest.Config) -> None:
     """The markers."""
     config.addinivalue_line(
         "markers",
-        f"campaign(seeds, profile='default', bug=None, plan=None, chunk={CHUNK}): run seeded fault-injection runs and judge each;"
+        f"campaign(seeds, profile='default', bug=None, plan=None, chunk={CHUNK}): run seeded "
+        f"fault-injection runs and judge each;"
         " seeds: how many, A:B, a range or a list.",
     )
     config.addinivalue_line(
         "markers",
-        "fencepost_cluster(brokers=3, partitions=1, replication_factor=3, seed=0, bug=None, real=False, plan=None):"
+        "fencepost_cluster(brokers=3, partitions=1, replication_factor=3, seed=0, bug=None, real=False, "
+        "plan=None):"
         " the cluster of the fixture of that name.",
     )
     config.addinivalue_line(
         "markers",
-        "fencepost_kafka(brokers=3, topics=('t',), judged=True, seed=0, process=False, **options of a cluster):"
-        " the Kafka of the fixtures fencepost_kafka and fencepost_kafka_shared; topics may be a dict of partitions.",
+        "fencepost_kafka(brokers=3, topics=('t',), judged=True, seed=0, process=False, **options of a "
+        "cluster):"
+        " the Kafka of the fixtures fencepost_kafka and fencepost_kafka_shared; topics may be a dict of "
+        "partitions.",
     )
 
 
@@ -127,9 +135,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def fencepost_campaign(request: pytest.FixtureRequest) -> Any:
-    """The runs of a chunk of seeds of a campaign: `fencepost_campaign.assert_nothing_found()`, or `.runs()` for assertions of your own.
+    """The runs of a chunk of seeds of a campaign: `fencepost_campaign.assert_nothing_found()`, or `.runs()`
+    for assertions of your own.
 
-    Needs `@pytest.mark.campaign(seeds=...)`. A marked test that does not ask for the fixture asserts that nothing is found before its body runs.
+    Needs `@pytest.mark.campaign(seeds=...)`. A marked test that does not ask for the fixture asserts that
+    nothing is found before its body runs.
     """
     if not hasattr(request, "param"):
         pytest.fail(f"{CAMPAIGN} needs the marker: @pytest.mark.campaign(seeds=100)", pytrace=False)
@@ -141,10 +151,12 @@ def fencepost_campaign(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def fencepost_cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A cluster of three brokers with a topic `t`, simulated and in virtual time; `real=True` makes it one of processes over a real ZooKeeper.
+    """A cluster of three brokers with a topic `t`, simulated and in virtual time; `real=True` makes it one of
+    processes over a real ZooKeeper.
 
-    Options come from `@pytest.mark.fencepost_cluster(...)`, or as a dict by indirect parametrisation. At the end of the test a simulated cluster is healed, has
-    to make progress, and its trace is judged: only Ok passes.
+    Options come from `@pytest.mark.fencepost_cluster(...)`, or as a dict by indirect parametrisation. At the
+    end of the test a simulated cluster is healed, has to make progress, and its trace is judged: only Ok
+    passes.
     """
     from fencepost.campaign.chunks import cluster_plan
 
@@ -179,10 +191,12 @@ def fencepost_cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture
 def fencepost_kafka(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """An embedded Kafka of this test's own: `bootstrap_servers` for any client, verbs that break it (docs/how-to/embedded.md).
+    """An embedded Kafka of this test's own: `bootstrap_servers` for any client, verbs that break it
+    (docs/how-to/embedded.md).
 
-    Options come from `@pytest.mark.fencepost_kafka(...)`. When the test's own assertions hold, the cluster is healed, has to make progress, and what was
-    recorded is judged: only Ok passes. A test in which no request of a client met a fault warns.
+    Options come from `@pytest.mark.fencepost_kafka(...)`. When the test's own assertions hold, the cluster is
+    healed, has to make progress, and what was recorded is judged: only Ok passes. A test in which no request
+    of a client met a fault warns.
     """
     with _kafka(_kafka_options(request.node, getattr(request, "param", {}))) as kafka:
         kafka.folder = _folder(request.node)
@@ -192,7 +206,8 @@ def fencepost_kafka(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def fencepost_kafka_shared(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """One embedded Kafka for all tests of a module; options from a marker of the module (`pytestmark`). It is not judged: what one test breaks, it heals."""
+    """One embedded Kafka for all tests of a module; options from a marker of the module (`pytestmark`). It is
+    not judged: what one test breaks, it heals."""
     marker = request.node.get_closest_marker(KAFKA)
     options = dict(marker.kwargs) if marker else {}
     options.pop("judged", None)
@@ -242,7 +257,8 @@ def _judge_kafka(item: pytest.Function) -> None:
 
 @pytest.fixture
 def fencepost_history(request: pytest.FixtureRequest) -> "Iterator[History]":
-    """A history of its own for each test, to record operations around any client; `assert_linearizable` keeps its trace where the test fails."""
+    """A history of its own for each test, to record operations around any client; `assert_linearizable` keeps
+    its trace where the test fails."""
     from fencepost.history import History
 
     yield History(folder=_folder(request.node))
@@ -254,7 +270,8 @@ def fencepost_history(request: pytest.FixtureRequest) -> "Iterator[History]":
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
-    """What a marked campaign and a cluster that was used are judged for; their reports stand for themselves, without a traceback."""
+    """What a marked campaign and a cluster that was used are judged for; their reports stand for themselves,
+    without a traceback."""
     if not {CAMPAIGN, CLUSTER, KAFKA} & set(pyfuncitem.fixturenames):
         return (yield)
     from fencepost.campaign.failure import RunFailedError
@@ -277,8 +294,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
 
 
 def _shown_again(item: pytest.Function) -> str:
-    """How often the test fails when it is repeated, each time on a cluster of its own with the same options and seed: requests come from outside, so that a
-    seed does not replay."""
+    """How often the test fails when it is repeated, each time on a cluster of its own with the same options
+    and seed: requests come from outside, so that a seed does not replay."""
     times: int = item.config.getoption("fencepost_repeat")
     if times < 1 or inspect.iscoroutinefunction(item.obj):
         return ""
@@ -345,7 +362,8 @@ def _shrink_s(config: pytest.Config) -> float:
 
 
 def _folder(item: pytest.Item) -> Path:
-    """Where this test leaves its artefacts; those of an earlier run of it are removed. Nothing is made before something is kept."""
+    """Where this test leaves its artefacts; those of an earlier run of it are removed. Nothing is made before
+    something is kept."""
     if _FOLDER in item.stash:
         return item.stash[_FOLDER]
     given = item.config.getoption("fencepost_dir")

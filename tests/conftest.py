@@ -9,21 +9,24 @@ import pytest
 from attrs import define
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # begun in the background of a shell: programs under test would inherit that, and could not be interrupted by the tests that do so
+    # begun in the background of a shell: programs under test would inherit that, and could not be interrupted
+    # by the tests that do so
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # xdist says how wide its terminal is; programs under test have none, and would fold their tables
 os.environ.pop("COLUMNS", None)
 
-# A Spark of these tests lives for seconds: the JVM's second compiler costs it more than it gives. So do Spark's own launchers.
+# A Spark of these tests lives for seconds: the JVM's second compiler costs it more than it gives. So do
+# Spark's own launchers.
 for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
     os.environ.setdefault(name, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 @define(kw_only=True)
 class FolderTimes:
-    """What one test folder took. busy: seconds summed over its tests; first, last: wall clock of its earliest start and latest end."""
+    """What one test folder took. busy: seconds summed over its tests; first, last: wall clock of its earliest
+    start and latest end."""
 
     tests: int = 0
     busy: float = 0.0
@@ -70,7 +73,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests that need Spark go to one worker of xdist (under --dist loadgroup), so that one session serves them."""
+    """All tests that need Spark go to one worker of xdist (under --dist loadgroup), so that one session
+    serves them."""
     for item in items:
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))

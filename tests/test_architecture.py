@@ -1,7 +1,9 @@
-"""Imports point one way, purity is a property of the source, and each of these rules has failed on a planted snippet.
+"""Imports point one way, purity is a property of the source, and each of these rules has failed on a planted
+snippet.
 
-The rules are "Imports point one way" of docs/explanation/architecture.md and the list of modules that no deterministic part may touch. A rule is a row of a table; a
-row is proven by a source that breaks it (BAD) and by one that does not (GOOD). Imports inside functions and under TYPE_CHECKING count too.
+The rules are "Imports point one way" of docs/explanation/architecture.md and the list of modules that no
+deterministic part may touch. A rule is a row of a table; a row is proven by a source that breaks it (BAD) and
+by one that does not (GOOD). Imports inside functions and under TYPE_CHECKING count too.
 """
 
 import ast
@@ -58,8 +60,19 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
 PURE = ("model", "impl", "sim")
 IMPURE_INSIDE = ("model.explore", "model.tlc", "impl.runtime")
 FORBIDDEN = {
-    "time", "random", "socket", "threading", "os", "subprocess", "asyncio", "multiprocessing", "uuid", "secrets", "datetime", "tempfile",
-}  # fmt: skip
+    "time",
+    "random",
+    "socket",
+    "threading",
+    "os",
+    "subprocess",
+    "asyncio",
+    "multiprocessing",
+    "uuid",
+    "secrets",
+    "datetime",
+    "tempfile",
+}
 SANS_IO = ("wire", "proxy")
 SOCKETS_INSIDE = ("wire.server", "wire.client", "proxy.server", "proxy.control.server")
 FORBIDDEN_IN_SANS_IO = FORBIDDEN - {"datetime", "uuid"}  # values of kio are timedeltas and UUIDs
@@ -71,7 +84,8 @@ LINKS = {"traces", "model", "checkers", "impl"}  # the links at the repository's
 
 
 def module_name(path: Path) -> str:
-    """fencepost/impl/core/core_interface.py -> impl.core.core_interface; a package's __init__ is the package."""
+    """fencepost/impl/core/core_interface.py -> impl.core.core_interface; a package's __init__ is the
+    package."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -82,7 +96,8 @@ def inside(module: str, part: str) -> bool:
 
 
 def imports(module: str, tree: ast.AST, *, is_package: bool = False) -> list[str]:
-    """Everything a source imports, absolute, with the names of `from x import y` appended (y may be a module)."""
+    """Everything a source imports, absolute, with the names of `from x import y` appended (y may be a
+    module)."""
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -182,7 +197,8 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 @pytest.mark.parametrize("path", SOURCES, ids=[module_name(path) or "fencepost" for path in SOURCES])
 def test_the_package_keeps_the_rules(path):
-    """No module of the package imports against the layers, outside a package's place, or lets the outside world into a pure part."""
+    """No module of the package imports against the layers, outside a package's place, or lets the outside
+    world into a pure part."""
     source = path.read_text(encoding="utf-8")
     assert breaches(module_name(path), source, is_package=path.name == "__init__.py") == []
 
@@ -278,18 +294,33 @@ GOOD = [
     ("campaign.run", "from fencepost.sim.world import World\nfrom fencepost.impl import core\nimport os"),
     ("campaign.machines.log", "import hypothesis"),
     ("campaign.real", "from fencepost.systems.system import System"),
-    ("systems.embedded", "import asyncio, threading, time\nfrom fencepost.sim.world import World\nfrom fencepost.impl.runtime import files"),
-    ("kafka.hosted", "from fencepost.campaign.run.run import Run\nfrom fencepost.systems.embedded import Embedded"),
-    ("wire.connection", "from fencepost.impl.messages.broker_api import Request\nimport kio, logging\nfrom datetime import timedelta"),
+    (
+        "systems.embedded",
+        "import asyncio, threading, time\nfrom fencepost.sim.world import World\nfrom "
+        "fencepost.impl.runtime import files",
+    ),
+    (
+        "kafka.hosted",
+        "from fencepost.campaign.run.run import Run\nfrom fencepost.systems.embedded import Embedded",
+    ),
+    (
+        "wire.connection",
+        "from fencepost.impl.messages.broker_api import Request\nimport kio, logging\nfrom datetime import "
+        "timedelta",
+    ),
     ("wire.server", "import asyncio, ssl"),
     ("audit.read", "from fencepost.impl.log.batch import Batch"),
     ("impl.runtime.files", "import os, time, socket, kazoo\nfrom fencepost.impl import files"),
     ("impl.messages.topic_partition", "key = hash((1, 2))"),
     ("model.explore.search", "import numba, time"),
     ("mining.mine", "import pyspark, pyarrow\nfrom fencepost.campaign import run"),
-    ("cli.main", "from fencepost.mining import mine\nfrom fencepost.impl import log\nfrom fencepost import __version__"),
+    (
+        "cli.main",
+        "from fencepost.mining import mine\nfrom fencepost.impl import log\nfrom fencepost import "
+        "__version__",
+    ),
     ("sim.disk", "from fencepost.impl.core.files import FileSystem\nfrom .randomness import Randomness"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("module", "source"), LAYER_BAD + THIRD_PARTY_BAD + PURITY_BAD)
@@ -316,7 +347,8 @@ def test_a_relative_import_of_a_package_is_resolved():
 
 
 def import_graph(sources: dict[str, str], packages: frozenset[str]) -> dict[str, set[str]]:
-    """Module -> the modules of the package that it imports. sources: module -> source; packages: those that are an __init__."""
+    """Module -> the modules of the package that it imports. sources: module -> source; packages: those that
+    are an __init__."""
     graph = {}
     for module, source in sources.items():
         found = set()
@@ -376,7 +408,8 @@ PACKAGES = frozenset(module_name(path) for path in SOURCES if path.name == "__in
 
 @cache
 def graph() -> dict[str, set[str]]:
-    """Which file of the package imports which; made once, by the first test that asks, not by every process that collects."""
+    """Which file of the package imports which; made once, by the first test that asks, not by every process
+    that collects."""
     return import_graph({module_name(path): path.read_text(encoding="utf-8") for path in SOURCES}, PACKAGES)
 
 
@@ -392,7 +425,8 @@ def test_no_folders_import_each_other_in_a_circle(parent):
 
 
 def test_a_planted_circle_of_files_and_of_folders_is_found():
-    """A circle through three files is found, also where a name is imported for types only; so is one between two folders without a circle of files."""
+    """A circle through three files is found, also where a name is imported for types only; so is one between
+    two folders without a circle of files."""
     files = {
         "a.one": "from fencepost.a.two import x",
         "a.two": "def f():\n    from fencepost.a import three",
@@ -415,7 +449,8 @@ def test_a_planted_circle_of_files_and_of_folders_is_found():
 
 
 MOST_ROOMS = 24
-"""Files and folders on one level of a folder: more than that no reader keeps in mind. About a dozen is the aim."""
+"""Files and folders on one level of a folder: more than that no reader keeps in mind. About a dozen is the
+aim."""
 
 
 def test_no_folder_has_more_rooms_than_a_reader_keeps_in_mind():

@@ -24,7 +24,8 @@ def log_of(seed: int, hash_seed: str) -> list[str]:
 
 
 def test_a_world_of_pings_and_all_faults_is_the_same_in_two_processes():
-    """Nothing of the simulated world depends on hash order, addresses or the process: the logs are equal line by line."""
+    """Nothing of the simulated world depends on hash order, addresses or the process: the logs are equal line
+    by line."""
     first, second = log_of(5, "1"), log_of(5, "4711")
     assert first == second
     told = "\n".join(first)
@@ -38,7 +39,10 @@ def test_another_seed_gives_another_world():
     assert log_of(5, "0") != log_of(6, "0")
 
 
-RUN = "from fencepost.campaign.run.run import run; from fencepost.campaign.swarm.swarm import swarm; print(run(swarm({seed})).digest)"
+RUN = (
+    "from fencepost.campaign.run.run import run; from fencepost.campaign.swarm.swarm import swarm; "
+    "print(run(swarm({seed})).digest)"
+)
 
 
 def digest_of(seed: int, hash_seed: str) -> str:
@@ -55,6 +59,7 @@ def digest_of(seed: int, hash_seed: str) -> str:
 
 @pytest.mark.parametrize("seed", [3, 20])
 def test_a_run_has_the_same_digest_in_two_processes(seed):
-    """The whole of a run, brokers, clients, faults and claims, depends on its plan alone and not on hash order or the process."""
+    """The whole of a run, brokers, clients, faults and claims, depends on its plan alone and not on hash
+    order or the process."""
     first, second = digest_of(seed, "1"), digest_of(seed, "4711")
     assert first == second and len(first) == 32

@@ -1,10 +1,12 @@
 """`python -m tools.client_record [NAME...]`: which known bugs of client libraries the general swarm finds.
 
-Owns the rows (library, affected and mended version, the library's own issues) and the table of docs/how-to/torture.md between two marks.
-Must not aim: every row is the same campaign over the same seeds. Resumable: runs, rates and smaller scenarios are kept in --out.
+Owns the rows (library, affected and mended version, the library's own issues) and the table of
+docs/how-to/torture.md between two marks. Must not aim: every row is the same campaign over the same seeds.
+Resumable: runs, rates and smaller scenarios are kept in --out.
 
-A row ends at its first finding, or after --seeds. Then its anomalies are replayed and made smaller, and the same scenario is run
-RUNS_MENDED times with the mended version. The newest release of every library has a row, too.
+A row ends at its first finding, or after --seeds. Then its anomalies are replayed and made smaller, and the
+same scenario is run RUNS_MENDED times with the mended version. The newest release of every library has a row,
+too.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +29,8 @@ BEGIN, END = "<!-- measured by make client-record -->\n", "<!-- end -->\n"
 RECORD, MENDED = "record.json", "mended.json"
 RUNS_MENDED = 5
 HEAD = (
-    "| library | seeds | anomaly | known as | first seed | rate | smallest | the mended version, same scenario |",
+    "| library | seeds | anomaly | known as | first seed | rate | smallest | the mended version, same "
+    "scenario |",
     "|---|---:|---|---|---:|---|---|---|",
 )
 

@@ -2,9 +2,9 @@
 
     python -m tools.clients [NAME[@VERSION] ...] [--json FILE] [--docs docs/reference/clients.md]
 
-Each client is built in the user's cache, run against an embedded cluster of three brokers, and every cell is a
-check that reads back and compares (fencepost/torture/abilities). A library that this machine cannot build is
-skipped by name, with what is missing. Exit code 1 if a cell failed.
+Each client is built in the user's cache, run against an embedded cluster of three brokers, and every cell is
+a check that reads back and compares (fencepost/torture/abilities). A library that this machine cannot build
+is skipped by name, with what is missing. Exit code 1 if a cell failed.
 """
 
 import argparse
@@ -21,8 +21,8 @@ from fencepost.traces.errors import FencepostError
 
 MARKS = {"ok": "yes", "failed": "**no**", "absent": "–"}
 ALSO = ("kafka-clients@3.9.2",)
-"""Rows of `make clients` in addition to the newest version of each library: Java 3.9 is the last line that ZooKeeper's
-brokers came with."""
+"""Rows of `make clients` in addition to the newest version of each library: Java 3.9 is the last line that
+ZooKeeper's brokers came with."""
 BEGIN, END = "<!-- table -->\n", "<!-- end -->"
 
 
@@ -38,7 +38,8 @@ def row_of(library: Wanted) -> list[Cell]:
 
 
 def lines_of(library: Wanted, cells: list[Cell] | str) -> list[str]:
-    """The row, and a line for each cell that failed; for a library that was skipped, a line with the reason."""
+    """The row, and a line for each cell that failed; for a library that was skipped, a line with the
+    reason."""
     if isinstance(cells, str):
         return [f"- {library}: skipped: {cells}"]
     marks = " | ".join(MARKS[cell.outcome] for cell in cells)

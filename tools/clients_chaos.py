@@ -1,12 +1,13 @@
 """A hundred thousand records of each client under the swarm's broker faults, judged.
 
-    python -m tools.clients_chaos [NAME[@VERSION] ...] [--records 100000] [--seed 1] [--plain] [--trace DIR] [--json FILE]
+    python -m tools.clients_chaos [NAME[@VERSION] ...] [--records 100000] [--seed 1] [--plain] [--trace DIR]
+    [--json FILE]
 
 Two producers of each client append to an embedded cluster of three brokers (acks=all, min.insync.replicas=2,
-idempotent where it can) and one consumer of a group reads, while `kafka.chaos` draws crashes, pauses, power losses,
-lost links and expired sessions for a minute. Then all faults end, and our own client reads the log. Exit code 1 if
-an anomaly of docs/how-to/torture.md was found that the faults do not allow. Without idempotence duplicates are counted
-only. A library that this machine cannot build is skipped by name.
+idempotent where it can) and one consumer of a group reads, while `kafka.chaos` draws crashes, pauses, power
+losses, lost links and expired sessions for a minute. Then all faults end, and our own client reads the log.
+Exit code 1 if an anomaly of docs/how-to/torture.md was found that the faults do not allow. Without
+idempotence duplicates are counted only. A library that this machine cannot build is skipped by name.
 """
 
 import argparse

@@ -1,4 +1,5 @@
-"""The examples of the control port in other languages, run as they stand (docs/reference/control.md; `make clients`).
+"""The examples of the control port in other languages, run as they stand (docs/reference/control.md; `make
+clients`).
 
     python -m tools.clients_control [NAME ...]
 

@@ -2,9 +2,10 @@
 
     python -m tools.clients_java [CASE ...]
 
-A case is a function of no arguments that answers an Outcome: ok, failed or absent, with the reason. The libraries
-(kafka-clients, kafkajs, @platformatic/kafka) are rows of tools/clients.py; here are Kafka's shell tools with kcat, and
-Kafka Streams. A case whose toolchain this machine lacks is absent by name. Exit code 1 if one failed.
+A case is a function of no arguments that answers an Outcome: ok, failed or absent, with the reason. The
+libraries (kafka-clients, kafkajs, @platformatic/kafka) are rows of tools/clients.py; here are Kafka's shell
+tools with kcat, and Kafka Streams. A case whose toolchain this machine lacks is absent by name. Exit code 1
+if one failed.
 """
 
 import argparse

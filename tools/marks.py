@@ -1,6 +1,7 @@
 """`python -m tools.marks [PROFILE...]`: which marks the swarm reaches, how often, and at which seed first.
 
-Owns the measurement of docs/reference/plans.md. Every run is judged, too: what is found ends in the table like what is never reached.
+Owns the measurement of docs/reference/plans.md. Every run is judged, too: what is found ends in the table
+like what is never reached.
 """
 
 import sys

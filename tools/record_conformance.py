@@ -2,8 +2,9 @@
 
     python -m tools.record_conformance [--versions 3.9.2 4.4.0] [--kafka-home DIR]
 
-Each version runs as three brokers on loopback (fencepost/systems/apache_kafka), and is asked three times. A case
-with different answers is named and left out: its facts say more than Kafka promises, and the case is to be mended.
+Each version runs as three brokers on loopback (fencepost/systems/apache_kafka), and is asked three times. A
+case with different answers is named and left out: its facts say more than Kafka promises, and the case is to
+be mended.
 """
 
 import argparse

@@ -3,8 +3,9 @@
     python -m tools.sequence           draw them anew
     python -m tools.sequence --check   exit with 1 if the page is not what the runs say
 
-Each diagram is a window of the recorded trace of a small plan, run in the simulator: nothing in it is written by hand. An event that crosses from one party to
-another is an arrow, any other one a note; events that say nothing about the window's story are left out by name. Times are from the window's beginning.
+Each diagram is a window of the recorded trace of a small plan, run in the simulator: nothing in it is written
+by hand. An event that crosses from one party to another is an arrow, any other one a note; events that say
+nothing about the window's story are left out by name. Times are from the window's beginning.
 """
 
 import argparse
@@ -40,14 +41,16 @@ PLAN = Plan(
     ),
     faults=(Fault(fault_id=0, kind="crash", at_ms=3_000, duration_ms=6_000, target="controller"),),
 )
-"""Three brokers a millisecond apart; broker 1 is the controller and leads t-0, and dies three seconds into the safety phase."""
+"""Three brokers a millisecond apart; broker 1 is the controller and leads t-0, and dies three seconds into
+the safety phase."""
 
 Item = Event | Operation
 
 
 @frozen(kw_only=True)
 class Window:
-    """What one diagram shows: what happens from `start` to `end` (nanoseconds), of the names in `shown`, and of operation `op_id`."""
+    """What one diagram shows: what happens from `start` to `end` (nanoseconds), of the names in `shown`, and
+    of operation `op_id`."""
 
     start: int
     end: int
@@ -81,7 +84,8 @@ WINDOWS: dict[str, Callable[[Trace], Window]] = {"produce": produce, "failover":
 
 @define
 class Drawing:
-    """leaders: whom each broker follows. controllers: who was elected in each controller epoch. lines: the diagram so far."""
+    """leaders: whom each broker follows. controllers: who was elected in each controller epoch. lines: the
+    diagram so far."""
 
     window: Window
     leaders: dict[int, int] = field(factory=dict)
@@ -147,7 +151,10 @@ def _controller_znode(drawing: Drawing, event: Event) -> None:
 
 
 def _partition_state(drawing: Drawing, event: Event) -> None:
-    text = f"multi[check /controller_epoch, set state]: leader {event.leader}, leader epoch {event.leader_epoch}, ISR {_list(event.isr)}"
+    text = (
+        f"multi[check /controller_epoch, set state]: leader {event.leader}, leader epoch "
+        f"{event.leader_epoch}, ISR {_list(event.isr)}"
+    )
     drawing.arrow(_broker(event.node), "Z", text, event.time)
 
 

@@ -1,7 +1,7 @@
 """Hooks of the documentation site; MkDocs calls them by their names. `make docs` is the only user.
 
-Owns what the site needs beyond its pages: examples of commands as code, diagrams without a network, and no links to files that
-are not pages.
+Owns what the site needs beyond its pages: examples of commands as code, diagrams without a network, and no
+links to files that are not pages.
 """
 
 import re
@@ -54,8 +54,8 @@ def on_post_build(config: Any, **_: Any) -> None:
 
 
 def _prepare(command: click.Command, context: click.Context) -> None:
-    """A command and those below it, ready for Markdown: examples are fenced code, since their comments would be headings, and
-    a default that is computed is said in words."""
+    """A command and those below it, ready for Markdown: examples are fenced code, since their comments would
+    be headings, and a default that is computed is said in words."""
     command.help = "\n\n".join(map(_fenced, cleandoc(command.help or "").split("\n\n")))
     for option in command.params:
         if isinstance(option, click.Option) and isinstance(option.show_default, str):

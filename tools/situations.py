@@ -1,7 +1,9 @@
-"""`python -m tools.situations`: what the swarm reached, as (event or kind of request) x (state of the broker, the replica, the partition, the group).
+"""`python -m tools.situations`: what the swarm reached, as (event or kind of request) x (state of the broker,
+the replica, the partition, the group).
 
-Owns the count and the list of what was never reached. Must not judge. A request is counted as a broker applied or refused it, with its kind. The
-states are those at the moment before the event, as earlier events of the trace say them.
+Owns the count and the list of what was never reached. Must not judge. A request is counted as a broker
+applied or refused it, with its kind. The states are those at the moment before the event, as earlier events
+of the trace say them.
 """
 
 from collections import Counter
@@ -100,7 +102,8 @@ class Situations:
             self.groups[_group(event)] = event.cause
 
     def never(self) -> list[tuple[str, str, str]]:
-        """Pairs of an event that came in some state of a kind, and a state of that kind in which it never came."""
+        """Pairs of an event that came in some state of a kind, and a state of that kind in which it never
+        came."""
         kinds = sorted({(name, kind) for name, kind, _ in self.counts})
         return [
             (name, kind, state)
@@ -121,7 +124,8 @@ def _group(event: Event) -> str:
 @click.option("--seeds", type=SeedRange(), default="0:200", show_default=True, help="Seeds A:B.")
 @json_option
 def command(profile: str, seeds: range, as_json: bool) -> None:
-    """Count in which states of brokers, replicas, partitions and groups each event and request came, and list what never did."""
+    """Count in which states of brokers, replicas, partitions and groups each event and request came, and list
+    what never did."""
     output, situations = Output(as_json), Situations()
     with output.progress(profile, len(seeds)) as bar:
         for done, seed in enumerate(seeds, start=1):

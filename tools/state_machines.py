@@ -1,10 +1,11 @@
-"""Draws the state machines of controller, broker and consumer groups from their tables, into docs/reference/state-machines.md.
+"""Draws the state machines of controller, broker and consumer groups from their tables, into
+docs/reference/state-machines.md.
 
     python -m tools.state_machines           write the page
     python -m tools.state_machines --check   exit with 1 if the page is not what the tables say
 
-The tables are what they obey (fencepost/impl/controller/machines.py, fencepost/impl/core/broker_states.py): a transition that no table allows is refused,
-recorded as a mark and counted.
+The tables are what they obey (fencepost/impl/controller/machines.py, fencepost/impl/core/broker_states.py): a
+transition that no table allows is refused, recorded as a mark and counted.
 """
 
 import argparse

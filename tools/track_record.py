@@ -1,7 +1,9 @@
-"""`python -m tools.track_record FOLDER`: what `fencepost bugs hunt --out FOLDER` measured, as the table of docs/explanation/track-record.md.
+"""`python -m tools.track_record FOLDER`: what `fencepost bugs hunt --out FOLDER` measured, as the table of
+docs/explanation/track-record.md.
 
-Owns the table between the two marks of that page; writes nothing else. Must not measure: a bug that is not in the record keeps the row that the page has, so
-that one bug can be measured anew by itself; one that is in neither has no row.
+Owns the table between the two marks of that page; writes nothing else. Must not measure: a bug that is not in
+the record keeps the row that the page has, so that one bug can be measured anew by itself; one that is in
+neither has no row.
 """
 
 import argparse
@@ -17,7 +19,8 @@ BEGIN, END = "<!-- measured by make track-record -->\n", "<!-- end -->\n"
 RANGES = 5
 """Ranges of seeds of `make track-record`: a row of fewer has no median."""
 HEAD = (
-    f"| bug | breaks | seeds needed | median of {RANGES} ranges | found as | profile | the protection that is missing |",
+    f"| bug | breaks | seeds needed | median of {RANGES} ranges | found as | profile | the protection that "
+    f"is missing |",
     "|---|---|---:|---:|---|---|---|",
 )
 

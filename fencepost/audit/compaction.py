@@ -1,11 +1,13 @@
 """Whether compaction took only what it may.
 
-Owns the records that one replica has and another has not, until a later record of their key is seen. Must not know files or high watermarks. Each broker
-compacts at its own time, so that a record may be gone on one and still be there on another; but of every key the latest committed record stays, unless it is a
-tombstone, whose time may be over (KIP-58, KIP-534). Records without a key go, and those of aborted transactions.
+Owns the records that one replica has and another has not, until a later record of their key is seen. Must not
+know files or high watermarks. Each broker compacts at its own time, so that a record may be gone on one and
+still be there on another; but of every key the latest committed record stays, unless it is a tombstone, whose
+time may be over (KIP-58, KIP-534). Records without a key go, and those of aborted transactions.
 
-A tombstone that is over could have stood in any hole above the end of the replicas that still have the record: where the accused has one there, nothing is
-said. Below that end it could not: who compacts with a tombstone drops the record first.
+A tombstone that is over could have stood in any hole above the end of the replicas that still have the
+record: where the accused has one there, nothing is said. Below that end it could not: who compacts with a
+tombstone drops the record first.
 
 A transaction's records count when its marker is seen; until then they neither supersede nor are missed.
 """
@@ -22,7 +24,8 @@ from fencepost.impl.log.batch.control_records import end_transaction_of
 from fencepost.impl.log.batch.record_batch import Record
 
 MOST_WAITING = 200_000
-"""Records, of one partition, that wait for a later record of their key or for a marker; with more nothing is said."""
+"""Records, of one partition, that wait for a later record of their key or for a marker; with more nothing is
+said."""
 _LONGEST_KEY = 32
 """A longer key is kept as its digest."""
 _SHOWN_KEY = 60
@@ -42,7 +45,8 @@ class _Seen:
 
 @define
 class CompactionCheck:
-    """waiting: by key, the latest record that somebody lacks. open: records of transactions whose marker is to come, by producer id."""
+    """waiting: by key, the latest record that somebody lacks. open: records of transactions whose marker is
+    to come, by producer id."""
 
     waiting: dict[bytes, _Seen] = field(factory=dict)
     open: dict[int, list[tuple[bytes, _Seen]]] = field(factory=dict)
@@ -100,10 +104,12 @@ class CompactionCheck:
                 self._count(key, seen)
 
     def end(self, findings: Findings, walks: Sequence[ReplicaWalk]) -> None:
-        """There are no more records; of those that wait no later one is anywhere. walks: of all replicas, read to their ends."""
+        """There are no more records; of those that wait no later one is anywhere. walks: of all replicas,
+        read to their ends."""
         if self.overflown:
             findings.note(
-                f"more than {MOST_WAITING} records wait for a later one of their key: what compaction took was not judged"
+                f"more than {MOST_WAITING} records wait for a later one of their key: what compaction took "
+                f"was not judged"
             )
         replicas = {walk.broker: walk for walk in walks}
         undecided = 0
@@ -114,11 +120,13 @@ class CompactionCheck:
             if guilty:
                 findings.add(
                     "compaction_lost_record",
-                    expected=f"the latest record of key '{seen.shown}', at offset {seen.offset} in {seen.where}, in every replica",
+                    expected=f"the latest record of key '{seen.shown}', at offset {seen.offset} in "
+                    f"{seen.where}, in every replica",
                     seen=f"neither it nor a later one at {' and '.join(guilty)}",
                     offset=seen.offset,
                 )
         if undecided:
             findings.note(
-                f"{undecided} records are gone whose tombstones may be: the replicas that have them end below holes of those that have not"
+                f"{undecided} records are gone whose tombstones may be: the replicas that have them end "
+                f"below holes of those that have not"
             )

@@ -1,15 +1,21 @@
 """The replicas of one partition, side by side.
 
-Owns when two replicas differ and how much that means. Must not know files beyond a batch's place, nor what is wrong within one replica.
+Owns when two replicas differ and how much that means. Must not know files beyond a batch's place, nor what is
+wrong within one replica.
 
-All replicas are read at once, in the order of their offsets. Batches that are the same bytes are passed over whole. Where they are not, their records are
-compared one by one: another codec, other boundaries of batches or segments are no difference; epoch, producer, sequence, time, key, value and headers are.
+All replicas are read at once, in the order of their offsets. Batches that are the same bytes are passed over
+whole. Where they are not, their records are compared one by one: another codec, other boundaries of batches
+or segments are no difference; epoch, producer, sequence, time, key, value and headers are.
 
-Nothing is asked of a replica below its start, above its end, or where damage has made it unreadable. What that leaves:
+Nothing is asked of a replica below its start, above its end, or where damage has made it unreadable. What
+that leaves:
 
-    both hold a record there, and not the same one    in one leader epoch, or below both high watermarks: log_divergence
-                                                      else uncommitted_divergence: the one of the older epoch will be cut
-    one holds a record, the other a hole              the same, unless the topic is compacted: brokers compact each at its own time
+    both hold a record there, and not the same one    in one leader epoch, or below both high watermarks:
+                                                      log_divergence
+                                                      else uncommitted_divergence: the one of the older epoch
+                                                      will be cut
+    one holds a record, the other a hole              the same, unless the topic is compacted: brokers compact
+                                                      each at its own time
 """
 
 from collections.abc import Sequence
@@ -35,7 +41,8 @@ class Watcher(Protocol):
 
 @define(kw_only=True)
 class Run:
-    """Neighbouring offsets at which two replicas differ in the same way. expected, seen: at the first of them."""
+    """Neighbouring offsets at which two replicas differ in the same way. expected, seen: at the first of
+    them."""
 
     anomaly: str
     first: int
@@ -49,9 +56,10 @@ class Run:
 
 @define
 class Comparison:
-    """compacted: it is known beforehand that records may be gone. runs: those that may go on, by pair of brokers, kind and anomaly. closed: done, bounded.
-    more: beyond that. absent: records that one replica lacks where another has them. touched: seen at the current offset. watcher: is shown every record
-    where one is given, so that nothing is passed over."""
+    """compacted: it is known beforehand that records may be gone. runs: those that may go on, by pair of
+    brokers, kind and anomaly. closed: done, bounded. more: beyond that. absent: records that one replica
+    lacks where another has them. touched: seen at the current offset. watcher: is shown every record where
+    one is given, so that nothing is passed over."""
 
     cursors: Sequence[Cursor]
     compacted: bool = False
@@ -127,7 +135,8 @@ class Comparison:
         self._begin(
             offset,
             (one.replica.broker, other.replica.broker, False, anomaly),
-            expected=f"one record at offset {offset}{_bound(one, other, committed)}: epoch {epoch} in {one.where}",
+            expected=f"one record at offset {offset}{_bound(one, other, committed)}: epoch {epoch} in "
+            f"{one.where}",
             seen=f"another {fields}: epoch {other.record.epoch} in {other.where}",
         )
 
@@ -139,7 +148,8 @@ class Comparison:
         self._begin(
             offset,
             (one.replica.broker, other.replica.broker, True, anomaly),
-            expected=f"the record of offset {offset}{_bound(one, other, committed)}, as epoch {one.record.epoch} in {one.where} has it",
+            expected=f"the record of offset {offset}{_bound(one, other, committed)}, as epoch "
+            f"{one.record.epoch} in {one.where} has it",
             seen=f"none before {other.where}, which goes on at offset {other.offset}",
         )
 

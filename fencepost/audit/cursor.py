@@ -57,16 +57,24 @@ def held_records(batch: AuditedBatch) -> list[Held]:
         if header.base_sequence != NO_SEQUENCE:
             sequence = (header.base_sequence + record.offset - header.base_offset) & 0x7FFFFFFF
         content = (
-            header.leader_epoch, producer, sequence, kind, record.timestamp_ms, record.key, record.value, record.headers,
-        )  # fmt: skip
+            header.leader_epoch,
+            producer,
+            sequence,
+            kind,
+            record.timestamp_ms,
+            record.key,
+            record.value,
+            record.headers,
+        )
         found.append(Held(record.offset, content))
     return found
 
 
 @define(eq=False)
 class Cursor:
-    """Where the comparison is in one replica. batch: None at the end. records, index: of the batch once it was decoded. known_from: at offsets between it and
-    the next record nothing is there; below it nobody knows."""
+    """Where the comparison is in one replica. batch: None at the end. records, index: of the batch once it
+    was decoded. known_from: at offsets between it and the next record nothing is there; below it nobody
+    knows."""
 
     replica: ReplicaWalk
     stream: Iterator[Known]

@@ -1,7 +1,8 @@
 """What lies in a broker's data directory: partitions, checkpoints, and what is none of both.
 
-Owns names, and which file belongs to what. Must not know what stands in segments. A directory may be a copy of a living broker's, or of one that died in
-the middle of anything: whatever is not known is left alone and told.
+Owns names, and which file belongs to what. Must not know what stands in segments. A directory may be a copy
+of a living broker's, or of one that died in the middle of anything: whatever is not known is left alone and
+told.
 """
 
 import re
@@ -54,8 +55,9 @@ class SegmentFile:
 
 @define(kw_only=True)
 class ReplicaFiles:
-    """One replica's directory. high_watermark, log_start, recovery_point: as checkpointed, None if nothing is. clean: the broker was shut down cleanly.
-    compacted: the broker's cleaner knows this partition. topic_id: "" where it is not told. alone: others of this broker have a high watermark."""
+    """One replica's directory. high_watermark, log_start, recovery_point: as checkpointed, None if nothing
+    is. clean: the broker was shut down cleanly. compacted: the broker's cleaner knows this partition.
+    topic_id: "" where it is not told. alone: others of this broker have a high watermark."""
 
     broker: str
     path: Path
@@ -82,7 +84,8 @@ class ReplicaFiles:
 
 @define(kw_only=True)
 class DataDirectory:
-    """One log directory of a broker. partitions: their directories. checkpoints: by file name. aside: directories on their way in or out."""
+    """One log directory of a broker. partitions: their directories. checkpoints: by file name. aside:
+    directories on their way in or out."""
 
     broker: str
     path: Path
@@ -222,7 +225,8 @@ def _list(replica: ReplicaFiles, findings: Findings) -> None:
 
 
 def _check_segment_of(index: Path, findings: Findings, *, clean: bool) -> None:
-    """An index without its segment is left by a broker that died while it removed them, and by nobody who was shut down."""
+    """An index without its segment is left by a broker that died while it removed them, and by nobody who was
+    shut down."""
     segment = index.with_name(f"{index.name[: layout.DIGITS]}{layout.LOG}")
     if segment.exists():
         return

@@ -1,11 +1,13 @@
 """Whether a replica's leader-epoch-checkpoint says what its batches say.
 
-Owns the comparison. Must not know who wrote what first. A follower asks with its last epoch where to cut (KIP-101), and its leader answers out of this file:
-an entry that contradicts the batches makes the one cut too much or the other keep what nobody else has.
+Owns the comparison. Must not know who wrote what first. A follower asks with its last epoch where to cut
+(KIP-101), and its leader answers out of this file: an entry that contradicts the batches makes the one cut
+too much or the other keep what nobody else has.
 
-An epoch may have no batch at all: its leader wrote nothing, or compaction took them. If the broker was not shut down cleanly, an entry may lie above the end
-of a log that lost its tail, and the first one above a log start that is checkpointed once a minute only (DeleteRecords raises both); a broker puts that
-right when it loads the log. None of this is a contradiction.
+An epoch may have no batch at all: its leader wrote nothing, or compaction took them. If the broker was not
+shut down cleanly, an entry may lie above the end of a log that lost its tail, and the first one above a log
+start that is checkpointed once a minute only (DeleteRecords raises both); a broker puts that right when it
+loads the log. None of this is a contradiction.
 """
 
 from collections.abc import Sequence
@@ -41,8 +43,9 @@ class Span:
 
 @define
 class EpochCheck:
-    """Follows the batches of a replica in order. entries: ascending. below: entries whose start was reached. told: (epoch of the batches, of the checkpoint)
-    of the last contradiction, which is told once and not with every batch. usable: the checkpoint could be read and is whole."""
+    """Follows the batches of a replica in order. entries: ascending. below: entries whose start was reached.
+    told: (epoch of the batches, of the checkpoint) of the last contradiction, which is told once and not with
+    every batch. usable: the checkpoint could be read and is whole."""
 
     path: Path
     findings: Findings
@@ -85,14 +88,16 @@ class EpochCheck:
             self.told = None
         elif self._deleted(header):
             self.findings.note(
-                f"{self.path}: the first epoch begins at {self.entries[0].start_offset}; what is below was deleted, though the log start is {self.log_start}"
+                f"{self.path}: the first epoch begins at {self.entries[0].start_offset}; what is below was "
+                f"deleted, though the log start is {self.log_start}"
             )
         elif self.told != (header.leader_epoch, epoch):
             self.told = header.leader_epoch, epoch
             says = "no entry" if entry is None else f"epoch {entry.epoch} from offset {entry.start_offset} on"
             self.findings.add(
                 ANOMALY,
-                expected=f"epoch {header.leader_epoch}, as the batch of offset {header.base_offset} in {batch.where} has it",
+                expected=f"epoch {header.leader_epoch}, as the batch of offset {header.base_offset} in "
+                f"{batch.where} has it",
                 seen=f"{says} in {self.path}",
                 offset=header.base_offset,
             )
@@ -129,7 +134,8 @@ class EpochCheck:
                     )
                 else:
                     self.findings.note(
-                        f"{self.path}: epoch {entry.epoch} begins at {entry.start_offset}, above the end of the log at {log_end}"
+                        f"{self.path}: epoch {entry.epoch} begins at {entry.start_offset}, above the end of "
+                        f"the log at {log_end}"
                     )
 
 

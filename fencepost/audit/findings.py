@@ -1,7 +1,7 @@
 """What an audit has found so far, bounded.
 
-Owns how many findings are kept. Must not know where they come from. A broken disk makes thousands of one kind; the first ones tell what is wrong, the
-rest is counted.
+Owns how many findings are kept. Must not know where they come from. A broken disk makes thousands of one
+kind; the first ones tell what is wrong, the rest is counted.
 """
 
 from collections import Counter
@@ -28,8 +28,9 @@ class Unreadable:
 
 @define
 class Findings:
-    """Of one partition, or of the brokers' directories if topic is None. found, notes, unreadable: as they came, bounded; more: findings beyond the bound,
-    by anomaly. A note says what a reader of the result must know and is nothing wrong."""
+    """Of one partition, or of the brokers' directories if topic is None. found, notes, unreadable: as they
+    came, bounded; more: findings beyond the bound, by anomaly. A note says what a reader of the result must
+    know and is nothing wrong."""
 
     topic: str | None = None
     partition: int = -1

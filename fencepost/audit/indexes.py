@@ -1,7 +1,7 @@
 """Whether the indexes of a segment lead to where they say.
 
-Owns which indexes a segment has and that they are unpacked entry by entry (ten megabytes are a million entries). Must not know what an entry means
-(impl/log/dump/indexes.py).
+Owns which indexes a segment has and that they are unpacked entry by entry (ten megabytes are a million
+entries). Must not know what an entry means (impl/log/dump/indexes.py).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -42,8 +42,8 @@ IndexEntry = TypeVar("IndexEntry", OffsetEntry, TimeEntry)
 
 @define
 class PackedEntries(Sequence[IndexEntry]):
-    """The entries of an index, unpacked when asked for. make: of the byte where it stands and its two numbers. last: the one that was asked for last, with its
-    number."""
+    """The entries of an index, unpacked when asked for. make: of the byte where it stands and its two
+    numbers. last: the one that was asked for last, with its number."""
 
     data: bytes
     form: Struct
@@ -89,8 +89,9 @@ def _used(data: bytes, form: Struct) -> bytes:
 
 @define
 class SegmentIndexes:
-    """Follows the batches of a segment. tail: nobody knows how far the indexes of this segment are (its broker died, or was alive when the files were
-    copied), so that an entry beyond the end of the log says nothing. next_position, next_offset: of the next entry of each; before it nothing can be wrong."""
+    """Follows the batches of a segment. tail: nobody knows how far the indexes of this segment are (its
+    broker died, or was alive when the files were copied), so that an entry beyond the end of the log says
+    nothing. next_position, next_offset: of the next entry of each; before it nothing can be wrong."""
 
     segment: SegmentFile
     findings: Findings
@@ -147,7 +148,8 @@ class SegmentIndexes:
         return sound
 
     def see(self, header: BatchHeader, position: int, *, damaged: bool = False) -> None:
-        """The next batch, at this byte of the segment. Most batches have no entry, and are only looked at for their time."""
+        """The next batch, at this byte of the segment. Most batches have no entry, and are only looked at for
+        their time."""
         if self.offsets is not None and position >= self.next_position:
             check, number = self.offsets, self.offsets.passed
             leads_here = number < len(check.entries) and check.entries[number].position == position
@@ -172,7 +174,8 @@ class SegmentIndexes:
             self.findings.flaw(ANOMALY, flaw, Path(check.file))
 
     def unfollow(self) -> None:
-        """Something in the segment cannot be read, so that nobody knows what an entry that leads there should say."""
+        """Something in the segment cannot be read, so that nobody knows what an entry that leads there should
+        say."""
         self.offsets = self.times = None
 
     def end(self) -> None:

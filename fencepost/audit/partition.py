@@ -1,7 +1,7 @@
 """The audit of one partition: all its replicas, each held against its own files and against the others.
 
-Owns the order of questions and what is a finding of the whole. Must not know how a result is shown. The holes of a log are judged last, when it is known
-whether the topic was ever compacted.
+Owns the order of questions and what is a finding of the whole. Must not know how a result is shown. The holes
+of a log are judged last, when it is known whether the topic was ever compacted.
 """
 
 from collections.abc import Callable
@@ -41,8 +41,8 @@ class ReplicaSeen:
 
 @define(kw_only=True)
 class PartitionAudit:
-    """What was found in one partition. unjudged: records that some replicas of a compacted topic have and others have not, where it was not asked whether
-    compaction might take them."""
+    """What was found in one partition. unjudged: records that some replicas of a compacted topic have and
+    others have not, where it was not asked whether compaction might take them."""
 
     topic: str
     partition: int

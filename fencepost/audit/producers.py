@@ -1,8 +1,10 @@
-"""Whether the idempotent producers of a log kept their order, and whether the producer snapshots say what the batches say.
+"""Whether the idempotent producers of a log kept their order, and whether the producer snapshots say what the
+batches say.
 
-Owns the last batches of each producer id. Must not know why a sequence number stands where it stands. Sequence numbers go up by one along the records of
-one producer id and epoch, and wrap from 2^31 - 1 to 0 (KIP-98); a new epoch begins anew. They may jump ahead: compaction drops batches, and a broker
-that has forgotten a silent producer lets it go on anywhere (KIP-360). They never go back, and no batch stands twice.
+Owns the last batches of each producer id. Must not know why a sequence number stands where it stands.
+Sequence numbers go up by one along the records of one producer id and epoch, and wrap from 2^31 - 1 to 0
+(KIP-98); a new epoch begins anew. They may jump ahead: compaction drops batches, and a broker that has
+forgotten a silent producer lets it go on anywhere (KIP-360). They never go back, and no batch stands twice.
 """
 
 from pathlib import Path
@@ -16,7 +18,8 @@ from fencepost.impl.log.batch.header import NO_PRODUCER_ID, NO_SEQUENCE
 from fencepost.impl.log.dump.states import ProducerEntry, producer_entries
 
 MOST_PRODUCERS = 20_000
-"""Producers that are remembered of one replica; of more the ones that were silent longest are forgotten, as a broker does."""
+"""Producers that are remembered of one replica; of more the ones that were silent longest are forgotten, as a
+broker does."""
 REMEMBERED_BATCHES = 5
 _SEQUENCES = 1 << 31
 SNAPSHOT = "producer_snapshot_damaged"
@@ -24,7 +27,8 @@ SNAPSHOT = "producer_snapshot_damaged"
 
 @define
 class Producer:
-    """epoch: of its last batch. batches: (first sequence, last sequence, base offset, file, byte) of its last ones. last_offset: of the last one."""
+    """epoch: of its last batch. batches: (first sequence, last sequence, base offset, file, byte) of its last
+    ones. last_offset: of the last one."""
 
     epoch: int
     batches: list[tuple[int, int, int, Path, int]] = field(factory=list)
@@ -38,7 +42,8 @@ class Producer:
 
 @define
 class ProducerCheck:
-    """Follows the batches of a replica in order. snapshots: (offset, path), ascending. compacted: batches may be gone."""
+    """Follows the batches of a replica in order. snapshots: (offset, path), ascending. compacted: batches may
+    be gone."""
 
     findings: Findings
     snapshots: list[tuple[int, Path]]
@@ -82,14 +87,16 @@ class ProducerCheck:
         if twice is not None:
             self.findings.add(
                 "duplicate",
-                expected=f"sequence {twice[0]} to {twice[1]} of producer {header.producer_id} once, at offset {twice[2]} in {twice[3]} at byte {twice[4]}",
+                expected=f"sequence {twice[0]} to {twice[1]} of producer {header.producer_id} once, at "
+                f"offset {twice[2]} in {twice[3]} at byte {twice[4]}",
                 seen=f"sequence {first} to {last} again in {batch.where}",
                 offset=header.base_offset,
             )
         elif known.batches and (first - known.last_sequence - 1) % _SEQUENCES >= _SEQUENCES // 2:
             self.findings.add(
                 "sequence_regressed",
-                expected=f"sequence {(known.last_sequence + 1) % _SEQUENCES} of producer {header.producer_id} or a later one",
+                expected=f"sequence {(known.last_sequence + 1) % _SEQUENCES} of producer "
+                f"{header.producer_id} or a later one",
                 seen=f"{first} in {batch.where}",
                 offset=header.base_offset,
             )
@@ -145,11 +152,15 @@ class ProducerCheck:
             same = (entry.last_offset, entry.last_sequence) == (known.last_offset, known.last_sequence)
             gone = self.compacted and entry.last_offset > known.last_offset
             if not same and not gone:
-                wrong = f"offset {known.last_offset}, sequence {known.last_sequence}, as in {known.batches[-1][3]} at byte {known.batches[-1][4]}"
+                wrong = (
+                    f"offset {known.last_offset}, sequence {known.last_sequence}, as in "
+                    f"{known.batches[-1][3]} at byte {known.batches[-1][4]}"
+                )
         if wrong:
             self.findings.add(
                 SNAPSHOT,
                 expected=f"of producer {entry.producer_id} {wrong}",
-                seen=f"epoch {entry.producer_epoch}, offset {entry.last_offset}, sequence {entry.last_sequence} in {path}",
+                seen=f"epoch {entry.producer_epoch}, offset {entry.last_offset}, sequence "
+                f"{entry.last_sequence} in {path}",
                 offset=offset,
             )

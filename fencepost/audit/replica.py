@@ -1,10 +1,13 @@
-"""One replica, read from its first segment to its last, and held against everything that lies beside its batches.
+"""One replica, read from its first segment to its last, and held against everything that lies beside its
+batches.
 
-Owns the order of the batches and what a hole between them means. Must not know other replicas. What comes out are the good batches, ascending; each says
-from where on the replica is known: what lies in a hole that damage has torn is not missing, it cannot be read.
+Owns the order of the batches and what a hole between them means. Must not know other replicas. What comes out
+are the good batches, ascending; each says from where on the replica is known: what lies in a hole that damage
+has torn is not missing, it cannot be read.
 
-A base offset is not under the checksum (KIP-98: the leader stamps it), so that a flipped bit in it shows only against its neighbours. A batch that jumps ahead
-is therefore held back until the next one comes: if that one goes on where the log was, the jump was the mistake.
+A base offset is not under the checksum (KIP-98: the leader stamps it), so that a flipped bit in it shows only
+against its neighbours. A batch that jumps ahead is therefore held back until the next one comes: if that one
+goes on where the log was, the jump was the mistake.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,9 +46,10 @@ class Gap:
 
 @define(kw_only=True)
 class ReplicaWalk:
-    """told_bytes: of the current segment, for progress. next_offset: where the next batch should begin; None before the first. epoch: of the last batch.
-    doubtful: something before here could not be read. sparse: a batch holds fewer records than it spans offsets, which only compaction makes.
-    holes_below: above this offset nothing is missing."""
+    """told_bytes: of the current segment, for progress. next_offset: where the next batch should begin; None
+    before the first. epoch: of the last batch. doubtful: something before here could not be read. sparse: a
+    batch holds fewer records than it spans offsets, which only compaction makes. holes_below: above this
+    offset nothing is missing."""
 
     files: ReplicaFiles
     findings: Findings
@@ -244,7 +248,8 @@ class ReplicaWalk:
     def _old(self, old: Old, segment: SegmentFile) -> None:
         self.findings.left_out(
             segment.path,
-            f"{old.count} messages of format {old.magic} (before Kafka 0.11), up to offset {old.last_offset}, are not read",
+            f"{old.count} messages of format {old.magic} (before Kafka 0.11), up to offset "
+            f"{old.last_offset}, are not read",
         )
 
     def _bad(self, bad: Bad | Old, segment: SegmentFile, *, tail: bool) -> None:
@@ -261,7 +266,8 @@ class ReplicaWalk:
         torn = bad.header is None and (bad.zeros or bad.damage is Damage.TORN)
         if torn and tail and offset >= self.high_watermark:
             self.findings.note(
-                f"{where}: unfinished, {bad.seen}, good up to offset {offset}; a broker cuts it when it starts, and nothing there is committed"
+                f"{where}: unfinished, {bad.seen}, good up to offset {offset}; a broker cuts it when it "
+                f"starts, and nothing there is committed"
             )
             return
         span = _span(bad.header)
@@ -289,7 +295,8 @@ class ReplicaWalk:
             if beyond or (value is not None and value < 0):
                 self.findings.add(
                     "checkpoint_outside_log",
-                    expected=f"a {name} within the log of {self.name}, from {start} to {end} in {self.files.path}",
+                    expected=f"a {name} within the log of {self.name}, from {start} to {end} in "
+                    f"{self.files.path}",
                     seen=f"{value} in the checkpoint",
                     offset=end,
                 )

@@ -1,10 +1,11 @@
 """The bytes of one segment: its batches, and what is no batch.
 
-Owns the walk through a file and how much of it is in memory: CHUNK_BYTES, or one batch. Must not know offsets of a log, other files, or what follows
-from damage.
+Owns the walk through a file and how much of it is in memory: CHUNK_BYTES, or one batch. Must not know offsets
+of a log, other files, or what follows from damage.
 
-A batch whose checksum or header fails is told and stepped over, because its length still says where the next one begins; what makes the length doubtful
-ends the walk. Messages of formats 0 and 1 (before Kafka 0.11, KIP-98) have their length at the same place: they are counted and stepped over.
+A batch whose checksum or header fails is told and stepped over, because its length still says where the next
+one begins; what makes the length doubtful ends the walk. Messages of formats 0 and 1 (before Kafka 0.11,
+KIP-98) have their length at the same place: they are counted and stepped over.
 """
 
 import zlib
@@ -29,7 +30,8 @@ from fencepost.impl.log.dump.dump import Source
 CHUNK_BYTES = 1024 * 1024
 """Read at once, unless a batch is longer."""
 MOST_BATCH_BYTES = 256 * 1024 * 1024
-"""A batch is in memory as a whole; one that claims more than any sane message.max.bytes is taken for damage, not read."""
+"""A batch is in memory as a whole; one that claims more than any sane message.max.bytes is taken for damage,
+not read."""
 SMALLEST_OLD_MESSAGE = 26
 """Offset, size, CRC, magic, attributes, two null lengths (format 0)."""
 _MAGIC_AT = 16
@@ -37,7 +39,8 @@ _MAGIC_AT = 16
 
 @define
 class AuditedBatch:
-    """A whole batch. position: in the file (that of the header is in `data`). data: its bytes, and only they."""
+    """A whole batch. position: in the file (that of the header is in `data`). data: its bytes, and only
+    they."""
 
     header: BatchHeader
     position: int
@@ -56,7 +59,8 @@ class AuditedBatch:
 
 @frozen(kw_only=True)
 class Bad:
-    """What is no good batch. header: of one that was stepped over; None where the walk ends. rest: bytes from here to the end of the file."""
+    """What is no good batch. header: of one that was stepped over; None where the walk ends. rest: bytes from
+    here to the end of the file."""
 
     position: int
     damage: Damage
@@ -79,7 +83,8 @@ class Old:
 
 @define
 class Parsed:
-    """The batch that was parsed last, here or in the replica beside: the same bytes have the same header, and the same checksum."""
+    """The batch that was parsed last, here or in the replica beside: the same bytes have the same header, and
+    the same checksum."""
 
     data: bytes = b""
     header: BatchHeader | None = None
@@ -94,7 +99,8 @@ class Parsed:
 
 
 def walk_segment(source: Source, path: Path, parsed: Parsed) -> Iterator[AuditedBatch | Bad | Old]:
-    """Everything in a segment, in the order of the file. A Bad without a header is the last item. parsed: shared by replicas that are walked side by side."""
+    """Everything in a segment, in the order of the file. A Bad without a header is the last item. parsed:
+    shared by replicas that are walked side by side."""
     position, size, start, data = 0, source.size(), 0, b""
     while position < size:
         at = position - start
@@ -182,7 +188,8 @@ def _is_old(source: Source, position: int, length: int) -> bool:
 
 
 def _old(source: Source, position: int, size: int) -> Old:
-    """The messages of an old format from here on; its position is where they end. None at all if the checksum of the first one does not hold."""
+    """The messages of an old format from here on; its position is where they end. None at all if the checksum
+    of the first one does not hold."""
     count, last_offset, magic, start, data = 0, -1, -1, position, b""
     while position < size:
         at = position - start

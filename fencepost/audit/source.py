@@ -12,7 +12,8 @@ from typing import Self
 
 
 class RealSource:
-    """A file of this machine, to be read only (impl.log.dump.Source). Its size is taken once: a broker may be writing."""
+    """A file of this machine, to be read only (impl.log.dump.Source). Its size is taken once: a broker may be
+    writing."""
 
     def __init__(self, path: Path) -> None:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever

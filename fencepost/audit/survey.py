@@ -24,8 +24,9 @@ from fencepost.traces.errors import EnvironmentError_
 
 @frozen(kw_only=True)
 class AuditRequest:
-    """What to audit. places: (broker, data directory); a broker may have several. topics: patterns, of which a topic must match one. compacted: patterns of
-    topics in which holes are nothing wrong, whatever the directories say. deep: decode every record, and hold compaction against the keys."""
+    """What to audit. places: (broker, data directory); a broker may have several. topics: patterns, of which
+    a topic must match one. compacted: patterns of topics in which holes are nothing wrong, whatever the
+    directories say. deep: decode every record, and hold compaction against the keys."""
 
     places: tuple[tuple[str, Path], ...]
     topics: tuple[str, ...] = ("*",)
@@ -90,14 +91,16 @@ def _refuse_same(places: Sequence[tuple[str, Path]]) -> None:
 
 
 def _of_one_topic(replicas: list[ReplicaFiles], findings: Findings) -> list[ReplicaFiles]:
-    """Without replicas of an earlier topic of the same name (KIP-516), and without a second directory of one broker."""
+    """Without replicas of an earlier topic of the same name (KIP-516), and without a second directory of one
+    broker."""
     ids = [replica.topic_id for replica in replicas if replica.topic_id]
     usual = max(sorted(set(ids)), key=ids.count, default="")
     kept: list[ReplicaFiles] = []
     for replica in replicas:
         if replica.topic_id and replica.topic_id != usual:
             findings.note(
-                f"{replica.path}: of another topic of the same name ({replica.topic_id}, not {usual}), not compared"
+                f"{replica.path}: of another topic of the same name ({replica.topic_id}, not {usual}), not "
+                f"compared"
             )
         elif any(other.broker == replica.broker for other in kept):
             findings.note(
@@ -117,7 +120,8 @@ def _missing(found: Survey) -> None:
             if offset is not None and key not in directory.partitions and not going:
                 findings.add(
                     "replica_missing",
-                    expected=f"{directory.path / f'{key[0]}-{key[1]}'}, whose high watermark {offset} is in {layout.HIGH_WATERMARKS}",
+                    expected=f"{directory.path / f'{key[0]}-{key[1]}'}, whose high watermark {offset} is in "
+                    f"{layout.HIGH_WATERMARKS}",
                     seen=f"no such directory at {directory.broker}",
                 )
 
@@ -131,7 +135,8 @@ def _counts(found: Survey) -> None:
         if len(replicas) < most[topic]:
             brokers = ", ".join(replica.broker for replica in replicas) or "nobody"
             findings.note(
-                f"{len(replicas)} of the {most[topic]} replicas that other partitions of {topic} have: {brokers}"
+                f"{len(replicas)} of the {most[topic]} replicas that other partitions of {topic} have: "
+                f"{brokers}"
             )
 
 

@@ -1,13 +1,15 @@
 """The join: on which side a loss, a duplicate or a reordering happened.
 
-Owns the rules. Must not know files. The wire is between both sides, so each side is judged by what crossed it:
+Owns the rules. Must not know files. The wire is between both sides, so each side is judged by what crossed
+it:
 
-    the cluster     gets requests and gives answers: whatever the log check and the rules below find in these alone is its doing.
-    the application asks and is given: whatever differs between what it did and was told, and what crossed the wire, is its doing
-                    (its own, or its client library's).
+    the cluster     gets requests and gives answers: whatever the log check and the rules below find in these
+                    alone is its doing.
+    the application asks and is given: whatever differs between what it did and was told, and what crossed
+                    the wire, is its doing (its own, or its client library's).
 
-A place that convicts the cluster is not held against the application as well. What nobody can match is counted, and convicts
-nobody.
+A place that convicts the cluster is not held against the application as well. What nobody can match is
+counted, and convicts nobody.
 """
 
 from bisect import bisect_left
@@ -59,7 +61,8 @@ OF_ANOMALIES = {
 
 @frozen(kw_only=True)
 class Blame:
-    """One finding. lines: of taps, as file and number; operations: of the trace; frame: the request, if one is to be seen."""
+    """One finding. lines: of taps, as file and number; operations: of the trace; frame: the request, if one
+    is to be seen."""
 
     side: Side
     kind: Kind
@@ -138,7 +141,8 @@ class _Join:
         yield from self._inverted()
 
     def _skipped(self) -> Iterator[Blame]:
-        """An answer to a fetch that jumps over a record that was acknowledged: it begins at the position, or shows what is before."""
+        """An answer to a fetch that jumps over a record that was acknowledged: it begins at the position, or
+        shows what is before."""
         for row in self.wire.polls:
             if row.topic is None or row.partition is None or not row.records or row.offset is None:
                 continue
@@ -172,7 +176,8 @@ class _Join:
         )
 
     def _twice(self) -> Iterator[Blame]:
-        """A record of an idempotent producer, sent once under one sequence number, that stands at two offsets."""
+        """A record of an idempotent producer, sent once under one sequence number, that stands at two
+        offsets."""
         seen: dict[tuple[str, int, int], Place] = {}
         idempotent = {one.record.value: one for one in self.wire.carried if one.row.producer_id is not None}
         for place in sorted(self.wire.fetched):
@@ -193,7 +198,8 @@ class _Join:
                     )
 
     def _inverted(self) -> Iterator[Blame]:
-        """Batches of one producer, epoch and partition have offsets in the order of their sequence numbers."""
+        """Batches of one producer, epoch and partition have offsets in the order of their sequence
+        numbers."""
         last: dict[tuple[str, int, int, int], Carried] = {}
         for one in self.wire.carried:
             row = one.row
@@ -212,7 +218,8 @@ class _Join:
                         side=Side.CLUSTER,
                         kind=Kind.REORDERING,
                         place=_name(place),
-                        says=f"sequence {row.sequence} stands before sequence {before.row.sequence}, at {before.record.offset}",
+                        says=f"sequence {row.sequence} stands before sequence {before.row.sequence}, at "
+                        f"{before.record.offset}",
                         operations=(before.row.op_id, row.op_id),
                         frame=self.wire.frame_of(row),
                     )
@@ -250,7 +257,8 @@ class _Join:
                 side=Side.APPLICATION,
                 kind=Kind.LOSS,
                 place=_name(place),
-                says="the application was told that this is acknowledged, and no broker has acknowledged anything there",
+                says="the application was told that this is acknowledged, and no broker has acknowledged "
+                "anything there",
                 lines=both,
                 operations=tuple(each.row.op_id for each in carried),
                 frame=self.wire.frame_of(carried[-1].row) if carried else None,
@@ -359,9 +367,14 @@ class _Join:
             return
         if line.content is not None and all(content_of(value) != line.content for _, value in fetched):
             yield Blame(
-                side=Side.APPLICATION, kind=Kind.CONTENT, place=_name(place), lines=(line.place,), frame=frame,
-                says="the application was handed another record than the broker has sent", operations=operations,
-            )  # fmt: skip
+                side=Side.APPLICATION,
+                kind=Kind.CONTENT,
+                place=_name(place),
+                lines=(line.place,),
+                frame=frame,
+                says="the application was handed another record than the broker has sent",
+                operations=operations,
+            )
         if before is None or before.offset is None:
             return
         if line.offset <= before.offset and self.wire.out_of_range:
@@ -374,9 +387,14 @@ class _Join:
                 else Kind.REORDERING
             )
             yield Blame(
-                side=Side.APPLICATION, kind=kind, place=_name(place), frame=frame, operations=operations,
-                says=f"handed out after offset {before.offset}, and the consumer was not moved", lines=(before.place, line.place),
-            )  # fmt: skip
+                side=Side.APPLICATION,
+                kind=kind,
+                place=_name(place),
+                frame=frame,
+                operations=operations,
+                says=f"handed out after offset {before.offset}, and the consumer was not moved",
+                lines=(before.place, line.place),
+            )
             return
         log = (line.topic, line.partition)
         for offset in _between(self.wire.fetched_offsets, log, before.offset + 1, line.offset):

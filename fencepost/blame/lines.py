@@ -1,7 +1,8 @@
 """What an application did and was told, as JSON lines: the format of every tap.
 
-Owns the format and its strict reading. Must not know clients. One object a line; `time` in nanoseconds of any clock, `actor`
-names a producer or consumer, `id` a send. Unknown fields are refused, so that a misspelt one is not silently nothing.
+Owns the format and its strict reading. Must not know clients. One object a line; `time` in nanoseconds of any
+clock, `actor` names a producer or consumer, `id` a send. Unknown fields are refused, so that a misspelt one
+is not silently nothing.
 
     {"type":"sent","time":1,"actor":"p1","id":"p1-0","topic":"orders","partition":0,"content":7}
     {"type":"acknowledged","time":2,"actor":"p1","id":"p1-0","topic":"orders","partition":0,"offset":41}
@@ -10,8 +11,9 @@ names a producer or consumer, `id` a send. Unknown fields are refused, so that a
     {"type":"moved","time":3,"actor":"c1"}       the consumer's place changes: assignment, revocation, seek
     {"type":"closed","time":4,"actor":"p1"}      everything it was told stands above
 
-sent: before the client's send is called. partition: if the application chose it. content: of a record, if the tap knows the
-key of the record's folder (docs/how-to/proxy.md). acknowledged, failed: the callback. delivered: handed to the application.
+sent: before the client's send is called. partition: if the application chose it. content: of a record, if the
+tap knows the key of the record's folder (docs/how-to/proxy.md). acknowledged, failed: the callback.
+delivered: handed to the application.
 """
 
 from collections.abc import Iterator
@@ -65,8 +67,8 @@ _NEEDED: dict[Type, tuple[str, ...]] = {
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """The lines of a tap's file, in order; half a line at the end, which a killed application leaves, is passed over. Raises
-    TraceError with file and line."""
+    """The lines of a tap's file, in order; half a line at the end, which a killed application leaves, is
+    passed over. Raises TraceError with file and line."""
     try:
         with path.open("rb") as file:
             for number in range(1, MOST_LINES + 2):

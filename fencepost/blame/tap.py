@@ -2,13 +2,14 @@
 
     from fencepost.blame.tap import Tap
 
-    tap = Tap("out/app.tap")                       # Tap("out/app.tap", key="out/live/key") compares contents, too
+    tap = Tap("out/app.tap")      # Tap("out/app.tap", key="out/live/key") compares contents, too
     producer = tap.producer(confluent_kafka.Producer({...}))
     consumer = tap.consumer(confluent_kafka.Consumer({...}))
 
-Owns which calls of confluent-kafka, kafka-python and aiokafka are a send, what they were told and what they handed out. Must not
-know the wire. The wrapped object behaves as the client does: arguments, results, callbacks and errors pass unchanged, but for a
-header with the id of the send (`ids=False` leaves it out; then sends that failed cannot be matched).
+Owns which calls of confluent-kafka, kafka-python and aiokafka are a send, what they were told and what they
+handed out. Must not know the wire. The wrapped object behaves as the client does: arguments, results,
+callbacks and errors pass unchanged, but for a header with the id of the send (`ids=False` leaves it out; then
+sends that failed cannot be matched).
 """
 
 import itertools
@@ -30,8 +31,8 @@ _encode = msgspec.json.Encoder().encode
 
 @define(eq=False)
 class Tap:
-    """A file of lines. key: the key file of the record's folder, to compare contents; ids: whether sends carry a header with
-    their id."""
+    """A file of lines. key: the key file of the record's folder, to compare contents; ids: whether sends
+    carry a header with their id."""
 
     path: str | Path
     key: str | Path | None = None

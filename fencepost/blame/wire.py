@@ -1,4 +1,5 @@
-"""What passed on the wire, as tables to join with: who sent what when, what was acknowledged where, who fetched it.
+"""What passed on the wire, as tables to join with: who sent what when, what was acknowledged where, who
+fetched it.
 
 Owns the tables. Must not know taps' files or verdicts. Made from a trace of the proxy.
 """

@@ -1,6 +1,7 @@
 """A campaign in pieces that a test runner can spread, and the plan of a test's own cluster.
 
-Owns: what a test may ask for, and the runs of a piece. Must not know pytest, or how a failure is told (failure.py).
+Owns: what a test may ask for, and the runs of a piece. Must not know pytest, or how a failure is told
+(failure.py).
 """
 
 import re
@@ -68,7 +69,8 @@ class Chunk:
             self.ran.clear()
 
     def assert_nothing_found(self) -> None:
-        """Run and judge each seed; only Ok passes. Raises RunFailedError with the report of the first that fails, behind which the others are named."""
+        """Run and judge each seed; only Ok passes. Raises RunFailedError with the report of the first that
+        fails, behind which the others are named."""
         failed: list[tuple[int, RunFailedError]] = []
         for trace in self.runs():
             keeping = Keeping(
@@ -118,7 +120,8 @@ def seeds_of(value: Any) -> tuple[int, ...]:
 def chunks_of(
     args: tuple[Any, ...], options: dict[str, Any], *, seed: int | None, seeds: str | None, size: int
 ) -> list[Chunk]:
-    """The pieces of a campaign. args, options: of its marker; seed, seeds: of the command line, which win. Raises FencepostError."""
+    """The pieces of a campaign. args, options: of its marker; seed, seeds: of the command line, which win.
+    Raises FencepostError."""
     given = {**dict(zip(CAMPAIGN_FIELDS, args, strict=False)), **options}
     _check_names(given, CAMPAIGN_FIELDS, WHERE)
     if seed is not None:

@@ -1,6 +1,8 @@
-"""A run that failed, told to a person and kept in a folder: trace, plan, the shrunk plan, its trace, and the report.
+"""A run that failed, told to a person and kept in a folder: trace, plan, the shrunk plan, its trace, and the
+report.
 
-Owns: what is kept, and the order in which a failure is told. Must not know who asked (pytest_plugin), or how shrinking and judging work.
+Owns: what is kept, and the order in which a failure is told. Must not know who asked (pytest_plugin), or how
+shrinking and judging work.
 
     FOLDER/trace.jsonl    the run, saved before it is judged
     FOLDER/plan.json      its plan
@@ -59,7 +61,8 @@ class Keeping:
 
 
 def assert_ok(trace: Trace, keeping: Keeping, checks: tuple[str, ...] = DEFAULT_CHECKS) -> Verdict:
-    """Save a run, then judge it; only Ok passes. Raises RunFailedError with the report, whose parts are left in the folder."""
+    """Save a run, then judge it; only Ok passes. Raises RunFailedError with the report, whose parts are left
+    in the folder."""
     keeping.folder.mkdir(parents=True, exist_ok=True)
     write_traces(keeping.folder / TRACE, [trace])
     verdict = combine(judge(trace, checks))
@@ -135,6 +138,7 @@ def _plan_in_words(small: Shrunk | None, plan: Plan) -> list[str]:
     end = "" if small.finished else ", which were not enough to finish"
     return [
         f"Shrunk plan: {len(small.plan.operations)} of {len(plan.operations)} operations,"
-        f" {len(small.plan.faults)} of {len(plan.faults)} faults ({small.runs} runs in {small.wall_s:.1f} s{end})",
+        f" {len(small.plan.faults)} of {len(plan.faults)} faults ({small.runs} runs in {small.wall_s:.1f} "
+        f"s{end})",
         short_plan(small.plan),
     ]

@@ -4,7 +4,8 @@ folder.
 Owns: which files. Must not know pytest, or how a failure that a judge found is told (failure.py).
 
     FOLDER/run/trace.jsonl          of `fencepost_cluster`; and plan.json if the cluster was simulated
-    FOLDER/seed-N/trace.jsonl       of `fencepost_campaign`: the run that the test was looking at, and its plan.json
+    FOLDER/seed-N/trace.jsonl       of `fencepost_campaign`: the run that the test was looking at, and its
+                                    plan.json
     timeline.txt, trace.html        next to each of them
 """
 

@@ -1,4 +1,5 @@
-"""The page of a campaign: what was found at which seed, what the runs reached, and the first run of each anomaly, drawn.
+"""The page of a campaign: what was found at which seed, what the runs reached, and the first run of each
+anomaly, drawn.
 
 Owns which of a campaign's figures are on it. Must not know HTML, or how a run is made.
 """
@@ -30,11 +31,10 @@ def page_of(
 ) -> str:
     """The HTML of a campaign.
 
-    Parameters: runs: the verdict of each run, in any order; out: the campaign's folder of traces; folder: where a
-    page of the viewer goes for each run that is drawn, None for no such pages; checks: the judges, where they
-    are not the usual ones.
-    Returns: the page's text.
-    Raises: FencepostError if a page of the viewer cannot be written.
+    Parameters: runs: the verdict of each run, in any order; out: the campaign's folder of traces; folder:
+    where a page of the viewer goes for each run that is drawn, None for no such pages; checks: the judges,
+    where they are not the usual ones. Returns: the page's text. Raises: FencepostError if a page of the
+    viewer cannot be written.
     """
     judged = sorted((run for run in runs if run.decision is not None), key=lambda run: run.seed)
     first: dict[str, RunResult] = {}

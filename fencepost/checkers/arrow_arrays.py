@@ -1,4 +1,5 @@
-"""Columns as NumPy arrays, of Arrow or of objects: integers, strings as codes, lists as slices of flat children.
+"""Columns as NumPy arrays, of Arrow or of objects: integers, strings as codes, lists as slices of flat
+children.
 
 Owns the reading of single columns. Must not know which columns an operations table has or what they mean.
 """
@@ -57,7 +58,8 @@ def struct_field(structs: Arrow, name: str) -> Arrow:
 
 
 def object_integers(items: Sequence[Any], name: str, null: int = NONE) -> Array:
-    """An attribute of each item as 64-bit integers, with `null` for None. Most columns of a history are all None, or never."""
+    """An attribute of each item as 64-bit integers, with `null` for None. Most columns of a history are all
+    None, or never."""
     told = list(map(attrgetter(name), items))
     missing = told.count(None)
     if missing == len(told):

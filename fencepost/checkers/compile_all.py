@@ -1,9 +1,11 @@
 """Have the kernels of the judges compiled and kept: `python -m fencepost.checkers.compile_all`.
 
-Owns the calls that reach each kernel with the types that the judges hand it. Must not know rules, and decides nothing.
+Owns the calls that reach each kernel with the types that the judges hand it. Must not know rules, and decides
+nothing.
 
-Who installs Fencepost may run it once (`make setup` does). Without it the first large input compiles what it needs. The
-walks of `kafka` and the slot ranges of giant histories are left to that: each takes about a second.
+Who installs Fencepost may run it once (`make setup` does). Without it the first large input compiles what it
+needs. The walks of `kafka` and the slot ranges of giant histories are left to that: each takes about a
+second.
 """
 
 import numpy as np

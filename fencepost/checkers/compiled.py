@@ -2,11 +2,12 @@
 
 Owns the decorator, and the one place where an engine is chosen. Must not know what a kernel does.
 
-A kernel runs as plain Python until that has taken about as long as it takes to have it as machine code, and as machine code from then on. So a small
-input never waits for a compiler, and a large one waits once. Numba is not even imported before. docs/decisions/kernels.md has the measurements.
+A kernel runs as plain Python until that has taken about as long as it takes to have it as machine code, and
+as machine code from then on. So a small input never waits for a compiler, and a large one waits once. Numba
+is not even imported before. docs/decisions/kernels.md has the measurements.
 
-Numba's cache follows the file of the outermost kernel only. So the name under which a kernel is kept has the content of all files with kernels in its
-folder in it: a change to any of them compiles all of them again.
+Numba's cache follows the file of the outermost kernel only. So the name under which a kernel is kept has the
+content of all files with kernels in its folder in it: a change to any of them compiles all of them again.
 """
 
 import os
@@ -32,11 +33,13 @@ AUTO, PLAIN, COMPILED = "auto", "plain", "compiled"
 STEP_S = 4e-6
 """What one step of a plain loop takes, measured over the kernels: 1 to 8 microseconds."""
 LOAD_AFTER_S = 0.5
-"""Plain seconds of a kernel after which it is loaded from disk. Loading takes 0.1 to 0.3 s of CPU, importing numba 0.5 s."""
+"""Plain seconds of a kernel after which it is loaded from disk. Loading takes 0.1 to 0.3 s of CPU, importing
+numba 0.5 s."""
 COMPILE_AFTER_S = 8.0
 """The same where it has to be compiled first, which takes 1 to 15 s."""
 LOCK = "fencepost-compiling.lock"
-"""A file next to kept kernels: who holds its lock compiles one, so that workers do not all compile the same."""
+"""A file next to kept kernels: who holds its lock compiles one, so that workers do not all compile the
+same."""
 
 
 @cache
@@ -47,10 +50,11 @@ def stamp_of(folder: Path) -> str:
 
 
 class Kernel:
-    """One kernel. function: its text; steps: of one call's arguments, about how many steps its loops take at most.
+    """One kernel. function: its text; steps: of one call's arguments, about how many steps its loops take at
+    most.
 
-    spent_s: how long it has run as plain Python in this process; ready: its machine code is at hand; when_asked: it stays plain until `Kernels` says
-    otherwise.
+    spent_s: how long it has run as plain Python in this process; ready: its machine code is at hand;
+    when_asked: it stays plain until `Kernels` says otherwise.
     """
 
     def __init__(
@@ -112,7 +116,8 @@ class Kernel:
         )
 
     def _first(self, arguments: tuple[Any, ...]) -> Any:
-        """The first call of machine code, which loads or compiles it; one process at a time does the latter."""
+        """The first call of machine code, which loads or compiles it; one process at a time does the
+        latter."""
         if self.kept():
             answer = self.machine(*arguments)
         else:
@@ -131,9 +136,11 @@ def compiled(*, steps: Callable[..., int] | None = None, when_asked: bool = Fals
 def compiled(
     function: F | None = None, *, steps: Callable[..., int] | None = None, when_asked: bool = False
 ) -> F | Callable[[F], F]:
-    """A kernel, as machine code without the interpreter's lock. Where machine code cannot be kept, each process compiles.
+    """A kernel, as machine code without the interpreter's lock. Where machine code cannot be kept, each
+    process compiles.
 
-    steps: of one call's arguments, about how many steps its loops take at most; by default the length of all arrays. when_asked: see `Kernels`.
+    steps: of one call's arguments, about how many steps its loops take at most; by default the length of all
+    arrays. when_asked: see `Kernels`.
     """
 
     def kernel(function: F) -> F:
@@ -143,13 +150,14 @@ def compiled(
 
 
 def compiled_within(function: F) -> F:
-    """The same of a kernel that only other kernels call, and that makes no arrays: without a way in from Python and without reference counts, so that
-    it takes less than half as long to compile."""
+    """The same of a kernel that only other kernels call, and that makes no arrays: without a way in from
+    Python and without reference counts, so that it takes less than half as long to compile."""
     return cast(F, Kernel(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False))
 
 
 class Kernels:
-    """Kernels of one piece of work that may be interrupted, as a compiler may not: they change engines together, and only when they are asked.
+    """Kernels of one piece of work that may be interrupted, as a compiler may not: they change engines
+    together, and only when they are asked.
 
     call: calls each of them once, with next to nothing to do.
     """
@@ -181,7 +189,8 @@ class Kernels:
 
 
 def _is_due(expected_s: float, kept: Callable[[], bool]) -> bool:
-    """Whether machine code is worth having after so long as plain Python. kept: whether it is on disk, which needs numba to be told."""
+    """Whether machine code is worth having after so long as plain Python. kept: whether it is on disk, which
+    needs numba to be told."""
     return expected_s > COMPILE_AFTER_S or (expected_s > LOAD_AFTER_S and kept())
 
 
@@ -274,7 +283,8 @@ def _alone(dispatcher: Any) -> Iterator[None]:
 def _report() -> None:
     """Once in a process."""
     print(  # noqa: T201 (no console exists this deep)
-        "fencepost: compiling the judges' loops for a large input, once for this machine (up to half a minute)",
+        "fencepost: compiling the judges' loops for a large input, once for this machine (up to half a "
+        "minute)",
         file=sys.stderr,
         flush=True,
     )

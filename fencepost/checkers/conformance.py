@@ -1,9 +1,10 @@
 """Conformance: every protocol event of a trace is a step of the replication model.
 
-Owns the verdict. The map from events to actions and its guards are model/refinement's. Must not know which system is judged, nor which bugs were planted in it.
+Owns the verdict. The map from events to actions and its guards are model/refinement's. Must not know which
+system is judged, nor which bugs were planted in it.
 
-A trace without replica events (a foreign history of client operations only) is Ok: nothing was claimed. One that shows replicas but never ZooKeeper's partition
-states cannot be mapped: Assumption broken.
+A trace without replica events (a foreign history of client operations only) is Ok: nothing was claimed. One
+that shows replicas but never ZooKeeper's partition states cannot be mapped: Assumption broken.
 """
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict
@@ -64,8 +65,9 @@ def why_undecided(trace: Trace) -> str:
 
 
 def unclean_topics(trace: Trace) -> frozenset[str]:
-    """From the plan's cluster options, from what brokers applied later, and from what somebody asked for by name; none for a foreign trace.
-    Reading a plan costs as much as judging a trace, so it waits until it matters."""
+    """From the plan's cluster options, from what brokers applied later, and from what somebody asked for by
+    name; none for a foreign trace. Reading a plan costs as much as judging a trace, so it waits until it
+    matters."""
     if not trace.plan:
         return frozenset()
     plan = plan_from_json(trace.plan, where=f"plan of trace {trace.trace_id}")

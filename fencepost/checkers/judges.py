@@ -1,10 +1,10 @@
 """The table of checks: what each is called, who judges, and what it reads.
 
-Owns: names of checks, the default ones, and that a judge answers with a verdict whatever the trace is like. Must not know:
-how any judge works, where traces are stored.
+Owns: names of checks, the default ones, and that a judge answers with a verdict whatever the trace is like.
+Must not know: how any judge works, where traces are stored.
 
-The plain checker, campaigns and mining all judge through this table, so that they cannot disagree on which judges there are.
-Judges are imported on first use, because some of them compile.
+The plain checker, campaigns and mining all judge through this table, so that they cannot disagree on which
+judges there are. Judges are imported on first use, because some of them compile.
 """
 
 from collections.abc import Callable, Sequence
@@ -148,7 +148,8 @@ def _meantime_of_events(events: "EventTables") -> dict[int, Verdict]:
 
 
 def event_tables(tables: "Tables", traces: Sequence[Trace]) -> "EventTables":
-    """What `judge_events` takes, for all checks of a row group. traces: its traces, without operations and events."""
+    """What `judge_events` takes, for all checks of a row group. traces: its traces, without operations and
+    events."""
     from fencepost.checkers.events import EventTables
 
     return EventTables(tables=tables, headers=traces)
@@ -160,13 +161,13 @@ def _ok(check: str) -> Verdict:
 
 @frozen(kw_only=True)
 class Check:
-    """One check. judge: of one whole trace; reads_events: it looks at events. judge_columns: the same where the trace's operations
-    stand in columns already, which several checks share.
+    """One check. judge: of one whole trace; reads_events: it looks at events. judge_columns: the same where
+    the trace's operations stand in columns already, which several checks share.
 
-    judge_table: the same over the rows of an `operations` table, for many traces at once: the verdicts that are not Ok, by
-    trace id; the traces given with it lack operations and events. judge_events: the same of a check that reads events, over whole tables.
-    operation_columns: the columns that these forms read.
-    beside: checks that are asked whenever this one is, because it leaves to them what they decide.
+    judge_table: the same over the rows of an `operations` table, for many traces at once: the verdicts that
+    are not Ok, by trace id; the traces given with it lack operations and events. judge_events: the same of a
+    check that reads events, over whole tables. operation_columns: the columns that these forms read. beside:
+    checks that are asked whenever this one is, because it leaves to them what they decide.
     """
 
     name: str
@@ -240,7 +241,8 @@ DEFAULT_CHECKS = tuple(CHECKS)
 
 
 def checks_by_name(names: tuple[str, ...]) -> tuple[Check, ...]:
-    """The checks called so, in that order, each once and behind those beside which it is asked. Raises FencepostError for a name that is none."""
+    """The checks called so, in that order, each once and behind those beside which it is asked. Raises
+    FencepostError for a name that is none."""
     for name in names:
         if name not in CHECKS:
             raise FencepostError(
@@ -271,12 +273,14 @@ def under_profile(trace: Trace, profile: str | None) -> Trace:
 
 
 def guarded(check: Check, trace: Trace) -> Verdict:
-    """The verdict of one check; a trace that the judge cannot make sense of is Assumption broken, not an exception."""
+    """The verdict of one check; a trace that the judge cannot make sense of is Assumption broken, not an
+    exception."""
     return _guarded(check, lambda: check.judge(trace))
 
 
 def judge(trace: Trace, checks: tuple[str, ...] = DEFAULT_CHECKS) -> tuple[Verdict, ...]:
-    """One verdict per check, in the order of `checks_by_name`. Raises FencepostError only for an unknown check."""
+    """One verdict per check, in the order of `checks_by_name`. Raises FencepostError only for an unknown
+    check."""
     columns: list[OperationColumns] = []
 
     def shared() -> "OperationColumns":

@@ -1,7 +1,9 @@
-"""Client operations as columns: one array per column, many traces stacked, built from objects or from an Arrow table.
+"""Client operations as columns: one array per column, many traces stacked, built from objects or from an
+Arrow table.
 
-Owns the step from `Operation` values, or from rows of the `operations` table, to flat NumPy arrays. Must not know what any judge
-does with them. Null becomes -1 in integer columns, except that a missing completion becomes `NEVER` and a missing `acks` ACKS_ALL.
+Owns the step from `Operation` values, or from rows of the `operations` table, to flat NumPy arrays. Must not
+know what any judge does with them. Null becomes -1 in integer columns, except that a missing completion
+becomes `NEVER` and a missing `acks` ACKS_ALL.
 """
 
 from collections.abc import Iterable, Sequence
@@ -52,7 +54,8 @@ class RecordColumns:
 
 @frozen(kw_only=True, eq=False)
 class PositionColumns:
-    """The positions of all multi-partition polls, flat: operation i owns the slice [start[i], start[i + 1])."""
+    """The positions of all multi-partition polls, flat: operation i owns the slice [start[i], start[i +
+    1])."""
 
     start: Array
     topic: Array
@@ -64,8 +67,9 @@ class PositionColumns:
 
 @frozen(kw_only=True, eq=False)
 class OperationColumns:
-    """Operations in row order. trace: index into `traces`; function and outcome: index into FUNCTIONS and OUTCOMES;
-    topic: index into `topics` (sorted by name), -1 where there is none; statements: None where there are none that matter."""
+    """Operations in row order. trace: index into `traces`; function and outcome: index into FUNCTIONS and
+    OUTCOMES; topic: index into `topics` (sorted by name), -1 where there is none; statements: None where
+    there are none that matter."""
 
     traces: tuple[Trace, ...]
     topics: tuple[str, ...]
@@ -145,8 +149,9 @@ def columns_of_traces(traces: Sequence[Trace]) -> OperationColumns:
 def columns_of_table(table: pa.Table | pa.RecordBatch, traces: Iterable[Trace] = ()) -> OperationColumns:
     """The rows of an `operations` table (or record batch), in order.
 
-    traces: what is known of the runs themselves (claims, flags); their operations are not looked at. A run that the table names and
-    `traces` does not gets the defaults of `Trace`. Raises TraceError where a column is missing.
+    traces: what is known of the runs themselves (claims, flags); their operations are not looked at. A run
+    that the table names and `traces` does not gets the defaults of `Trace`. Raises TraceError where a column
+    is missing.
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])

@@ -1,7 +1,9 @@
-"""What only some operations say: log starts, last stable offsets, isolation, keys, tombstones. As columns beside `OperationColumns`.
+"""What only some operations say: log starts, last stable offsets, isolation, keys, tombstones. As columns
+beside `OperationColumns`.
 
-Owns these columns and whether anybody needs them: a run that claims neither retention nor compaction, and has no transactions and no
-read_committed reads (nor asks for log starts), has none, and costs nothing. Must not know what any judge does with them.
+Owns these columns and whether anybody needs them: a run that claims neither retention nor compaction, and has
+no transactions and no read_committed reads (nor asks for log starts), has none, and costs nothing. Must not
+know what any judge does with them.
 """
 
 from collections.abc import Sequence
@@ -33,8 +35,9 @@ TOMBSTONE, EARLIEST = "tombstone", "earliest"
 
 @frozen(kw_only=True, eq=False)
 class Statements:
-    """Per operation, in row order; -1 where nothing was said. isolation: index into ISOLATIONS; key: index into the keys in order, of
-    which there are `keys`. position_*: per position (flat), as in PositionColumns."""
+    """Per operation, in row order; -1 where nothing was said. isolation: index into ISOLATIONS; key: index
+    into the keys in order, of which there are `keys`. position_*: per position (flat), as in
+    PositionColumns."""
 
     log_start_offset: Array
     last_stable_offset: Array
@@ -78,7 +81,8 @@ def statements_of_operations(
 def statements_of_table(
     table: pa.Table, traces: Sequence[Trace], positions: Arrow, *, transactions: bool
 ) -> Statements | None:
-    """The statements of the rows of an `operations` table, whose flat positions are `positions` (structs); None as above.
+    """The statements of the rows of an `operations` table, whose flat positions are `positions` (structs);
+    None as above.
 
     Raises TraceError where a column is missing.
     """

@@ -24,8 +24,9 @@ class Decision(StrEnum):
 class Finding:
     """One anomaly with its certificate: the fewest operations (or events) that prove it.
 
-    anomaly: a name of the anomaly table. check: the judge that found it. operations: op ids, the convicting ones first; events: positions in the
-    trace's events. expected, seen: one clause each. uncertainty_ns: the smallest clock uncertainty that would clear it (-1: none would).
+    anomaly: a name of the anomaly table. check: the judge that found it. operations: op ids, the convicting
+    ones first; events: positions in the trace's events. expected, seen: one clause each. uncertainty_ns: the
+    smallest clock uncertainty that would clear it (-1: none would).
     """
 
     anomaly: str
@@ -45,8 +46,8 @@ class Finding:
 
 @frozen(kw_only=True)
 class Verdict:
-    """What one check (or all of them) says of one trace. reason: for Unknown and Assumption broken, which limit or contradiction; for Illegal, why not
-    everything was told."""
+    """What one check (or all of them) says of one trace. reason: for Unknown and Assumption broken, which
+    limit or contradiction; for Illegal, why not everything was told."""
 
     decision: Decision
     check: str

@@ -1,7 +1,8 @@
-"""The command line. One file per sub-command; each imports what it runs only when it runs, so that --help is quick.
+"""The command line. One file per sub-command; each imports what it runs only when it runs, so that --help is
+quick.
 
-Owns: the group, and what an error looks like: one sentence on standard error and the exit code of traces/errors.py, never a
-traceback for what the caller or the machine did.
+Owns: the group, and what an error looks like: one sentence on standard error and the exit code of
+traces/errors.py, never a traceback for what the caller or the machine did.
 """
 
 import signal
@@ -60,7 +61,8 @@ FOLDERS = frozenset({"check", "cluster", "log", "mine", "model", "proxy", "tlc",
 """Sub-commands of several files: the command itself is in FOLDER/command.py."""
 
 EXIT_CODES = """\
-0 nothing found, 1 findings, 2 usage or nothing readable, 3 undecided, 4 part of the input was unreadable (the rest judged without
+0 nothing found, 1 findings, 2 usage or nothing readable, 3 undecided, 4 part of the input was unreadable \
+(the rest judged without
 findings), 130 interrupted"""
 
 
@@ -84,7 +86,8 @@ def module_of(sub_command: str) -> str:
 
 
 class _LazyGroup(click.RichGroup):
-    """The sub-commands by name, imported when asked for. listing: the help is being written, which needs their names and words only."""
+    """The sub-commands by name, imported when asked for. listing: the help is being written, which needs
+    their names and words only."""
 
     listing = False
 
@@ -126,8 +129,8 @@ class _LazyGroup(click.RichGroup):
 def group() -> None:
     """Find consistency bugs in Kafka-style replicated logs.
 
-    Break a simulated cluster under seeded faults, record what clients and brokers saw, and judge it against what the
-    cluster promises.
+    Break a simulated cluster under seeded faults, record what clients and brokers saw, and judge it against
+    what the cluster promises.
 
     \b
     # everything once, in under three minutes
@@ -151,8 +154,8 @@ def _terminate(signum: int, frame: object) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> ExitCode:
-    """Run a command line; answers its exit code. What goes wrong is told on standard error, and with --json as
-    the one object of standard output too, where the command has written none."""
+    """Run a command line; answers its exit code. What goes wrong is told on standard error, and with --json
+    as the one object of standard output too, where the command has written none."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     said.objects, what = 0, words[0] if words else ""
     silent = sys.stderr.isatty() or what in WAITING

@@ -27,9 +27,9 @@ COMPLAINT_WIDTH = 72
 def command() -> None:
     """Documented bugs of Kafka's replication and controller, planted on purpose.
 
-    Each removes one protection of the reference implementation. A checker that has never failed proves nothing: the
-    general swarm has to find every one of them, and nothing in the healthy implementation. Bugs of the log are found by
-    the log machine, which does to one log whatever a broker and a disk can do.
+    Each removes one protection of the reference implementation. A checker that has never failed proves
+    nothing: the general swarm has to find every one of them, and nothing in the healthy implementation. Bugs
+    of the log are found by the log machine, which does to one log whatever a broker and a disk can do.
 
     \b
     Examples
@@ -78,7 +78,8 @@ def list_bugs(as_json: bool) -> ExitCode:
 @click.argument("bug", metavar="ID")
 @json_option
 def show_bug(bug: str, as_json: bool) -> ExitCode:
-    """Show one planted bug: what is missing, what that breaks, what happens then, how it shows, how to see it.
+    """Show one planted bug: what is missing, what that breaks, what happens then, how it shows, how to see
+    it.
 
     \b
     Examples
@@ -177,9 +178,11 @@ def hunt(
     out: Path | None,
     as_json: bool,
 ) -> ExitCode:
-    """Hunt planted bugs, and measure how many seeds of the general swarm the first finding takes, or how many examples of the log machine.
+    """Hunt planted bugs, and measure how many seeds of the general swarm the first finding takes, or how many
+    examples of the log machine.
 
-    No scenario is scripted for a bug: seeds and examples are those of any campaign. With --out the record survives a Ctrl-C.
+    No scenario is scripted for a bug: seeds and examples are those of any campaign. With --out the record
+    survives a Ctrl-C.
 
     \b
     Examples

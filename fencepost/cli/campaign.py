@@ -49,7 +49,8 @@ MOST_NAMED = 5
 @click.option(
     "--faults",
     metavar="LIST",
-    help="Draw from these kinds of fault and request only, separated by commas. [default: all of the profile's]",
+    help="Draw from these kinds of fault and request only, separated by commas. [default: all of the "
+    "profile's]",
 )
 @click.option("--list-faults", is_flag=True, help="Show the kinds of fault and request, and do nothing else.")
 @click.option(
@@ -70,7 +71,8 @@ MOST_NAMED = 5
 @click.option(
     "--steer",
     is_flag=True,
-    help="Lean each 50 seeds toward the marks that none before reached (docs/reference/plans.md); --resume steers on.",
+    help="Lean each 50 seeds toward the marks that none before reached (docs/reference/plans.md); --resume "
+    "steers on.",
 )
 @click.option("--list-marks", is_flag=True, help="Show the marks that a run may reach, and do nothing else.")
 @click.option(
@@ -84,7 +86,8 @@ MOST_NAMED = 5
 @click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the result as a page too, with the first run of each anomaly drawn, and pages to watch them next to it.",
+    help="Write the result as a page too, with the first run of each anomaly drawn, and pages to watch them "
+    "next to it.",
 )
 @json_option
 def command(
@@ -108,8 +111,9 @@ def command(
 ) -> ExitCode:
     """Run seeded fault-injection runs against the reference implementation, and judge each.
 
-    A seed fixes everything: the cluster, the clients, the faults, every delay. Each finished run is saved before it is
-    judged; a campaign that is killed, or ended with Ctrl-C, goes on with --resume and loses nothing.
+    A seed fixes everything: the cluster, the clients, the faults, every delay. Each finished run is saved
+    before it is judged; a campaign that is killed, or ended with Ctrl-C, goes on with --resume and loses
+    nothing.
 
     \b
     Examples
@@ -161,7 +165,8 @@ def _job(
     *,
     steer_from: int,
 ) -> "Job":
-    """What every run of the campaign is. Raises FencepostError for what nobody knows, UsageError for what does not go together."""
+    """What every run of the campaign is. Raises FencepostError for what nobody knows, UsageError for what
+    does not go together."""
     from fencepost.campaign.bugs import parts_with
     from fencepost.campaign.swarm.profiles import profile_named
     from fencepost.campaign.workers.results import Job

@@ -42,7 +42,8 @@ OURS = "fencepost"
     "--departures",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="JSON, case name -> why it may differ; a name may end with *. [default: for fencepost's brokers, theirs]",
+    help="JSON, case name -> why it may differ; a name may end with *. [default: for fencepost's brokers, "
+    "theirs]",
 )
 @click.option(
     "--junit",
@@ -72,7 +73,7 @@ def command(
     \b
     Examples
       fencepost conformance --bootstrap 127.0.0.1:9092
-      fencepost conformance --bootstrap 127.0.0.1:9092 --only 'produce.*,records.*' --junit out/conformance.xml
+      fencepost conformance --bootstrap 127.0.0.1:9092 --only 'produce.*,records.*' --junit out/cases.xml
       fencepost conformance --list
     """
     cases = _chosen(only)

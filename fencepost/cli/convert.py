@@ -1,6 +1,7 @@
 """`fencepost convert`: histories in any format that is known become Parquet folders of ours, or JSON lines.
 
-Owns: names of traces in the new place, and that the output is there whole or not at all. Must not know formats: inputs.py reads, traces/ writes.
+Owns: names of traces in the new place, and that the output is there whole or not at all. Must not know
+formats: inputs.py reads, traces/ writes.
 """
 
 import shutil
@@ -25,8 +26,9 @@ PARQUET, JSONL = "parquet", "jsonl"
 
 @define
 class Conversion:
-    """What goes over. renumber: trace ids are given anew, 0, 1, ...; digests: by trace id, of what was written; foreign: how many histories without an id;
-    restated: traces that stated another digest than their rows have; sources: of foreign histories; unreadable: reasons."""
+    """What goes over. renumber: trace ids are given anew, 0, 1, ...; digests: by trace id, of what was
+    written; foreign: how many histories without an id; restated: traces that stated another digest than their
+    rows have; sources: of foreign histories; unreadable: reasons."""
 
     renumber: bool
     keep_going: bool
@@ -39,7 +41,8 @@ class Conversion:
     unreadable: list[str] = field(factory=list)
 
     def traces(self, pieces: "list[Piece]", output: Output, bar: Bar) -> Iterator[Trace]:
-        """Every trace of the pieces under the id that it gets. Raises TraceError for what is unreadable, unless it is to be left out."""
+        """Every trace of the pieces under the id that it gets. Raises TraceError for what is unreadable,
+        unless it is to be left out."""
         from fencepost.mining.inputs.traces import Quarantined, read_piece
 
         for number, piece in enumerate(pieces):
@@ -64,7 +67,8 @@ class Conversion:
         output.note(f"unreadable, left out: {reason}")
 
     def _named(self, found: "Found") -> Trace | None:
-        """The trace with its id and digest; None if the very same run went over before. Raises TraceError for another one under its id."""
+        """The trace with its id and digest; None if the very same run went over before. Raises TraceError for
+        another one under its id."""
         from fencepost.traces.digest import digest_of
 
         trace, is_foreign = found.trace, found.foreign
@@ -103,7 +107,8 @@ class UnreadableInputError(FencepostError):
 
 @contextmanager
 def _whole(out: Path) -> Iterator[Path]:
-    """A new place beside `out` that becomes it when the body is through, and is removed if it fails. Raises TraceError where something stands already."""
+    """A new place beside `out` that becomes it when the body is through, and is removed if it fails. Raises
+    TraceError where something stands already."""
     taken = any(out.iterdir()) if out.is_dir() else out.exists()
     if taken:
         raise TraceError(
@@ -184,8 +189,8 @@ def command(
 ) -> ExitCode:
     """Turn histories into folders of traces (Parquet, which `mine` reads too) or into JSON lines, and back.
 
-    Reads whatever `check` reads: folders of traces, JSON lines, EDN, JSON, log text. Nothing is lost on the way: the digest of every
-    trace stays what it was. The output is there whole or not at all.
+    Reads whatever `check` reads: folders of traces, JSON lines, EDN, JSON, log text. Nothing is lost on the
+    way: the digest of every trace stays what it was. The output is there whole or not at all.
 
     \b
     Examples
@@ -231,7 +236,8 @@ def _write_long(path: Path, out: Path, conversion: Conversion, output: Output) -
     from fencepost.mining.inputs.long_recordings import write_long
 
     output.note(
-        f"{path} is too long for one trace in memory: it is written piece by piece, for `fencepost mine {out}`"
+        f"{path} is too long for one trace in memory: it is written piece by piece, for `fencepost mine "
+        f"{out}`"
     )
     with _whole(out) as made:
         written = write_long(path, made)
@@ -245,7 +251,10 @@ def _tell(conversion: Conversion, out: Path, to: str, output: Output) -> ExitCod
         output.note(
             f"{conversion.restated} traces stated another digest than their rows have; they got the right one"
         )
-    counted = f"{len(conversion.digests)} traces with {conversion.operations} operations and {conversion.events} events"
+    counted = (
+        f"{len(conversion.digests)} traces with {conversion.operations} operations and "
+        f"{conversion.events} events"
+    )
     output.say(f"{counted} written to {out} ({to})")
     output.emit(
         {

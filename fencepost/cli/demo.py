@@ -44,9 +44,9 @@ DIGEST_SAMPLE = 20
 def command(seeds: range, bug: str, jobs: int, out: Path, master: str, as_json: bool) -> ExitCode:
     """A healthy campaign and one with a planted bug, mined together by Spark.
 
-    Prints what was found and one finding explained: what was expected, what was seen, the two operations that prove
-    it, the timeline around them, and the command that replays it. Exit code 0 means that the healthy part has no
-    finding and the planted one has; anything else is a failure.
+    Prints what was found and one finding explained: what was expected, what was seen, the two operations that
+    prove it, the timeline around them, and the command that replays it. Exit code 0 means that the healthy
+    part has no finding and the planted one has; anything else is a failure.
 
     \b
     Examples
@@ -98,7 +98,8 @@ def command(seeds: range, bug: str, jobs: int, out: Path, master: str, as_json: 
 
 
 def _clear(out: Path) -> None:
-    """An empty folder with the mark of a demo. Raises FencepostError if `out` holds anything but an earlier demo."""
+    """An empty folder with the mark of a demo. Raises FencepostError if `out` holds anything but an earlier
+    demo."""
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / MARK).exists())):
         raise FencepostError(
             expected="a new folder, or an earlier demo's",

@@ -1,6 +1,8 @@
-"""`fencepost groups`: the consumer groups of a running cluster: who is there, how far they are, and other offsets.
+"""`fencepost groups`: the consumer groups of a running cluster: who is there, how far they are, and other
+offsets.
 
-Owns the words. Must not know how a group is coordinated (impl/coordinator), nor which requests that takes (impl/client/consumer/admin).
+Owns the words. Must not know how a group is coordinated (impl/coordinator), nor which requests that takes
+(impl/client/consumer/admin).
 """
 
 import asyncio
@@ -28,7 +30,8 @@ Answer = TypeVar("Answer")
 
 @click.group("groups")
 def command() -> None:
-    """Consumer groups of a running `fencepost cluster`: who is there, how far they are, and where they shall go on.
+    """Consumer groups of a running `fencepost cluster`: who is there, how far they are, and where they shall
+    go on.
 
     Each group is asked of the broker that coordinates it.
 
@@ -68,7 +71,8 @@ def list_groups(directory: Path, as_json: bool) -> ExitCode:
 @directory_option
 @json_option
 def describe(group: str, directory: Path, as_json: bool) -> ExitCode:
-    """Print the state and generation of GROUP, and for each partition who has it, what is committed, where the log ends, and the lag between.
+    """Print the state and generation of GROUP, and for each partition who has it, what is committed, where
+    the log ends, and the lag between.
 
     \b
     Examples
@@ -79,7 +83,8 @@ def describe(group: str, directory: Path, as_json: bool) -> ExitCode:
     told = _with_admin(directory, lambda admin: admin.describe(group))
     members = f"{len(told.members)} {'member' if len(told.members) == 1 else 'members'}"
     output.say(
-        f"group {told.group}: {told.state}, generation {told.generation}, {members}, coordinator {told.coordinator}"
+        f"group {told.group}: {told.state}, generation {told.generation}, {members}, coordinator "
+        f"{told.coordinator}"
     )
     rows = table("topic", ">partition", ">committed", ">end", ">lag", "member")
     for each in told.partitions:
@@ -116,7 +121,8 @@ def reset_offsets(
     directory: Path,
     as_json: bool,
 ) -> ExitCode:
-    """Commit other offsets for GROUP, which must have no members. Shows what would change, and changes it with --execute.
+    """Commit other offsets for GROUP, which must have no members. Shows what would change, and changes it
+    with --execute.
 
     \b
     Examples

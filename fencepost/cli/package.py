@@ -21,8 +21,9 @@ from fencepost.traces.errors import ExitCode
 def command(out: Path, no_libraries: bool, as_json: bool) -> ExitCode:
     """Write environment.tar.gz, which executors run from, and entry.py, which spark-submit runs.
 
-    The archive holds Fencepost as it is installed here, the libraries that it needs, and the kernels that were compiled here. Executors bring a Python of the
-    same version (FENCEPOST_PYTHON names it where it is not on their path).
+    The archive holds Fencepost as it is installed here, the libraries that it needs, and the kernels that
+    were compiled here. Executors bring a Python of the same version (FENCEPOST_PYTHON names it where it is
+    not on their path).
 
     \b
     Examples
@@ -37,7 +38,8 @@ def command(out: Path, no_libraries: bool, as_json: bool) -> ExitCode:
     output = Output(as_json)
     made = package(out, libraries=not no_libraries)
     output.say(
-        f"{made.archive}: {made.size_bytes / 1e6:.0f} MB, {len(made.libraries)} libraries, {made.kernels} compiled kernels",
+        f"{made.archive}: {made.size_bytes / 1e6:.0f} MB, {len(made.libraries)} libraries, {made.kernels} "
+        f"compiled kernels",
         f"{made.entry}: what spark-submit runs; the rest of its line is that of `fencepost`",
     )
     told = attrs.asdict(made)

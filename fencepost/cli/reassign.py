@@ -1,4 +1,5 @@
-"""`fencepost reassign`: move partitions between brokers, with the files and words of Kafka's kafka-reassign-partitions.
+"""`fencepost reassign`: move partitions between brokers, with the files and words of Kafka's
+kafka-reassign-partitions.
 
 Owns the words. Must not know how a reassignment is checked, written or carried out.
 """
@@ -65,8 +66,8 @@ def command(
 ) -> ExitCode:
     """Move partitions between brokers, or change how many replicas they have.
 
-    Files and words are those of Kafka's kafka-reassign-partitions. Everything is checked before the one write; what --execute prints first is the
-    file for the way back.
+    Files and words are those of Kafka's kafka-reassign-partitions. Everything is checked before the one
+    write; what --execute prints first is the file for the way back.
 
     \b
     Examples

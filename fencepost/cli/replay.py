@@ -30,7 +30,8 @@ MOST_LISTED = 10
 
 @frozen(kw_only=True)
 class ReplayRequest:
-    """What to run again. stored: the run as it was recorded, None if there is no record; command: how to ask for it again."""
+    """What to run again. stored: the run as it was recorded, None if there is no record; command: how to ask
+    for it again."""
 
     plan: Plan
     stored: Trace | None
@@ -55,7 +56,8 @@ class ReplayRequest:
     "--anomaly",
     default="",
     metavar="NAME",
-    help="Explain this finding. [default: the one that names the run, by its rank in docs/reference/verdicts.md]",
+    help="Explain this finding. [default: the one that names the run, by its rank in "
+    "docs/reference/verdicts.md]",
 )
 @click.option(
     "--lines",
@@ -73,7 +75,8 @@ class ReplayRequest:
 @click.option(
     "--beside",
     metavar="healthy|PLAN",
-    help="With --html, a second run on the page at the same moments: this plan without its bugs, or another plan (JSON).",
+    help="With --html, a second run on the page at the same moments: this plan without its bugs, or another "
+    "plan (JSON).",
 )
 @click.option("--no-timeline", is_flag=True, help="Verdicts only.")
 @json_option
@@ -94,9 +97,9 @@ def command(
 ) -> ExitCode:
     """Run a seed again: the same plan gives the same run, on every machine.
 
-    The digest of the new run is compared with the stored one. Then come the verdicts, the worst finding with what was
-    expected and what was seen, and a timeline in which the convicting operations and events are marked with >>>. The
-    worst finding names the run, here as everywhere; --anomaly explains another one.
+    The digest of the new run is compared with the stored one. Then come the verdicts, the worst finding with
+    what was expected and what was seen, and a timeline in which the convicting operations and events are
+    marked with >>>. The worst finding names the run, here as everywhere; --anomaly explains another one.
 
     \b
     Examples
@@ -316,7 +319,8 @@ def list_findings(findings: list[Finding], output: Output) -> None:
 def show_findings(
     findings: list[Finding], trace: Trace, replay: str, output: Output, *, most_lines: int | None = None
 ) -> None:
-    """The worst finding explained on its timeline, the others in a line each; the timeline alone if there is none."""
+    """The worst finding explained on its timeline, the others in a line each; the timeline alone if there is
+    none."""
     from fencepost.report.explain import explain
     from fencepost.report.timeline import MOST_LINES, as_text, timeline
 

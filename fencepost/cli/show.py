@@ -51,9 +51,9 @@ def command(
 ) -> ExitCode:
     """Write one trace as a page in which it can be watched: one HTML file that needs no network.
 
-    The argument is a folder of traces, a file of JSON lines, or a history in any format that `fencepost check`
-    reads. A history without protocol events shows what its clients know. With --model the page shows the longest
-    order that a sequential model allows. docs/how-to/viewer.md explains what is drawn.
+    The argument is a folder of traces, a file of JSON lines, or a history in any format that `fencepost
+    check` reads. A history without protocol events shows what its clients know. With --model the page shows
+    the longest order that a sequential model allows. docs/how-to/viewer.md explains what is drawn.
 
     \b
     Examples

@@ -34,7 +34,8 @@ TRACES = ".jsonl"
 
 @frozen
 class ShrinkRequest:
-    """The plan to shrink, and what to call it. expected: the anomaly that the recorded run showed, "" if there is no record of one."""
+    """The plan to shrink, and what to call it. expected: the anomaly that the recorded run showed, "" if
+    there is no record of one."""
 
     plan: Plan
     where: str
@@ -77,11 +78,13 @@ def command(
     seconds: float | None,
     as_json: bool,
 ) -> ExitCode:
-    """Reduce operations, faults, clients, topics, partitions, brokers, options, durations and numbers as long as the run still shows the same anomaly.
+    """Reduce operations, faults, clients, topics, partitions, brokers, options, durations and numbers as long
+    as the run still shows the same anomaly.
 
-    Each candidate is a real run that is judged; it counts only if the anomaly that names it is the one that named the first
-    run (--anomaly asks for another one of its findings). The result does not depend on --jobs. Ctrl-C leaves the best plan
-    so far. Exit code 1, because the plan that is left shows a finding; 2 if the plan to shrink shows none.
+    Each candidate is a real run that is judged; it counts only if the anomaly that names it is the one that
+    named the first run (--anomaly asks for another one of its findings). The result does not depend on
+    --jobs. Ctrl-C leaves the best plan so far. Exit code 1, because the plan that is left shows a finding; 2
+    if the plan to shrink shows none.
 
     \b
     Examples
@@ -145,7 +148,8 @@ def shrink_with_bar(
 def shrink_found(
     result: "CampaignResult", job: "Job", folder: Path, output: Output, jobs: int
 ) -> tuple[list[dict[str, Any]], ExitCode]:
-    """Shrink the first run of each anomaly of a campaign into its folder; answers what came of it, and the exit code of both."""
+    """Shrink the first run of each anomaly of a campaign into its folder; answers what came of it, and the
+    exit code of both."""
     from fencepost.campaign.shrink.oracle import target_of
     from fencepost.campaign.workers.plans import plan_of
 

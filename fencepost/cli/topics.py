@@ -1,4 +1,5 @@
-"""`fencepost topics`: create, delete, list, describe and alter topics of a running cluster, through ZooKeeper.
+"""`fencepost topics`: create, delete, list, describe and alter topics of a running cluster, through
+ZooKeeper.
 
 Owns the words. Must not know how topics are stored or checked (impl/admin).
 """
@@ -129,7 +130,8 @@ def create(
 @cluster_options
 @json_option
 def delete(topic: str, zookeeper: str | None, directory: Path, as_json: bool) -> ExitCode:
-    """Mark a topic for deletion. Its replicas go as soon as their brokers run, and no reassignment is in progress for it.
+    """Mark a topic for deletion. Its replicas go as soon as their brokers run, and no reassignment is in
+    progress for it.
 
     \b
     Examples
@@ -183,7 +185,8 @@ def describe(
 ) -> ExitCode:
     """Print what ZooKeeper says of each partition of a topic, or of all topics.
 
-    Replicas stand in their order, the preferred leader first; isr are those in sync. Below stand the settings of topics that have any of their own.
+    Replicas stand in their order, the preferred leader first; isr are those in sync. Below stand the settings
+    of topics that have any of their own.
 
     \b
     Examples
@@ -210,9 +213,15 @@ def describe(
     for one in shown:
         state = one.state
         add_row(
-            rows, one.partition.topic, one.partition.partition, _leader(one) if _leader(one) >= 0 else "none",
-            _listed(one.replicas), _listed(state.isr) if state else "", state.leader_epoch if state else "", _remark(one),
-        )  # fmt: skip
+            rows,
+            one.partition.topic,
+            one.partition.partition,
+            _leader(one) if _leader(one) >= 0 else "none",
+            _listed(one.replicas),
+            _listed(state.isr) if state else "",
+            state.leader_epoch if state else "",
+            _remark(one),
+        )
     if shown:
         output.say(rows)
     else:

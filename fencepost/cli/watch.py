@@ -31,7 +31,8 @@ LONGEST = 400
     default=10_000,
     show_default=True,
     metavar="RECORDS",
-    help="Records and operations that are remembered of each log under way. What lies further back is not judged: such a log is undecided.",
+    help="Records and operations that are remembered of each log under way. What lies further back is not "
+    "judged: such a log is undecided.",
 )
 @click.option(
     "--lateness",
@@ -39,7 +40,8 @@ LONGEST = 400
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="How much later, in the trace's own time, an operation may arrive than those that came after it. Not asked where low watermarks are written.",
+    help="How much later, in the trace's own time, an operation may arrive than those that came after it. "
+    "Not asked where low watermarks are written.",
 )
 @click.option(
     "--interval",
@@ -58,7 +60,8 @@ LONGEST = 400
     "--json",
     "as_json",
     is_flag=True,
-    help="JSON lines on standard output: findings, quarantine, progress, at last a summary; everything else on standard error.",
+    help="JSON lines on standard output: findings, quarantine, progress, at last a summary; everything else "
+    "on standard error.",
 )
 def command(
     folder: Path,
@@ -71,12 +74,14 @@ def command(
     master: str | None,
     as_json: bool,
 ) -> ExitCode:
-    """Judge operations as they arrive, with the streaming form of the log check, and tell findings within seconds.
+    """Judge operations as they arrive, with the streaming form of the log check, and tell findings within
+    seconds.
 
-    FOLDER and all below it: parts of campaigns (Parquet), and JSON lines, whole traces or parts of traces under way (docs/how-to/watch.md). Files
-    must arrive whole: write them elsewhere, or under a name that begins with a dot, and rename. Ended with Ctrl-C, or killed, it goes on from its
-    checkpoint in --out: no finding is lost or doubled. The exit code is about what arrived since it was started. Needs the spark extra and Java 17
-    or later.
+    FOLDER and all below it: parts of campaigns (Parquet), and JSON lines, whole traces or parts of traces
+    under way (docs/how-to/watch.md). Files must arrive whole: write them elsewhere, or under a name that
+    begins with a dot, and rename. Ended with Ctrl-C, or killed, it goes on from its checkpoint in --out: no
+    finding is lost or doubled. The exit code is about what arrived since it was started. Needs the spark
+    extra and Java 17 or later.
 
     \b
     Examples
@@ -126,7 +131,8 @@ def _tell(batch: "MicroBatch", output: Output) -> None:
 
 def _progress(watched: "Watched") -> str:
     return (
-        f"{watched.operations} operations, {watched.logs_under_way} partitions under way, {watched.logs_ended} ended,"
+        f"{watched.operations} operations, {watched.logs_under_way} partitions under way, "
+        f"{watched.logs_ended} ended,"
         f" {watched.findings} findings, {watched.held} waiting, lag {watched.lag_s:.1f} s"
     )
 
@@ -140,7 +146,8 @@ def _finding(row: "Row", output: Output) -> None:
     proof = ", ".join(map(str, found["operations"]))
     output.say(
         printable(
-            f"{found['anomaly']} in trace {found['trace_id']} of {found['source']}, {where}: expected {found['expected']}, saw {found['seen']};"
+            f"{found['anomaly']} in trace {found['trace_id']} of {found['source']}, {where}: expected "
+            f"{found['expected']}, saw {found['seen']};"
             f" operations {proof}",
             LONGEST,
         )
@@ -157,14 +164,18 @@ def _show(watched: "Watched", output: Output) -> None:
         for name, count in sorted(watched.anomalies.items()):
             add_row(found, name, count, style="red")
         output.say("", found, "")
-    decided = "".join(f", {count} {name.replace('_', ' ')}" for name, count in sorted(watched.decisions.items()))  # fmt: skip
+    decided = "".join(
+        f", {count} {name.replace('_', ' ')}" for name, count in sorted(watched.decisions.items())
+    )
     output.say(
-        f"{watched.operations} operations in {watched.files} files; partitions: {watched.logs_under_way} under way, {watched.logs_ended} ended{decided}"
+        f"{watched.operations} operations in {watched.files} files; partitions: {watched.logs_under_way} "
+        f"under way, {watched.logs_ended} ended{decided}"
     )
     if watched.undecided:
         output.say(
             f"{watched.undecided} partitions undecided: beyond the horizon, late, or at odds with themselves"
         )
     output.say(
-        f"{watched.findings} findings ({watched.findings_in_all} with those before), {watched.quarantined} unreadable; results in {watched.out}"
+        f"{watched.findings} findings ({watched.findings_in_all} with those before), {watched.quarantined} "
+        f"unreadable; results in {watched.out}"
     )

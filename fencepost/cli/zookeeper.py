@@ -40,7 +40,8 @@ zookeeper_option: Decorator = click.option(
 seed_option: Decorator = click.option(
     "--seed",
     type=click.IntRange(0),
-    help="Where the placement of replicas starts; the same number gives the same placement. By default drawn.",
+    help="Where the placement of replicas starts; the same number gives the same placement. By default "
+    "drawn.",
 )
 
 

@@ -1,1 +1,2 @@
-"""What Kafka's protocol promises, asked of any broker case by case, and compared with what Apache Kafka answered."""
+"""What Kafka's protocol promises, asked of any broker case by case, and compared with what Apache Kafka
+answered."""

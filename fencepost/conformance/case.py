@@ -1,7 +1,7 @@
 """A case: a name that stays, a sentence that says what is asked, and a function that asks it.
 
-Owns the registry. Must not know how a case is run or what its answer is compared with. A case gets a fresh lab,
-makes its own topics and groups there, and returns plain data: the facts of the answers that the protocol
+Owns the registry. Must not know how a case is run or what its answer is compared with. A case gets a fresh
+lab, makes its own topics and groups there, and returns plain data: the facts of the answers that the protocol
 promises (errors, offsets, shapes), never ids, times or ports.
 """
 

@@ -1,8 +1,8 @@
 """What Apache Kafka answered, and how an answer compares with it.
 
-Owns the recorded facts (recorded.json), the departures of our own brokers (departures.json) and the comparison.
-Must not know how cases are asked. Facts of a case may differ from release to release; a broker is compared with
-the release whose advertised versions are nearest to its own, unless the caller names one.
+Owns the recorded facts (recorded.json), the departures of our own brokers (departures.json) and the
+comparison. Must not know how cases are asked. Facts of a case may differ from release to release; a broker is
+compared with the release whose advertised versions are nearest to its own, unless the caller names one.
 """
 
 from collections.abc import Mapping, Sequence

@@ -16,7 +16,8 @@ def read_bytes(path: Path) -> bytes:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, and the folders on the way to it. Raises EnvironmentError_ in one sentence if that fails."""
+    """Write a file, and the folders on the way to it. Raises EnvironmentError_ in one sentence if that
+    fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

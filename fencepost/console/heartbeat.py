@@ -1,4 +1,5 @@
-"""A line every 30 seconds where nobody sees a progress bar, so that long work is not taken for work that hangs.
+"""A line every 30 seconds where nobody sees a progress bar, so that long work is not taken for work that
+hangs.
 
 Owns the thread that reports. Must not know what is done.
 """
@@ -14,7 +15,8 @@ EVERY_S = 30.0
 
 @contextmanager
 def heartbeat(report: Callable[[float], None], every_s: float | None = None) -> Iterator[None]:
-    """Inside, `report(seconds since the start)` is called every `every_s` seconds, from a thread of its own."""
+    """Inside, `report(seconds since the start)` is called every `every_s` seconds, from a thread of its
+    own."""
     every_s = EVERY_S if every_s is None else every_s
     ended, started = threading.Event(), time.monotonic()
 

@@ -88,7 +88,8 @@ bug_option: Decorator = click.option(
 checks_option: Decorator = click.option(
     "--checks",
     metavar="LIST",
-    help="Judges to ask, separated by commas: log, kafka (asks log too), transactions, groups, invariants, conformance, meantime."
+    help="Judges to ask, separated by commas: log, kafka (asks log too), transactions, groups, invariants, "
+    "conformance, meantime."
     " [default: all; each says Ok at once of what it has nothing to look at]",
 )
 

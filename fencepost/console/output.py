@@ -2,7 +2,8 @@
 
 Owns: the two consoles, progress bars, the one JSON object of --json. Must not know: what is said.
 
-With --json standard output carries one JSON object and nothing else; what a person would have read goes to standard error.
+With --json standard output carries one JSON object and nothing else; what a person would have read goes to
+standard error.
 """
 
 import json
@@ -67,7 +68,8 @@ class Output:
         return self.errors if self.json else self._results
 
     def say(self, *parts: "Text | Table | str") -> None:
-        """A result for a person; long lines are left to the terminal to wrap. What cannot be printed is escaped."""
+        """A result for a person; long lines are left to the terminal to wrap. What cannot be printed is
+        escaped."""
         for part in parts:
             shown = fitted(part, self.people) if isinstance(part, Table) else part
             shown = lines_shown(shown) if isinstance(shown, str) else shown
@@ -89,7 +91,8 @@ class Output:
 
     @contextmanager
     def progress(self, what: str, total: int | None = None) -> Iterator["Bar"]:
-        """A progress bar on a terminal; in a pipe a line every half minute. total: None where nobody knows."""
+        """A progress bar on a terminal; in a pipe a line every half minute. total: None where nobody
+        knows."""
         terminal = self.errors.is_terminal
         counted = (BarColumn(), MofNCompleteColumn()) if total is not None else (SpinnerColumn(),)
         left = TimeRemainingColumn() if total is not None else TimeElapsedColumn()

@@ -1,7 +1,7 @@
 """Tables that fit: a command's rows in 60 columns, in 80, or in what COLUMNS says.
 
-Owns the layout. Where the columns fit beside each other, none is narrower than its longest word. Where they do not,
-each row becomes a paragraph, a line for each cell. Must not know what is in a table.
+Owns the layout. Where the columns fit beside each other, none is narrower than its longest word. Where they
+do not, each row becomes a paragraph, a line for each cell. Must not know what is in a table.
 """
 
 from textwrap import wrap
@@ -17,7 +17,8 @@ from fencepost.report.escapes import shown
 GAP = 2
 """Blanks between two columns."""
 SHORT = 24
-"""A column of at most this width is not broken to give a longer one more room: "6 of 23" stays on one line."""
+"""A column of at most this width is not broken to give a longer one more room: "6 of 23" stays on one
+line."""
 
 
 def table(*columns: str, title: str | None = None) -> Table:
@@ -46,8 +47,8 @@ def add_row(to: Table, *cells: object, style: str = "") -> None:
 
 
 def lines_shown(text: str) -> str:
-    """Text of one or several lines, with everything else that cannot be printed as escapes: a name in a trace may
-    carry signs that turn the direction of writing, or move the cursor."""
+    """Text of one or several lines, with everything else that cannot be printed as escapes: a name in a trace
+    may carry signs that turn the direction of writing, or move the cursor."""
     return text if text.isprintable() else "\n".join(map(shown, text.split("\n")))
 
 
@@ -85,7 +86,8 @@ def _measured(console: Console, cells: list[Text]) -> Measurement:
 
 
 def _paragraphs(wide: Table, width: int) -> Text:
-    """Each row: its first cell, then a line or more for each other one. No word is broken: a path is copied."""
+    """Each row: its first cell, then a line or more for each other one. No word is broken: a path is
+    copied."""
     headings, *rows = zip(*_cells(wide), strict=True)
     lines = [Text(str(wide.title), style="bold")] if wide.title else []
     for row, kept in zip(rows, wide.rows, strict=True):

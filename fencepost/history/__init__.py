@@ -9,7 +9,8 @@
         read.result = client.get("x")
     assert_linearizable(history, "register")
 
-Recorder, decorators and judgement have a file each; none of them knows pytest (docs/how-to/pytest.md shows both under it).
+Recorder, decorators and judgement have a file each; none of them knows pytest (docs/how-to/pytest.md shows
+both under it).
 """
 
 from fencepost.history.judgement import (

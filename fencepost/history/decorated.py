@@ -1,6 +1,7 @@
 """Decorated functions: each call of them is an operation.
 
-Owns: how a function's parameters become what is recorded, and the wrapper around it. Must not know when operations begin or what becomes of them.
+Owns: how a function's parameters become what is recorded, and the wrapper around it. Must not know when
+operations begin or what becomes of them.
 """
 
 import functools
@@ -39,7 +40,8 @@ def check_parameters(signature: inspect.Signature, *names: str | tuple[str, ...]
 def wrapped(
     target: Target, begin: Callable[[tuple[Any, ...], dict[str, Any]], AbstractContextManager[Recorded]]
 ) -> Target:
-    """The function, or coroutine function, with a recording around each call. begin: makes one of the arguments."""
+    """The function, or coroutine function, with a recording around each call. begin: makes one of the
+    arguments."""
     wrapper: Any
     if inspect.iscoroutinefunction(target):
 

@@ -1,9 +1,10 @@
 """The judgement of a recorded history, as an assertion.
 
-Owns: what makes the assertion fail, and what it then says. Must not know how a history was recorded, or how linearizability is decided.
+Owns: what makes the assertion fail, and what it then says. Must not know how a history was recorded, or how
+linearizability is decided.
 
-Only Ok passes: a history that the judge could not decide, that contradicts itself, or in which no operation succeeded, proves nothing. The trace is
-saved before it is judged, so that a judge that dies leaves it behind.
+Only Ok passes: a history that the judge could not decide, that contradicts itself, or in which no operation
+succeeded, proves nothing. The trace is saved before it is judged, so that a judge that dies leaves it behind.
 """
 
 import warnings
@@ -29,7 +30,8 @@ class VacuousHistoryWarning(UserWarning):
 
 
 class NotLinearizableError(AssertionError):
-    """A history that is not linearizable, or could not be shown to be. verdict: the judge's; trace: what was judged."""
+    """A history that is not linearizable, or could not be shown to be. verdict: the judge's; trace: what was
+    judged."""
 
     def __init__(self, text: str, verdict: "Verdict", trace: Trace) -> None:
         super().__init__(text)
@@ -46,8 +48,8 @@ def assert_linearizable(
 ) -> "Verdict":
     """Assert that the history is linearizable with respect to the model; answers the verdict, which is Ok.
 
-    model: a name of docs/how-to/models.md, `module:Class`, a class or an instance (with parameters). folder: where
-    the trace is saved before it is judged; the history's own by default. minimum_overlap: with fewer
+    model: a name of docs/how-to/models.md, `module:Class`, a class or an instance (with parameters). folder:
+    where the trace is saved before it is judged; the history's own by default. minimum_overlap: with fewer
     overlapping pairs of operations the history proves nothing; without any, and without a minimum, it warns.
     Raises NotLinearizableError, FencepostError for a model that does not exist, TraceError for an operation
     without its result.
@@ -76,8 +78,10 @@ def assert_linearizable(
         raise NotLinearizableError(text, verdict, trace)
     if not pairs and not minimum_overlap:
         warnings.warn(
-            f"none of the {len(trace.operations)} operations overlapped another one, so this history cannot have met a race;"
-            " run the clients at the same time (history.clients), or say what there must be (minimum_overlap=)",
+            f"none of the {len(trace.operations)} operations overlapped another one, so this history cannot "
+            f"have met a race;"
+            " run the clients at the same time (history.clients), or say what there must be "
+            "(minimum_overlap=)",
             VacuousHistoryWarning,
             stacklevel=2,
         )
@@ -104,7 +108,8 @@ def _model(model: "str | Model | type[Model]") -> "Model":
         return model()
     if not isinstance(model, Model):
         raise FencepostError(
-            expected="a model: its name, a class derived from fencepost.checkers.models.Model, or one of its instances",
+            expected="a model: its name, a class derived from fencepost.checkers.models.Model, or one of "
+            "its instances",
             seen=f"{model!r:.80}",
             where="assert_linearizable",
         )
@@ -112,7 +117,8 @@ def _model(model: "str | Model | type[Model]") -> "Model":
 
 
 def _without_answers(trace: Trace, model: "Model") -> Trace:
-    """What a client returns of a call whose only result is that it happened says nothing: a status, a row count, the object itself."""
+    """What a client returns of a call whose only result is that it happened says nothing: a status, a row
+    count, the object itself."""
     return evolve(
         trace,
         operations=tuple(
@@ -136,7 +142,8 @@ def _saved(trace: Trace, folder: Path) -> Path:
 
 
 def _told(verdict: "Verdict", trace: Trace, pairs: int, again: str) -> str:
-    """The failure in words: the guarantee that broke, the proof, the lanes of the processes, and how to see it again."""
+    """The failure in words: the guarantee that broke, the proof, the lanes of the processes, and how to see
+    it again."""
     from fencepost.report.processes import process_lanes
     from fencepost.traces.anomalies import BY_NAME
 
@@ -158,7 +165,8 @@ def _told(verdict: "Verdict", trace: Trace, pairs: int, again: str) -> str:
 
 
 def _page(path: Path, trace: Trace, model: "Model", verdict: "Verdict") -> str:
-    """The page of a history, next to its file, with the longest order that the model allows; answers where."""
+    """The page of a history, next to its file, with the longest order that the model allows; answers
+    where."""
     from fencepost.viewer import Shown, page_next_to
     from fencepost.viewer.sequential import sequential_of
 

@@ -1,4 +1,5 @@
-"""A history of a test that failed by its own assertion or exception, kept: the trace, its timeline and its page.
+"""A history of a test that failed by its own assertion or exception, kept: the trace, its timeline and its
+page.
 
 Owns: which files. Must not know pytest, or what a judge says.
 """

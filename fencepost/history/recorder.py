@@ -2,9 +2,10 @@
 
 Owns: the clock, who did what, the trace that this makes. Must not know judges, pytest, or what is recorded.
 
-The clock is read outside of the call: before it begins and after it has ended, so that the recorded interval is never shorter than the true
-one. A shorter interval would convict the innocent; a longer one only ever allows more. An exception leaves the outcome unknown (the
-operation may have happened, or may happen later), unless the caller knows that its kind proves the contrary (`fail`).
+The clock is read outside of the call: before it begins and after it has ended, so that the recorded interval
+is never shorter than the true one. A shorter interval would convict the innocent; a longer one only ever
+allows more. An exception leaves the outcome unknown (the operation may have happened, or may happen later),
+unless the caller knows that its kind proves the contrary (`fail`).
 """
 
 import inspect
@@ -186,8 +187,9 @@ class History:
     ) -> Recording:
         """An operation to record: the block of a `with` or `async with` is the call.
 
-        function: what it is called in the model (docs/how-to/models.md). argument: what JSON can hold. process: who does it, if not this thread or task.
-        Raises FencepostError for an unknown function, TraceError for a value that JSON cannot hold.
+        function: what it is called in the model (docs/how-to/models.md). argument: what JSON can hold.
+        process: who does it, if not this thread or task. Raises FencepostError for an unknown function,
+        TraceError for a value that JSON cannot hold.
         """
         return Recording(
             history=self,
@@ -208,7 +210,8 @@ class History:
         argument: str | tuple[str, ...] | None = None,
         fail: Errors = (),
     ) -> Callable[[Target], Target]:
-        """Decorate a function or a coroutine function: each call is an operation, what it returns is the result.
+        """Decorate a function or a coroutine function: each call is an operation, what it returns is the
+        result.
 
         key, argument: names of its parameters (several make a list).
         """
@@ -380,7 +383,8 @@ def _moved(operation: Operation, by: int) -> Operation:
 
 
 def _current_task() -> Any:
-    """The asyncio task that runs in this thread, None where none does. Nothing is imported for it: without asyncio there is none."""
+    """The asyncio task that runs in this thread, None where none does. Nothing is imported for it: without
+    asyncio there is none."""
     asyncio = sys.modules.get("asyncio")
     if asyncio is None:
         return None

@@ -29,8 +29,8 @@ from attrs import define, field
 from fencepost.traces.errors import FencepostError
 
 SWITCH_S = 100e-6
-"""How long a thread runs before another one may, 50 times shorter than CPython's default. With 1 us a lost update
-was found as often (60 of 60 runs)."""
+"""How long a thread runs before another one may, 50 times shorter than CPython's default. With 1 us a lost
+update was found as often (60 of 60 runs)."""
 LONGEST_PAUSE_S = 50e-6
 """Longer than a call of a service in memory takes, too short to be noticed."""
 FIRST_LINES = 4

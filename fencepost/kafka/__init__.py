@@ -40,15 +40,13 @@ def cluster(
     """Start a cluster; it serves on return. Close it, or use it as a context manager.
 
     Parameters:
-      brokers: how many, 1 to 16.
-      process: in a child process, not in a thread of this one.
-      port: of the first broker on 127.0.0.1, the others follow; 0: any free ports.
-      directory: a folder for the brokers' files; None: on simulated disks, in memory.
-      seed: of what the world draws by chance (how long a reconnection waits, what a power loss leaves).
-      bugs: planted bugs, by the zoo's ids (docs/explanation/zoo.md).
+      brokers: how many, 1 to 16. process: in a child process, not in a thread of this one. port: of the first
+      broker on 127.0.0.1, the others follow; 0: any free ports. directory: a folder for the brokers' files;
+      None: on simulated disks, in memory. seed: of what the world draws by chance (how long a reconnection
+      waits, what a power loss leaves). bugs: planted bugs, by the zoo's ids (docs/explanation/zoo.md).
       most_events: bound of the record; beyond it nothing more is recorded, and the verdict is on what is.
-      listen: whether sockets are opened.
-      options: of the cluster, as plans name them (docs/reference/plans.md), e.g. zookeeper_session_timeout_ms=6_000.
+      listen: whether sockets are opened. options: of the cluster, as plans name them
+      (docs/reference/plans.md), e.g. zookeeper_session_timeout_ms=6_000.
 
     Returns: a handle. Raises FencepostError where it cannot start (a port is taken, an option is none).
     """

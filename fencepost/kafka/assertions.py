@@ -1,9 +1,9 @@
-"""What a test asserts of the service that it broke: nothing lost, in order, delivered, no duplicate, processed
-once.
+"""What a test asserts of the service that it broke: nothing lost, in order, delivered, no duplicate,
+processed once.
 
-Owns what each assertion means, and the words of a failure. The judges of everywhere (checkers/) decide on loss
-and order; what is counted here is what stands in the logs at the end against what the clients sent. Must not
-know where a cluster lives.
+Owns what each assertion means, and the words of a failure. The judges of everywhere (checkers/) decide on
+loss and order; what is counted here is what stands in the logs at the end against what the clients sent. Must
+not know where a cluster lives.
 
 What the wire cannot see is not claimed: whether an application has processed a record shows only by what it
 wrote and committed. Records that are alike in key and value cannot be told apart: they are counted.
@@ -182,8 +182,8 @@ def not_processed_once(
     committed: Mapping[Partition, int],
     key: Key,
 ) -> list[Problem]:
-    """Records of source below the committed offset without exactly one record of their key in sink; records of
-    sink with a key that no record of source has."""
+    """Records of source below the committed offset without exactly one record of their key in sink; records
+    of sink with a key that no record of source has."""
     outputs: dict[bytes | None, list[KafkaRecord]] = defaultdict(list)
     for record in sink:
         outputs[record.key].append(record)

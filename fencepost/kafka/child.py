@@ -152,8 +152,8 @@ def _told(error: FencepostError) -> dict[str, Any]:
 
 
 def main() -> None:
-    """The process: nothing but answers goes to standard output. A terminal's Ctrl-C reaches it, too: it is the
-    parent who ends it, after it has asked for what was recorded."""
+    """The process: nothing but answers goes to standard output. A terminal's Ctrl-C reaches it, too: it is
+    the parent who ends it, after it has asked for what was recorded."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

@@ -49,7 +49,8 @@ class KafkaCluster(ABC):
     brokers: tuple[int, ...]
     """The ids of all brokers."""
     folder: Path | None = field(default=None, init=False)
-    """Where an assertion that fails keeps trace, page and report, unless it names another one; None: nowhere."""
+    """Where an assertion that fails keeps trace, page and report, unless it names another one; None:
+    nowhere."""
     _ended: Trace | None = field(default=None, init=False)
     _services: Services = field(factory=Services, init=False)
 
@@ -165,8 +166,8 @@ class KafkaCluster(ABC):
     def fault(
         self, kind: str, target: str, *, for_ms: int | None = None, other: str = "", parameter: int = 0
     ) -> int:
-        """Begin any fault of docs/reference/plans.md, e.g. `fault("disk_full", "leader of t-0")`. Answers its number,
-        for `end_fault`."""
+        """Begin any fault of docs/reference/plans.md, e.g. `fault("disk_full", "leader of t-0")`. Answers its
+        number, for `end_fault`."""
         return int(
             self._ask("fault", kind=kind, target=target, for_ms=for_ms, other=other, parameter=parameter)
         )
@@ -257,8 +258,8 @@ class KafkaCluster(ABC):
         return self._services.service(command, self.bootstrap_servers, environment)
 
     def until(self, condition: Callable[[], Any], timeout_s: float = PATIENCE_S) -> None:
-        """Wait until a condition is true. timeout_s: how long it may stay false while nothing new is recorded.
-        Raises AssertionError; at once if a service has ended with an exit code above 0."""
+        """Wait until a condition is true. timeout_s: how long it may stay false while nothing new is
+        recorded. Raises AssertionError; at once if a service has ended with an exit code above 0."""
         until(condition, timeout_s, ended=self._services.ended, state=self.status)
 
     # ---- the record and the verdict
@@ -285,8 +286,8 @@ class KafkaCluster(ABC):
 
     def assert_ok(self, folder: Path | None = None) -> str:
         """End the run and judge it; answers in a sentence what was exercised. Raises RunFailedError (an
-        AssertionError) with the whole report unless the verdict is Ok. folder: where trace, page and report of
-        a failure are kept; None: `self.folder`."""
+        AssertionError) with the whole report unless the verdict is Ok. folder: where trace, page and report
+        of a failure are kept; None: `self.folder`."""
         from fencepost.kafka.judgement import assert_ok
 
         return assert_ok(self.end(), folder or self.folder)

@@ -1,5 +1,5 @@
-"""Faults of requests in an embedded cluster: carried out at its sockets, recorded as its other faults are, and
-what clients heard because of them.
+"""Faults of requests in an embedded cluster: carried out at its sockets, recorded as its other faults are,
+and what clients heard because of them.
 
 Owns the hook between the engine (proxy/faults) and the record. Must not know any fault. Everything here runs
 in the loop's thread.

@@ -94,7 +94,8 @@ def until(
                 last, deadline = events, min(now + timeout_s, start + LONGEST * timeout_s)
         if now > deadline:
             raise AssertionError(
-                f"the condition was not true within {now - start:.0f} s, for {timeout_s:g} s of which nothing new"
+                f"the condition was not true within {now - start:.0f} s, for {timeout_s:g} s of which "
+                f"nothing new"
                 f" was recorded at most\nthe cluster: {state()}"
             )
         time.sleep(LOOK_S)

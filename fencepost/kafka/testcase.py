@@ -26,9 +26,9 @@ FOLDER = Path(".fencepost")
 
 
 class KafkaTestCase(unittest.TestCase):
-    """options: of `cluster()`. topics: partitions of each. judged: whether a test that passes ends the run and
-    is judged as by `assert_ok`. folder: where a test that fails leaves trace, timeline or report, and page, in
-    a folder of its name."""
+    """options: of `cluster()`. topics: partitions of each. judged: whether a test that passes ends the run
+    and is judged as by `assert_ok`. folder: where a test that fails leaves trace, timeline or report, and
+    page, in a folder of its name."""
 
     options: ClassVar[Mapping[str, Any]] = {}
     topics: ClassVar[Mapping[str, int]] = {"t": 1}
@@ -48,14 +48,16 @@ class KafkaTestCase(unittest.TestCase):
             self.kafka.create_topic(name, partitions=partitions)
 
     def _callTestMethod(self, method: Callable[[], Any]) -> None:  # noqa: N802 - unittest's own name
-        """As unittest does. It reports what goes wrong here, and a subtest that fails, only after tearDown."""
+        """As unittest does. It reports what goes wrong here, and a subtest that fails, only after
+        tearDown."""
         self._went_wrong = True
         super()._callTestMethod(method)  # type: ignore[misc]
         outcome = getattr(self, "_outcome", None)
         self._went_wrong = outcome is not None and not outcome.success
 
     def tearDown(self) -> None:
-        """Judge it, if nothing was wrong so far; keep it, if something was. Warn if no request met a fault."""
+        """Judge it, if nothing was wrong so far; keep it, if something was. Warn if no request met a
+        fault."""
         from fencepost.kafka.judgement import met_requests
 
         if self._went_wrong:

@@ -1,9 +1,11 @@
 """What a Spark task does: read splits with PyArrow, judge every trace in them, write what was found.
 
-Owns: the way from a split to rows of results. Must not know: Spark (a test calls it as a function), how judges work.
+Owns: the way from a split to rows of results. Must not know: Spark (a test calls it as a function), how
+judges work.
 
-A check that has a form over columns judges all traces of a row group at once; the others see one trace at a time. A row group that
-cannot be judged as a whole is judged trace by trace, so that one bad trace costs only itself; one that contradicts itself is not judged at all.
+A check that has a form over columns judges all traces of a row group at once; the others see one trace at a
+time. A row group that cannot be judged as a whole is judged trace by trace, so that one bad trace costs only
+itself; one that contradicts itself is not judged at all.
 """
 
 import contextlib
@@ -51,8 +53,8 @@ CODED: dict[Table, list[str]] = {
 
 @frozen
 class Judged:
-    """A trace (not all of it was read), how many operations it has, the kinds of fault that struck it, a verdict per check, what became of the records
-    of its logs (None: not asked, or it contradicts itself)."""
+    """A trace (not all of it was read), how many operations it has, the kinds of fault that struck it, a
+    verdict per check, what became of the records of its logs (None: not asked, or it contradicts itself)."""
 
     trace: Trace
     operations: int
@@ -63,8 +65,8 @@ class Judged:
 
 @frozen(kw_only=True)
 class Settings:
-    """What every task is told. checks: names; profile: of the log check, None for each trace's own; folder: of the work
-    (results/checkpoint.py); model: that small histories are held against."""
+    """What every task is told. checks: names; profile: of the log check, None for each trace's own; folder:
+    of the work (results/checkpoint.py); model: that small histories are held against."""
 
     checks: tuple[str, ...]
     profile: str | None
@@ -77,7 +79,8 @@ class Settings:
 
 
 def _read(split: Split, checks: tuple[Check, ...], *, rows: bool = False, triage: bool = False) -> Tables:
-    """The tables of a split: whole, or only the columns that `checks` and triage read (rows: all of operations). Raises TraceError."""
+    """The tables of a split: whole, or only the columns that `checks` and triage read (rows: all of
+    operations). Raises TraceError."""
     if split.group is None:
         assert split.journal is not None
         return tables_of(read_frames(split.journal, split.frames))
@@ -107,9 +110,12 @@ def _has_columns(check: Check) -> bool:
 def _sound(tables: Tables, split: Split) -> tuple[Tables, list[Unreadable]]:
     """The tables without the traces that contradict themselves or were met before, and why."""
     reasons = {
-        **{found: f"the trace contradicts itself: {why}" for found, why in contradictions(tables.operations).items()},
+        **{
+            found: f"the trace contradicts itself: {why}"
+            for found, why in contradictions(tables.operations).items()
+        },
         **dict.fromkeys(split.repeated, "its trace id stands in an earlier row group too, which is judged"),
-    }  # fmt: skip
+    }
     events, told = known_event_rows(tables.events, split.source, split.place)
     tables = evolve(tables, events=events)
     if not reasons:
@@ -130,7 +136,8 @@ _EVENT_NAMES = pa.array([name.value for name in Name])
 
 
 def known_event_rows(events: pa.Table, source: str, place: str) -> tuple[pa.Table, list[Unreadable]]:
-    """The rows of events without those of names that this version does not know, and what is said of these."""
+    """The rows of events without those of names that this version does not know, and what is said of
+    these."""
     column: Any = events.column("name")
     if pa.types.is_dictionary(column.type):  # few distinct names, many rows
         distinct = {name for chunk in column.chunks for name in chunk.dictionary.to_pylist()}
@@ -209,7 +216,8 @@ def judge_tables(
     where: str,
     model: ModelQuestion | None = None,
 ) -> list[Judged]:
-    """Every trace of the tables with its verdicts, in order. Raises TraceError for rows that make no trace."""
+    """Every trace of the tables with its verdicts, in order. Raises TraceError for rows that make no
+    trace."""
     headers = headers_of(tables.traces, profile, where)
     _check_whole(tables, headers, where)
     by_table = {
@@ -262,7 +270,8 @@ def judge_tables(
 
 
 def _log(operations: pa.Table, headers: list[Trace]) -> tuple[dict[int, Verdict], dict[int, LogCounts]]:
-    """The verdicts of the log check that are not Ok and the counts of records, by trace id, from the same columns."""
+    """The verdicts of the log check that are not Ok and the counts of records, by trace id, from the same
+    columns."""
     from fencepost.checkers.log import judge_columns, log_columns
     from fencepost.checkers.log.accounts import counts_of
     from fencepost.checkers.operation_columns import columns_of_table
@@ -411,7 +420,8 @@ def judge_split(
     counts: Counts,
     triage: TaskTriage | None = None,
 ) -> None:
-    """Judge every trace of a split; what cannot be read goes to quarantine. triage: gathers evidence, None for none."""
+    """Judge every trace of a split; what cannot be read goes to quarantine. triage: gathers evidence, None
+    for none."""
     task = _Task(writer, counts, triage)
     checks = checks_by_name(settings.checks)
     judged: Iterable[Judged | Unreadable]
@@ -436,7 +446,8 @@ def judge_split(
 
 
 def judge_splits(splits: Iterable[Split | HistoryFile], settings: Settings, *, attempt: str) -> TaskResult:
-    """One task: its splits one after another, memory bounded by one; what came of it is kept. attempt: unique among the attempts of this task."""
+    """One task: its splits one after another, memory bounded by one; what came of it is kept. attempt: unique
+    among the attempts of this task."""
     mine, counts = tuple(splits), Counts()
     key = key_of(mine)
     triage = TaskTriage(spectra=settings.spectra) if settings.triage else None

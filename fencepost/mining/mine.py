@@ -1,12 +1,13 @@
 """`mine`: the traces of whole campaigns judged on Spark, findings and verdicts written whole or not at all.
 
-Owns: the driver's side: splits to tasks without a shuffle, progress, interruption, the commit. Must not know: how a
-trace is read or judged (judge.py).
+Owns: the driver's side: splits to tasks without a shuffle, progress, interruption, the commit. Must not know:
+how a trace is read or judged (judge.py).
 
-Why not a DataFrame: handing rows from the JVM to Python one by one is ten times slower than letting the task read columns itself
-(docs/how-to/mining.md). Each task writes its own files under a name that carries its attempt, and answers with that name; only files named by the
-attempts that Spark accepted are kept, so a retried or a speculative task doubles nothing. What has ended is kept
-(results/checkpoint.py), so that an interrupted mining goes on.
+Why not a DataFrame: handing rows from the JVM to Python one by one is ten times slower than letting the task
+read columns itself (docs/how-to/mining.md). Each task writes its own files under a name that carries its
+attempt, and answers with that name; only files named by the attempts that Spark accepted are kept, so a
+retried or a speculative task doubles nothing. What has ended is kept (results/checkpoint.py), so that an
+interrupted mining goes on.
 """
 
 import secrets
@@ -61,14 +62,16 @@ class _Task:
 
         context = TaskContext.get()
         assert context is not None
-        attempt = f"{context.stageId()}-{context.taskAttemptId()}-{secrets.token_hex(4)}"  # a worker may outlive its driver
+        # a worker may outlive its driver
+        attempt = f"{context.stageId()}-{context.taskAttemptId()}-{secrets.token_hex(4)}"
         yield judge_splits((split for splits in lists for split in splits), self.settings, attempt=attempt)
 
 
 def _tasks(splits: tuple[Split | HistoryFile, ...]) -> list[tuple[Split | HistoryFile, ...]]:
     """The splits of each task, the largest first, so that no large one begins last.
 
-    What tasks there are depends on the input alone: a mining that is gone on with, on whatever machine, must find its own again.
+    What tasks there are depends on the input alone: a mining that is gone on with, on whatever machine, must
+    find its own again.
     """
     ordered = sorted(splits, key=lambda split: (-split.size_bytes, split.place))
     by_size = -(-sum(split.size_bytes for split in ordered) // TASK_BYTES)
@@ -77,7 +80,8 @@ def _tasks(splits: tuple[Split | HistoryFile, ...]) -> list[tuple[Split | Histor
 
 
 def _commit(work: Work, results: list[TaskResult], unreadable: tuple[Unreadable, ...]) -> None:
-    """Tell what accepted attempts wrote, and nothing else; every result has at least an empty file. May be done again when more has ended."""
+    """Tell what accepted attempts wrote, and nothing else; every result has at least an empty file. May be
+    done again when more has ended."""
     counts = _sum(results, unreadable)
     with ResultWriter(work.folder / "files", "part-driver") as writer:
         writer.rows["statistics"].extend(statistics_rows(counts))
@@ -119,7 +123,8 @@ def key_of_giant(giant: Giant) -> str:
 
 @define
 class _Mining:
-    """One mining on its way. prepared: its work, in which traces that are cut are regrouped by `judge`; files: beside it."""
+    """One mining on its way. prepared: its work, in which traces that are cut are regrouped by `judge`;
+    files: beside it."""
 
     prepared: Prepared
     files: tuple[HistoryFile, ...]
@@ -158,7 +163,8 @@ class _Mining:
         return results
 
     def tell(self, results: list[TaskResult], *, page: bool) -> Summary:
-        """Write tables, summary and page of the tasks that have ended. page: whether to, as it is not told again soon."""
+        """Write tables, summary and page of the tasks that have ended. page: whether to, as it is not told
+        again soon."""
         found, work, settings = self.prepared.found, self.work, self.settings
         _commit(work, results, found.unreadable)
         counts = _sum(results, found.unreadable)
@@ -180,7 +186,8 @@ class _Mining:
     def triage(
         self, session: Callable[[], Any], summary: Summary, earlier: tuple[Path, Bugs] | None
     ) -> Summary:
-        """Put the bad traces into groups, and tell of these too, and of how they compare with those of an earlier mining."""
+        """Put the bad traces into groups, and tell of these too, and of how they compare with those of an
+        earlier mining."""
         bugs = triage_of(session, self.work.out, tables=self.settings.spectra)
         compared = compared_with(bugs, earlier[1], str(earlier[0])) if earlier is not None else None
         summary = evolve(summary, bugs=bugs, since=compared)
@@ -216,14 +223,18 @@ def mine(
     progress: TaskProgress | None = None,
     spark: Any = None,
 ) -> Summary:
-    """Judge every trace of the inputs (folders of traces, files of histories) with every check and write the results to `out` (docs/how-to/mining.md).
+    """Judge every trace of the inputs (folders of traces, files of histories) with every check and write the
+    results to `out` (docs/how-to/mining.md).
 
-    out: new or empty. master: where Spark runs (spark/session.py). profile: of the log check, not of each trace. giant: operations beyond which a history is
-    judged by slot ranges. format: of files, as for `fencepost check`. model: that small histories are held against, as a further check. resume: go on with a
-    mining that did not end there. triage: put bad traces into groups (docs/how-to/triage.md). tables: keep the features of every trace too. since: the folder
-    of an earlier mining, whose bugs these are compared with. spark: a session to use instead of a new one on `master`. Unreadable pieces of the input go to
-    quarantine. Interrupted by KeyboardInterrupt, it leaves valid results of the tasks that had ended; killed, or ended by an error, it leaves what can be
-    gone on with, if anything was judged. Raises FencepostError for inputs that mean nothing, and for what the machine lacks.
+    out: new or empty. master: where Spark runs (spark/session.py). profile: of the log check, not of each
+    trace. giant: operations beyond which a history is judged by slot ranges. format: of files, as for
+    `fencepost check`. model: that small histories are held against, as a further check. resume: go on with a
+    mining that did not end there. triage: put bad traces into groups (docs/how-to/triage.md). tables: keep
+    the features of every trace too. since: the folder of an earlier mining, whose bugs these are compared
+    with. spark: a session to use instead of a new one on `master`. Unreadable pieces of the input go to
+    quarantine. Interrupted by KeyboardInterrupt, it leaves valid results of the tasks that had ended; killed,
+    or ended by an error, it leaves what can be gone on with, if anything was judged. Raises FencepostError
+    for inputs that mean nothing, and for what the machine lacks.
     """
     checks_by_name(checks)
     check_profile(profile)

@@ -1,6 +1,7 @@
 """`mine --model`: general linearizability of small histories, as one more check with verdicts of its own.
 
-Owns: the question as it is sent to tasks, and its limits: a history beyond one of them is unknown. Must not know: Spark, how linearizability is decided.
+Owns: the question as it is sent to tasks, and its limits: a history beyond one of them is unknown. Must not
+know: Spark, how linearizability is decided.
 """
 
 from typing import Any
@@ -18,7 +19,8 @@ MODEL_CHECK = CHECK
 TIMEOUT_S = 10.0
 MEMORY_MIB = 512
 MOST_OPERATIONS = 2_000
-"""The search is exponential at worst; what is much larger seldom ends, and would hold a task up until its time is over."""
+"""The search is exponential at worst; what is much larger seldom ends, and would hold a task up until its
+time is over."""
 
 
 @frozen(kw_only=True)

@@ -1,4 +1,6 @@
-"""What should happen: pure transition systems, their explorer, and the map from recorded events to model actions.
+"""What should happen: pure transition systems, their explorer, and the map from recorded events to model
+actions.
 
-Knows the vocabulary (traces) and nothing else of this project: a bug that it shared with the implementation would be invisible.
+Knows the vocabulary (traces) and nothing else of this project: a bug that it shared with the implementation
+would be invisible.
 """

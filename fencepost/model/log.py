@@ -1,8 +1,9 @@
 """The sequential specification of one partition's log, as a client may see it.
 
-Owns: what append, poll and list_offsets answer when they happen one after another. Must not know replicas, epochs, time or
-concurrency: a judge supplies the order. A model is pure functions on immutable values (Porcupine's shape: init, step, describe).
-Source: docs/spec/log-check.md's claim that offsets hand us the order; Kafka assigns the base offset, so that append *answers* with it.
+Owns: what append, poll and list_offsets answer when they happen one after another. Must not know replicas,
+epochs, time or concurrency: a judge supplies the order. A model is pure functions on immutable values
+(Porcupine's shape: init, step, describe). Source: docs/spec/log-check.md's claim that offsets hand us the
+order; Kafka assigns the base offset, so that append *answers* with it.
 """
 
 from attrs import frozen
@@ -32,7 +33,8 @@ class ListOffsets:
 
 @frozen
 class Page:
-    """What a poll returned. values: contiguous from the offset asked for. end_offset: the end claimed, or None if the read is weak."""
+    """What a poll returned. values: contiguous from the offset asked for. end_offset: the end claimed, or
+    None if the read is weak."""
 
     values: tuple[int, ...]
     end_offset: int | None = None

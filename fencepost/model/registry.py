@@ -1,6 +1,7 @@
 """The shipped models by name: each as the Python system, its TLA+ twin, and the map between the two.
 
-Owns: which models there are. Must not know what any of them says. A new model adds its line to NAMES and its function below.
+Owns: which models there are. Must not know what any of them says. A new model adds its line to NAMES and its
+function below.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,18 +17,22 @@ from fencepost.traces.names import unknown_name
 from fencepost.traces.protections import BY_BUG
 
 NAMES: Mapping[str, str] = {
-    "replication": "the data path: election, append, fetch, truncation, high watermark, ISR, crash (docs/spec/cluster.md R)",
-    "controller": "the control plane: sessions, controller election, fenced writes, zombies, requests, leader election (docs/spec/cluster.md C)",
-    "group": "consumer groups: membership, generations, offset commits, coordinator fail-over, expiry (docs/spec/cluster.md P3-P5)",
+    "replication": "the data path: election, append, fetch, truncation, high watermark, ISR, crash "
+    "(docs/spec/cluster.md R)",
+    "controller": "the control plane: sessions, controller election, fenced writes, zombies, requests, "
+    "leader election (docs/spec/cluster.md C)",
+    "group": "consumer groups: membership, generations, offset commits, coordinator fail-over, expiry "
+    "(docs/spec/cluster.md P3-P5)",
 }
 """Name -> what the model is about, for a person."""
 
 
 @frozen(kw_only=True)
 class Model:
-    """constants: an attrs class of bounds, each a number, and `drop`. protections: what may be dropped. system: from constants and the invariants to look at.
-    invariants: all of them by name. module: of the TLA+ twin; property_names: its names of invariants and properties -> ours; variants: the
-    matrix of a size; columns: the bounds that tell its rows apart. The functions take these constants and this model's states.
+    """constants: an attrs class of bounds, each a number, and `drop`. protections: what may be dropped.
+    system: from constants and the invariants to look at. invariants: all of them by name. module: of the TLA+
+    twin; property_names: its names of invariants and properties -> ours; variants: the matrix of a size;
+    columns: the bounds that tell its rows apart. The functions take these constants and this model's states.
     """
 
     name: str

@@ -1,7 +1,8 @@
-"""Bytes of a connection cut into raw frames, each with its four bytes of length, without a copy where one arrives alone.
+"""Bytes of a connection cut into raw frames, each with its four bytes of length, without a copy where one
+arrives alone.
 
-Owns the cutting and its bound. Must not know what a frame holds. What has arrived of a frame is kept in pieces and
-joined once; nothing is kept for what was only announced.
+Owns the cutting and its bound. Must not know what a frame holds. What has arrived of a frame is kept in
+pieces and joined once; nothing is kept for what was only announced.
 """
 
 import struct

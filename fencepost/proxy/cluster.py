@@ -1,8 +1,8 @@
-"""What the proxy knows of the cluster: where each broker is, at which address clients are sent to it, and what topics
-are called.
+"""What the proxy knows of the cluster: where each broker is, at which address clients are sent to it, and
+what topics are called.
 
-Owns one local address for each (broker, listener), given on first sight and kept. Must not know sockets: `bind` makes
-a local address.
+Owns one local address for each (broker, listener), given on first sight and kept. Must not know sockets:
+`bind` makes a local address.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +14,8 @@ from attrs import define, field, frozen
 from fencepost.traces.errors import EnvironmentError_
 
 MOST_ADDRESSES = 1_000
-"""Addresses of brokers, each with a listener of ours: a broker that answers with garbage must not take every port."""
+"""Addresses of brokers, each with a listener of ours: a broker that answers with garbage must not take every
+port."""
 MOST_TOPICS = 200_000
 """Names of topic ids: as many topics as Kafka's documentation calls too many partitions for one cluster."""
 Address = tuple[str, int]
@@ -42,8 +43,8 @@ class Cluster:
     """The names of topic ids."""
 
     def assign(self, node: int, host: str, port: int) -> Address:
-        """The address that clients are given for this listener of this broker. Raises EnvironmentError_ if there is
-        no room for another."""
+        """The address that clients are given for this listener of this broker. Raises EnvironmentError_ if
+        there is no room for another."""
         upstream = Upstream(node, host, port)
         self.nodes[host, port] = node
         known = self.local.get(upstream)
@@ -62,15 +63,16 @@ class Cluster:
         return self.nodes.get((host, port), -1)
 
     def learn_topics(self, named: Iterable[Any]) -> None:
-        """Remember the names of topics that an answer lists with their ids (Metadata 10 and later, CreateTopics 7)."""
+        """Remember the names of topics that an answer lists with their ids (Metadata 10 and later,
+        CreateTopics 7)."""
         for topic in named:
             topic_id, name = getattr(topic, "topic_id", None), topic.name
             if topic_id is not None and name and (topic_id in self.topics or len(self.topics) < MOST_TOPICS):
                 self.topics[topic_id] = name
 
     def name_of(self, topic: Any) -> str:
-        """The name of a topic in a request or an answer, which names it or its id; `id:UUID` for an id that nobody has
-        said anything of."""
+        """The name of a topic in a request or an answer, which names it or its id; `id:UUID` for an id that
+        nobody has said anything of."""
         name: str | None = getattr(topic, "topic", None) or getattr(topic, "name", None)
         if name:
             return name

@@ -35,8 +35,8 @@ class Wait:
 
 @frozen
 class Close:
-    """End both connections. reason: for the log; hostile: who sent what nobody can read, "" for nobody. abrupt: what was
-    written and has not left does not leave any more."""
+    """End both connections. reason: for the log; hostile: who sent what nobody can read, "" for nobody.
+    abrupt: what was written and has not left does not leave any more."""
 
     reason: str
     hostile: str = ""

@@ -1,10 +1,10 @@
-"""One connection of a client and the one that the proxy made to the broker for it, sans-IO: bytes of either side in,
-bytes for the other side out.
+"""One connection of a client and the one that the proxy made to the broker for it, sans-IO: bytes of either
+side in, bytes for the other side out.
 
-Owns the order of answers, which frames are read, and what a verdict of the hook does. Must not know sockets, the clock,
-or what is recorded. Theory: a broker answers the requests of a connection in their order, so that the oldest request
-without an answer says how the next answer reads. A frame is read only if somebody wants to know what is in it, and
-leaves as the bytes that came unless somebody changed it.
+Owns the order of answers, which frames are read, and what a verdict of the hook does. Must not know sockets,
+the clock, or what is recorded. Theory: a broker answers the requests of a connection in their order, so that
+the oldest request without an answer says how the next answer reads. A frame is read only if somebody wants to
+know what is in it, and leaves as the bytes that came unless somebody changed it.
 """
 
 from collections import deque
@@ -47,8 +47,8 @@ MOST_PENDING = 10_000
 """Requests without an answer on one connection: a broker reads one at a time, clients send a handful ahead
 (max.in.flight.requests.per.connection is 5, librdkafka's 1,000,000 is bounded by what the socket takes)."""
 TOKENS = {"PLAIN": 1, "OAUTHBEARER": 1, "SCRAM-SHA-256": 2, "SCRAM-SHA-512": 2}
-"""Tokens that a client sends after a handshake of version 0, which are no requests (KIP-43). GSSAPI says by its own
-bytes when it is over."""
+"""Tokens that a client sends after a handshake of version 0, which are no requests (KIP-43). GSSAPI says by
+its own bytes when it is over."""
 _ANY_NUMBER = 1 << 30
 
 
@@ -62,7 +62,8 @@ class Watcher(Protocol):
         """A request is about to leave for the broker."""
 
     def answered(self, pipe: "Pipe", exchange: Exchange, body: Any, time: int, delivered: bool) -> None:
-        """The broker has answered; body: None if nobody could read it. delivered: the client gets what the broker said."""
+        """The broker has answered; body: None if nobody could read it. delivered: the client gets what the
+        broker said."""
 
     def lost(self, pipe: "Pipe", exchange: Exchange, time: int) -> None:
         """The connection ended before the answer came; also for a request that a hook swallowed."""
@@ -160,7 +161,8 @@ class Pipe:
         return actions
 
     def settle(self) -> None:
-        """The actions of the last call are done: the watcher hears of the answers, which did not wait for it."""
+        """The actions of the last call are done: the watcher hears of the answers, which did not wait for
+        it."""
         if self._untold:
             untold, self._untold = self._untold, []
             assert self.watcher is not None
@@ -341,7 +343,8 @@ class Pipe:
         return frame, answer_body(key, version, frame) if self.hook is not None else body
 
     def _answers_what(self, frame: bytes) -> Exchange:
-        """The request that this answers. What comes before it and cannot be read has no answer: produce with acks=0."""
+        """The request that this answers. What comes before it and cannot be read has no answer: produce with
+        acks=0."""
         number = None
         for exchange in self.pending:
             if exchange.answer is not None:

@@ -3,8 +3,8 @@
 Owns: which events and operations a timeline shows, their order, and which of them are routine.
 Must not know: folding, layout, colours.
 
-An operation stands at its completion (at its invocation while nothing was heard); one that convicts stands at both,
-because its proof is about the interval. Equal times keep the order events, then operations.
+An operation stands at its completion (at its invocation while nothing was heard); one that convicts stands at
+both, because its proof is about the interval. Equal times keep the order events, then operations.
 """
 
 from collections.abc import Iterator

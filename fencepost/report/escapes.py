@@ -1,4 +1,5 @@
-"""What a terminal or a page must not get from a trace. Owns the one form of it; must not know where text goes."""
+"""What a terminal or a page must not get from a trace. Owns the one form of it; must not know where text
+goes."""
 
 
 def shown(text: str) -> str:

@@ -1,4 +1,5 @@
-"""A finding explained: what was expected, what was seen, the operations and events that prove it, how to replay it.
+"""A finding explained: what was expected, what was seen, the operations and events that prove it, how to
+replay it.
 
 Owns: the order in which a finding is told.
 Must not know: how it was found, where the trace is stored.
@@ -25,7 +26,8 @@ from fencepost.traces.trace import Trace
 
 @frozen(kw_only=True)
 class Explanation:
-    """A finding in words. proof: one line per convicting operation or event; lines: the timeline with those marked."""
+    """A finding in words. proof: one line per convicting operation or event; lines: the timeline with those
+    marked."""
 
     headline: str
     facts: tuple[tuple[str, str], ...]
@@ -62,7 +64,8 @@ def operation_line(operation: Operation) -> str:
 
 
 def _proof(finding: Finding, trace: Trace) -> tuple[str, ...]:
-    """The convicting operations, then the convicting events. One that the trace does not hold is said to be missing."""
+    """The convicting operations, then the convicting events. One that the trace does not hold is said to be
+    missing."""
     by_id = {operation.op_id: operation for operation in trace.operations}
     lines = []
     for op_id in finding.operations:
@@ -79,7 +82,8 @@ def _proof(finding: Finding, trace: Trace) -> tuple[str, ...]:
 
 
 def explain(finding: Finding, trace: Trace, *, replay: str = "", most_lines: int = MOST_LINES) -> Explanation:
-    """Tell a finding. replay: the command that shows it again ("" if there is none, as for a foreign trace)."""
+    """Tell a finding. replay: the command that shows it again ("" if there is none, as for a foreign
+    trace)."""
     anomaly = BY_NAME[finding.anomaly]
     where = partition_name(finding.topic, finding.partition) if finding.topic is not None else ""
     if where and finding.offset >= 0:

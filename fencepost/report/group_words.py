@@ -29,7 +29,10 @@ def _phase(event: Event) -> str:
     told = group_detail(event)
     members = told.get("members") or ()
     who = f"{len(members)} member{'' if len(members) == 1 else 's'}"
-    return f"group {told.get('group')} is {event.cause}, generation {told.get('generation')}, {who}: {told.get('why')}"
+    return (
+        f"group {told.get('group')} is {event.cause}, generation {told.get('generation')}, {who}: "
+        f"{told.get('why')}"
+    )
 
 
 def _expired(event: Event) -> str:

@@ -1,7 +1,7 @@
 """The lanes of a timeline: one letter per broker and partition, as it stands at each moment.
 
-L leads; l believes that it leads while ZooKeeper names another; f follows inside the ISR; o follows outside it;
-x is down; z is paused; . is not known yet.
+L leads; l believes that it leads while ZooKeeper names another; f follows inside the ISR; o follows outside
+it; x is down; z is paused; . is not known yet.
 """
 
 from attrs import Factory, define
@@ -25,7 +25,8 @@ _REPLICA_EVENTS = frozenset(
 class Lanes:
     """Where each replica stands, updated event by event.
 
-    roles: what a replica believes of itself, leader or follower; leader, isr: ZooKeeper's view; down, paused: hosts.
+    roles: what a replica believes of itself, leader or follower; leader, isr: ZooKeeper's view; down, paused:
+    hosts.
     """
 
     brokers: tuple[int, ...]

@@ -1,7 +1,7 @@
 """A page of results: headings, tables and figures in one HTML file that needs no network.
 
-Owns what a page is made of and how it looks (templates/page.html.j2). Must not know what is on it, nor where it
-came from. All text is escaped. Figures are drawn by Plotly's script, which is put into the page; the
+Owns what a page is made of and how it looks (templates/page.html.j2). Must not know what is on it, nor where
+it came from. All text is escaped. Figures are drawn by Plotly's script, which is put into the page; the
 content-security policy names it and the few lines that call it by their hashes, and nothing else may run.
 """
 
@@ -23,9 +23,9 @@ document.documentElement.dataset.ready = "true";
 
 @frozen(kw_only=True)
 class Table:
-    """columns: headings; the first is of words, the others of numbers. rows: as many cells. share: of each row, 0 to
-    1, drawn as a bar (empty: no bars). shades: of each cell, 0 to 1 (empty: none). links: of each row, the anchor of an
-    example ("" for none)."""
+    """columns: headings; the first is of words, the others of numbers. rows: as many cells. share: of each
+    row, 0 to 1, drawn as a bar (empty: no bars). shades: of each cell, 0 to 1 (empty: none). links: of each
+    row, the anchor of an example ("" for none)."""
 
     heading: str
     columns: tuple[str, ...]

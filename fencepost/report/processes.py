@@ -2,8 +2,9 @@
 
 Owns: which operations are drawn, and the drawing. Must not know models or how a finding came about.
 
-Time runs downwards, a row per invocation or completion; a lane shows the operation that its process has in flight. Convicting
-operations are drawn with double lines and marked. A long history is cut to the neighbourhood of those.
+Time runs downwards, a row per invocation or completion; a lane shows the operation that its process has in
+flight. Convicting operations are drawn with double lines and marked. A long history is cut to the
+neighbourhood of those.
 """
 
 from collections.abc import Collection

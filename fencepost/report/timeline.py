@@ -48,7 +48,8 @@ _STYLES: dict[Name, str] = {
 
 @frozen(kw_only=True)
 class Line:
-    """One line. mark: >>> where it convicts; time: seconds, virtual ones of a simulated run; strip: the lanes after it; who, what: the words."""
+    """One line. mark: >>> where it convicts; time: seconds, virtual ones of a simulated run; strip: the lanes
+    after it; who, what: the words."""
 
     mark: str = ""
     time: str = ""
@@ -59,11 +60,14 @@ class Line:
 
     def plain(self, strip_width: int) -> str:
         """Without colours."""
-        return f"{self.mark:<3} {self.time:>11}  {self.strip:<{strip_width}}  {self.who:<{_WHO}}  {self.what}".rstrip()
+        return (
+            f"{self.mark:<3} {self.time:>11}  {self.strip:<{strip_width}}  {self.who:<{_WHO}}  {self.what}"
+        ).rstrip()
 
 
 def _shown(entries: Sequence[TimelineEntry], level: Level, context: int) -> list[bool]:
-    """Which entries are shown at this level: those that matter enough, and the neighbours of those that convict."""
+    """Which entries are shown at this level: those that matter enough, and the neighbours of those that
+    convict."""
     shown = [entry.level <= level for entry in entries]
     for index, entry in enumerate(entries):
         if entry.marked:
@@ -146,8 +150,8 @@ def timeline(
 ) -> list[Line]:
     """The timeline of `trace`, headings first. operations: op ids to mark; events: positions to mark.
 
-    partitions: (topic, partition) pairs to show, all if empty. Events of a partition that is not shown leave no trace,
-    unless they are marked.
+    partitions: (topic, partition) pairs to show, all if empty. Events of a partition that is not shown leave
+    no trace, unless they are marked.
     """
     focus = frozenset(partitions)
     entries = entries_of(trace, operations=frozenset(operations), events=frozenset(events), focus=focus)
@@ -171,6 +175,7 @@ def as_plain(lines: Sequence[Line]) -> str:
 
 
 def as_text(lines: Sequence[Line]) -> Text:
-    """Lines with colours for a terminal. The words go in as they are: nothing in a trace is taken for markup."""
+    """Lines with colours for a terminal. The words go in as they are: nothing in a trace is taken for
+    markup."""
     width = max((len(line.strip) for line in lines), default=0)
     return Text("\n").join(Text(line.plain(width), style=line.style) for line in lines)

@@ -60,7 +60,8 @@ def fault_detail(event: Event) -> dict[str, Any]:
 
 
 def fault_key(event: Event) -> object:
-    """What tells a fault from others: its number, or where a foreign trace gives it none, its kind, host and detail."""
+    """What tells a fault from others: its number, or where a foreign trace gives it none, its kind, host and
+    detail."""
     number = fault_detail(event).get("fault")
     return number if isinstance(number, int | str) else (event.cause, event.node, event.detail)
 
@@ -134,7 +135,10 @@ def _appended(event: Event) -> str:
 
 
 def _replica_log(event: Event) -> str:
-    return f"at the end holds {values_in_words(event.values)} from offset {event.offset} in leader epoch {event.leader_epoch}"
+    return (
+        f"at the end holds {values_in_words(event.values)} from offset {event.offset} in leader epoch "
+        f"{event.leader_epoch}"
+    )
 
 
 def _of_a_group(event: Event) -> str:
@@ -175,7 +179,8 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
         f"LEADS in epoch {e.leader_epoch} from offset {e.offset}, high watermark {e.high_watermark}"
     ),
     Name.BECAME_FOLLOWER: lambda e: (
-        f"follows broker {e.leader} in epoch {e.leader_epoch}, log end {e.offset}, high watermark {e.high_watermark}"
+        f"follows broker {e.leader} in epoch {e.leader_epoch}, log end {e.offset}, high watermark "
+        f"{e.high_watermark}"
     ),
     Name.APPENDED: _appended,
     Name.TRUNCATED: _truncated,
@@ -218,7 +223,10 @@ def request_in_words(operation: Operation) -> str:
         acks = {ACKS_ALL: "all", ACKS_NONE: "0"}.get(
             operation.acks if operation.acks is not None else ACKS_ALL, "1"
         )
-        return f"append {values_in_words(tuple(record.value for record in operation.records))} to {where}, acks={acks}"
+        return (
+            f"append {values_in_words(tuple(record.value for record in operation.records))} to {where}, "
+            f"acks={acks}"
+        )
     if operation.function is Function.POLL:
         start = "its position" if operation.offset is None else f"offset {operation.offset}"
         return f"poll {where} from {start}"

@@ -2,9 +2,9 @@
 
 Owns the difference between a host's time and the world's. Must not know what the host does with its time.
 
-Two readings, as on a real host: `elapsed` (CLOCK_MONOTONIC) only ever grows, at the clock's own speed; `now` (CLOCK_REALTIME) is that plus an offset that
-somebody may set. A drifting clock is wrong in both, a jump changes `now` alone. Timers that are already set keep their instant in the world's time.
-Final.
+Two readings, as on a real host: `elapsed` (CLOCK_MONOTONIC) only ever grows, at the clock's own speed; `now`
+(CLOCK_REALTIME) is that plus an offset that somebody may set. A drifting clock is wrong in both, a jump
+changes `now` alone. Timers that are already set keep their instant in the world's time. Final.
 """
 
 from fencepost.sim.scheduler import Scheduler
@@ -14,8 +14,9 @@ TRUE_SPEED = 1_000_000
 
 
 class Clock:
-    """offset: `now` minus `elapsed`, nanoseconds. speed_ppm: how fast it runs. _drift: `elapsed` minus the world's time, which stays while the clock runs as
-    fast as the world; it is read at every step of every process."""
+    """offset: `now` minus `elapsed`, nanoseconds. speed_ppm: how fast it runs. _drift: `elapsed` minus the
+    world's time, which stays while the clock runs as fast as the world; it is read at every step of every
+    process."""
 
     __slots__ = ("_drift", "_elapsed", "_scheduler", "_since", "offset", "speed_ppm")
 

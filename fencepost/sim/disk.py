@@ -2,22 +2,28 @@
 
 Owns the file system of one host behind the interface impl/core/files.py. Must not know what is written.
 
-What a power loss leaves is what a journalling file system in ordered mode (ext4, data=ordered) may leave, read as narrowly as POSIX allows:
+What a power loss leaves is what a journalling file system in ordered mode (ext4, data=ordered) may leave,
+read as narrowly as POSIX allows:
 
-- A file's content is its durable content plus a *prefix of its unsynced writes* (appends and truncations, in order); the last one kept may
-  be torn anywhere inside. Ext4 writes a file's data before it journals the new size, so that no garbage and no hole appears.
-- A name's creation, renaming or removal is one step, and a directory keeps a *prefix of its unsynced steps*; a rename between two
-  directories is kept or lost in both. `sync_directory` makes the steps of that directory durable, with those of other directories that
-  renames tie to them. A file's own `sync` makes no name durable, and a rename does not sync the file (no auto_da_alloc).
+- A file's content is its durable content plus a *prefix of its unsynced writes* (appends and truncations, in
+  order); the last one kept may be torn anywhere inside. Ext4 writes a file's data before it journals the new
+  size, so that no garbage and no hole appears.
+- A name's creation, renaming or removal is one step, and a directory keeps a *prefix of its unsynced steps*;
+  a rename between two directories is kept or lost in both. `sync_directory` makes the steps of that directory
+  durable, with those of other directories that renames tie to them. A file's own `sync` makes no name
+  durable, and a rename does not sync the file (no auto_da_alloc).
 - A process that crashes loses nothing: the page cache outlives it.
 
-A file whose name is lost is lost; a truncation or removal that was not synced may come back. The other faults are armed through methods
-of `Disk` and last until `heal`, whatever the host does meanwhile:
+A file whose name is lost is lost; a truncation or removal that was not synced may come back. The other faults
+are armed through methods of `Disk` and last until `heal`, whatever the host does meanwhile:
 
-- `limit_capacity`: an append beyond it raises ENOSPC, and leaves what fits or nothing. Names and truncations always have room.
-- `fail_calls`: EIO. An append that fails leaves some beginning of its bytes. A sync that fails has written a prefix of the unsynced writes, and the
-  rest is lost although its pages count as clean: processes go on reading them, a later sync succeeds without them, and what is written after them
-  stands behind a hole of zeros (Linux; Rebello et al., Can Applications Recover from fsync Failures?, ATC 2020). A directory's steps wait on.
+- `limit_capacity`: an append beyond it raises ENOSPC, and leaves what fits or nothing. Names and truncations
+  always have room.
+- `fail_calls`: EIO. An append that fails leaves some beginning of its bytes. A sync that fails has written a
+  prefix of the unsynced writes, and the rest is lost although its pages count as clean: processes go on
+  reading them, a later sync succeeds without them, and what is written after them stands behind a hole of
+  zeros (Linux; Rebello et al., Can Applications Recover from fsync Failures?, ATC 2020). A directory's steps
+  wait on.
 - `lie_about_syncs`: a sync returns and nothing is durable; an honest one later makes up for it.
 - `slow_syncs`: each takes longer.
 - `rot_bit`: a durable bit turns over, once, and is read so from then on.
@@ -110,7 +116,8 @@ class RottenBit:
 class Disk:
     """impl.files.FileSystem of one host. Paths have no leading "/"; the root is "".
 
-    node: the host, part of the cause of its randomness. cost: virtual nanoseconds spent since `take_cost`. calls: mutating calls so far.
+    node: the host, part of the cause of its randomness. cost: virtual nanoseconds spent since `take_cost`.
+    calls: mutating calls so far.
     """
 
     node: int
@@ -175,7 +182,8 @@ class Disk:
         self._take(self._names.removal(path), path)
 
     def remove_directory(self, path: str) -> None:
-        """Remove a directory with the files in it. It takes no time, and no power loss strikes inside: Kafka does it in another thread, minutes later."""
+        """Remove a directory with the files in it. It takes no time, and no power loss strikes inside: Kafka
+        does it in another thread, minutes later."""
         self._alive()
         for name in self._names.children(path):
             self._names.take(self._names.removal(f"{path}/{name}"))
@@ -204,12 +212,14 @@ class Disk:
         return cost
 
     def arm_power_loss(self, calls: int) -> None:
-        """The power fails inside the `calls`-th mutating call from now (1 = the next): reads and listings do not count."""
+        """The power fails inside the `calls`-th mutating call from now (1 = the next): reads and listings do
+        not count."""
         assert calls >= 1, f"the power fails at a coming call, not {calls}"
         self._calls_left = calls
 
     def look_inside_append(self, look: Callable[[int], None]) -> None:
-        """Another thread looks at the files, once, while the next append is under way: look(how many of its bytes can be seen), for half and for all."""
+        """Another thread looks at the files, once, while the next append is under way: look(how many of its
+        bytes can be seen), for half and for all."""
         self._look = look
 
     def disarm_power_loss(self) -> None:
@@ -221,7 +231,8 @@ class Disk:
         self._armed().capacity = size
 
     def fail_calls(self, call: DiskCall, *, nth: int = 1, times: int | None = 1, path: str = "") -> None:
-        """EIO for the `nth` call of this kind from now and the `times` - 1 after it (None: all of them), of one path or (empty) of any."""
+        """EIO for the `nth` call of this kind from now and the `times` - 1 after it (None: all of them), of
+        one path or (empty) of any."""
         assert nth >= 1 and (times is None or times >= 1), (nth, times)
         self._armed().errors.append(ArmedError(call=call, path=path, nth=nth, times=times))
 
@@ -238,8 +249,8 @@ class Disk:
         self._faults = None
 
     def write_back(self) -> None:
-        """The kernel writes old dirty pages and journals names by itself (vm.dirty_expire_centisecs): what was written so far is durable, at no cost to a
-        process. Nothing happens while syncs lie."""
+        """The kernel writes old dirty pages and journals names by itself (vm.dirty_expire_centisecs): what
+        was written so far is durable, at no cost to a process. Nothing happens while syncs lie."""
         if self._faults is not None and self._faults.lies != 0:
             return
         for _, file in self._names.files():
@@ -251,7 +262,8 @@ class Disk:
         return sum(len(file.content) for _, file in self._names.files())
 
     def rot_bit(self, path: str = "") -> RottenBit | None:
-        """Turn over one durable bit, of a file or (empty) of any; answers which. None if nothing is durable there."""
+        """Turn over one durable bit, of a file or (empty) of any; answers which. None if nothing is durable
+        there."""
         files = [(name, file) for name, file in self._names.files() if path in ("", name)]
         total = sum(file.rottable() for _, file in files)
         if not total:
@@ -265,7 +277,8 @@ class Disk:
         raise AssertionError("a place beyond all files")
 
     def rot_bit_within(self, path: str, spans: tuple[range, ...]) -> RottenBit | None:
-        """Turn over one durable bit of a file, within these spans of its bytes. None if nothing is durable there."""
+        """Turn over one durable bit of a file, within these spans of its bytes. None if nothing is durable
+        there."""
         file = self._names.find_file(path)
         end = file.rottable() if file is not None else 0
         places = [position for span in spans for position in span if position < end]
@@ -327,7 +340,8 @@ class Disk:
         self._calls_left = 0
 
     def power_loss(self) -> PowerLossReport:
-        """Lose what was not synced, and come back up. Keyed by the host, the number of its power losses, and the path."""
+        """Lose what was not synced, and come back up. Keyed by the host, the number of its power losses, and
+        the path."""
         self.crash()
         self._power_losses += 1
         before = self._contents()

@@ -1,6 +1,8 @@
-"""What is wrong with a simulated disk just now: calls that fail, room that runs out, syncs that lie or take long.
+"""What is wrong with a simulated disk just now: calls that fail, room that runs out, syncs that lie or take
+long.
 
-Owns the faults that are armed, and which call meets one. Must not know files or names. What a fault does to a file stands in sim/disk.py.
+Owns the faults that are armed, and which call meets one. Must not know files or names. What a fault does to a
+file stands in sim/disk.py.
 """
 
 import errno
@@ -11,7 +13,8 @@ from attrs import define, field
 
 
 class DiskCall(StrEnum):
-    """The calls that can fail. WRITE: an append, a truncation, or a change of a name. SYNC: of a file or a directory."""
+    """The calls that can fail. WRITE: an append, a truncation, or a change of a name. SYNC: of a file or a
+    directory."""
 
     READ = "read"
     WRITE = "write"
@@ -30,8 +33,9 @@ def no_space_error(path: str) -> OSError:
 
 @define(kw_only=True)
 class ArmedError:
-    """EIO for calls of one kind. nth: which matching call from now is the first to fail. times: how many fail in a row; None: all of them from then
-    on. path: of the file as it was opened, or of the name or directory; empty: any."""
+    """EIO for calls of one kind. nth: which matching call from now is the first to fail. times: how many fail
+    in a row; None: all of them from then on. path: of the file as it was opened, or of the name or directory;
+    empty: any."""
 
     call: DiskCall
     path: str
@@ -52,8 +56,8 @@ class ArmedError:
 
 @define
 class DiskFaults:
-    """capacity: bytes that all files together may have; None: no bound. lies: syncs that will lie; None: all of them. extra_sync_cost: virtual
-    nanoseconds more for each sync. errors: in the order of arming."""
+    """capacity: bytes that all files together may have; None: no bound. lies: syncs that will lie; None: all
+    of them. extra_sync_cost: virtual nanoseconds more for each sync. errors: in the order of arming."""
 
     capacity: int | None = None
     lies: int | None = 0
@@ -68,7 +72,8 @@ class DiskFaults:
     def room_for(
         self, data: bytes, path: str, used: int, draw: Callable[[int, str], int]
     ) -> tuple[bytes, OSError | None]:
-        """What of an append gets written, and what is raised after it. used: bytes of all files; draw(bound, purpose): a number below the bound."""
+        """What of an append gets written, and what is raised after it. used: bytes of all files; draw(bound,
+        purpose): a number below the bound."""
         if self.fails(DiskCall.WRITE, path):
             return data[: draw(len(data) + 1, f"write {path}")], input_output_error(path)
         if self.capacity is None:

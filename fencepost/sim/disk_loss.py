@@ -14,7 +14,8 @@ class PowerLoss(BaseException):
 
 @frozen(kw_only=True)
 class FileLoss:
-    """What a power loss did to one file. kept: how many bytes at its beginning are as they were before; size_after: 0 if it is gone."""
+    """What a power loss did to one file. kept: how many bytes at its beginning are as they were before;
+    size_after: 0 if it is gone."""
 
     path: str
     size_before: int

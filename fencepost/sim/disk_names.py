@@ -1,6 +1,7 @@
 """The names of a simulated disk: directories, and which of their changes are durable.
 
-Owns the tree of names and its unsynced steps. Must not know what a file holds. The rules of what survives stand in sim/disk.py. Final.
+Owns the tree of names and its unsynced steps. Must not know what a file holds. The rules of what survives
+stand in sim/disk.py. Final.
 """
 
 import errno
@@ -14,8 +15,8 @@ F = TypeVar("F")
 
 @define(eq=False)
 class Directory:
-    """names: as a process sees them. durable: what is surely on the platter. Values are directories or files. made_as: its first path (a key
-    for randomness that a rename does not change)."""
+    """names: as a process sees them. durable: what is surely on the platter. Values are directories or files.
+    made_as: its first path (a key for randomness that a rename does not change)."""
 
     made_as: str
     names: dict[str, object] = Factory(dict)
@@ -89,14 +90,16 @@ class Names(Generic[F]):
     # ---- changing
 
     def creation(self, path: str, thing: object) -> Step:
-        """The step that gives a new thing this name. Raises FileNotFoundError without a parent, FileExistsError if a file has the name."""
+        """The step that gives a new thing this name. Raises FileNotFoundError without a parent,
+        FileExistsError if a file has the name."""
         parent, name = self._parent(path)
         if name in parent.names:
             raise FileExistsError(path)
         return Step(((parent, name, thing),))
 
     def renaming(self, source: str, target: str) -> Step:
-        """The step of a rename. Raises FileNotFoundError; OSError where a directory would replace something or be replaced."""
+        """The step of a rename. Raises FileNotFoundError; OSError where a directory would replace something
+        or be replaced."""
         old_parent, old_name = self._parent(source)
         new_parent, new_name = self._parent(target)
         thing = old_parent.names.get(old_name)
@@ -116,7 +119,8 @@ class Names(Generic[F]):
         return Step(((parent, name, None),))
 
     def removal_of_directory(self, path: str) -> Step:
-        """The step of removing an empty directory. Raises FileNotFoundError, NotADirectoryError, OSError if something is in it."""
+        """The step of removing an empty directory. Raises FileNotFoundError, NotADirectoryError, OSError if
+        something is in it."""
         place = self.find(path)
         if place is None:
             raise FileNotFoundError(path)
@@ -134,7 +138,8 @@ class Names(Generic[F]):
         self.unsynced.append(step)
 
     def sync(self, path: str) -> None:
-        """Make this directory's steps durable, and the steps before them of the directories that renames tie to it."""
+        """Make this directory's steps durable, and the steps before them of the directories that renames tie
+        to it."""
         place = self.find(path)
         if not isinstance(place, Directory):
             raise FileNotFoundError(path)
@@ -157,7 +162,8 @@ class Names(Generic[F]):
         self.unsynced = []
 
     def settle(self, draw: Callable[[str, int], int]) -> int:
-        """The power is gone: of each directory's n unsynced steps keep the first draw(made_as, n). Returns how many steps are lost."""
+        """The power is gone: of each directory's n unsynced steps keep the first draw(made_as, n). Returns
+        how many steps are lost."""
         for directory in self._changed():
             directory.allowance = draw(
                 directory.made_as, sum(step.touches([directory]) for step in self.unsynced)

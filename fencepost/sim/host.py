@@ -1,11 +1,13 @@
 """A host: one process that runs one sans-IO core, on a disk, a clock and a network.
 
-Owns the order of a core's inputs, the release of its effects, its timers, and what ends, stops or delays it. Must not know what the core does.
+Owns the order of a core's inputs, the release of its effects, its timers, and what ends, stops or delays it.
+Must not know what the core does.
 
-A host is a single thread. An input is stepped at once, or waits until the step before it is done; file calls of a step cost virtual time, and
-the step's effects leave only after that: persist before send. Crash: the process ends, with its timers, its queue and the effects not yet
-released; files stay as written; ZooKeeper finds out by silence. Power loss: a crash that also loses what the disk had not synced. Pause:
-inputs wait, timers fire late, the process does not know. Final.
+A host is a single thread. An input is stepped at once, or waits until the step before it is done; file calls
+of a step cost virtual time, and the step's effects leave only after that: persist before send. Crash: the
+process ends, with its timers, its queue and the effects not yet released; files stay as written; ZooKeeper
+finds out by silence. Power loss: a crash that also loses what the disk had not synced. Pause: inputs wait,
+timers fire late, the process does not know. Final.
 """
 
 from collections import deque
@@ -39,8 +41,9 @@ from fencepost.sim.zookeeper_client import ZooKeeperClient
 from fencepost.traces.events import Event
 
 MAXIMUM_WAITING_MESSAGES = 100_000
-"""Most inputs that wait for a busy or paused process; further messages are lost, as full socket buffers lose them (TCP would push back, and
-the sender's time-out would tell). Timers and ZooKeeper's words are never lost."""
+"""Most inputs that wait for a busy or paused process; further messages are lost, as full socket buffers lose
+them (TCP would push back, and the sender's time-out would tell). Timers and ZooKeeper's words are never
+lost."""
 
 CoreFactory = Callable[[FileSystem, int], Core]
 """make_core(files, now): a new process on what the disk kept; now: the host's clock."""
@@ -78,8 +81,9 @@ class Observer:
 
 
 class Host:
-    """up: a process runs. paused: it stands still. incarnation: processes that have ended so far. steps: inputs stepped so far. step_cost: nanoseconds of
-    processor time that each step takes, 0 unless the host is slow."""
+    """up: a process runs. paused: it stands still. incarnation: processes that have ended so far. steps:
+    inputs stepped so far. step_cost: nanoseconds of processor time that each step takes, 0 unless the host is
+    slow."""
 
     def __init__(
         self,
@@ -148,7 +152,8 @@ class Host:
         self._end_process()
 
     def power_loss(self) -> PowerLossReport:
-        """The power fails now; the host is down, its disk has lost what was not synced. Also for a host that is down already."""
+        """The power fails now; the host is down, its disk has lost what was not synced. Also for a host that
+        is down already."""
         report = self.disk.power_loss()
         if self.up:
             self._end_process()
@@ -201,12 +206,14 @@ class Host:
                 self._drain()
 
     def invoke(self, call: Invocation) -> None:
-        """Let the harness call the core, in its turn, like an input. Nothing happens if the process is down."""
+        """Let the harness call the core, in its turn, like an input. Nothing happens if the process is
+        down."""
         if self.up:
             self.accept(call)
 
     def accept(self, input: Any) -> None:
-        """Queue an input; it is stepped now if the process is free. Nothing happens if the process is down."""
+        """Queue an input; it is stepped now if the process is free. Nothing happens if the process is
+        down."""
         if self.core is None:
             return
         self._queue.append(input)

@@ -1,18 +1,20 @@
 """The network: messages between nodes that are late, lost, doubled, overtaken or cut off.
 
-Owns links, delays and the faults of links. Must not know what a message means (a predicate says which must not be doubled).
+Owns links, delays and the faults of links. Must not know what a message means (a predicate says which must
+not be doubled).
 
-Delay of a message = latency_min + exponential-like tail, cut at latency_max, plus the link's extra delay; a held-back message waits up to
-another latency_max. There is no order between two messages of a link; `Channel` is a stream that has one.
+Delay of a message = latency_min + exponential-like tail, cut at latency_max, plus the link's extra delay; a
+held-back message waits up to another latency_max. There is no order between two messages of a link; `Channel`
+is a stream that has one.
 
-Randomness of a message is keyed by (source, target, kind of message, cause, how often that key was seen): removing one operation from a
-plan leaves the delays of messages with other causes as they were.
+Randomness of a message is keyed by (source, target, kind of message, cause, how often that key was seen):
+removing one operation from a plan leaves the delays of messages with other causes as they were.
 
-Cut links: a message is lost if its link is blocked when it is sent or when it would arrive; one in flight while a partition comes and goes
-arrives. Connections die with the process: a message to an incarnation of a host that has ended since it was sent is lost, so that no
-answer to an earlier process is taken for one to the new. What a process sent before it died still arrives. A node's messages to itself
-take LOOPBACK and are never lost, doubled or held back.
-Final.
+Cut links: a message is lost if its link is blocked when it is sent or when it would arrive; one in flight
+while a partition comes and goes arrives. Connections die with the process: a message to an incarnation of a
+host that has ended since it was sent is lost, so that no answer to an earlier process is taken for one to the
+new. What a process sent before it died still arrives. A node's messages to itself take LOOPBACK and are never
+lost, doubled or held back. Final.
 """
 
 from collections import deque
@@ -37,7 +39,8 @@ from fencepost.traces.plan import NetworkOptions
 
 LOOPBACK = 20 * MICROSECOND
 RETRANSMISSION = 200 * MILLISECOND
-"""How long a stream waits before it tries a blocked link again: TCP's shortest retransmission time-out on Linux."""
+"""How long a stream waits before it tries a blocked link again: TCP's shortest retransmission time-out on
+Linux."""
 
 _STRIDE = 8 * GOLDEN  # eight draws are set aside for each message; their places:
 _LOSS, _DUPLICATE, _SECOND_DELAY, _REORDER, _HOLD = range(1, 6)
@@ -58,7 +61,8 @@ class Endpoint(Protocol):
 
 @frozen(kw_only=True)
 class LinkFault:
-    """A named fault of links. loss_ppm, delay (nanoseconds), duplicate_ppm and reorder_ppm are added to what the link has."""
+    """A named fault of links. loss_ppm, delay (nanoseconds), duplicate_ppm and reorder_ppm are added to what
+    the link has."""
 
     links: frozenset[Pair]
     blocked: bool = False
@@ -69,8 +73,9 @@ class LinkFault:
 
 
 class Link:
-    """One direction between two nodes. minimum, tail, maximum, delay: of the time that a message takes, nanoseconds. streams: for each
-    kind of message, what their keys begin with, and the key of the last one of each cause."""
+    """One direction between two nodes. minimum, tail, maximum, delay: of the time that a message takes,
+    nanoseconds. streams: for each kind of message, what their keys begin with, and the key of the last one of
+    each cause."""
 
     __slots__ = (
         "blocked",
@@ -180,7 +185,8 @@ class Network:
         return link
 
     def forget_causes(self) -> None:
-        """Forget which causes were met, so that a world without end needs no memory for them: a cause that comes again draws what it drew first."""
+        """Forget which causes were met, so that a world without end needs no memory for them: a cause that
+        comes again draws what it drew first."""
         for link in self._links.values():
             link.streams.clear()
 
@@ -237,8 +243,9 @@ class Network:
         return link.delay + latency(word, link.minimum, link.tail, link.maximum)
 
     def stream_delay(self, link: Link, frame: Any, cause: tuple[int, ...] | None) -> int:
-        """Delay of a stream's frame; a loss costs a retransmission. cause: None for the shortest delay of the link, which no later frame can fall below: it
-        waits for such a frame never, and draws go on as if there were none."""
+        """Delay of a stream's frame; a loss costs a retransmission. cause: None for the shortest delay of the
+        link, which no later frame can fall below: it waits for such a frame never, and draws go on as if
+        there were none."""
         if cause is None:
             return min(link.minimum, link.maximum) + link.delay
         word = self._word(link, type(frame), cause)
@@ -253,8 +260,8 @@ class Network:
 class Channel:
     """One direction of a connection: frames arrive in order and once, or, after `close`, never.
 
-    A blocked link holds the stream up; it goes on RETRANSMISSION later at most. Nobody is told that the other end is gone: time-outs do that.
-    open: False after `close`; frames on their way are lost then.
+    A blocked link holds the stream up; it goes on RETRANSMISSION later at most. Nobody is told that the other
+    end is gone: time-outs do that. open: False after `close`; frames on their way are lost then.
     """
 
     __slots__ = ("_armed", "_last", "_link", "_network", "_receive", "_scheduler", "_waiting", "open")
@@ -282,7 +289,8 @@ class Channel:
 
     @property
     def clear(self) -> bool:
-        """Whether nothing is on its way and nothing holds the next frame up: it may be handed over at once."""
+        """Whether nothing is on its way and nothing holds the next frame up: it may be handed over at
+        once."""
         link = self._link
         return self.open and not (self._waiting or link.blocked or link.delay or link.loss_ppm)
 

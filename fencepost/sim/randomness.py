@@ -2,10 +2,10 @@
 
 Owns the integer mixer and the draws. Must not know what the draws decide.
 
-A draw is a function of (seed, purpose, cause), never of how many draws came before: removing one operation of a plan leaves every other
-draw as it was, so that plans shrink and replay. Integers only: a float from libm would tie a run to one machine. The mixer is a keyed
-xor-multiply-shift chain closed by SplitMix64's finaliser (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
-Final.
+A draw is a function of (seed, purpose, cause), never of how many draws came before: removing one operation of
+a plan leaves every other draw as it was, so that plans shrink and replay. Integers only: a float from libm
+would tie a run to one machine. The mixer is a keyed xor-multiply-shift chain closed by SplitMix64's finaliser
+(Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014). Final.
 """
 
 from collections.abc import Sequence
@@ -61,7 +61,8 @@ _LOG2 = _binary_logarithm_fractions()
 
 
 def exponential(bits: int, mean: int) -> int:
-    """An exponential-like value of this mean from 64 random bits: mean * -ln(bits / 2^64), at most about 44 means."""
+    """An exponential-like value of this mean from 64 random bits: mean * -ln(bits / 2^64), at most about 44
+    means."""
     bits |= 1
     length = bits.bit_length()
     logarithm = ((length - 1) << 16) + _LOG2[(bits << (64 - length)) >> 53 & 1023]
@@ -69,7 +70,8 @@ def exponential(bits: int, mean: int) -> int:
 
 
 def latency(word: int, minimum: int, mean: int, maximum: int) -> int:
-    """`minimum + exponential(finish(word), mean)`, at most `maximum`, of a key within 64 bits; spelled out, as every message draws its delay so."""
+    """`minimum + exponential(finish(word), mean)`, at most `maximum`, of a key within 64 bits; spelled out,
+    as every message draws its delay so."""
     word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & MASK
     word ^= word >> 31
@@ -90,7 +92,8 @@ class Randomness:
         self._purposes: dict[str, int] = {}
 
     def key(self, purpose: str) -> int:
-        """The 64-bit key of a purpose under this seed; `mix` folds a cause into it, `finish` makes bits of it."""
+        """The 64-bit key of a purpose under this seed; `mix` folds a cause into it, `finish` makes bits of
+        it."""
         known = self._purposes.get(purpose)
         if known is None:
             known = self._purposes[purpose] = stable_number(f"{self.seed}:{purpose}")

@@ -2,10 +2,11 @@
 
 Owns the clock of the world and the order of its events. Must not know what the events do.
 
-Events of the same instant run in the order in which they were scheduled. Time is an integer number of nanoseconds and never goes back.
+Events of the same instant run in the order in which they were scheduled. Time is an integer number of
+nanoseconds and never goes back.
 
-An event's handle is its time and its number in one integer, so that handles compare as events follow one another: the heap holds handles alone, and what
-is to be called stands beside it. Final.
+An event's handle is its time and its number in one integer, so that handles compare as events follow one
+another: the heap holds handles alone, and what is to be called stands beside it. Final.
 """
 
 from collections.abc import Callable
@@ -15,12 +16,14 @@ from typing import Any
 from fencepost.traces.errors import FencepostError
 
 MAXIMUM_EVENTS = 20_000_000
-"""Most events of one run: about a hundred times what a long run of a large cluster needs; beyond it something talks to itself without end."""
+"""Most events of one run: about a hundred times what a long run of a large cluster needs; beyond it something
+talks to itself without end."""
 
 _NUMBER_BITS = 40
 """Of a handle, below the time: far more events than a run may have."""
 NO_BOUND = (1 << _NUMBER_BITS) - 1
-"""Events of a world that follows the wall clock and ends when its user says so: handles can number that many, 100,000 a second for 127 days."""
+"""Events of a world that follows the wall clock and ends when its user says so: handles can number that many,
+100,000 a second for 127 days."""
 
 MICROSECOND = 1_000
 MILLISECOND = 1_000_000
@@ -73,7 +76,8 @@ class Scheduler:
         return heap[0] >> _NUMBER_BITS if heap else None
 
     def run_until(self, time: int) -> None:
-        """Run all events up to and including this time, then stand at it (or at the event that called `stop`)."""
+        """Run all events up to and including this time, then stand at it (or at the event that called
+        `stop`)."""
         heap, calls = self._heap, self._calls
         end = (time + 1) << _NUMBER_BITS
         self._stopping = False

@@ -1,9 +1,11 @@
 """The simulated world: hosts, their disks, the network between them and ZooKeeper, in one virtual time.
 
-Owns the assembly and the faults, as methods. Must not know what the cores do, which fault comes when, or what is judged.
+Owns the assembly and the faults, as methods. Must not know what the cores do, which fault comes when, or what
+is judged.
 
-The story of a run, told by its caller: make a `World`, add hosts, start them, `run_until` a time, break something, heal it, run on, read what
-the observer and the commit listener were told. The same seed and the same calls give the same run, event by event.
+The story of a run, told by its caller: make a `World`, add hosts, start them, `run_until` a time, break
+something, heal it, run on, read what the observer and the commit listener were told. The same seed and the
+same calls give the same run, event by event.
 
 Node ids: ZooKeeper 0, brokers 1.., clients from 1000. Final.
 """
@@ -45,7 +47,8 @@ def _is_file(disk: Disk, path: str) -> bool:
 
 
 class World:
-    """scheduler, network, zookeeper, randomness: the parts, to look at. hosts: by node id, in the order in which they were added."""
+    """scheduler, network, zookeeper, randomness: the parts, to look at. hosts: by node id, in the order in
+    which they were added."""
 
     def __init__(
         self,
@@ -58,7 +61,8 @@ class World:
         on_commit: Callable[[Commit], None] | None = None,
         maximum_events: int = MAXIMUM_EVENTS,
     ) -> None:
-        """session_timeout: of ZooKeeper sessions, nanoseconds. on_commit: called at every ZooKeeper commit, in order."""
+        """session_timeout: of ZooKeeper sessions, nanoseconds. on_commit: called at every ZooKeeper commit,
+        in order."""
         self.randomness = Randomness(seed)
         self.scheduler = Scheduler(maximum_events)
         self.network = Network(
@@ -96,8 +100,9 @@ class World:
         disk: Disk | None = None,
         sender: Sender | None = None,
     ) -> Host:
-        """A host that is down until `start`. zookeeper: its core talks to ZooKeeper. clock_offset: of its time of day, nanoseconds. disk: its own, a new one
-        by default. sender: what it sends by, the network by default."""
+        """A host that is down until `start`. zookeeper: its core talks to ZooKeeper. clock_offset: of its
+        time of day, nanoseconds. disk: its own, a new one by default. sender: what it sends by, the network
+        by default."""
         assert node != ZOOKEEPER_NODE and node not in self.hosts, f"node id {node} is taken"
         host = Host(
             node=node,
@@ -156,7 +161,8 @@ class World:
         return self.hosts[node].power_loss()
 
     def arm_power_loss(self, node: int, calls: int) -> None:
-        """The power fails inside the `calls`-th changing file call from now; `Observer.lost_power` tells when it does."""
+        """The power fails inside the `calls`-th changing file call from now; `Observer.lost_power` tells when
+        it does."""
         self.hosts[node].disk.arm_power_loss(calls)
 
     def pause(self, node: int) -> None:
@@ -213,7 +219,8 @@ class World:
     # ---- links
 
     def partition(self, name: str, *groups: Iterable[int]) -> None:
-        """Nothing gets from one group to another, either way, until `heal(name)`; nodes in no group notice nothing."""
+        """Nothing gets from one group to another, either way, until `heal(name)`; nodes in no group notice
+        nothing."""
         sides = [tuple(group) for group in groups]
         self.network.partition(
             name,
@@ -260,7 +267,8 @@ class World:
     # ---- ZooKeeper
 
     def cut_from_zookeeper(self, name: str, nodes: Iterable[int]) -> None:
-        """These nodes (all: ZooKeeper is down for everybody) and ZooKeeper do not reach each other until `heal(name)`."""
+        """These nodes (all: ZooKeeper is down for everybody) and ZooKeeper do not reach each other until
+        `heal(name)`."""
         self.partition(name, (ZOOKEEPER_NODE,), nodes)
 
     def stop_zookeeper(self) -> None:
@@ -279,5 +287,6 @@ class World:
         return bool(sessions)
 
     def lose_zookeeper_replies(self, node: int, count: int = 1) -> None:
-        """The next `count` writes of this node are committed but not answered: its connection breaks after each."""
+        """The next `count` writes of this node are committed but not answered: its connection breaks after
+        each."""
         self.zookeeper.lose_replies(node, count)

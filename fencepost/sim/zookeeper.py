@@ -1,14 +1,18 @@
 """The simulated ZooKeeper service: sessions, connections and commits over the data tree.
 
-Owns the server's side: who is connected, when a session expires, what is told to whom and in which order. Must not know what the znodes mean.
+Owns the server's side: who is connected, when a session expires, what is told to whom and in which order.
+Must not know what the znodes mean.
 
-One server, always consistent with itself; it fails by being cut off (network.partition of node ZOOKEEPER_NODE), by losing a reply after the
-commit (`lose_replies`), by ending sessions (`expire`) and by a restart of the ensemble (`stop`, `start`): every connection breaks and none is taken until
-it is up again; data and sessions are on disk, and each session has its whole time-out again, as a new ZooKeeper leader gives it.
+One server, always consistent with itself; it fails by being cut off (network.partition of node
+ZOOKEEPER_NODE), by losing a reply after the commit (`lose_replies`), by ending sessions (`expire`) and by a
+restart of the ensemble (`stop`, `start`): every connection breaks and none is taken until it is up again;
+data and sessions are on disk, and each session has its whole time-out again, as a new ZooKeeper leader gives
+it.
 
-Each connection is a pair of FIFO streams: a watch that fires at a commit is on its stream before any reply that shows the change. A session
-expires when nothing was heard of it for its time-out. The server's side of a watch lives as long as the connection; a client that reconnects
-to its session sets its watches again (client's side: zookeeper_client.py). Final.
+Each connection is a pair of FIFO streams: a watch that fires at a commit is on its stream before any reply
+that shows the change. A session expires when nothing was heard of it for its time-out. The server's side of a
+watch lives as long as the connection; a client that reconnects to its session sets its watches again
+(client's side: zookeeper_client.py). Final.
 """
 
 from collections.abc import Callable
@@ -39,7 +43,8 @@ ADMIN_NODE = -1
 
 
 class Connect(Struct, frozen=True, kw_only=True, gc=False):
-    """session: to go on with, or NO_SESSION for a new one. seen: the last zxid the client knows of; the lists are its watches' paths."""
+    """session: to go on with, or NO_SESSION for a new one. seen: the last zxid the client knows of; the lists
+    are its watches' paths."""
 
     session: int
     timeout: int
@@ -50,7 +55,8 @@ class Connect(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Ask(Struct, frozen=True, kw_only=True, gc=False):
-    """One request. cause: keys the network's randomness for it and for its answer; None: both take the shortest time."""
+    """One request. cause: keys the network's randomness for it and for its answer; None: both take the
+    shortest time."""
 
     request_id: int
     request: ZooKeeperRequest
@@ -93,7 +99,8 @@ class Hangup(Struct, frozen=True, gc=False):
 
 
 class Commit(Struct, frozen=True, kw_only=True, gc=False):
-    """What ZooKeeper committed. node: whose session wrote it (ADMIN_NODE: the harness); by_expiry: ephemerals of a session that ended."""
+    """What ZooKeeper committed. node: whose session wrote it (ADMIN_NODE: the harness); by_expiry: ephemerals
+    of a session that ended."""
 
     time: int
     node: int
@@ -102,7 +109,8 @@ class Commit(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Connection:
-    """Two streams between a client and the server. session: what the server knows of it, None before Connect and after Hangup."""
+    """Two streams between a client and the server. session: what the server knows of it, None before Connect
+    and after Hangup."""
 
     __slots__ = ("down", "node", "session", "up")
 
@@ -121,7 +129,8 @@ class Connection:
 
 
 class Session:
-    """One session. connection: None while its client is away. last_heard: virtual time of its client's last frame."""
+    """One session. connection: None while its client is away. last_heard: virtual time of its client's last
+    frame."""
 
     __slots__ = ("connection", "last_heard", "node", "number", "timeout")
 
@@ -131,7 +140,8 @@ class Session:
 
 
 class ZooKeeper:
-    """on_commit is called at each commit that changed something, in commit order, before anybody hears of it. up: it takes connections."""
+    """on_commit is called at each commit that changed something, in commit order, before anybody hears of it.
+    up: it takes connections."""
 
     def __init__(
         self, scheduler: Scheduler, network: Network, on_commit: Callable[[Commit], None] | None = None
@@ -156,13 +166,15 @@ class ZooKeeper:
         return [number for number, session in self._sessions.items() if session.node == node]
 
     def expire(self, session_id: int) -> None:
-        """End a session now: its ephemerals go, its client learns of it when it next hears from the server."""
+        """End a session now: its ephemerals go, its client learns of it when it next hears from the
+        server."""
         session = self._sessions.pop(session_id)
         self._hang_up(session)
         self._commit(self.tree.end_session(session_id), session.node, by_expiry=True)
 
     def lose_replies(self, node: int, count: int = 1) -> None:
-        """The next `count` writes that this node commits are not answered: the connection breaks after the commit."""
+        """The next `count` writes that this node commits are not answered: the connection breaks after the
+        commit."""
         self._replies_to_lose[node] = count
 
     def stop(self) -> None:
@@ -284,8 +296,9 @@ KNOWN_CAUSES = 4096
 
 
 def cause_of(request: ZooKeeperRequest) -> tuple[int, ...] | None:
-    """What keys the network's randomness for a request: its kind and paths, never its running number or its data. None where all paths are beside the
-    protocol: such a request draws nothing and holds up nothing that comes after it on its connection, so that plans run as they did before there was any."""
+    """What keys the network's randomness for a request: its kind and paths, never its running number or its
+    data. None where all paths are beside the protocol: such a request draws nothing and holds up nothing that
+    comes after it on its connection, so that plans run as they did before there was any."""
     if isinstance(request, (MultiRead, SetWatches)):
         return _cause_of(type(request).__name__, *request.paths)
     if isinstance(request, Multi):

@@ -1,16 +1,19 @@
 """A host's ZooKeeper client: one session after another, as ZooKeeper's own client library keeps them.
 
-Owns the client's side: connection, pings, time-outs, watches to set again, requests without an answer. Must not know what is asked.
+Owns the client's side: connection, pings, time-outs, watches to set again, requests without an answer. Must
+not know what is asked.
 
-Timing, as ClientCnxn does it for a session time-out T: a ping each T/3; no word from the server for 2T/3 means that the connection is lost;
-then a new connection for the same session, after a wait of up to T/6 (at most 1 s), given up after T. If the server says that the session has
-expired, a new one is opened at once. Requests without an answer end in CONNECTION_LOSS; a request made while there is no connection does so
-at once. On reconnection to the same session the watches are set again and those that missed a change fire then.
+Timing, as ClientCnxn does it for a session time-out T: a ping each T/3; no word from the server for 2T/3
+means that the connection is lost; then a new connection for the same session, after a wait of up to T/6 (at
+most 1 s), given up after T. If the server says that the session has expired, a new one is opened at once.
+Requests without an answer end in CONNECTION_LOSS; a request made while there is no connection does so at
+once. On reconnection to the same session the watches are set again and those that missed a change fire then.
 
-All of it by the host's own clock, and by its monotonic time (ZOOKEEPER-1366): a jump of the time of day ends no session, a slow clock does.
+All of it by the host's own clock, and by its monotonic time (ZOOKEEPER-1366): a jump of the time of day ends
+no session, a slow clock does.
 
-A paused process does not ping. When it goes on after more than 2T/3 it first finds the connection lost; frames that came meanwhile are unread.
-Final.
+A paused process does not ping. When it goes on after more than 2T/3 it first finds the connection lost;
+frames that came meanwhile are unread. Final.
 """
 
 from collections import deque
@@ -56,7 +59,8 @@ from fencepost.sim.zookeeper import (
 
 
 class ZooKeeperClient:
-    """session: its id, NO_SESSION if it has none. connected: requests go out. emit takes the inputs for the core, in order."""
+    """session: its id, NO_SESSION if it has none. connected: requests go out. emit takes the inputs for the
+    core, in order."""
 
     def __init__(
         self,

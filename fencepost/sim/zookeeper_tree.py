@@ -1,15 +1,17 @@
 """ZooKeeper's data tree and its watches, as ZooKeeper 3.9 has them.
 
-Owns nodes, versions, ephemerals, sequential names, multi and which watch fires when. Must not know sessions' time-outs, connections or time.
+Owns nodes, versions, ephemerals, sequential names, multi and which watch fires when. Must not know sessions'
+time-outs, connections or time.
 
 What to know of the original (PrepRequestProcessor, DataTree, WatchManager):
 
-- A node counts the creations of children; that number, before the creation, is the 10-digit suffix of a sequential child. Deletions do not
-  change it. The cversion that a Stat shows counts creations and deletions: 2 * creations - children.
-- Every write takes a transaction id (zxid), also one that fails. A multi is one transaction: its members see those before them, and all of
-  them are undone if one fails.
-- Data watches (getData, exists) and child watches (getChildren) are one-shot and stand once per session and path. A deletion fires both
-  kinds on the node, but one event per session, then the parent's child watches.
+- A node counts the creations of children; that number, before the creation, is the 10-digit suffix of a
+  sequential child. Deletions do not change it. The cversion that a Stat shows counts creations and deletions:
+  2 * creations - children.
+- Every write takes a transaction id (zxid), also one that fails. A multi is one transaction: its members see
+  those before them, and all of them are undone if one fails.
+- Data watches (getData, exists) and child watches (getChildren) are one-shot and stand once per session and
+  path. A deletion fires both kinds on the node, but one event per session, then the parent's child watches.
 - `exists` sets a watch also on an absent node; `getData` and `getChildren` do not.
 
 Final.
@@ -54,8 +56,9 @@ PERSISTENT = 0
 
 @define(eq=False, kw_only=True)
 class Node:
-    """One znode. czxid, mzxid, pzxid: transactions of its creation, its last change, the last change of its list of children. version: writes
-    of the data. creations: children ever created. owner: session of an ephemeral, or PERSISTENT."""
+    """One znode. czxid, mzxid, pzxid: transactions of its creation, its last change, the last change of its
+    list of children. version: writes of the data. creations: children ever created. owner: session of an
+    ephemeral, or PERSISTENT."""
 
     data: bytes
     czxid: int
@@ -73,8 +76,8 @@ class Node:
 
 
 class Change(Struct, frozen=True, kw_only=True, gc=False):
-    """One committed change of one node. kind: CREATED, CHANGED or DELETED; data: after it (before, if deleted); version: of the data after it;
-    owner: session of an ephemeral, 0 otherwise."""
+    """One committed change of one node. kind: CREATED, CHANGED or DELETED; data: after it (before, if
+    deleted); version: of the data after it; owner: session of an ephemeral, 0 otherwise."""
 
     kind: WatchKind
     path: str
@@ -85,7 +88,8 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class TreeOutcome(Struct, frozen=True, gc=False):
-    """reply: to the one who asked. watches: (session, event) in the order in which they fired. changes: what was committed."""
+    """reply: to the one who asked. watches: (session, event) in the order in which they fired. changes: what
+    was committed."""
 
     reply: Reply
     watches: tuple[tuple[int, WatchEvent], ...] = ()
@@ -215,7 +219,8 @@ class Tree:
     def set_watches(
         self, session: int, seen: int, data: Iterable[str], exists: Iterable[str], children: Iterable[str]
     ) -> list[WatchEvent]:
-        """Set a reconnected client's watches again. seen: the last zxid it knows of; what changed after it fires at once (DataTree.setWatches)."""
+        """Set a reconnected client's watches again. seen: the last zxid it knows of; what changed after it
+        fires at once (DataTree.setWatches)."""
         events = []
         for path in data:
             node = self._nodes.get(path)

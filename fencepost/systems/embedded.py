@@ -81,7 +81,9 @@ def quick_options(brokers: int = 3, **options: Any) -> ClusterOptions:
         return ClusterOptions(brokers=brokers, **{**values, **options})
     except (TypeError, ValueError) as error:
         raise PlanError(
-            expected="options of a cluster (docs/reference/plans.md)", seen=str(error), where="an embedded cluster"
+            expected="options of a cluster (docs/reference/plans.md)",
+            seen=str(error),
+            where="an embedded cluster",
         ) from None
 
 

@@ -1,8 +1,9 @@
 """One broker as one operating-system process: `python -m fencepost.systems.node --broker 1 ...`.
 
-Owns the assembly of the broker core with real files, TCP and a real ZooKeeper, and the life of the process. Must not know other processes.
-SIGTERM asks the broker to stop: the controller takes its leaders away first (controlled shutdown), within a bounded time. A second one, and Ctrl-C, end it
-in order at once: its ZooKeeper session is closed, so that the others hear of it.
+Owns the assembly of the broker core with real files, TCP and a real ZooKeeper, and the life of the process.
+Must not know other processes. SIGTERM asks the broker to stop: the controller takes its leaders away first
+(controlled shutdown), within a bounded time. A second one, and Ctrl-C, end it in order at once: its ZooKeeper
+session is closed, so that the others hear of it.
 """
 
 import argparse
@@ -40,14 +41,16 @@ MAXIMUM_EVENT_BYTES = 256 * 1024 * 1024
 """Of trace events that one process writes; a cluster that runs for days must not fill the disk with them."""
 HALTED = 1
 COLLECT_AFTER = (50_000, 20, 50)
-"""Objects made before a garbage collection looks at the youngest, and so on. A controller's context is hundreds of thousands of values that stay: with
-Python's own numbers a quarter of its loading goes by in looking at them again."""
+"""Objects made before a garbage collection looks at the youngest, and so on. A controller's context is
+hundreds of thousands of values that stay: with Python's own numbers a quarter of its loading goes by in
+looking at them again."""
 
 
 @frozen(kw_only=True)
 class NodeOptions:
-    """broker: its id. addresses: inter-broker listeners of all brokers, its own among them. listen: where clients come. zookeeper: HOST:PORT.
-    directory: its files and its events. grouping: of its requests to ZooKeeper. credentials: None for a broker that is alone."""
+    """broker: its id. addresses: inter-broker listeners of all brokers, its own among them. listen: where
+    clients come. zookeeper: HOST:PORT. directory: its files and its events. grouping: of its requests to
+    ZooKeeper. credentials: None for a broker that is alone."""
 
     broker: int
     addresses: dict[int, Address]
@@ -89,7 +92,8 @@ def _no_front(
 
 @define
 class Node:
-    """The parts of a running broker process. reason: why it halted, empty while it did not. stopping: whether it was asked to stop."""
+    """The parts of a running broker process. reason: why it halted, empty while it did not. stopping: whether
+    it was asked to stop."""
 
     options: NodeOptions
     front: Front = _no_front

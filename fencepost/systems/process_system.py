@@ -1,7 +1,7 @@
 """A cluster of processes as a system: the one interface over processes.py.
 
-Owns the translation of the interface's verbs to processes and signals. Must not know how a broker is assembled
-(node.py), or clients.
+Owns the translation of the interface's verbs to processes and signals. Must not know how a broker is
+assembled (node.py), or clients.
 """
 
 from collections.abc import Iterable, Mapping
@@ -70,7 +70,8 @@ class Processes:
         return running and registered and seen.controller >= 0 and led and not seen.under_replicated
 
     def bootstrap_servers(self) -> str:
-        """Addresses for Kafka's clients. Raises EnvironmentError_ where the brokers do not listen for them."""
+        """Addresses for Kafka's clients. Raises EnvironmentError_ where the brokers do not listen for
+        them."""
         servers = self.cluster.status().bootstrap_servers
         if not servers:
             raise EnvironmentError_(

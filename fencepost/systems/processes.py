@@ -30,7 +30,8 @@ NODE = "fencepost.systems.node"
 """The program of a broker process that only our own clients talk to."""
 HEALTHY_S = 60.0
 SHUTDOWN_S = 30.0
-"""Patience with a controlled shutdown: above the broker's own, three requests five seconds apart and its last words."""
+"""Patience with a controlled shutdown: above the broker's own, three requests five seconds apart and its last
+words."""
 POLL_S = 0.1
 
 
@@ -54,8 +55,8 @@ class ListenerOptions:
     users: dict[str, str] | None = field(default=None, repr=False)
     """Name -> password of SASL/PLAIN; None: nobody is asked."""
     request_faults: tuple[str, ...] = ()
-    """Faults of requests (docs/reference/request-faults.md) that each broker process arms when it starts; each hit is a
-    line in its log."""
+    """Faults of requests (docs/reference/request-faults.md) that each broker process arms when it starts;
+    each hit is a line in its log."""
     fault_seed: int = 0
     """Of their chance."""
 
@@ -107,7 +108,8 @@ class BrokerStatus:
 
 @frozen(kw_only=True)
 class ClusterStatus:
-    """zookeeper: address and whether it answers; controller: -1 if there is none; leaderless: partitions without a leader."""
+    """zookeeper: address and whether it answers; controller: -1 if there is none; leaderless: partitions
+    without a leader."""
 
     zookeeper: str
     zookeeper_state: str
@@ -212,7 +214,8 @@ class ProcessCluster:
         path.write_bytes(msgspec.json.encode(evolve(listeners, ports=ports)))
 
     def stop(self) -> None:
-        """End everything that was started here, the brokers first, all at once: nobody is left to take leaders over. Stopping again does nothing."""
+        """End everything that was started here, the brokers first, all at once: nobody is left to take
+        leaders over. Stopping again does nothing."""
         end(
             [broker.process for broker in self.state.brokers.values() if broker.process.pid],
             how=signal.SIGINT,
@@ -234,7 +237,8 @@ class ProcessCluster:
         kill(self._running(broker))
 
     def shut_down(self, broker: int) -> None:
-        """Ask its process to stop, as an operator does: its leaders move away first. On return it has ended by itself, or was killed after a bounded time."""
+        """Ask its process to stop, as an operator does: its leaders move away first. On return it has ended
+        by itself, or was killed after a bounded time."""
         end([self._running(broker)], SHUTDOWN_S, signal.SIGTERM)
 
     def pause(self, broker: int) -> None:
@@ -299,7 +303,8 @@ class ProcessCluster:
     def wait_until(
         self, condition: Callable[[ClusterStatus], bool], what: str, seconds: float = HEALTHY_S
     ) -> ClusterStatus:
-        """Wait until the status is as wanted; at once an error if a broker has died meanwhile that was there before."""
+        """Wait until the status is as wanted; at once an error if a broker has died meanwhile that was there
+        before."""
         deadline = time.monotonic() + seconds
         there = {status.broker for status in self.status().brokers if status.process != "dead"}
         while True:
@@ -355,9 +360,15 @@ class ProcessCluster:
             f"--credentials={self.directory / CREDENTIALS}",
         ]
         command = [
-            sys.executable, "-m", self.state.program, f"--broker={number}", *peers,
-            f"--zookeeper={self.state.zookeeper}", f"--directory={directory}", f"--options={self.directory / OPTIONS}",
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            self.state.program,
+            f"--broker={number}",
+            *peers,
+            f"--zookeeper={self.state.zookeeper}",
+            f"--directory={directory}",
+            f"--options={self.directory / OPTIONS}",
+        ]
         if self.state.security_protocol:
             command.append(f"--listeners={self.directory / LISTENERS}")
         with uninterrupted(), (directory / "broker.log").open("ab") as log:

@@ -1,4 +1,5 @@
-"""A cluster of real processes that a program drives step by step: the counterpart of run/simulated_cluster.py over TCP, files and a real ZooKeeper.
+"""A cluster of real processes that a program drives step by step: the counterpart of run/simulated_cluster.py
+over TCP, files and a real ZooKeeper.
 
     with RealCluster.started(Path("out/cluster"), Plan(seed=0)) as cluster:
         cluster.append("t")
@@ -6,8 +7,9 @@
         assert cluster.append("t").outcome == "ok"
         trace = cluster.end()
 
-Owns: the clients, one event loop in a thread for all of them, and when their operations began and ended. Must not know how brokers run
-(impl/runtime), or how a trace is judged. Brokers in other processes record no events here, so only the clients' side can be judged.
+Owns: the clients, one event loop in a thread for all of them, and when their operations began and ended. Must
+not know how brokers run (impl/runtime), or how a trace is judged. Brokers in other processes record no events
+here, so only the clients' side can be judged.
 """
 
 import asyncio
@@ -45,7 +47,8 @@ Answer = TypeVar("Answer")
 
 @define(eq=False, kw_only=True, repr=False)
 class RealCluster:
-    """cluster: its processes. operations: completed, in the order of their completion. checks: what a trace without events can be judged by."""
+    """cluster: its processes. operations: completed, in the order of their completion. checks: what a trace
+    without events can be judged by."""
 
     plan: Plan
     cluster: ProcessCluster
@@ -62,7 +65,8 @@ class RealCluster:
     @classmethod
     @contextmanager
     def started(cls, directory: Path, plan: Plan) -> "Iterator[RealCluster]":
-        """Brokers run, the plan's topics have leaders; at the end of the block no process is left. Raises FencepostError."""
+        """Brokers run, the plan's topics have leaders; at the end of the block no process is left. Raises
+        FencepostError."""
         processes = ProcessCluster.up(directory, plan.cluster)
         try:
             _create_topics(processes, plan)
@@ -80,7 +84,10 @@ class RealCluster:
             processes.stop()
 
     def __repr__(self) -> str:
-        return f"<RealCluster of {self.plan.cluster.brokers} brokers in {self.cluster.directory}, {len(self.operations)} operations>"
+        return (
+            f"<RealCluster of {self.plan.cluster.brokers} brokers in {self.cluster.directory}, "
+            f"{len(self.operations)} operations>"
+        )
 
     # ---- operations, from any thread
 

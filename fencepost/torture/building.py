@@ -205,7 +205,8 @@ def _carry_out(wanted: Wanted, work: Path, step: tuple[str, ...]) -> None:
     offline = any(word in said.lower() for word in OFFLINE)
     raise EnvironmentError_(
         expected=f"`{' '.join(words[:4])} ...` to succeed within {BUILD_S} s",
-        seen=f"that it {'took longer' if code is None else f'ended with {code}'}: {said[-MOST_SHOWN:].strip()}",
+        seen=f"that it {'took longer' if code is None else f'ended with {code}'}: "
+        f"{said[-MOST_SHOWN:].strip()}",
         where=f"building {wanted}",
         hint="a build needs the package registry, and this machine seems to be offline; builds that are in"
         f" {cache_folder()} need no network"

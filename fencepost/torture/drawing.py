@@ -1,8 +1,9 @@
 """The scenario of a seed, for what a library says it can do.
 
-Owns what is drawn, and how likely. Must not know any library's bugs: settings, load, records, steps and faults
-are drawn for all libraries alike, and each seed leaves most of them out (swarm testing: Groce et al., ISSTA
-2012). Every draw is keyed by its purpose, so that another range in one place does not change the others.
+Owns what is drawn, and how likely. Must not know any library's bugs: settings, load, records, steps and
+faults are drawn for all libraries alike, and each seed leaves most of them out (swarm testing: Groce et al.,
+ISSTA 2012). Every draw is keyed by its purpose, so that another range in one place does not change the
+others.
 """
 
 from typing import Any
@@ -26,8 +27,8 @@ CONSUMER_TIMEOUT_MS = 8_000
 SLOW_MS = (5, 50, 200, 1_000, REQUEST_TIMEOUT_MS + 500)
 """Late answers; the last is later than a client waits."""
 ONE_IN_FLIGHT = {"sarama": "", "kafka-python": "3"}
-"""Drivers of libraries that refuse more than one request in flight with idempotence: below this version, or in
-all (empty)."""
+"""Drivers of libraries that refuse more than one request in flight with idempotence: below this version, or
+in all (empty)."""
 EARLY = 8
 """A fault hits at least one of so many requests, or one of the first so many."""
 MOST_HITS = 12
@@ -37,8 +38,8 @@ GROUP_VERBS = ("rebalance", "rebalance", "move_coordinator")
 
 
 def draw(seed: int, ready: Ready, *, idempotence: bool | None = None, faults: bool = True) -> Scenario:
-    """The scenario of a seed for what a library can do. idempotence: None: drawn, mostly on, where the library
-    has it. faults: False: only concurrency."""
+    """The scenario of a seed for what a library can do. idempotence: None: drawn, mostly on, where the
+    library has it. faults: False: only concurrency."""
     chance = Randomness(seed)
     settings = set(ready.config)
     groups = "subscribe" in ready.commands

@@ -1,7 +1,7 @@
 """The process of a driver, and what is asked of it.
 
-Owns the process, its pipes, and when each command was sent and answered by our own clock. Must not know what a
-command is for.
+Owns the process, its pipes, and when each command was sent and answered by our own clock. Must not know what
+a command is for.
 
 Our clock decides what is claimed: a command was invoked not later than we wrote its line, and completed not
 later than we had read its answer. That interval is longer than the true one, so that a judge who goes by it
@@ -239,7 +239,8 @@ class Driver:
                 pipe.close()
 
     def processor_s(self) -> float:
-        """Processor time of its process so far; 0 where the system does not show it (it is in /proc on Linux)."""
+        """Processor time of its process so far; 0 where the system does not show it (it is in /proc on
+        Linux)."""
         try:
             with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as file:
                 numbers = file.read().rpartition(")")[2].split()

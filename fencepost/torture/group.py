@@ -2,9 +2,9 @@
 
 Owns the members and what was handed out to whom. Must not know faults, or what is a bug.
 
-An application starts a member anew when its library says that it failed: its `open`, its `subscribe`, or polls
-one after another fail, or it reported trouble and then handed out nothing for RESTART_S. A member that fails
-without a word is waited for, DRAIN_S after the heal, and then it is stuck.
+An application starts a member anew when its library says that it failed: its `open`, its `subscribe`, or
+polls one after another fail, or it reported trouble and then handed out nothing for RESTART_S. A member that
+fails without a word is waited for, DRAIN_S after the heal, and then it is stuck.
 """
 
 import time
@@ -22,7 +22,8 @@ DRAIN_S = 20.0
 """Longest time without a new record while the group has not seen all: three session time-outs, two time-outs
 of requests."""
 RESTART_S = 8.0
-"""Without a new record, before members that reported trouble are started anew: above their session time-out."""
+"""Without a new record, before members that reported trouble are started anew: above their session
+time-out."""
 TURN_S = 0.005
 POLL_MS = 100
 COMMIT_EVERY = 3

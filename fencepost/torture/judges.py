@@ -1,7 +1,7 @@
 """What an application saw, against what the log holds at the end.
 
-Owns the anomalies of clients and the promise that each breaks. Must not know how a run was made. A judge never
-convicts by what a client may do: an append of unknown outcome may be in the log once, or not at all.
+Owns the anomalies of clients and the promise that each breaks. Must not know how a run was made. A judge
+never convicts by what a client may do: an append of unknown outcome may be in the log once, or not at all.
 """
 
 from collections import Counter, defaultdict
@@ -18,13 +18,17 @@ from fencepost.traces.operations import Outcome
 from fencepost.traces.trace import LossRange
 
 PROMISES = {
-    "lost_write": 'acks=all: "This guarantees that the record will not be lost as long as at least one in-sync'
+    "lost_write": 'acks=all: "This guarantees that the record will not be lost as long as at least one '
+    "in-sync"
     ' replica remains alive." (Kafka, producer configuration)',
-    "wrong_offset": '"RecordMetadata: The metadata for a record that has been acknowledged by the server": its'
+    "wrong_offset": '"RecordMetadata: The metadata for a record that has been acknowledged by the server": '
+    "its"
     " offset is the record's (Kafka, javadoc)",
-    "duplicate": 'enable.idempotence: "the producer will ensure that exactly one copy of each message is written'
+    "duplicate": 'enable.idempotence: "the producer will ensure that exactly one copy of each message is '
+    "written"
     ' in the stream" (Kafka, producer configuration)',
-    "reordered": '"Messages sent by a producer to a particular topic partition will be appended in the order they'
+    "reordered": '"Messages sent by a producer to a particular topic partition will be appended in the '
+    "order they"
     ' are sent." (Kafka, introduction, guarantees)',
     "wrong_record": "what is in the log is what the application sent, where it sent it",
     "wrong_delivery": '"A consumer instance sees records in the order they are stored in the log." (Kafka,'
@@ -34,11 +38,16 @@ PROMISES = {
     "skipped": "at least once: a record that was neither handed out nor committed over by the application is"
     " handed out by the group",
     "committed_beyond": "a commit without offsets commits what was handed out, not more",
-    "committed_back": 'commitAsync: "Offsets committed through multiple calls to this API are guaranteed to be sent in'
-    ' the same order as the invocations." (Kafka, javadoc of KafkaConsumer): an acknowledged commit is not undone',
-    "below_committed": '"The committed position is the last offset that has been stored securely. Should the process'
-    ' fail and restart, this is the offset that the consumer will recover to." (Kafka, javadoc of KafkaConsumer)',
-    "stuck_append": "delivery.timeout.ms: an upper bound on the time to report success or failure after a call to"
+    "committed_back": 'commitAsync: "Offsets committed through multiple calls to this API are guaranteed to '
+    "be sent in"
+    ' the same order as the invocations." (Kafka, javadoc of KafkaConsumer): an acknowledged commit is not '
+    "undone",
+    "below_committed": '"The committed position is the last offset that has been stored securely. Should '
+    "the process"
+    ' fail and restart, this is the offset that the consumer will recover to." (Kafka, javadoc of '
+    "KafkaConsumer)",
+    "stuck_append": "delivery.timeout.ms: an upper bound on the time to report success or failure after a "
+    "call to"
     " send() returns (Kafka, producer configuration)",
     "stuck_consumer": "a consumer goes on once brokers are reachable again",
     "ended": "a library does not end its application's process",
@@ -192,7 +201,8 @@ def _order(run: Run) -> Iterator[Finding]:
         if before is not None and offsets[name] < before[0]:
             yield Finding(
                 anomaly="reordered",
-                expected=f"{name.decode()} after {before[1].decode()} in {place}, sent before it by one producer",
+                expected=f"{name.decode()} after {before[1].decode()} in {place}, sent before it by one "
+                f"producer",
                 seen=f"them at {offsets[name]} and {before[0]}",
             )
         if before is None or offsets[name] > before[0]:

@@ -20,8 +20,8 @@ DRIVERS = Path(__file__).parent / "drivers"
 FILE = "driver.toml"
 TOOLCHAINS = ("go", "cargo", "python", "node", "maven", "none")
 VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,99}")
-"""What a version may look like in every registry. It becomes part of a path and of a manifest, so nothing else is
-taken."""
+"""What a version may look like in every registry. It becomes part of a path and of a manifest, so nothing
+else is taken."""
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}")
 MOST_BYTES = 1 << 20
 """Of a driver.toml and of each source: a driver has two hundred lines."""
@@ -158,7 +158,10 @@ def read_library(folder: Path) -> Library:
         library = msgspec.convert({**rows, "folder": str(folder.absolute())}, Library, dec_hook=_decode)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise FencepostError(
-            expected="the table of a driver", seen=str(error), where=str(path), hint="docs/reference/drivers.md has one"
+            expected="the table of a driver",
+            seen=str(error),
+            where=str(path),
+            hint="docs/reference/drivers.md has one",
         ) from None
     for what, value, known in (
         ("name", library.name, bool(NAME.fullmatch(library.name))),

@@ -1,7 +1,7 @@
 """Many records through one client while the swarm's broker faults go on (`kafka.chaos`).
 
-Owns the load. It is judged as any run (judges.py), but for what the brokers' own record allows: after power losses
-of all replicas acknowledged records may be gone.
+Owns the load. It is judged as any run (judges.py), but for what the brokers' own record allows: after power
+losses of all replicas acknowledged records may be gone.
 """
 
 import threading
@@ -21,12 +21,13 @@ from fencepost.torture.scenario import TOPICS, Scenario
 BURST = 20
 """Records of one producer that are sent before consumers are looked at again."""
 MOST_OPEN = 1_000
-"""Records without an answer: enough for batches, and few enough for clients that time a record from its call."""
+"""Records without an answer: enough for batches, and few enough for clients that time a record from its
+call."""
 ROUND_MS = 6_000
 """Of one chaos. The next one follows at once."""
 CHAOS_S = 60.0
-"""How long faults go on, and over which the records are spread: a hundred thousand take some clients two seconds,
-less than a fault. A slower client sends the rest to a cluster that has healed."""
+"""How long faults go on, and over which the records are spread: a hundred thousand take some clients two
+seconds, less than a fault. A slower client sends the rest to a cluster that has healed."""
 LONGEST_S = 240.0
 """Of sending; what was not sent by then is left out."""
 MOST_EVENTS = 2_000_000

@@ -1,7 +1,7 @@
 """Waiting that a busy machine does not shorten.
 
-Owns what counts as waiting. Must not know what is waited for. A turn counts MOST_TURN_S at most: while the machine
-is busy with other work a turn takes longer, and so does what is waited for.
+Owns what counts as waiting. Must not know what is waited for. A turn counts MOST_TURN_S at most: while the
+machine is busy with other work a turn takes longer, and so does what is waited for.
 """
 
 import time

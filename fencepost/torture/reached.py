@@ -1,7 +1,8 @@
 """Which faults really struck, and which never did.
 
-Owns the table of verbs by requests. Must not know how a fault strikes (proxy/faults) or what it shows (judges.py).
-A seed in which nothing struck says nothing of a library's faults handling, so that a campaign counts the others.
+Owns the table of verbs by requests. Must not know how a fault strikes (proxy/faults) or what it shows
+(judges.py). A seed in which nothing struck says nothing of a library's faults handling, so that a campaign
+counts the others.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """What a record of a run is made of, and how it is found again.
 
-Owns the shapes of keys, values and headers. Must not know who sends or judges. A record is known by its header
-`id`, because its key and its value may be null, empty or large.
+Owns the shapes of keys, values and headers. Must not know who sends or judges. A record is known by its
+header `id`, because its key and its value may be null, empty or large.
 
 A null and an empty value are compared as equal here: several libraries do not tell them apart, and
 `fencepost drivers check` says which (the column "null is not empty").
@@ -87,7 +87,8 @@ def identity_of(entry: Entry) -> bytes:
 
 
 def differs(entry: Entry, fields: Mapping[str, Any]) -> str:
-    """How a record of the log differs from one on a line (of an append or of a delivery); empty: it does not."""
+    """How a record of the log differs from one on a line (of an append or of a delivery); empty: it does
+    not."""
     headers = tuple(sorted((name, decoded(value) or b"") for name, value in fields.get("headers") or ()))
     for what, seen, wanted in (
         ("key", entry.key or b"", decoded(fields.get("key")) or b""),

@@ -27,7 +27,8 @@ from fencepost.torture.truth import Entry, read_log
 from fencepost.traces.errors import FencepostError
 
 ANSWER_S = 40.0
-"""After the heal, the longest wait for answers to appends: twice their delivery time-out. Later they are stuck."""
+"""After the heal, the longest wait for answers to appends: twice their delivery time-out. Later they are
+stuck."""
 TURN_S = 0.005
 BEGIN_S = 2.0
 """Longest time that faults go on after their part, until clients are at work."""
@@ -85,8 +86,8 @@ class Torture:
         self.group = Group(self.scenario, self.driver, self.kafka.bootstrap_servers)
 
     def go(self) -> Outcome:
-        """All phases. Raises FencepostError if the cluster is of no use, or if a client does not open before there
-        is any fault."""
+        """All phases. Raises FencepostError if the cluster is of no use, or if a client does not open before
+        there is any fault."""
         scenario = self.scenario
         trouble, drained, committed = "", True, {}
         for topic in self.topics:
@@ -261,8 +262,8 @@ class Torture:
                 break
 
     def _read(self) -> dict[str, tuple[Entry, ...]]:
-        """All logs. A leader that is new may show an end below what was acknowledged, until its followers have
-        fetched (KIP-207): then it is read again, READS times at most."""
+        """All logs. A leader that is new may show an end below what was acknowledged, until its followers
+        have fetched (KIP-207): then it is read again, READS times at most."""
         for _ in range(READS):
             log = {
                 f"{topic}-{number}": entries

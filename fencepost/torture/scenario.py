@@ -1,8 +1,9 @@
 """What one seed does to a client, as plain data: how it is configured, what it sends and reads, and which
 faults it meets.
 
-Owns a scenario and the smaller ones. Must not know how it is drawn (drawing.py) or carried out (run.py). Faults
-of requests are those of proxy/faults, in its words and within its table of what a correct broker may answer.
+Owns a scenario and the smaller ones. Must not know how it is drawn (drawing.py) or carried out (run.py).
+Faults of requests are those of proxy/faults, in its words and within its table of what a correct broker may
+answer.
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,7 +38,10 @@ class BrokerFault:
     def __str__(self) -> str:
         if self.verb in ("rebalance", "move_coordinator"):
             return f"{self.verb.replace('_', ' ')} of the group at {self.at_ms} ms"
-        return f"{self.verb.replace('_', ' ')} of the leader of t-{self.target} at {self.at_ms} ms for {self.for_ms} ms"
+        return (
+            f"{self.verb.replace('_', ' ')} of the leader of t-{self.target} at {self.at_ms} ms for "
+            f"{self.for_ms} ms"
+        )
 
 
 @frozen(kw_only=True)
@@ -101,7 +105,8 @@ class Scenario:
         if self.chaos:
             words.append(f"the swarm's broker faults of seed {self.chaos}")
         shape = (
-            f"{self.producers} producers send {self.bursts} bursts of {self.burst} records each to {self.topics}"
+            f"{self.producers} producers send {self.bursts} bursts of {self.burst} records each to "
+            f"{self.topics}"
             f" topics of {self.partitions} partitions"
         )
         if self.shapes:

@@ -7,7 +7,8 @@ The digest is BLAKE2b (16 bytes, hexadecimal) over four lines of JSON in UTF-8, 
 ended by a line feed:
 
 1. `["fencepost trace",1]`: the name and the schema version;
-2. `[plan,seed,claims,unique_values,concurrent_processes]`, plan and claims as the strings that `traces` holds;
+2. `[plan,seed,claims,unique_values,concurrent_processes]`, plan and claims as the strings that `traces`
+   holds;
 3. the canonical rows (rows.py) of the operations as one array of arrays, in order;
 4. those of the events.
 
@@ -32,7 +33,8 @@ _POSITIONS = tuple(TRACE_COLUMNS.index(name) for name in _IDENTITY)
 
 
 def digest_of_rows(rows: Rows) -> str:
-    """The digest of a trace given as canonical rows, 32 hexadecimal digits. Raises TraceError for text without UTF-8."""
+    """The digest of a trace given as canonical rows, 32 hexadecimal digits. Raises TraceError for text
+    without UTF-8."""
     digest = blake2b(digest_size=DIGEST_BYTES)
     for line in (
         ["fencepost trace", SCHEMA_VERSION],

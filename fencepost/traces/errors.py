@@ -67,8 +67,8 @@ EXTRAS = {
     "kafka": ("kio>=0.6", "h11>=0.14", "junitparser>=4"),
     "figures": ("plotly>=6",),
 }
-"""The libraries of each extra, as in pyproject.toml. A hint names them, so that it works where fencepost itself is on
-no index."""
+"""The libraries of each extra, as in pyproject.toml. A hint names them, so that it works where fencepost
+itself is on no index."""
 
 
 def install_extra(extra: str) -> str:

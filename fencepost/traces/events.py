@@ -1,7 +1,7 @@
 """Protocol events, faults and marks: what happened inside the system under test.
 
-One `Event` is one row of the `events` table. The names below are the whole list that today's judges and the refinement map
-read; each says which columns it fills. -1 means "not said" in integer columns.
+One `Event` is one row of the `events` table. The names below are the whole list that today's judges and the
+refinement map read; each says which columns it fills. -1 means "not said" in integer columns.
 """
 
 from enum import StrEnum
@@ -11,7 +11,8 @@ from attrs import frozen
 from fencepost.traces.making import maker_of
 
 UNCLEAN_REQUESTED = "unclean_election_requested"
-"""The cause of a mark: somebody asked for an unclean election of this topic by name, which its configuration need not allow (KIP-460)."""
+"""The cause of a mark: somebody asked for an unclean election of this topic by name, which its configuration
+need not allow (KIP-460)."""
 OFFSET_DELETED = "Deleted"
 """The cause of a group_offset_expired that somebody asked for, with OffsetDelete or DeleteGroups."""
 
@@ -25,31 +26,37 @@ class Name(StrEnum):
     CONTROLLER_ZNODE = "controller_znode"
     """/controller was created (leader: the broker named in it) or removed (leader -1)."""
     PARTITION_STATE = "partition_state"
-    """A partition's state znode was written. node: the writer; leader, leader_epoch, controller_epoch, isr: the content; zk_version."""
+    """A partition's state znode was written. node: the writer; leader, leader_epoch, controller_epoch, isr:
+    the content; zk_version."""
     BROKER_ZNODE = "broker_znode"
     """/brokers/ids/N was created (broker_epoch: its czxid) or removed (broker_epoch -1). node: N."""
     ASSIGNMENT = "assignment"
-    """A partition's replicas were written into its topic's node, or are gone with it (replicas empty). node: the writer, -1 for an operator; replicas."""
+    """A partition's replicas were written into its topic's node, or are gone with it (replicas empty). node:
+    the writer, -1 for an operator; replicas."""
     REASSIGNMENT = "reassignment"
-    """An entry of /admin/reassign_partitions was written, or taken out (replicas empty). node: the writer, -1 for an operator; replicas: the target."""
+    """An entry of /admin/reassign_partitions was written, or taken out (replicas empty). node: the writer, -1
+    for an operator; replicas: the target."""
     TOPIC_DELETION = "topic_deletion"
-    """/admin/delete_topics/T was created or removed. topic; partition -1; node: the writer; cause: requested, done."""
+    """/admin/delete_topics/T was created or removed. topic; partition -1; node: the writer; cause: requested,
+    done."""
     # --- brokers
     BROKER_STARTED = "broker_started"
     """The process is up, its logs are not yet recovered. node."""
     BROKER_REGISTERED = "broker_registered"
     """/brokers/ids/N was created. node; broker_epoch: its czxid."""
     BROKER_STATE = "broker_state"
-    """The broker is about something else now. cause: Kafka's name of it, such as RecoveringFromUncleanShutdown."""
+    """The broker is about something else now. cause: Kafka's name of it, such as
+    RecoveringFromUncleanShutdown."""
     LOG_DIRECTORY_FAILED = "log_directory_failed"
     """A file call failed, so that the broker halts: it has only one log directory. detail: why."""
     SESSION_EXPIRED = "session_expired"
     """The broker learned that its ZooKeeper session is gone. node."""
     LOG_RECOVERED = "log_recovered"
-    """A replica's log was opened at start-up. offset: log end offset; high_watermark: from the checkpoint; log_start_offset; leader_epoch: of its
-    last record."""
+    """A replica's log was opened at start-up. offset: log end offset; high_watermark: from the checkpoint;
+    log_start_offset; leader_epoch: of its last record."""
     TOPIC_CONFIGURED = "topic_configured"
-    """A broker applied a changed configuration of a topic. node; topic; partition -1; detail: JSON of the overrides, {} when they are gone."""
+    """A broker applied a changed configuration of a topic. node; topic; partition -1; detail: JSON of the
+    overrides, {} when they are gone."""
     # --- controllers
     CONTROLLER_ELECTED = "controller_elected"
     """A broker believes that it is the controller. node, controller_epoch."""
@@ -58,59 +65,72 @@ class Name(StrEnum):
     CONTROLLER_WRITE_REFUSED = "controller_write_refused"
     """ZooKeeper refused a fenced write of a controller that moved. node, controller_epoch."""
     CONTROL_REQUEST_APPLIED = "control_request_applied"
-    """A broker acted on LeaderAndIsr, UpdateMetadata or StopReplica. node; controller_epoch and broker_epoch of the request; cause: its kind."""
+    """A broker acted on LeaderAndIsr, UpdateMetadata or StopReplica. node; controller_epoch and broker_epoch
+    of the request; cause: its kind."""
     CONTROL_REQUEST_REFUSED = "control_request_refused"
     """A broker refused one. As above; detail: the error."""
     LIVE_BROKERS = "live_brokers"
-    """A broker learned from an UpdateMetadata that other brokers are alive than it knew; one that starts knows of none. node; replicas: who is."""
+    """A broker learned from an UpdateMetadata that other brokers are alive than it knew; one that starts
+    knows of none. node; replicas: who is."""
     # --- replicas (node, topic, partition always)
     BECAME_LEADER = "became_leader"
     """leader_epoch; offset: log end offset (the epoch's start); high_watermark; isr."""
     BECAME_FOLLOWER = "became_follower"
     """leader, leader_epoch; offset: log end offset; high_watermark."""
     APPENDED = "appended"
-    """Records went into the log. offset: base offset; leader_epoch: of the batch; values; end_offset: the log end after it, where compaction left a gap
-    behind the values; cause: leader or follower."""
+    """Records went into the log. offset: base offset; leader_epoch: of the batch; values; end_offset: the log
+    end after it, where compaction left a gap behind the values; cause: leader or follower."""
     TRUNCATED = "truncated"
-    """The log was cut. offset: the new log end offset; end_offset: the old one; high_watermark: before the cut; leader_epoch: the replica's;
-    leader; cause: leader_epoch, high_watermark, full."""
+    """The log was cut. offset: the new log end offset; end_offset: the old one; high_watermark: before the
+    cut; leader_epoch: the replica's; leader; cause: leader_epoch, high_watermark, full."""
     HIGH_WATERMARK = "high_watermark"
-    """The replica's high watermark moved. high_watermark; leader_epoch: the replica's; cause: leader or follower."""
+    """The replica's high watermark moved. high_watermark; leader_epoch: the replica's; cause: leader or
+    follower."""
     ISR_PROPOSED = "isr_proposed"
     """A leader asks ZooKeeper for another ISR. leader_epoch; isr; cause: shrink or expand."""
     ISR_UPDATED = "isr_updated"
-    """A leader's ISR change was accepted by ZooKeeper. leader_epoch, isr, zk_version; cause: shrink or expand."""
+    """A leader's ISR change was accepted by ZooKeeper. leader_epoch, isr, zk_version; cause: shrink or
+    expand."""
     ISR_REFUSED = "isr_refused"
     """A leader's ISR change met a bad version. leader_epoch; isr: what it proposed."""
     LOG_START = "log_start"
-    """The replica's log start offset moved. log_start_offset; high_watermark and end_offset: the replica's then; leader_epoch; cause: retention,
-    delete_records, leader (a follower took over its leader's), truncated."""
+    """The replica's log start offset moved. log_start_offset; high_watermark and end_offset: the replica's
+    then; leader_epoch; cause: retention, delete_records, leader (a follower took over its leader's),
+    truncated."""
     COMPACTED = "compacted"
-    """The cleaner made a pass. offset: all below it is clean; detail: JSON {records_dropped, bytes_before, bytes_after}."""
+    """The cleaner made a pass. offset: all below it is clean; detail: JSON {records_dropped, bytes_before,
+    bytes_after}."""
     FETCH_REFUSED = "fetch_refused"
     """A leader refused a fetch by its leader epoch. node, leader_epoch: of the request; detail: the error."""
     FOLLOWER_FAILED = "follower_failed"
-    """A follower could not append what its leader sent and stopped fetching the partition. leader; detail: why."""
+    """A follower could not append what its leader sent and stopped fetching the partition. leader; detail:
+    why."""
     REPLICA_LOG = "replica_log"
-    """Final dump of a replica's log, one row per run of records of one epoch. offset: base; leader_epoch; values; end_offset; high_watermark;
-    log_start_offset."""
-    # --- consumer groups (node, topic __consumer_offsets and its partition always; leader_epoch: the coordinator epoch)
+    """Final dump of a replica's log, one row per run of records of one epoch. offset: base; leader_epoch;
+    values; end_offset; high_watermark; log_start_offset."""
+    # --- consumer groups (node, topic __consumer_offsets and its partition always; leader_epoch: the
+    # coordinator epoch)
     GROUPS_LOADED = "groups_loaded"
     """A broker coordinates the groups of this offsets partition. offset: end of what it read."""
     GROUPS_UNLOADED = "groups_unloaded"
     """It does so no more."""
     GROUP_PHASE = "group_phase"
-    """A group came into another state, or was loaded in it. cause: Kafka's name of it; detail: JSON {group, generation, members, leader, why}."""
+    """A group came into another state, or was loaded in it. cause: Kafka's name of it; detail: JSON {group,
+    generation, members, leader, why}."""
     GROUP_OFFSET_EXPIRED = "group_offset_expired"
-    """Its coordinator removes a committed offset. cause: the group's state, or OFFSET_DELETED; detail: JSON {group, topic, partition}."""
+    """Its coordinator removes a committed offset. cause: the group's state, or OFFSET_DELETED; detail: JSON
+    {group, topic, partition}."""
     GROUP_REMOVED = "group_removed"
-    """Nothing was left of a group, and its tombstone is durable; told again by a coordinator that finds the tombstone. detail: its name."""
+    """Nothing was left of a group, and its tombstone is durable; told again by a coordinator that finds the
+    tombstone. detail: its name."""
     # --- what a proxy saw between clients and brokers
     REQUEST = "request"
-    """A request and what became of it. time: when it arrived; node: its broker; cause: its API; detail: JSON {connection, correlation, version, client,
-    us (until its answer, null: none came), operations (op ids), error, says}."""
+    """A request and what became of it. time: when it arrived; node: its broker; cause: its API; detail: JSON
+    {connection, correlation, version, client, us (until its answer, null: none came), operations (op ids),
+    error, says}."""
     CONNECTION = "connection"
-    """A client connected (cause: opened) or its connection ended (cause: closed). node: its broker; detail: JSON {connection, client, reason}."""
+    """A client connected (cause: opened) or its connection ended (cause: closed). node: its broker; detail:
+    JSON {connection, client, reason}."""
     # --- the run
     PHASE = "phase"
     """A phase of the run began. cause: safety, heal, liveness, final, end."""
@@ -130,7 +150,8 @@ class Name(StrEnum):
 class Event:
     """One protocol event, fault or mark. time: virtual nanoseconds (the order of rows breaks ties).
 
-    offset and end_offset: log offsets as the name says; values: the value ids of appended records, in offset order.
+    offset and end_offset: log offsets as the name says; values: the value ids of appended records, in offset
+    order.
     """
 
     time: int

@@ -1,20 +1,21 @@
 """The journal: finished runs, one frame each, appended by one worker and safe to lose power under.
 
-Owns: the frame format, what a torn tail is, the lock that tells a journal in use from one left behind. Must not
-know: Parquet, the folder (store.py), what a run means.
+Owns: the frame format, what a torn tail is, the lock that tells a journal in use from one left behind. Must
+not know: Parquet, the folder (store.py), what a run means.
 
 A journal is the line `fencepost journal 1` followed by frames, integers little-endian:
 
     u32 length | u32 raw length | u32 CRC-32 | i64 trace id | payload
 
-The payload is MessagePack of `[trace row, operation rows, event rows]` (canonical rows, rows.py), compressed with
-Zstandard; the checksum covers the other three header fields and the payload. A frame is one write.
+The payload is MessagePack of `[trace row, operation rows, event rows]` (canonical rows, rows.py), compressed
+with Zstandard; the checksum covers the other three header fields and the payload. A frame is one write.
 
-What survives: a *killed process* loses nothing that `append` returned for, because the bytes are the kernel's. *Power
-loss* may take what was not fsynced: `append` syncs after every `SYNC_BYTES` and `close` at the end, so at most that much
-of each worker is run again. Reading keeps every frame whose checksum holds. What remains at the end is a torn
-tail: it is ignored when reading and cut before the next append. A frame that fails in the middle while the next
-one holds (a page that never reached the disk) is skipped and counted as damaged.
+What survives: a *killed process* loses nothing that `append` returned for, because the bytes are the
+kernel's. *Power loss* may take what was not fsynced: `append` syncs after every `SYNC_BYTES` and `close` at
+the end, so at most that much of each worker is run again. Reading keeps every frame whose checksum holds.
+What remains at the end is a torn tail: it is ignored when reading and cut before the next append. A frame
+that fails in the middle while the next one holds (a page that never reached the disk) is skipped and counted
+as damaged.
 """
 
 import contextlib
@@ -85,7 +86,8 @@ _LIST = msgspec.msgpack.Decoder(list[msgspec.Raw])
 
 @frozen(kw_only=True)
 class Frame:
-    """Where a run lies in a journal. offset: of the payload; length: of the payload; raw_length: decompressed."""
+    """Where a run lies in a journal. offset: of the payload; length: of the payload; raw_length:
+    decompressed."""
 
     trace_id: int
     offset: int
@@ -95,8 +97,8 @@ class Frame:
 
 @frozen(kw_only=True)
 class Scan:
-    """What a journal holds. end: where the last good frame ends; torn_bytes: how many follow it; damaged: offsets
-    of frames before the end that fail their checksum."""
+    """What a journal holds. end: where the last good frame ends; torn_bytes: how many follow it; damaged:
+    offsets of frames before the end that fail their checksum."""
 
     frames: tuple[Frame, ...]
     end: int
@@ -166,7 +168,8 @@ def _scan(data: Any, where: str) -> Scan:
 
 
 def scan(path: Path) -> Scan:
-    """Which runs a journal holds; reads it once, bounded by the address space, not by memory. Raises TraceError."""
+    """Which runs a journal holds; reads it once, bounded by the address space, not by memory. Raises
+    TraceError."""
     with _open_for_reading(path) as file:
         size = file.size()
         return _scan(memoryview(file.read_buffer(size)) if size else b"", str(path))
@@ -260,7 +263,8 @@ def frames_one_by_one(path: Path, frames: Iterable[Frame]) -> Iterator[Rows | Tr
 
 
 def lock(descriptor: int) -> bool:
-    """Take the lock of an open journal; False if its worker is alive. Released when the descriptor is closed."""
+    """Take the lock of an open journal; False if its worker is alive. Released when the descriptor is
+    closed."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -272,8 +276,8 @@ def lock(descriptor: int) -> bool:
 class JournalWriter:
     """Appends finished runs to a journal of its own.
 
-    descriptor: open and locked until `close`; -1 after it. end: where the next frame goes, the end of the last whole
-    one. synced: how much of that an fsync has covered.
+    descriptor: open and locked until `close`; -1 after it. end: where the next frame goes, the end of the
+    last whole one. synced: how much of that an fsync has covered.
     """
 
     path: Path
@@ -283,7 +287,8 @@ class JournalWriter:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open or create a journal, cut its torn tail, and hold it. Raises TraceError if another worker holds it."""
+        """Open or create a journal, cut its torn tail, and hold it. Raises TraceError if another worker holds
+        it."""
         path.parent.mkdir(parents=True, exist_ok=True)
         while True:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)

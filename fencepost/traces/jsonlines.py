@@ -1,11 +1,13 @@
 """JSON lines: the readable twin of the three tables.
 
-Owns: how a trace is written as lines, and strict reading with file and line in every error. Must not know: Parquet.
+Owns: how a trace is written as lines, and strict reading with file and line in every error. Must not know:
+Parquet.
 
-Each line is an object with a `type`: `trace` (the row of `traces`, claims as an object; it begins a trace), `operation`
-or `event` (they belong to the trace above, in order). Fields that have their default value are left out, so that a
-person can read what is there; the same defaults are filled in when reading, so nothing is lost. Several traces
-may follow each other in one file. An unknown field, a wrong type or a missing field is refused by name.
+Each line is an object with a `type`: `trace` (the row of `traces`, claims as an object; it begins a trace),
+`operation` or `event` (they belong to the trace above, in order). Fields that have their default value are
+left out, so that a person can read what is there; the same defaults are filled in when reading, so nothing is
+lost. Several traces may follow each other in one file. An unknown field, a wrong type or a missing field is
+refused by name.
 
 Whoever writes while things happen writes an operation twice: its invocation before it is sent, and the
 whole when it has completed. Of a trace without a digest the whole takes the place of its invocation. A
@@ -58,7 +60,8 @@ _DEFAULTS: dict[type[Any], dict[str, Any]] = {
 
 
 def _shown(value: Any) -> Any:
-    """A value as it is written: of nested values only the fields that differ from their defaults, in field order."""
+    """A value as it is written: of nested values only the fields that differ from their defaults, in field
+    order."""
     if isinstance(value, tuple):
         return [_shown(item) for item in value]
     defaults = _DEFAULTS.get(type(value))
@@ -305,7 +308,8 @@ def _lines(file: BinaryIO, where: str) -> Iterator[bytes]:
 
 
 def read_traces(path: Path, tell: Callable[[str], None] | None = None) -> Iterator[Trace]:
-    """The traces of a file, one at a time; tell: as for `read_lines`. Raises TraceError with file and line."""
+    """The traces of a file, one at a time; tell: as for `read_lines`. Raises TraceError with file and
+    line."""
     try:
         with path.open("rb") as file:
             yield from read_lines(_lines(file, str(path)), where=str(path), may_be_cut=True, tell=tell)

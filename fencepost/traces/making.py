@@ -2,8 +2,9 @@
 
 Owns how a value comes to be. Must not know which.
 
-A frozen attrs class sets each field through `object.__setattr__`, a call for each. Here the fields are filled into an open twin of the class, one with the
-same slots, which then becomes the class itself. Nobody sees the twin, so that a value is frozen whenever anybody has it.
+A frozen attrs class sets each field through `object.__setattr__`, a call for each. Here the fields are filled
+into an open twin of the class, one with the same slots, which then becomes the class itself. Nobody sees the
+twin, so that a value is frozen whenever anybody has it.
 """
 
 from collections.abc import Callable
@@ -16,10 +17,11 @@ T = TypeVar("T")
 
 
 def maker_of(cls: Callable[P, T]) -> Callable[P, T]:
-    """What makes a value of this class from its fields, as keywords: equal to what the class itself makes, in half the time.
+    """What makes a value of this class from its fields, as keywords: equal to what the class itself makes, in
+    half the time.
 
-    The class is frozen and slotted, without a slot for weak references (CPython does not let a twin of it become the class then), and its fields are taken
-    as they are: no converters, validators or factories.
+    The class is frozen and slotted, without a slot for weak references (CPython does not let a twin of it
+    become the class then), and its fields are taken as they are: no converters, validators or factories.
     """
     kind: Any = cls
     fields: tuple[Any, ...] = attrs.fields(kind)

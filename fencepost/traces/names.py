@@ -11,8 +11,8 @@ MOST_SUGGESTED = 3
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Such as " (did you mean 'default'?)", where a known name is close to this one, whatever its case; or else
-    an empty text."""
+    """Such as " (did you mean 'default'?)", where a known name is close to this one, whatever its case; or
+    else an empty text."""
     by_lower = {one.lower(): one for one in known}
     close = get_close_matches(name.lower(), by_lower, MOST_SUGGESTED)
     if name.lower() in by_lower:

@@ -88,15 +88,15 @@ class Position:
 class Operation:
     """One client operation, from its invocation to its completion.
 
-    op_id: unique within the trace. process: a single-threaded client; at most one operation of a process
-    is in flight unless the trace's `concurrent_processes` is true. session: a process's incarnation.
-    clock_id: stamps of one clock are ordered exactly; stamps of two clocks err (docs/spec/log-check.md: clock uncertainty).
-    offset: append: the base offset assigned; poll: the position read from; list_offsets: the offset returned.
-    end_offset: the high watermark that the reply claims. strong: the claimed end may be trusted as of some moment
-    between invocation and completion (final reads after the cluster healed; foreign systems that promise it).
-    records: what was appended (offsets -1 until known) or read. attempts: requests sent for this operation.
-    node: the broker that answered last (-1 unknown). completion_time: None while the outcome is unknown
-    and nothing was heard.
+    op_id: unique within the trace. process: a single-threaded client; at most one operation of a process is
+    in flight unless the trace's `concurrent_processes` is true. session: a process's incarnation. clock_id:
+    stamps of one clock are ordered exactly; stamps of two clocks err (docs/spec/log-check.md: clock
+    uncertainty). offset: append: the base offset assigned; poll: the position read from; list_offsets: the
+    offset returned. end_offset: the high watermark that the reply claims. strong: the claimed end may be
+    trusted as of some moment between invocation and completion (final reads after the cluster healed; foreign
+    systems that promise it). records: what was appended (offsets -1 until known) or read. attempts: requests
+    sent for this operation. node: the broker that answered last (-1 unknown). completion_time: None while the
+    outcome is unknown and nothing was heard.
     """
 
     op_id: int

@@ -1,8 +1,8 @@
 """Kafka's error names and what each proves about the operation that met it.
 
-The table is policy, so it is data. `appended` tells the two meanings of a refusal apart: Kafka answers a produce
-request that was appended and then lost its leader with the same code as one that was refused at the door,
-but keeps the base offset in the reply (DelayedProduce keeps the offset of the append).
+The table is policy, so it is data. `appended` tells the two meanings of a refusal apart: Kafka answers a
+produce request that was appended and then lost its leader with the same code as one that was refused at the
+door, but keeps the base offset in the reply (DelayedProduce keeps the offset of the append).
 """
 
 from enum import StrEnum
@@ -72,7 +72,8 @@ class ErrorCode(StrEnum):
 
 
 NO_ERROR = ErrorCode.NONE
-"""Asked for many times in every step: a name of the module is read in a fifth of the time that a member of an enumeration takes."""
+"""Asked for many times in every step: a name of the module is read in a fifth of the time that a member of an
+enumeration takes."""
 
 
 NOTHING_HAPPENED = frozenset(
@@ -132,7 +133,8 @@ NOTHING_HAPPENED = frozenset(
 
 
 def outcome_of_attempt(error: ErrorCode, *, appended: bool) -> Outcome:
-    """What one attempt proves. appended: the reply names a base offset, so the leader wrote before it refused."""
+    """What one attempt proves. appended: the reply names a base offset, so the leader wrote before it
+    refused."""
     if error is ErrorCode.NONE:
         return Outcome.OK
     if appended or error not in NOTHING_HAPPENED:

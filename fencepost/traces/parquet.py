@@ -1,7 +1,8 @@
 """Parquet parts: writing the three files of a part together, and reading one row group with its errors told.
 
-Owns: how a part is encoded, that row group i of its three files holds the same traces, each whole, and the refusal of files that
-are truncated, foreign or of another version. Must not know: which parts a folder has, journals, sealing (store.py, sealing.py).
+Owns: how a part is encoded, that row group i of its three files holds the same traces, each whole, and the
+refusal of files that are truncated, foreign or of another version. Must not know: which parts a folder has,
+journals, sealing (store.py, sealing.py).
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ class TablePart:
 
 @frozen(kw_only=True)
 class RowGroup:
-    """One row group of a part, the unit of reading. operations: its rows; size_bytes: of all three tables, compressed. first_trace, last_trace: the
-    smallest and the largest trace id, None where the file does not say. traces: -1 where nobody looked."""
+    """One row group of a part, the unit of reading. operations: its rows; size_bytes: of all three tables,
+    compressed. first_trace, last_trace: the smallest and the largest trace id, None where the file does not
+    say. traces: -1 where nobody looked."""
 
     part: TablePart
     index: int
@@ -63,7 +65,8 @@ class RowGroup:
 class PartWriter:
     """Writes whole traces into the three open files of a part.
 
-    sinks, writers: by table; every `write` adds one row group to each, so that the same index means the same traces.
+    sinks, writers: by table; every `write` adds one row group to each, so that the same index means the same
+    traces.
     """
 
     sinks: dict[Table, BinaryIO]
@@ -78,7 +81,8 @@ class PartWriter:
         )
 
     def write(self, tables: Tables) -> None:
-        """Add one row group to each file; an empty table adds an empty one, which keeps the indices aligned."""
+        """Add one row group to each file; an empty table adds an empty one, which keeps the indices
+        aligned."""
         for table in TABLES:
             rows = tables.of(table)
             self.writers[table].write_table(rows, row_group_size=max(1, rows.num_rows))
@@ -107,7 +111,8 @@ class PartWriter:
 
 
 def open_part(path: Path, table: Table, *, dictionary: Sequence[str] = ()) -> pq.ParquetFile:
-    """An open file of a part, its schema checked. dictionary: string columns to read as dictionaries, by their paths in the schema. Raises TraceError."""
+    """An open file of a part, its schema checked. dictionary: string columns to read as dictionaries, by
+    their paths in the schema. Raises TraceError."""
     try:
         file = pq.ParquetFile(path, memory_map=True, read_dictionary=list(dictionary) or None)
         schema = file.schema_arrow
@@ -233,7 +238,8 @@ def read_tables(part: TablePart, group: int) -> Tables:
 
 
 def groups_of(part: TablePart) -> tuple[RowGroup, ...]:
-    """The row groups of a part. Raises TraceError if a file is unreadable or the three do not fit together."""
+    """The row groups of a part. Raises TraceError if a file is unreadable or the three do not fit
+    together."""
     metadata = {}
     for table in TABLES:
         with open_part(part.of(table), table) as file:

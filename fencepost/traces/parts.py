@@ -1,15 +1,17 @@
-"""A recording: one trace that was written while it happened, in numbered files of one folder, and made whole again.
+"""A recording: one trace that was written while it happened, in numbered files of one folder, and made whole
+again.
 
-Owns the names of the files and what joining them means. Must not know who records. A folder with `recording.json` is a
-recording; its parts are JSON lines, each beginning with the trace's own line. The part that is being written begins with a
-dot, so that nobody takes it for whole; if its writer was killed, its last line may be cut, and only that line is lost.
+Owns the names of the files and what joining them means. Must not know who records. A folder with
+`recording.json` is a recording; its parts are JSON lines, each beginning with the trace's own line. The part
+that is being written begins with a dot, so that nobody takes it for whole; if its writer was killed, its last
+line may be cut, and only that line is lost.
 
     DIR/recording.json          what was asked
     DIR/part-000001.jsonl       whole
     DIR/.part-000002.jsonl      being written, or left by a writer that was killed
 
-What only the whole can say is said here: whether every record's value is its own, and whether a record was sent twice by a
-producer without idempotence.
+What only the whole can say is said here: whether every record's value is its own, and whether a record was
+sent twice by a producer without idempotence.
 """
 
 import re
@@ -31,8 +33,8 @@ _PART = re.compile(r"\.?part-(\d{6,})\.jsonl")
 BEFORE = "before the proxy"
 """The argument of appends that nobody saw: their records were read and sent by somebody else."""
 RECORDS_MAX = 4_000_000
-"""Records in the lines of a recording that is read whole; an append has two lines. Each becomes a Python value: judging 11 million
-took more than ten minutes and 1.1 GB on a busy machine."""
+"""Records in the lines of a recording that is read whole; an append has two lines. Each becomes a Python
+value: judging 11 million took more than ten minutes and 1.1 GB on a busy machine."""
 RETRIED = "retried_without_idempotence"
 """The cause of a mark: a plain producer sent records again after an attempt of unknown fate."""
 
@@ -58,7 +60,8 @@ def parts_of(path: Path) -> list[Path]:
 
 
 def is_long(path: Path) -> bool:
-    """Whether a recording has more lines, or more records in them, than `read_recording` takes; parses nothing."""
+    """Whether a recording has more lines, or more records in them, than `read_recording` takes; parses
+    nothing."""
     lines = records = 0
     for part in parts_of(path):
         with part.open("rb") as file:

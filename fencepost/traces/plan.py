@@ -1,7 +1,8 @@
-"""The plan: everything that a run is a function of, as plain frozen data. Written as JSON (traces/plan_json.py).
+"""The plan: everything that a run is a function of, as plain frozen data. Written as JSON
+(traces/plan_json.py).
 
-Units are in the field names; times of a plan are virtual and start at 0 with the safety phase. Integers only: a float would tie a plan to a
-machine's libm. Targets of faults are roles, resolved when the fault begins.
+Units are in the field names; times of a plan are virtual and start at 0 with the safety phase. Integers only:
+a float would tie a plan to a machine's libm. Targets of faults are roles, resolved when the fault begins.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,8 @@ FOLLOWED = (
 
 
 LATER = {"left_out": True}
-"""Metadata of a field that plans did not have at first: JSON leaves it out while it holds its default, so that older plans and digests stand."""
+"""Metadata of a field that plans did not have at first: JSON leaves it out while it holds its default, so
+that older plans and digests stand."""
 
 
 def _bounded(low: int, high: int, default: int, metadata: Mapping[str, bool] | None = None) -> int:
@@ -43,7 +45,8 @@ def _bounded(low: int, high: int, default: int, metadata: Mapping[str, bool] | N
 
 @frozen(kw_only=True)
 class TopicOptions:
-    """One topic. Placement is round robin from broker 1 with the partition as shift, as Kafka does without racks."""
+    """One topic. Placement is round robin from broker 1 with the partition as shift, as Kafka does without
+    racks."""
 
     name: str = "t"
     partitions: int = _bounded(1, 64, 1)
@@ -68,7 +71,8 @@ class TopicOptions:
 
 @frozen(kw_only=True)
 class GroupOptions:
-    """The group coordinators. Consumer groups exist where a topic __consumer_offsets does, or may be created."""
+    """The group coordinators. Consumer groups exist where a topic __consumer_offsets does, or may be
+    created."""
 
     offsets_topic_partitions: int = _bounded(0, 64, 0)
     """Of __consumer_offsets if it must be created when somebody first looks for a coordinator; 0: never."""
@@ -113,7 +117,8 @@ class ClusterOptions:
     groups: GroupOptions = GroupOptions()
     bugs: tuple[str, ...] = ()
     auto_create_topics_enable: bool = field(default=True, metadata=LATER)
-    """Whether asking for the metadata of an unknown topic creates it. Only clients of Kafka's own protocol ask so."""
+    """Whether asking for the metadata of an unknown topic creates it. Only clients of Kafka's own protocol
+    ask so."""
     num_partitions: int = _bounded(1, 10_000, 1, LATER)
     """Of a topic whose creator names no number."""
     default_replication_factor: int = _bounded(1, 16, 3, LATER)
@@ -122,7 +127,8 @@ class ClusterOptions:
 
 @frozen(kw_only=True)
 class NetworkOptions:
-    """Latency is minimum + an exponential-like tail of the given mean, cut at the maximum. Rates are per million messages.
+    """Latency is minimum + an exponential-like tail of the given mean, cut at the maximum. Rates are per
+    million messages.
 
     Produce requests are never duplicated by the network: TCP does not; retries do.
     """
@@ -148,12 +154,14 @@ class DiskOptions:
 
 @frozen(kw_only=True)
 class ProducerOptions:
-    """How clients append. Without `pipelined` an append is a batch of its own and its process waits for it; the other options are for pipelined ones."""
+    """How clients append. Without `pipelined` an append is a batch of its own and its process waits for it;
+    the other options are for pipelined ones."""
 
     pipelined: bool = False
     """Appends wait in an accumulator for others of their partition, and several batches are in flight."""
     idempotent: bool = False
-    """Batches carry a producer id and a sequence: a retry is no duplicate, and retries are free. Only appends with acks=all."""
+    """Batches carry a producer id and a sequence: a retry is no duplicate, and retries are free. Only appends
+    with acks=all."""
     linger_ms: int = _bounded(0, 60_000, 0)
     batch_bytes: int = _bounded(1, 10 * MILLION, 16_384)
     max_in_flight: int = _bounded(1, 5, 5)
@@ -171,7 +179,8 @@ class ClientOptions:
     delivery_timeout_ms: int = _bounded(10, MILLION, 6_000)
     retry_backoff_ms: int = _bounded(1, MILLION, 100)
     retry_unknown: bool = False
-    """Retry an append whose outcome is unknown. Not idempotent: a record may then stand twice, and the claims say so."""
+    """Retry an append whose outcome is unknown. Not idempotent: a record may then stand twice, and the claims
+    say so."""
     fetch_wait_max_ms: int = _bounded(0, MILLION, 100)
     max_poll_records: int = _bounded(1, 10_000, 50)
     auto_offset_reset: str = field(default="earliest", validator=in_(("earliest", "latest")))
@@ -190,7 +199,8 @@ class ConsumerOptions:
     static_members: bool = False
     """Each process names a group.instance.id (KIP-345)."""
     commit: str = field(default="auto", validator=in_(("auto", "sync", "async", "before", "none")))
-    """auto: every auto_commit_interval_ms; sync, async: after processing what a poll returned; before: synchronously, before processing."""
+    """auto: every auto_commit_interval_ms; sync, async: after processing what a poll returned; before:
+    synchronously, before processing."""
     auto_commit_interval_ms: int = _bounded(1, MILLION, 5_000)
     processing_ms: int = _bounded(0, MILLION, 50)
     """How long a consumer works on what a poll returned."""
@@ -207,12 +217,14 @@ class ConsumerOptions:
 class PlannedOperation:
     """One operation that a client will invoke at `at_ms`, or as soon as its process is free after that.
 
-    records: how many records an append carries. Value ids are op_id * 1000 + index: removing an operation renames no other. key: of all records of
-    an append; a compacted topic refuses an append without one. argument: "tombstone" for an append that deletes its key. A delete_records deletes what
-    lies more than `records` below the highest end that its process was shown.
+    records: how many records an append carries. Value ids are op_id * 1000 + index: removing an operation
+    renames no other. key: of all records of an append; a compacted topic refuses an append without one.
+    argument: "tombstone" for an append that deletes its key. A delete_records deletes what lies more than
+    `records` below the highest end that its process was shown.
 
-    subscribe: a consumer of `topic` begins in the group `key`; it works by itself until its process is told unsubscribe (it leaves the group) or crash (it
-    is gone). pause: it stands still for `records` tenths of a second.
+    subscribe: a consumer of `topic` begins in the group `key`; it works by itself until its process is told
+    unsubscribe (it leaves the group) or crash (it is gone). pause: it stands still for `records` tenths of a
+    second.
     """
 
     op_id: int = field(validator=[instance_of(int), ge(0)])
@@ -235,10 +247,11 @@ class PlannedOperation:
 class Fault:
     """One fault: its kind, onset, duration and target. kinds and targets: docs/reference/plans.md.
 
-    target: a role ("controller", "leader of t-0", "follower 1 of t-0", "broker 2"), resolved at onset; of an operator's request "partition t-0" or "topic t".
-    parameter: kind's own number (how many file calls until the power fails; per-million loss; microseconds of delay).
-    follows: the name of a protocol event. Then the onset waits for the next such event after at_ms (of the target's partition, if it names one) that no
-    fault of an earlier at_ms took, and comes delay_ms after it.
+    target: a role ("controller", "leader of t-0", "follower 1 of t-0", "broker 2"), resolved at onset; of an
+    operator's request "partition t-0" or "topic t". parameter: kind's own number (how many file calls until
+    the power fails; per-million loss; microseconds of delay). follows: the name of a protocol event. Then the
+    onset waits for the next such event after at_ms (of the target's partition, if it names one) that no fault
+    of an earlier at_ms took, and comes delay_ms after it.
     """
 
     fault_id: int = field(validator=[instance_of(int), ge(0)])
@@ -254,7 +267,8 @@ class Fault:
 
 @frozen(kw_only=True)
 class BudgetOptions:
-    """What the faults may cost at most. A fault outside the budget is skipped, or allowed and recorded, as `outside` says."""
+    """What the faults may cost at most. A fault outside the budget is skipped, or allowed and recorded, as
+    `outside` says."""
 
     brokers_down: int = _bounded(0, 16, 2)
     """Most brokers that are crashed or paused at once."""

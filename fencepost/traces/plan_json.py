@@ -63,7 +63,8 @@ def plan_to_json(plan: Plan) -> str:
 
 
 def _said(value: Any) -> dict[str, Any]:
-    """What JSON says of a value of a plan: every field, but for those that came later and hold their default."""
+    """What JSON says of a value of a plan: every field, but for those that came later and hold their
+    default."""
     kind: Any = type(value)
     names, values_of, nested, later = _writing(kind)
     said = dict(zip(names, values_of(value), strict=True))
@@ -83,7 +84,8 @@ def _said(value: Any) -> dict[str, Any]:
 def _writing(
     kind: Any,
 ) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]], tuple[str, ...], tuple[tuple[str, Any], ...]]:
-    """Of an attrs class: its fields, how to read them all, those that hold other values of a plan, and those that came later, with their defaults."""
+    """Of an attrs class: its fields, how to read them all, those that hold other values of a plan, and those
+    that came later, with their defaults."""
     fields = attrs.fields(attrs.resolve_types(kind))
     names = tuple(field.name for field in fields)
     assert len(names) > 1, f"{kind.__name__} has a single field, which attrgetter hands over without a tuple"

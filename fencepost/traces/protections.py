@@ -1,8 +1,8 @@
 """The registry of protection names: one name for the same guard in impl, model, TLA+ and the zoo of bugs.
 
-Each protocol protection of the implementation is a named method of a part; the key is the id of the bug that its
-absence brings back (KIP-279 means KIP-279's protection). Later work adds rows. One is a name of the model only, since no one method of the
-implementation holds it: undefined_has_no_end.
+Each protocol protection of the implementation is a named method of a part; the key is the id of the bug that
+its absence brings back (KIP-279 means KIP-279's protection). Later work adds rows. One is a name of the model
+only, since no one method of the implementation holds it: undefined_has_no_end.
 """
 
 from attrs import frozen
@@ -10,9 +10,9 @@ from attrs import frozen
 
 @frozen(kw_only=True)
 class Protection:
-    """A guard of the protocol. name: Kafka-style words, used as the model's parameter; breaks: the invariant that falls
-    without it; bug: the zoo's id (a KIP or KAFKA number), or the rule of
-    docs/spec/cluster.md (P3) where no release was known to miss it."""
+    """A guard of the protocol. name: Kafka-style words, used as the model's parameter; breaks: the invariant
+    that falls without it; bug: the zoo's id (a KIP or KAFKA number), or the rule of docs/spec/cluster.md (P3)
+    where no release was known to miss it."""
 
     name: str
     bug: str
@@ -25,13 +25,15 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="truncate_by_epoch",
         bug="KIP-101",
         breaks="COMMIT-SAFE",
-        says="a follower truncates to the end offset of its last epoch on the leader, not to its high watermark",
+        says="a follower truncates to the end offset of its last epoch on the leader, not to its high "
+        "watermark",
     ),
     Protection(
         name="truncate_below_own_epoch",
         bug="KIP-279",
         breaks="LOG-MATCH",
-        says="the leader answers (largest epoch <= asked, its end offset) and the follower repeats until they agree",
+        says="the leader answers (largest epoch <= asked, its end offset) and the follower repeats until "
+        "they agree",
     ),
     Protection(
         name="assign_epoch_on_election",
@@ -109,7 +111,8 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="reset_on_resign",
         bug="KAFKA-5310",
         breaks="ASSIGN",
-        says="a controller that resigns forgets all that it knew, so that it does not take up an old reassignment again",
+        says="a controller that resigns forgets all that it knew, so that it does not take up an old "
+        "reassignment again",
     ),
     Protection(
         name="stop_replica_fencing",
@@ -127,13 +130,15 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="resend_until_answered",
         bug="KAFKA-2729",
         breaks="LIVE",
-        says="a controller sends a LeaderAndIsr again until it is answered, so that no leader keeps a stale version of its state",
+        says="a controller sends a LeaderAndIsr again until it is answered, so that no leader keeps a stale "
+        "version of its state",
     ),
     Protection(
         name="own_registration",
         bug="KAFKA-1387",
         breaks="LIVE",
-        says="a broker is registered only by a node of its present session; one of an earlier session goes with that",
+        says="a broker is registered only by a node of its present session; one of an earlier session goes "
+        "with that",
     ),
     Protection(
         name="names_me",
@@ -169,13 +174,15 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="offline_without_state",
         bug="KAFKA-6650",
         breaks="DEL-COMPLETE",
-        says="a replica of a topic that is being deleted goes offline also if its partition has no state any more",
+        says="a replica of a topic that is being deleted goes offline also if its partition has no state "
+        "any more",
     ),
     Protection(
         name="answers_a_deletion",
         bug="KAFKA-9946",
         breaks="DEL-COMPLETE",
-        says="a replica counts as deleted when a StopReplica that deletes was answered, not one that only stops",
+        says="a replica counts as deleted when a StopReplica that deletes was answered, not one that only "
+        "stops",
     ),
     Protection(
         name="last_in_sync_stays",
@@ -229,19 +236,22 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="keep_checkpointed",
         bug="KAFKA-1647",
         breaks="COMMIT-SAFE",
-        says="a high watermark that was read at start-up is checkpointed again, though no replica has taken it over yet",
+        says="a high watermark that was read at start-up is checkpointed again, though no replica has taken "
+        "it over yet",
     ),
     Protection(
         name="undefined_has_no_end",
         bug="KAFKA-6857",
         breaks="COMMIT-SAFE",
-        says="a leader without epochs has no end for the undefined epoch, so that the follower falls back to its high watermark",
+        says="a leader without epochs has no end for the undefined epoch, so that the follower falls back "
+        "to its high watermark",
     ),
     Protection(
         name="start_over_below_leaders_log",
         bug="KAFKA-7414",
         breaks="COMMIT-SAFE",
-        says="a follower out of its leader's range drops its log only if it ends below the leader's log start",
+        says="a follower out of its leader's range drops its log only if it ends below the leader's log "
+        "start",
     ),
     Protection(
         name="log_start_inside_batch",
@@ -289,13 +299,15 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="persist_static_member",
         bug="KAFKA-10284",
         breaks="ONE-INSTANCE",
-        says="the id of a static member that came back is written before it is told, so that the next coordinator knows it",
+        says="the id of a static member that came back is written before it is told, so that the next "
+        "coordinator knows it",
     ),
     Protection(
         name="replace_static_member",
         bug="KAFKA-8500",
         breaks="ONE-INSTANCE",
-        says="a static member that comes back takes its own place in any state of the group, not beside itself",
+        says="a static member that comes back takes its own place in any state of the group, not beside "
+        "itself",
     ),
     Protection(
         name="expires_at_ms",
@@ -313,7 +325,8 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="check",
         bug="KIP-98",
         breaks="IDEMP",
-        says="a leader appends a numbered batch only behind the one before it, and one that it has already not again",
+        says="a leader appends a numbered batch only behind the one before it, and one that it has already "
+        "not again",
     ),
     Protection(
         name="may_be_written",

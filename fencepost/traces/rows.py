@@ -1,7 +1,7 @@
 """Traces as canonical rows, both ways, without loss.
 
-Owns: the canonical row (plain values in column order) of a trace, an operation and an event. Must not know: Arrow, files,
-digests, judges.
+Owns: the canonical row (plain values in column order) of a trace, an operation and an event. Must not know:
+Arrow, files, digests, judges.
 
 A canonical row holds nothing but None, bool, int, str and sequences: nested records and positions are
 sequences of values in field order. The digest is taken over canonical rows and the journal stores them; Arrow
@@ -84,13 +84,16 @@ class Rows:
 
 _claims_values: Callable[[Claims], tuple[Any, ...]] = attrgetter(*field_names(Claims))
 _LATER_CLAIMS: dict[str, Any] = {"retention": False, "compacted": (), "acks_1_may_lose": False}
-"""Claims that came after schema version 1, with their defaults: left out where they have them, so that digests stand."""
+"""Claims that came after schema version 1, with their defaults: left out where they have them, so that
+digests stand."""
 
 
 def claims_to_json(claims: Claims) -> str:
-    """Canonical JSON: fields in field order, no white space; those of `_LATER_CLAIMS` only where they say something.
+    """Canonical JSON: fields in field order, no white space; those of `_LATER_CLAIMS` only where they say
+    something.
 
-    Spelled out because msgspec writes the fields of a slotted class in the order of its slots, which is not the fields'.
+    Spelled out because msgspec writes the fields of a slotted class in the order of its slots, which is not
+    the fields'.
     """
     values = dict(zip(field_names(Claims), _claims_values(claims), strict=True))
     values["loss"] = [{name: getattr(loss, name) for name in field_names(LossRange)} for loss in claims.loss]
@@ -183,7 +186,8 @@ def _event(row: Row, where: str) -> Event:
 
 
 def known_events(rows: Rows) -> tuple[Rows, dict[str, int]]:
-    """The rows without events of names that this version does not know, and how many of each such name there were."""
+    """The rows without events of names that this version does not know, and how many of each such name there
+    were."""
     at = EVENT_COLUMNS.index("name")
     strange = Counter(str(row[at]) for row in rows.events if row[at] not in _NAMES)
     if not strange:

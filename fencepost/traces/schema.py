@@ -7,8 +7,8 @@ The columns are the fields of `Trace`, `Operation` and `Event`, in their order a
 the vocabulary is the schema: every integer is int64, a column is nullable exactly where the attrs type admits
 None, tuples are lists and nested values structs. `operations` and `events` start with `trace_id`; `events`
 continues with `position`, the row's number within its trace, because certificates name events by it. Strings
-are plain strings in Arrow; Parquet stores them dictionary-encoded, and a reader that wants them so asks for it
-(parquet.read_group). Golden files and a fingerprint in the tests hold version 1 still.
+are plain strings in Arrow; Parquet stores them dictionary-encoded, and a reader that wants them so asks for
+it (parquet.read_group). Golden files and a fingerprint in the tests hold version 1 still.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ def fingerprint(table: Table) -> str:
 
 
 def _problem(schema: pa.Schema, table: Table) -> tuple[str, str] | None:
-    """(expected, seen) of the first thing that makes `schema` another than that of `table`; None if it fits."""
+    """(expected, seen) of the first thing that makes `schema` another than that of `table`; None if it
+    fits."""
     metadata = {key: value.decode(errors="replace") for key, value in (schema.metadata or {}).items()}
     version, name = metadata.get(VERSION_KEY), metadata.get(TABLE_KEY)
     if version is None:

@@ -1,15 +1,18 @@
-"""Sealing: journals become Parquet parts, whole or not at all, and no run is lost or doubled whenever it is killed.
+"""Sealing: journals become Parquet parts, whole or not at all, and no run is lost or doubled whenever it is
+killed.
 
 Owns: the order of the file operations, the size of parts and row groups. Must not know: what a run means.
 
 Steps, each safe to be killed after:
 
-1. Leftovers of a killed sealing are removed: temporary names, and files in `operations` and `events` without one in `traces`.
-2. Runs that no part has yet are read from the journals that no worker holds, in the order of their trace ids (so that the parts do not
-   depend on how many workers there were).
-3. A part is written under temporary names; its three files are synced and renamed, `traces` last. That rename is the moment the part exists.
-4. When every run of the journals is in a part, the journals are removed. Killed before that, the next sealing finds
-   those runs in the parts (step 2) and only removes the journals.
+1. Leftovers of a killed sealing are removed: temporary names, and files in `operations` and `events` without
+   one in `traces`.
+2. Runs that no part has yet are read from the journals that no worker holds, in the order of their trace ids
+   (so that the parts do not depend on how many workers there were).
+3. A part is written under temporary names; its three files are synced and renamed, `traces` last. That rename
+   is the moment the part exists.
+4. When every run of the journals is in a part, the journals are removed. Killed before that, the next sealing
+   finds those runs in the parts (step 2) and only removes the journals.
 """
 
 import os
@@ -64,10 +67,11 @@ class SealingFiles:
 
 @frozen(kw_only=True)
 class Sizes:
-    """part_bytes: target of a part's three files together, large enough for a scan, small enough to be a task.
+    """part_bytes: target of a part's three files together, large enough for a scan, small enough to be a
+    task.
 
-    A row group ends with the trace that reaches `group_operations` or `group_events`, so a reader's memory is bounded by
-    them and one trace.
+    A row group ends with the trace that reaches `group_operations` or `group_events`, so a reader's memory is
+    bounded by them and one trace.
     """
 
     part_bytes: int = 32 * 1024 * 1024
@@ -81,8 +85,9 @@ WHOLE = Sizes(part_bytes=1 << 62)
 
 @frozen(kw_only=True)
 class Sealed:
-    """What a sealing did. parts: numbers of the new ones; traces: runs sealed; repeated: runs that a journal held again;
-    busy: journals left alone because their worker is alive; damaged: frames skipped because their checksum fails."""
+    """What a sealing did. parts: numbers of the new ones; traces: runs sealed; repeated: runs that a journal
+    held again; busy: journals left alone because their worker is alive; damaged: frames skipped because their
+    checksum fails."""
 
     parts: tuple[int, ...] = ()
     traces: int = 0
@@ -93,7 +98,8 @@ class Sealed:
 
 @define
 class _Group:
-    """Whole traces on their way into a row group. rows: not yet columns; tables: columns so far; counts: of both."""
+    """Whole traces on their way into a row group. rows: not yet columns; tables: columns so far; counts: of
+    both."""
 
     rows: list[Rows] = field(factory=list)
     tables: list[Tables] = field(factory=list)
@@ -154,7 +160,8 @@ class _Sealer:
         return number
 
     def runs(self, journals: list[Path], scans: list[Scan]) -> Iterator[Rows]:
-        """Step 2: each run that no part has, once, by trace id. Raises TraceError for two runs under one id."""
+        """Step 2: each run that no part has, once, by trace id. Raises TraceError for two runs under one
+        id."""
         entries = [
             (frame.trace_id, order, frame) for order, found in enumerate(scans) for frame in found.frames
         ]
@@ -190,7 +197,8 @@ def write_part(
     files: SealingFiles | None = None,
     sizes: Sizes = WHOLE,
 ) -> int:
-    """Part `number` of the folder `path` from as many runs as `sizes` lets it take, whole or not at all; answers how many, and writes nothing for none.
+    """Part `number` of the folder `path` from as many runs as `sizes` lets it take, whole or not at all;
+    answers how many, and writes nothing for none.
 
     mark: part of the temporary names; who may write the same part at the same time has one of their own.
     """
@@ -258,8 +266,8 @@ def _hold(stack: ExitStack, journals: tuple[Path, ...]) -> tuple[list[Path], tup
 def seal(store: TraceStore, *, sizes: Sizes | None = None, files: SealingFiles | None = None) -> Sealed:
     """Make parts of every journal that no worker holds, then remove them.
 
-    Raises TraceError for an unreadable journal or part, and for two different runs under one trace id; EnvironmentError_
-    when the disk refuses. After any failure the folder holds every run that it held before.
+    Raises TraceError for an unreadable journal or part, and for two different runs under one trace id;
+    EnvironmentError_ when the disk refuses. After any failure the folder holds every run that it held before.
     """
     store = TraceStore.create(store.path)
     sealer = _Sealer(store, files or SealingFiles(), sizes or Sizes())

@@ -1,15 +1,16 @@
 """A folder of traces: sealed parts, the journals beside them, and every finished run found once.
 
-Owns: the layout, which runs are there, reading one or all. Must not know: how parts are made of journals (sealing.py).
+Owns: the layout, which runs are there, reading one or all. Must not know: how parts are made of journals
+(sealing.py).
 
     DIR/traces/part-00000.parquet        a part exists from the moment its file in `traces` does
     DIR/operations/part-00000.parquet
     DIR/events/part-00000.parquet
     DIR/journal/worker-0.journal         finished runs that are not sealed yet, one file per worker
 
-A file in `operations` or `events` whose number has none in `traces` is what a killed sealing left behind: it is not
-read, and the next sealing replaces it. A run that stands both in a part and in a journal (killed between the two) is
-read from the part.
+A file in `operations` or `events` whose number has none in `traces` is what a killed sealing left behind: it
+is not read, and the next sealing replaces it. A run that stands both in a part and in a journal (killed
+between the two) is read from the part.
 """
 
 import re
@@ -62,8 +63,8 @@ class InJournal:
 class TraceStore:
     """A folder of traces.
 
-    path: the folder. _places: where each finished run lies, found on first use; `refresh` forgets it, and only a folder
-    that somebody else writes to needs that.
+    path: the folder. _places: where each finished run lies, found on first use; `refresh` forgets it, and
+    only a folder that somebody else writes to needs that.
     """
 
     path: Path
@@ -85,7 +86,8 @@ class TraceStore:
         return cls(path)
 
     def writer(self, worker: int | str = 0) -> JournalWriter:
-        """The journal of one worker, opened, its torn tail cut. Each process takes a worker name of its own. Raises TraceError."""
+        """The journal of one worker, opened, its torn tail cut. Each process takes a worker name of its own.
+        Raises TraceError."""
         self.refresh()
         return JournalWriter.open(self.path / JOURNAL_FOLDER / f"worker-{worker}{SUFFIX}")
 
@@ -135,7 +137,8 @@ class TraceStore:
         return next(traces_of_tables(tables, where=where))
 
     def __iter__(self) -> Iterator[Trace]:
-        """Every run once: parts in order, then journals. Memory is bounded by a row group. Raises TraceError."""
+        """Every run once: parts in order, then journals. Memory is bounded by a row group. Raises
+        TraceError."""
         places = self.places()
         for part in self.parts():
             for group in groups_of(part):

@@ -2,8 +2,8 @@
 
 Owns: how whole traces stand in the three tables. Must not know: files, digests, judges.
 
-The rows of one trace stand together and in order in all three tables. Reading turns few rows at a time into Python values;
-columns hold the rest.
+The rows of one trace stand together and in order in all three tables. Reading turns few rows at a time into
+Python values; columns hold the rest.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ CHUNK_ROWS = 16_384
 
 @frozen(kw_only=True)
 class Tables:
-    """Whole traces as Arrow tables with the schemas of schema.py; rows of one trace stand together, in order, in all three."""
+    """Whole traces as Arrow tables with the schemas of schema.py; rows of one trace stand together, in order,
+    in all three."""
 
     traces: pa.Table
     operations: pa.Table
@@ -40,7 +41,8 @@ class Tables:
 
 
 def _nested_array(lists: Sequence[Sequence[Row]], field: Any) -> Any:
-    """list<struct> from lists of field values, by column: Arrow's own conversion of tuples is ten times slower."""
+    """list<struct> from lists of field values, by column: Arrow's own conversion of tuples is ten times
+    slower."""
     inner = list(field.type.value_type)
     columns = list(zip(*chain.from_iterable(lists), strict=True)) or [()] * len(inner)
     structs = pa.StructArray.from_arrays(
@@ -96,7 +98,8 @@ def tables_of(many: Iterable[Rows]) -> Tables:
 def _values(column: Any) -> list[Any]:
     """A column as Python values, structs as tuples in field order.
 
-    By way of NumPy and of dictionaries where there are few strings, because Arrow's own `to_pylist` makes an object per value on the way.
+    By way of NumPy and of dictionaries where there are few strings, because Arrow's own `to_pylist` makes an
+    object per value on the way.
     """
     values: list[Any]
     if pa.types.is_list(column.type):
@@ -204,7 +207,8 @@ def _by_trace(table: pa.Table, columns: Sequence[str]) -> dict[int, list[Row]]:
 
 
 def chunks_of(tables: Tables, *, rows: int = CHUNK_ROWS) -> Iterator[Tables]:
-    """The tables cut between traces into pieces of about `rows` rows; in one piece where trace ids do not increase."""
+    """The tables cut between traces into pieces of about `rows` rows; in one piece where trace ids do not
+    increase."""
     ids = [tables.of(table).column("trace_id").to_numpy() for table in TABLES]
     traces = ids[0]
     if not len(traces) or any((np.diff(found) < 0).any() for found in ids) or (np.diff(traces) == 0).any():

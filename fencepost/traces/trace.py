@@ -21,14 +21,17 @@ class LossRange:
 
 @frozen(kw_only=True)
 class Claims:
-    """What may be demanded of this trace, derived from options and recorded facts (never from the plan alone).
+    """What may be demanded of this trace, derived from options and recorded facts (never from the plan
+    alone).
 
-    check: the profile of docs/spec/log-check.md that the judges apply (default, session, strong, content). loss: ranges where loss is allowed;
-    inside them, and wherever `content_by_epoch` is set, content is keyed by (leader epoch, offset). duplicates: a record may stand twice (retries
-    without idempotence). dense: every offset below the end belongs to a record that some client sent. assumption_broken: why the run was too weak to
-    mean anything ("" if it was not). clock_uncertainty_ns: how far each clock's stamps may err. retention: records below a log start
-    offset that was claimed may be gone. compacted: topics where an older record of a key may be gone once a later one of that key stands,
-    and a tombstone at any time (what a record's key is, and which are tombstones: docs/reference/traces.md).
+    check: the profile of docs/spec/log-check.md that the judges apply (default, session, strong, content).
+    loss: ranges where loss is allowed; inside them, and wherever `content_by_epoch` is set, content is keyed
+    by (leader epoch, offset). duplicates: a record may stand twice (retries without idempotence). dense:
+    every offset below the end belongs to a record that some client sent. assumption_broken: why the run was
+    too weak to mean anything ("" if it was not). clock_uncertainty_ns: how far each clock's stamps may err.
+    retention: records below a log start offset that was claimed may be gone. compacted: topics where an older
+    record of a key may be gone once a later one of that key stands, and a tombstone at any time (what a
+    record's key is, and which are tombstones: docs/reference/traces.md).
     """
 
     check: str = "default"
@@ -47,8 +50,9 @@ class Claims:
 
 @frozen(kw_only=True)
 class Trace:
-    """One run. trace_id: unique within a campaign (its seed there); plan: JSON ("" for a foreign trace); target: simulated, processes,
-    or a foreign system's name; digest: of the canonical rows (traces/digest.py), hexadecimal; profile: how the trace came to be (swarm profile or importer).
+    """One run. trace_id: unique within a campaign (its seed there); plan: JSON ("" for a foreign trace);
+    target: simulated, processes, or a foreign system's name; digest: of the canonical rows
+    (traces/digest.py), hexadecimal; profile: how the trace came to be (swarm profile or importer).
     """
 
     trace_id: int

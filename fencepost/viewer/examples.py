@@ -1,4 +1,5 @@
-"""Examples of findings on a page of results: each trace is drawn once, and can be watched on a page of its own.
+"""Examples of findings on a page of results: each trace is drawn once, and can be watched on a page of its
+own.
 
 Owns: which traces are read, and how an example follows from one. Must not know: what else is on the page, nor
 who found the finding.

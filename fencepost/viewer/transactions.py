@@ -36,8 +36,9 @@ class Fate(IntEnum):
 class Transaction:
     """One of the trace.
 
-    operation: index of its `txn` row. producer: id and epoch, as its first numbered append says them; None where
-    none does. began, ended: steps; ended is None while no end is known. parts: indices of its other rows.
+    operation: index of its `txn` row. producer: id and epoch, as its first numbered append says them; None
+    where none does. began, ended: steps; ended is None while no end is known. parts: indices of its other
+    rows.
     """
 
     operation: int

@@ -16,7 +16,8 @@ if find_spec("kio") is None:
 
 
 def _import_without_hypothesis() -> None:
-    """kio imports hypothesis where it is installed, to describe its types to it: a third of a second of CPU that no broker needs."""
+    """kio imports hypothesis where it is installed, to describe its types to it: a third of a second of CPU
+    that no broker needs."""
     if "hypothesis" in sys.modules:
         return
     sys.modules["hypothesis"] = None  # type: ignore[assignment]

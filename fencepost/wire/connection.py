@@ -85,8 +85,8 @@ class Exchange:
 @define(eq=False, kw_only=True)
 class Connection:
     """source: its id as a client of the core. closed: nothing is done any more. blocked: the client does not
-    read, so that nothing new begins. left: the client has closed; the first answer that it does not get ends what it
-    left, as in Kafka's Selector. silent: a hook wants nothing more carried out or said."""
+    read, so that nothing new begins. left: the client has closed; the first answer that it does not get ends
+    what it left, as in Kafka's Selector. silent: a hook wants nothing more carried out or said."""
 
     source: int
     broker: BrokerView

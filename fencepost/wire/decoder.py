@@ -32,7 +32,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @frozen
 class AddressPlace:
-    """Where the host and the port of a node stand in a frame: [start, port_end), the host with its length first."""
+    """Where the host and the port of a node stand in a frame: [start, port_end), the host with its length
+    first."""
 
     start: int
     port_end: int
@@ -43,7 +44,8 @@ class AddressPlace:
 
 @frozen
 class TagPlace:
-    """Where the size of a tagged field stands that holds addresses: [start, end), and where the field ends."""
+    """Where the size of a tagged field stands that holds addresses: [start, end), and where the field
+    ends."""
 
     start: int
     end: int
@@ -200,8 +202,8 @@ def _entity(kind: Any) -> Read:
 
 
 def _node_field(plain: list[Any]) -> str:
-    """The field before `host` and `port` (one after the other in every message) that says which broker they are of;
-    "" for what is no address of a broker."""
+    """The field before `host` and `port` (one after the other in every message) that says which broker they
+    are of; "" for what is no address of a broker."""
     names = [each.name for each in plain]
     if "host" not in names or names[names.index("host") + 1 :][:1] != ["port"]:
         return ""

@@ -18,8 +18,8 @@ class Limits:
     """Of unfinished requests over all connections of a listener (queued.max.request.bytes, which is off in
     Kafka). The connection that would exceed it is closed: waiting for room could wait for ever."""
     unread_bytes: int = 256 * MEBIBYTE
-    """Of answers that clients do not read, over all connections of a listener. Kafka sends from its files and holds
-    none; here four of the largest fit. Beyond it, whoever has not read for longest is closed."""
+    """Of answers that clients do not read, over all connections of a listener. Kafka sends from its files and
+    holds none; here four of the largest fit. Beyond it, whoever has not read for longest is closed."""
     elements: int = 200_000
     """Of all arrays in one request. An element is an object of some 100 bytes; Kafka advises at most 200,000
     partitions in a whole cluster."""

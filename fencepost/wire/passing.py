@@ -1,8 +1,8 @@
 """Frames that only pass: what a proxy reads in them, and the few bytes that it changes.
 
-Owns which APIs and versions can be read (all that kio has, not only those our brokers speak), where addresses stand
-in an answer, and what is left of ApiVersions. Must not know connections or who rewrites. A frame is changed by
-splicing: bytes that nobody asked to change stay, tagged fields of later versions included.
+Owns which APIs and versions can be read (all that kio has, not only those our brokers speak), where addresses
+stand in an answer, and what is left of ApiVersions. Must not know connections or who rewrites. A frame is
+changed by splicing: bytes that nobody asked to change stay, tagged fields of later versions included.
 
 Here a frame is raw: its four bytes of length are part of it, so that a frame that passes is not copied.
 """
@@ -42,7 +42,8 @@ ADDRESSES_SINCE: Mapping[int, int] = {
 }
 """APIs that answer with addresses of brokers, and since which version (KIP-951 for the first two)."""
 ELEMENTS = 4_000_000
-"""Of all arrays of one message: a cluster of 200,000 partitions with three replicas lists 1.6 million in Metadata."""
+"""Of all arrays of one message: a cluster of 200,000 partitions with three replicas lists 1.6 million in
+Metadata."""
 
 _MOST_LOOKED_UP = 4_096
 """Keys and versions that are remembered: clients may ask for any of four billion."""
@@ -74,8 +75,8 @@ def api_name(api_key: int) -> str:
 
 
 def header_of(frame: bytes) -> RequestHeader:
-    """The header of a raw request, but for its tagged fields; `body` counts from the first byte of the frame. Raises
-    ProtocolError."""
+    """The header of a raw request, but for its tagged fields; `body` counts from the first byte of the frame.
+    Raises ProtocolError."""
     if len(frame) < _HEADER_WITHOUT_CLIENT:
         raise ProtocolError(
             expected=f"a request of at least {_HEADER_WITHOUT_CLIENT - LENGTH_SIZE} bytes",
@@ -203,8 +204,8 @@ def _spliced(frame: bytes, cuts: list[tuple[int, int, bytes]]) -> bytes:
 
 
 def versions_refused(correlation_id: int) -> bytes:
-    """The answer to an ApiVersions request of a version that nobody here can read: as Kafka's, in body version 0 with
-    UNSUPPORTED_VERSION and the versions of ApiVersions (KIP-511)."""
+    """The answer to an ApiVersions request of a version that nobody here can read: as Kafka's, in body
+    version 0 with UNSUPPORTED_VERSION and the versions of ApiVersions (KIP-511)."""
     low, high = understood(API_VERSIONS) or (0, 0)
     response, _ = response_type(API_VERSIONS, 0, "ApiVersionsResponse")
     row, _ = response_type(API_VERSIONS, 0, "ApiVersion")
@@ -218,7 +219,8 @@ def versions_refused(correlation_id: int) -> bytes:
 
 
 def versions_read(version: int, frame: bytes) -> Any:
-    """The body of a raw answer to ApiVersions, which is of version 0 if the broker refused. Raises ProtocolError."""
+    """The body of a raw answer to ApiVersions, which is of version 0 if the broker refused. Raises
+    ProtocolError."""
     refused = frame[_RESPONSE_START.size : _RESPONSE_START.size + _INT16.size]
     if refused == _INT16.pack(_UNSUPPORTED_VERSION):
         version = 0
@@ -226,8 +228,9 @@ def versions_read(version: int, frame: bytes) -> Any:
 
 
 def clamped(version: int, frame: bytes) -> bytes:
-    """The raw answer to ApiVersions without what cannot be read: unknown APIs, and versions above the highest. The lowest
-    stays: librdkafka leaves compression out unless Produce 0 is offered (KAFKA-18659). Raises ProtocolError."""
+    """The raw answer to ApiVersions without what cannot be read: unknown APIs, and versions above the
+    highest. The lowest stays: librdkafka leaves compression out unless Produce 0 is offered (KAFKA-18659).
+    Raises ProtocolError."""
     body = versions_read(version, frame)
     rows = []
     for row in body.api_keys:
@@ -253,8 +256,8 @@ def error_name(error: Any) -> str:
 
 
 def assigned_partitions(data: bytes) -> list[tuple[str, tuple[int, ...]]]:
-    """The topics and partitions of an assignment in Kafka's format for consumers (ConsumerProtocolAssignment); none for
-    bytes that are something else."""
+    """The topics and partitions of an assignment in Kafka's format for consumers
+    (ConsumerProtocolAssignment); none for bytes that are something else."""
     if len(data) < _INT16.size:
         return []
     message, (version,) = Message(data, ELEMENTS), _INT16.unpack_from(data)

@@ -1,7 +1,7 @@
 """Messages as plain data: requests from dictionaries, answers to dictionaries.
 
-Owns the walk over kio's classes by their fields. Must not know what a message means. For whoever asks a broker
-with fields of its own choice (fencepost/conformance): our clients translate by outward.py.
+Owns the walk over kio's classes by their fields. Must not know what a message means. For whoever asks a
+broker with fields of its own choice (fencepost/conformance): our clients translate by outward.py.
 """
 
 from collections.abc import Mapping

@@ -235,8 +235,8 @@ class Peer(asyncio.Protocol):
         self._settle()
 
     def _holds(self) -> bool:
-        """Whether the next request was begun together with an answer that nobody reads: the core does not hear it
-        yet, or there would be two answers. What closes the connection does not wait for it."""
+        """Whether the next request was begun together with an answer that nobody reads: the core does not
+        hear it yet, or there would be two answers. What closes the connection does not wait for it."""
         if not (self.connection.blocked and isinstance(self._actions[0], Submit)):
             return False
         closes = [each for each in self._actions if isinstance(each, Close)]

@@ -1,5 +1,5 @@
-"""Requests and responses of any API and version of kio by their shape: which topics, partitions and group they
-name, and copies of them with rows left out, changed or added.
+"""Requests and responses of any API and version of kio by their shape: which topics, partitions and group
+they name, and copies of them with rows left out, changed or added.
 
 Owns what is a row of a topic or a partition, and what tells rows apart. Must not know what an API means.
 Theory: kio has a class for each row, and Kafka's messages name the same thing in fields of slightly different

@@ -1,4 +1,5 @@
-"""What the tests of the audit share: data directories of several brokers on real files, written by our own log, and what an audit says of them."""
+"""What the tests of the audit share: data directories of several brokers on real files, written by our own
+log, and what an audit says of them."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -56,7 +57,8 @@ def replica(
     then: Callable[[SegmentedLog], object] = lambda log: None,
     log_start: int | None = None,
 ) -> Path:
-    """A broker's data directory with one partition. high_watermark: by default the end of the log. then: what is done with the log before it is closed."""
+    """A broker's data directory with one partition. high_watermark: by default the end of the log. then: what
+    is done with the log before it is closed."""
     files = RealFiles(root / broker)
     (root / broker).mkdir(exist_ok=True)
     log = SegmentedLog.open(files, str(key), options=options)

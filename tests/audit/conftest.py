@@ -1,4 +1,5 @@
-"""Makes the helper module of this folder (audit_lab.py) importable by its tests, and spares them the waiting for disks: nothing here loses power."""
+"""Makes the helper module of this folder (audit_lab.py) importable by its tests, and spares them the waiting
+for disks: nothing here loses power."""
 
 import os
 import sys

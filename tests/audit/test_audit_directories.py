@@ -1,4 +1,5 @@
-"""What lies in real data directories: names with dots and dashes, directories on their way out, strange files, files that cannot be read, several disks."""
+"""What lies in real data directories: names with dots and dashes, directories on their way out, strange
+files, files that cannot be read, several disks."""
 
 import os
 from pathlib import Path
@@ -18,7 +19,8 @@ def survey_of(root: Path, **how):
 
 
 def test_topics_have_dots_and_dashes(tmp_path):
-    """Rule: the number is what stands after the last dash; -delete, -future and -stray are told and not compared."""
+    """Rule: the number is what stands after the last dash; -delete, -future and -stray are told and not
+    compared."""
     a = replica(tmp_path, "a", plain(3), key=TopicPartition("a.b-c-7", 12))
     for name in ("t-0.0123456789abcdef0123456789abcdef-delete", "a.b-c-7-12.0123abcd-future", "t-1.0a-stray"):
         (a / name).mkdir()
@@ -43,7 +45,8 @@ def test_topics_are_chosen_by_pattern(tmp_path):
 
 
 def test_what_is_not_kafkas_is_left_alone_and_told(tmp_path):
-    """Rule: unknown files and directories are a note; files on their way in or out too; known ones are nothing."""
+    """Rule: unknown files and directories are a note; files on their way in or out too; known ones are
+    nothing."""
     a = replica(tmp_path, "a", plain(3))
     (a / "lost+found").mkdir()
     (a / ".lock").touch()
@@ -63,7 +66,8 @@ def test_what_is_not_kafkas_is_left_alone_and_told(tmp_path):
 
 
 def test_a_file_that_cannot_be_read_is_left_out_and_the_rest_is_judged(tmp_path, monkeypatch):
-    """Rule: one bad sector or a pipe does not stop the audit, and nothing is said of what could not be read."""
+    """Rule: one bad sector or a pipe does not stop the audit, and nothing is said of what could not be
+    read."""
     replica(tmp_path, "a", plain())
     b = replica(tmp_path, "b", plain())
     bad = segment(b, 1)
@@ -140,7 +144,8 @@ def test_a_damaged_checkpoint_is_a_finding_of_the_directory(tmp_path):
 
 
 def test_a_partition_that_only_a_checkpoint_knows(tmp_path):
-    """Rule: no directory of it anywhere is worse than one that is missing; empty checkpoints know nothing, and are not damaged."""
+    """Rule: no directory of it anywhere is worse than one that is missing; empty checkpoints know nothing,
+    and are not damaged."""
     a = replica(tmp_path, "a", plain(3))
     (a / "replication-offset-checkpoint").write_text("0\n2\nt 0 3\nt 1 5\n")
     (a / "cleaner-offset-checkpoint").touch()

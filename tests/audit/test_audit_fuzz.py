@@ -1,4 +1,5 @@
-"""Whatever happens to the files, an audit ends with a verdict; and it takes no more memory for more of them."""
+"""Whatever happens to the files, an audit ends with a verdict; and it takes no more memory for more of
+them."""
 
 import tempfile
 import tracemalloc

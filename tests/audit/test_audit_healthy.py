@@ -1,4 +1,5 @@
-"""Whatever healthy replicas look like, an audit finds nothing: other boundaries, codecs, ends, starts, and compaction at other times."""
+"""Whatever healthy replicas look like, an audit finds nothing: other boundaries, codecs, ends, starts, and
+compaction at other times."""
 
 import tempfile
 from pathlib import Path
@@ -17,7 +18,8 @@ KEYS = tuple(b"k%d" % number for number in range(4))
 
 @st.composite
 def leader_logs(draw: st.DrawFn, *, keyed: bool) -> list[bytes]:
-    """What a leader wrote: epochs go up, producers write in order, in transactions or not; markers where they end."""
+    """What a leader wrote: epochs go up, producers write in order, in transactions or not; markers where they
+    end."""
     stamped, epoch, sequences, batches = Stamped(), 0, dict.fromkeys((1, 2, 3), 0), []
     for _ in range(draw(st.integers(1, 25))):
         epoch += draw(st.sampled_from((0, 0, 0, 1, 3)))

@@ -1,4 +1,5 @@
-"""The directories that simulated clusters leave, audited as those of real ones: nothing in healthy runs, divergence where a protection is missing."""
+"""The directories that simulated clusters leave, audited as those of real ones: nothing in healthy runs,
+divergence where a protection is missing."""
 
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from fencepost.sim.disk import Disk
 
 HEALTHY = range(4)
 PLANTED = (11, *range(60))
-"""KIP-101 (truncation to the high watermark) leaves a lasting divergence in one run of about twenty; the first one here did when this was written."""
+"""KIP-101 (truncation to the high watermark) leaves a lasting divergence in one run of about twenty; the
+first one here did when this was written."""
 
 
 def export(disk: Disk, root: Path, path: str = "") -> None:
@@ -47,5 +49,6 @@ def test_healthy_runs_leave_nothing_to_find(tmp_path):
 
 
 def test_a_planted_bug_is_found_in_what_it_left_on_the_disks(tmp_path):
-    """Rule LOG-MATCH: without KIP-101's truncation by epoch, replicas come to differ, and the files show it."""
+    """Rule LOG-MATCH: without KIP-101's truncation by epoch, replicas come to differ, and the files show
+    it."""
     assert any("log_divergence" in findings_of(seed, tmp_path, "KIP-101") for seed in PLANTED)

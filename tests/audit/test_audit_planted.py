@@ -1,4 +1,5 @@
-"""Each kind of damage, planted into healthy replicas, is named with its offset, file and byte; what only looks like damage is not."""
+"""Each kind of damage, planted into healthy replicas, is named with its offset, file and byte; what only
+looks like damage is not."""
 
 import shutil
 import zlib
@@ -131,7 +132,8 @@ def test_a_record_that_one_replica_lacks(tmp_path):
 
 
 def test_a_hole_that_all_have_is_a_gap_unless_compaction_explains_it(tmp_path):
-    """Rule: only compaction leaves gaps; the cleaner's checkpoint, a sparse batch or the caller says that it was there."""
+    """Rule: only compaction leaves gaps; the cleaner's checkpoint, a sparse batch or the caller says that it
+    was there."""
     holes = [data for number, data in enumerate(plain()) if number not in (5, 6)]
     a = replica(tmp_path, "a", holes, options=COMPACT)
     assert audit(tmp_path).verdict.decision == "ok"
@@ -147,7 +149,8 @@ def test_a_hole_that_all_have_is_a_gap_unless_compaction_explains_it(tmp_path):
 
 
 def test_compaction_that_took_the_latest_of_a_key(tmp_path):
-    """Rule KIP-58: with --deep, a record that is gone from one replica must have a later one of its key, or be a tombstone."""
+    """Rule KIP-58: with --deep, a record that is gone from one replica must have a later one of its key, or
+    be a tombstone."""
     stamped = Stamped()
     pairs = [(b"a", b"1"), (b"b", b"1"), (b"a", b"2"), (b"c", b"1"), (b"d", None), (b"e", b"1")]
     batches = [stamped.batch(value, keys=[key]) for key, value in pairs]
@@ -227,7 +230,8 @@ def test_segments_that_overlap(pair, tmp_path):
 
 @pytest.mark.parametrize("byte", [5, 6, 7])
 def test_a_flipped_bit_in_a_base_offset(pair, tmp_path, byte):
-    """Rule: it is not under the checksum; the one batch is blamed, not those after it, and nothing else is lost."""
+    """Rule: it is not under the checksum; the one batch is blamed, not those after it, and nothing else is
+    lost."""
     path, position = place_of(pair[0], 9)
     flip(path, position + byte, 0x40)
     finding = only(audit(tmp_path))
@@ -262,7 +266,8 @@ def test_a_segment_that_is_cut_off(pair, tmp_path):
 
 
 def test_an_unfinished_tail_of_a_broker_that_died_is_a_note(tmp_path):
-    """Rule: a broker cuts it at its start, and nothing there is committed; below the high watermark, or after a clean stop, it is damage."""
+    """Rule: a broker cuts it at its start, and nothing there is committed; below the high watermark, or after
+    a clean stop, it is damage."""
     for name, watermark, clean in (("died", 15, False), ("damaged", 20, False), ("clean", 15, True)):
         root = tmp_path / name
         root.mkdir()
@@ -276,7 +281,8 @@ def test_an_unfinished_tail_of_a_broker_that_died_is_a_note(tmp_path):
 
 
 def test_messages_of_old_formats_are_left_out_and_the_rest_is_read(tmp_path):
-    """Rule: format 0 and 1 are told, no crash, and batches behind them in the same segment count; a magic that only looks old is damage."""
+    """Rule: format 0 and 1 are told, no crash, and batches behind them in the same segment count; a magic
+    that only looks old is damage."""
     rest = pack(">bb", 1, 0) + pack(">qii", 5, -1, 1) + b"x"
     message = pack(">I", zlib.crc32(rest)) + rest
     old = pack(">qi", 0, len(message)) + message + pack(">qi", 1, len(message)) + message
@@ -333,7 +339,8 @@ def test_an_epoch_checkpoint_that_contradicts_the_batches(tmp_path):
 
 
 def test_an_epoch_checkpoint_ahead_of_a_broker_that_died(tmp_path):
-    """Rule: an entry above the lost tail, and a first one above a log start not yet checkpointed, are what a broker puts right when it starts."""
+    """Rule: an entry above the lost tail, and a first one above a log start not yet checkpointed, are what a
+    broker puts right when it starts."""
     a = replica(tmp_path, "a", plain(epoch_of=lambda number: number // 10), clean=False)
     path = a / "t-0" / "leader-epoch-checkpoint"
     path.write_text("0\n3\n0 4\n1 10\n2 25\n")

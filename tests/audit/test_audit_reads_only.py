@@ -1,4 +1,5 @@
-"""An audit changes nothing: not a byte, not a name, not a time of change; it opens files to be read and no other way."""
+"""An audit changes nothing: not a byte, not a name, not a time of change; it opens files to be read and no
+other way."""
 
 import os
 import sys
@@ -47,7 +48,8 @@ def tree(root: Path) -> dict[str, tuple]:
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
-    """Two replicas, one with a bad batch, a torn tail and a missing index: everything that a broker would put right."""
+    """Two replicas, one with a bad batch, a torn tail and a missing index: everything that a broker would put
+    right."""
     root = tmp_path / "brokers"
     root.mkdir()
     replica(root, "a", plain())
@@ -61,7 +63,8 @@ def damaged(tmp_path: Path) -> Path:
 
 
 def test_nothing_is_changed(damaged):
-    """Rule: it only reads, whatever is wrong; proven by the interpreter's own audit hook and by what is there afterwards."""
+    """Rule: it only reads, whatever is wrong; proven by the interpreter's own audit hook and by what is there
+    afterwards."""
     before = tree(damaged)
     WATCHED.update(root=damaged, seen=[])
     sys.addaudithook(_watch)

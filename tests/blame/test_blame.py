@@ -1,4 +1,5 @@
-"""Planted bugs of a client and of a cluster: blame names the right side each time, and nobody where there is none."""
+"""Planted bugs of a client and of a cluster: blame names the right side each time, and nobody where there is
+none."""
 
 import random
 import time
@@ -113,7 +114,8 @@ class BuggyProducer(ck.Producer):
 
 
 def at_the_end(reader, topic):
-    """Whether a consumer was answered up to the end of the log, which has one record less than was sent where one was dropped."""
+    """Whether a consumer was answered up to the end of the log, which has one record less than was sent where
+    one was dropped."""
     spot = ck.TopicPartition(topic, 0)
     _, high_watermark = reader.get_watermark_offsets(spot, cached=True)
     (position,) = reader.position([spot])

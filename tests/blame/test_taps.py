@@ -76,8 +76,8 @@ def aiokafka(bootstrap, tap):
 
 @pytest.mark.parametrize("client", [kafka_python, aiokafka])
 def test_the_command_joins_both_sides(server, tmp_path, client, capsys):
-    """Rule: a healthy run has no finding and every send and delivery matched; an acknowledgement that no broker gave is the
-    application's, in JSON, and the exit code says so. The view shows what went by."""
+    """Rule: a healthy run has no finding and every send and delivery matched; an acknowledgement that no
+    broker gave is the application's, in JSON, and the exit code says so. The view shows what went by."""
     live, taps = tmp_path / "live", tmp_path / "app.tap"
     with proxy_lab(server, live) as proxy:
         tap = Tap(taps, key=live / "key")

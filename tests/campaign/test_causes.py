@@ -59,7 +59,8 @@ def test_many_operations_are_left_out_evenly() -> None:
 
 
 def test_runs_part_at_the_first_event_that_differs() -> None:
-    """Rule: times do not count, nor the order among brokers, nor other partitions; the earliest difference of any broker does."""
+    """Rule: times do not count, nor the order among brokers, nor other partitions; the earliest difference of
+    any broker does."""
     failing = [event(1, 1, 0), event(2, 2, 0), event(3, 1, 7, partition=1), event(4, 2, 3), event(5, 1, 4)]
     passing = [event(9, 2, 0), event(9, 1, 0), event(9, 1, 8, partition=1), event(9, 2, 5), event(9, 1, 6)]
     found = parting(failing, passing, finding(4))

@@ -1,4 +1,5 @@
-"""Hazards that ZooKeeper-era Kafka accepts (rows H of the zoo): the healthy implementation shows them, and the claims say so, for their offsets only."""
+"""Hazards that ZooKeeper-era Kafka accepts (rows H of the zoo): the healthy implementation shows them, and
+the claims say so, for their offsets only."""
 
 from attrs import evolve
 
@@ -13,7 +14,8 @@ from fencepost.traces.trace import Trace
 
 
 def last_replica_standing(small_plan):
-    """KIP-966: brokers 2 and 3 are away, the ISR shrinks to broker 1, which loses its power with what it had not synced, and leads again."""
+    """KIP-966: brokers 2 and 3 are away, the ISR shrinks to broker 1, which loses its power with what it had
+    not synced, and leads again."""
     plan = small_plan(
         faults=(
             Fault(fault_id=0, kind="crash", at_ms=500, duration_ms=7_000, target="broker 2"),
@@ -30,7 +32,8 @@ def last_replica_standing(small_plan):
 
 
 def returned_with_less(small_plan, seed: int):
-    """KIP-903: a follower in the ISR loses its tail, is back before any controller has looked, is still in the ISR, and is elected when the leader dies."""
+    """KIP-903: a follower in the ISR loses its tail, is back before any controller has looked, is still in
+    the ISR, and is elected when the leader dies."""
     plan = small_plan(
         seed=seed,
         faults=(
@@ -55,20 +58,23 @@ def is_a_negative_control(trace) -> bool:
 
 
 def test_the_last_replica_standing_may_lose_its_tail(small_plan):
-    """Rule (KIP-966, H): min.insync.replicas allowed the ISR of one; what it had not synced is claimed as lost, and nothing else."""
+    """Rule (KIP-966, H): min.insync.replicas allowed the ISR of one; what it had not synced is claimed as
+    lost, and nothing else."""
     assert is_a_negative_control(last_replica_standing(small_plan))
 
 
 def test_an_isr_member_may_return_with_less(small_plan):
-    """Rule (KIP-903, H): in this era nobody asks a returning broker whether its disk is still what it was; the claim says for which offsets. How much of an
-    unsynced tail a disk keeps is its own affair: some of these runs lose nothing, and claim nothing."""
+    """Rule (KIP-903, H): in this era nobody asks a returning broker whether its disk is still what it was;
+    the claim says for which offsets. How much of an unsynced tail a disk keeps is its own affair: some of
+    these runs lose nothing, and claim nothing."""
     traces = [returned_with_less(small_plan, seed) for seed in range(5)]
     assert any(is_a_negative_control(trace) for trace in traces)
     assert all(combine(judge(trace)).decision is Decision.OK for trace in traces)
 
 
 def compacted_under_a_lie(small_plan, seed: int) -> tuple[Plan, Trace]:
-    """A follower's cleaner writes records anew that were durable, while its disk lies about syncs; then its power fails."""
+    """A follower's cleaner writes records anew that were durable, while its disk lies about syncs; then its
+    power fails."""
     plan = small_plan(
         seed=seed,
         faults=(
@@ -91,8 +97,9 @@ def compacted_under_a_lie(small_plan, seed: int) -> tuple[Plan, Trace]:
 
 
 def test_a_compaction_under_a_lie_may_lose_what_it_rewrote_and_only_with_the_lie(small_plan):
-    """Rule (seed 1387 of storage): records that were durable are at risk once a compaction has written them anew on a disk that lies about syncs. The loss
-    lies inside of the log, and the claim says where; the same run judged by what its facts allow without the lie is convicted."""
+    """Rule (seed 1387 of storage): records that were durable are at risk once a compaction has written them
+    anew on a disk that lies about syncs. The loss lies inside of the log, and the claim says where; the same
+    run judged by what its facts allow without the lie is convicted."""
     lost = 0
     for seed in range(3):  # how much of a file a disk keeps is its own affair
         plan, trace = compacted_under_a_lie(small_plan, seed)

@@ -34,7 +34,8 @@ def test_every_anomaly_leads_to_its_first_run(broken, tmp_path: Path) -> None:
 
 
 def test_the_figure_holds_every_finding_and_every_first_mark(broken) -> None:
-    """Rule: a diamond for each run with a finding, at its seed; the line ends at the number of marks reached."""
+    """Rule: a diamond for each run with a finding, at its seed; the line ends at the number of marks
+    reached."""
     _, result, runs = broken
     judged = sorted(runs.values(), key=lambda run: run.seed)
     anomalies = tuple(dict.fromkeys(run.anomaly for run in judged if run.anomaly))

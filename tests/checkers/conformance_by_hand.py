@@ -1,4 +1,5 @@
-"""What the tests of conformance share: to convict the last event of a story, to accept a whole one, and three ways to begin."""
+"""What the tests of conformance share: to convict the last event of a story, to accept a whole one, and three
+ways to begin."""
 
 from fencepost.checkers import conformance
 from fencepost.checkers.verdict import Decision, Finding
@@ -28,7 +29,8 @@ def accept(*events: Event) -> None:
 
 
 START = healthy_start(10, 11)
-"""Positions 0 to 9: 1 leads epoch 0 and follows nobody; 2 and 3 follow; values 10, 11 are committed at offsets 0 and 1."""
+"""Positions 0 to 9: 1 leads epoch 0 and follows nobody; 2 and 3 follow; values 10, 11 are committed at
+offsets 0 and 1."""
 NEW_LEADER = [*START, state(9, 2, 1, 2, 3, version=1), leads(2, 1, 2, 3, end=2, hw=2)]
 """... and 2 leads epoch 1 from offset 2 (positions 10, 11)."""
 FORKED = [*START, appends(1, 0, 2, 12), *NEW_LEADER[10:], follows(1, 2, 1, end=3, hw=2)]

@@ -1,8 +1,10 @@
-"""Stored stories that conformance accepts, each bent in one place at a time; what is said of each bent one, in short.
+"""Stored stories that conformance accepts, each bent in one place at a time; what is said of each bent one,
+in short.
 
-The stories lie in golden/conformance.jsonl (paths of the model and runs of the simulator, as recorded). What the judge says of their variants
-lies in golden/conformance.json: positions of the certificate, action, offset and the numbers that the finding names, no wording.
-`python -m tests.checkers.conformance_variants` writes that file anew; look at the difference before keeping it.
+The stories lie in golden/conformance.jsonl (paths of the model and runs of the simulator, as recorded). What
+the judge says of their variants lies in golden/conformance.json: positions of the certificate, action, offset
+and the numbers that the finding names, no wording. `python -m tests.checkers.conformance_variants` writes
+that file anew; look at the difference before keeping it.
 """
 
 import re
@@ -23,8 +25,15 @@ STORIES, SAID = GOLDEN / "conformance.jsonl", GOLDEN / "conformance.json"
 VARIANTS = 300
 """Of each story."""
 NUMBERS = ("node", "leader", "leader_epoch", "offset", "end_offset", "high_watermark", "zk_version")
-CAUSES = {"leader": "follower", "follower": "leader", "leader_epoch": "high_watermark", "high_watermark": "full", "full": "leader_epoch",
-          "power_loss": "crash", "crash": "power_loss"}  # fmt: skip
+CAUSES = {
+    "leader": "follower",
+    "follower": "leader",
+    "leader_epoch": "high_watermark",
+    "high_watermark": "full",
+    "full": "leader_epoch",
+    "power_loss": "crash",
+    "crash": "power_loss",
+}
 
 
 def stories() -> list[Trace]:

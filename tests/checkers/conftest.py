@@ -1,4 +1,5 @@
-"""Makes the helper modules of the folders below importable by the tests of this folder that ask several judges."""
+"""Makes the helper modules of the folders below importable by the tests of this folder that ask several
+judges."""
 
 import sys
 from pathlib import Path

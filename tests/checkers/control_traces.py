@@ -1,4 +1,5 @@
-"""Seeded random traces of ZooKeeper, controllers and brokers: most events are such as a cluster could record, together they often are not."""
+"""Seeded random traces of ZooKeeper, controllers and brokers: most events are such as a cluster could record,
+together they often are not."""
 
 from random import Random
 from typing import Any
@@ -81,9 +82,20 @@ class Maker:
 
 TWICE = (Name.PARTITION_STATE, Name.ASSIGNMENT, Name.REASSIGNMENT, Name.MARK)
 NAMES = (
-    *TWICE, *TWICE, Name.CONTROLLER_EPOCH, Name.CONTROLLER_ELECTED, Name.TOPIC_DELETION, Name.REPLICA_LOG, Name.LIVE_BROKERS, Name.ISR_PROPOSED,
-    Name.ISR_UPDATED, Name.BROKER_ZNODE, Name.CONTROL_REQUEST_APPLIED, Name.BROKER_STARTED, Name.BROKER_REGISTERED,
-)  # fmt: skip
+    *TWICE,
+    *TWICE,
+    Name.CONTROLLER_EPOCH,
+    Name.CONTROLLER_ELECTED,
+    Name.TOPIC_DELETION,
+    Name.REPLICA_LOG,
+    Name.LIVE_BROKERS,
+    Name.ISR_PROPOSED,
+    Name.ISR_UPDATED,
+    Name.BROKER_ZNODE,
+    Name.CONTROL_REQUEST_APPLIED,
+    Name.BROKER_STARTED,
+    Name.BROKER_REGISTERED,
+)
 MARKS = ("replica_deleted", "failed_over", "reassignment_refused", "controlled_shutdown")
 
 

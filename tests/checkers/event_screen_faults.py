@@ -1,6 +1,8 @@
-"""Each kernel that decides something, made to say that all is well: which of these faults does the comparison with the plain code not notice?
+"""Each kernel that decides something, made to say that all is well: which of these faults does the comparison
+with the plain code not notice?
 
-Run by test_event_screens.py with NUMBA_DISABLE_JIT=1, because a compiled kernel cannot be replaced. Prints the faults that went unnoticed.
+Run by test_event_screens.py with NUMBA_DISABLE_JIT=1, because a compiled kernel cannot be replaced. Prints
+the faults that went unnoticed.
 """
 
 import sys
@@ -20,18 +22,50 @@ from tests.checkers.test_invariants_differential import events_trace, reads_trac
 
 FAULTS: dict[str, dict[str, Any]] = {
     "invariants": {
-        "bounded": True, "dumps_differ": False, "fenced": False, "lost": False, "names_another": False, "within": True, "above": False,
-        "isr_outside": False, "asked_for": True, "assignment": False, "reassignment": False, "deletion_of_wanted": False, "topic_deletion": False,
-        "gone_from": False, "failed_over": False, "proposed": False, "believes": False, "deleted": False, "mark": False,
-        "compacted_away": False, "superseded": True, "keyed_at": -1,
-        "became": False, "exposed": False, "partition_state": False, "request_applied": False,
+        "bounded": True,
+        "dumps_differ": False,
+        "fenced": False,
+        "lost": False,
+        "names_another": False,
+        "within": True,
+        "above": False,
+        "isr_outside": False,
+        "asked_for": True,
+        "assignment": False,
+        "reassignment": False,
+        "deletion_of_wanted": False,
+        "topic_deletion": False,
+        "gone_from": False,
+        "failed_over": False,
+        "proposed": False,
+        "believes": False,
+        "deleted": False,
+        "mark": False,
+        "compacted_away": False,
+        "superseded": True,
+        "keyed_at": -1,
+        "became": False,
+        "exposed": False,
+        "partition_state": False,
+        "request_applied": False,
     },
     "conformance": {
-        "at_log_end": True, "follower_may_advance": True, "held": True, "is_copy": True, "known_end": 10**6, "leader_may_write": True,
-        "leads": True, "may_elect": True, "controller_may_write": True, "may_recover": True, "may_take_role": True, "isr_updated": False,
-        "dumped": False, "truncated": False,
+        "at_log_end": True,
+        "follower_may_advance": True,
+        "held": True,
+        "is_copy": True,
+        "known_end": 10**6,
+        "leader_may_write": True,
+        "leads": True,
+        "may_elect": True,
+        "controller_may_write": True,
+        "may_recover": True,
+        "may_take_role": True,
+        "isr_updated": False,
+        "dumped": False,
+        "truncated": False,
     },
-}  # fmt: skip
+}
 
 
 @contextmanager

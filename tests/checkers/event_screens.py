@@ -1,4 +1,5 @@
-"""What the tests of the event screens share: traces as a row group, both answers, and traces bent in one place."""
+"""What the tests of the event screens share: traces as a row group, both answers, and traces bent in one
+place."""
 
 from collections.abc import Iterable, Iterator
 from random import Random
@@ -57,7 +58,8 @@ CAUSES = (
 
 
 def row_group(traces: Iterable[Trace], *, coded: bool = False) -> tuple[EventTables, list[Trace]]:
-    """The traces as one row group, numbered from 0. coded: strings of events are dictionaries, as mining reads them."""
+    """The traces as one row group, numbered from 0. coded: strings of events are dictionaries, as mining
+    reads them."""
     numbered = [evolve(trace, trace_id=number) for number, trace in enumerate(traces)]
     headers = [evolve(trace, operations=(), events=()) for trace in numbered]
     tables = tables_of(map(rows_of, numbered))
@@ -85,7 +87,8 @@ def suspicious(check: str, traces: Iterable[Trace]) -> Any:
 
 
 def missed(check: str, traces: Iterable[Trace]) -> list[int]:
-    """Numbers of the traces that the screen passes and the plain code does not. A trace that makes no sense to the plain code is no trace."""
+    """Numbers of the traces that the screen passes and the plain code does not. A trace that makes no sense
+    to the plain code is no trace."""
     some = [trace for trace in traces if _judged(check, trace) is not None]
     passed = ~suspicious(check, some) if some else np.empty(0, np.bool_)
     ok = Verdict(decision=Decision.OK, check=check)
@@ -151,7 +154,8 @@ def bent(random: Random, trace: Trace) -> Trace:
 
 
 def compacted(random: Random, trace: Trace) -> Trace:
-    """The trace with the keys of its records, of topics that are compacted, and some runs of records gone from the final dumps."""
+    """The trace with the keys of its records, of topics that are compacted, and some runs of records gone
+    from the final dumps."""
     events, operations = [], []
     for event in trace.events:
         if event.name is Name.APPENDED:

@@ -1,4 +1,5 @@
-"""The event invariants as their definitions say, decided the slow way: every event looks at the whole trace before it. The oracle of the one pass."""
+"""The event invariants as their definitions say, decided the slow way: every event looks at the whole trace
+before it. The oracle of the one pass."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -73,7 +74,8 @@ def differs(log: Log, offset: int, record: Record) -> bool:
 
 
 class Exposed(NamedTuple):
-    """What leaders exposed: (position, leader epoch, high watermark) in order, and each offset's record as first exposed."""
+    """What leaders exposed: (position, leader epoch, high watermark) in order, and each offset's record as
+    first exposed."""
 
     by: list[tuple[int, int, int]]
     records: Log
@@ -190,7 +192,8 @@ def epoch_mono(trace: Trace, found: Found) -> None:
 
 
 def hw_kept(trace: Trace, found: Found) -> None:
-    """A start finds the least high watermark of the time since the start before it, or more, if that one came out of a checkpoint and the log goes as far."""
+    """A start finds the least high watermark of the time since the start before it, or more, if that one came
+    out of a checkpoint and the log goes as far."""
     events = trace.events
     for position in of(events, Name.LOG_RECOVERED):
         event = events[position]

@@ -1,8 +1,9 @@
-"""What judges said of seeded histories, kept as short digests, so that any change of an answer is seen: who is convicted of what, where and
-by which numbers, and the relations that the rules are read off.
+"""What judges said of seeded histories, kept as short digests, so that any change of an answer is seen: who
+is convicted of what, where and by which numbers, and the relations that the rules are read off.
 
-Answers are kept after the judges had agreed with their naive references (docs/explanation/exactness.md). Words are left out, numbers in them are not. After a change
-that is meant, keep anew: python -m tests.checkers.kept
+Answers are kept after the judges had agreed with their naive references (docs/explanation/exactness.md).
+Words are left out, numbers in them are not. After a change that is meant, keep anew: python -m
+tests.checkers.kept
 """
 
 import re
@@ -34,14 +35,22 @@ SUBJECTS = {
 def words_of(verdict: Verdict) -> tuple[Any, ...]:
     """What a verdict says, without its words."""
     found = [
-        (f.anomaly, f.topic, f.partition, f.offset, f.operations, re.findall(r"-?\d+", f"{f.expected} {f.seen}"))
+        (
+            f.anomaly,
+            f.topic,
+            f.partition,
+            f.offset,
+            f.operations,
+            re.findall(r"-?\d+", f"{f.expected} {f.seen}"),
+        )
         for f in verdict.findings
-    ]  # fmt: skip
+    ]
     return verdict.decision.value, bool(verdict.reason), found
 
 
 def plain(value: Any) -> Any:
-    """Relations as JSON: arrays and tuples as lists, attrs classes and dictionaries as lists of pairs, operations and traces by their ids."""
+    """Relations as JSON: arrays and tuples as lists, attrs classes and dictionaries as lists of pairs,
+    operations and traces by their ids."""
     if isinstance(value, Operation):
         return value.op_id
     if isinstance(value, Trace):

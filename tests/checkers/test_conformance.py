@@ -1,4 +1,5 @@
-"""checkers/conformance.py: roles, ZooKeeper and the verdict: each guard has a trace that it convicts, and the nearest legal one."""
+"""checkers/conformance.py: roles, ZooKeeper and the verdict: each guard has a trace that it convicts, and the
+nearest legal one."""
 
 import pytest
 
@@ -56,11 +57,13 @@ def test_a_healthy_story_is_explained() -> None:
 
 
 def test_the_certificate_names_both_events() -> None:
-    """Rule: a finding says the guard, what was seen with numbers, and the earlier event that it contradicts."""
+    """Rule: a finding says the guard, what was seen with numbers, and the earlier event that it
+    contradicts."""
     finding = convict(*START, shows(1, 0, 2), appends(1, 0, 2, 12), shows(1, 0, 3))
     assert finding.events == (1, 12)
     assert finding.expected == (
-        "a high watermark from 2 up to what every member of the ISR is known to hold in epoch 0 (broker 1: 3, broker 2: 2, broker 3: 2)"
+        "a high watermark from 2 up to what every member of the ISR is known to hold in epoch 0 (broker 1: "
+        "3, broker 2: 2, broker 3: 2)"
     )
     assert finding.seen == "advance_high_watermark: leader 1 moved it to 3"
 
@@ -83,7 +86,8 @@ def test_a_follower_follows_whom_zookeeper_named() -> None:
 
 
 def test_a_running_broker_learns_higher_epochs_only() -> None:
-    """Rule (KAFKA-1188): LeaderAndIsr of an epoch at or below the known one is ignored, unless the broker has restarted."""
+    """Rule (KAFKA-1188): LeaderAndIsr of an epoch at or below the known one is ignored, unless the broker has
+    restarted."""
     late = [*NEW_LEADER, follows(3, 2, 1, end=2, hw=2)]
     convict(*late, follows(3, 1, 0, end=2, hw=2))
     convict(*late, follows(3, 2, 1, end=2, hw=2))
@@ -114,7 +118,8 @@ def test_two_leaders_of_one_epoch_are_not_explained() -> None:
 
 
 def test_a_leader_may_lead_its_epoch_again_after_a_restart() -> None:
-    """Rule: a restart that no controller watched is an accepted hazard: an older high watermark, the same epoch."""
+    """Rule: a restart that no controller watched is an accepted hazard: an older high watermark, the same
+    epoch."""
     accept(
         *START,
         fault("bounce", 1),
@@ -135,7 +140,8 @@ def test_each_election_raises_the_epoch_by_one() -> None:
 
 
 def test_a_clean_election_stays_in_the_isr() -> None:
-    """Rule: a leader comes from the ISR, nobody joins it by an election, and it is never empty (KAFKA-708)."""
+    """Rule: a leader comes from the ISR, nobody joins it by an election, and it is never empty
+    (KAFKA-708)."""
     shrunk = [*START, state(1, 1, 0, 1, 2, version=1)]
     convict(*shrunk, state(9, 3, 1, 3))
     convict(*shrunk, state(9, 2, 1, 2, 3))
@@ -166,7 +172,8 @@ def test_only_the_leader_writes_within_an_epoch() -> None:
 
 
 def test_a_follower_joins_the_isr_caught_up() -> None:
-    """Rule (KAFKA-7128): at the high watermark and at the start of the leader's epoch, by a fetch of that epoch."""
+    """Rule (KAFKA-7128): at the high watermark and at the start of the leader's epoch, by a fetch of that
+    epoch."""
     alone = [
         *START,
         state(1, 1, 0, 1, 2, version=1),
@@ -208,7 +215,8 @@ def test_a_trace_without_replica_events_claims_nothing(events: tuple[Event, ...]
 
 
 def test_replicas_without_zookeeper_cannot_be_mapped() -> None:
-    """Rule: a trace that shows replicas but never ZooKeeper's states is too weak, not wrong; so is one whose claims say so."""
+    """Rule: a trace that shows replicas but never ZooKeeper's states is too weak, not wrong; so is one whose
+    claims say so."""
     assert conformance.judge(trace(*START[1:])).decision is Decision.ASSUMPTION_BROKEN
     weak = trace(*START, claims=Claims(assumption_broken="no controller was ever elected"))
     assert conformance.judge(weak).reason == "no controller was ever elected"

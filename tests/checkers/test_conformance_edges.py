@@ -1,4 +1,5 @@
-"""checkers/conformance.py: what only few stories reach: gaps, starts of logs, second incarnations, deletions, and when a plan is read."""
+"""checkers/conformance.py: what only few stories reach: gaps, starts of logs, second incarnations, deletions,
+and when a plan is read."""
 
 import pytest
 from attrs import evolve
@@ -39,7 +40,8 @@ def deleted(node: int, partition: int = 0, cause: str = "replica_deleted") -> Ev
 
 @pytest.mark.parametrize("events", [(fault("crash", 1),), (starts(1),), (state(1, 1, 0, 1, version=0),)])
 def test_hosts_and_zookeeper_claim_nothing_of_replicas(events: tuple[Event, ...]) -> None:
-    """Rule: faults, starts and ZooKeeper's states show no replica; a trace of nothing else is Ok with a reason."""
+    """Rule: faults, starts and ZooKeeper's states show no replica; a trace of nothing else is Ok with a
+    reason."""
     verdict = conformance.judge(trace(*events))
     assert (verdict.decision, verdict.reason) == (Decision.OK, "the trace has no replica events")
 
@@ -66,7 +68,8 @@ def test_each_replica_event_claims_something(alone: Event) -> None:
 
 
 def test_every_event_that_moves_the_map_is_an_action() -> None:
-    """Rule: the table names each kind of event that may be an action, those of hosts included; only a moved start is none, as logs keep all records."""
+    """Rule: the table names each kind of event that may be an action, those of hosts included; only a moved
+    start is none, as logs keep all records."""
     taken = {name for name, actions in ACTIONS.items() if actions}
     hosts = {Name.BROKER_STARTED, Name.FAULT_BEGAN}
     quorum = {Name.PARTITION_STATE, Name.ISR_UPDATED}
@@ -83,7 +86,8 @@ def test_every_event_that_moves_the_map_is_an_action() -> None:
 
 
 def test_a_plan_is_read_only_for_an_election_that_is_not_clean() -> None:
-    """Rule: whether a topic allows unclean election matters where a leader comes from outside the ISR, and nowhere else."""
+    """Rule: whether a topic allows unclean election matters where a leader comes from outside the ISR, and
+    nowhere else."""
     assert conformance.judge(trace(*NEW_LEADER, plan="{")).decision is Decision.OK
     outside = [*START, state(1, 1, 0, 1, version=1), state(9, 3, 1, 3)]
     assert conformance.judge(trace(*outside, plan="{")).decision is Decision.ASSUMPTION_BROKEN
@@ -111,7 +115,8 @@ def test_brokers_tell_which_topics_allow_unclean_election() -> None:
 
 
 def test_a_map_by_itself_allows_nothing_unclean_and_counts() -> None:
-    """Rule: where nobody says that a topic allows unclean elections none does; explained events are counted by name, mismatches are not."""
+    """Rule: where nobody says that a topic allows unclean elections none does; explained events are counted
+    by name, mismatches are not."""
     refinement = Refinement()
     events = [*START, state(1, 1, 0, 1, version=1), state(9, 3, 1, 3)]
     wrong = [position for position, one in enumerate(events) if refinement.step(position, one) is not None]
@@ -147,7 +152,8 @@ def test_a_leader_that_never_took_over_writes_no_isr() -> None:
 
 
 def test_a_leaders_earlier_incarnation_still_explains() -> None:
-    """Rule: a follower may append late what the leader of its epoch held before a power loss, and cut it when it learns better."""
+    """Rule: a follower may append late what the leader of its epoch held before a power loss, and cut it when
+    it learns better."""
     again = [
         *NEW_LEADER,
         follows(3, 2, 1, end=2, hw=2),
@@ -182,7 +188,8 @@ def test_a_leader_that_leads_again_starts_at_the_lower_end() -> None:
 
 
 def test_the_latest_incarnation_of_a_leader_is_its_log() -> None:
-    """Rule: of several incarnations in one epoch the last one grows and is compared with a new start; none of the earlier ones is forgotten."""
+    """Rule: of several incarnations in one epoch the last one grows and is compared with a new start; none of
+    the earlier ones is forgotten."""
     second = [
         *NEW_LEADER,
         follows(3, 2, 1, end=2, hw=2),
@@ -208,7 +215,8 @@ def test_the_latest_incarnation_of_a_leader_is_its_log() -> None:
 
 
 def test_a_leader_that_leads_again_gave_up_what_it_gave_up() -> None:
-    """Rule: the highest start that a leader's log had in an epoch counts for its followers, whatever a restart says of it."""
+    """Rule: the highest start that a leader's log had in an epoch counts for its followers, whatever a
+    restart says of it."""
     gone = [*START, appends(1, 0, 2, 12, 13, 14), begins(1, 0, 4), starts(1)]
     again = [*gone, evolve(recovers(1, 5, hw=2), log_start_offset=1), leads(1, 0, 1, 2, 3, end=5, hw=2)]
     accept(*again, cuts(3, 1, 0, end=2, to=4, cause="full"))
@@ -227,7 +235,8 @@ def test_a_follower_takes_the_high_watermark_that_it_says() -> None:
 
 
 def test_a_role_is_remembered_over_two_starts() -> None:
-    """Rule: a process that comes up twice before its log is opened may still find the truncation done that the first one began."""
+    """Rule: a process that comes up twice before its log is opened may still find the truncation done that
+    the first one began."""
     accept(*FORKED, fault("crash", 1), starts(1), starts(1), recovers(1, 2))
     convict(*FORKED, fault("crash", 1), starts(1), starts(1), recovers(1, 1))
 
@@ -244,7 +253,8 @@ def test_a_fault_of_broker_zero_is_one() -> None:
 
 
 def test_a_log_directory_that_fails_interrupts_a_step() -> None:
-    """Rule: a file call that failed may have written all the same; it takes nothing that was there. Bit rot may."""
+    """Rule: a file call that failed may have written all the same; it takes nothing that was there. Bit rot
+    may."""
     failed = event(Name.LOG_DIRECTORY_FAILED, node=2)
     accept(*START, failed, starts(2), recovers(2, 3))
     convict(*START, failed, starts(2), recovers(2, 1))
@@ -265,7 +275,8 @@ def test_a_power_loss_outranks_a_crash_that_follows() -> None:
 
 
 def test_a_deleted_replica_has_no_log() -> None:
-    """Rule: what comes to the same broker later is another replica; other marks delete nothing, nor does one of another partition or broker."""
+    """Rule: what comes to the same broker later is another replica; other marks delete nothing, nor does one
+    of another partition or broker."""
     anew = [follows(2, 1, 0), copies(2, 0, 0, 10, 11)]
     accept(*START, starts(2), deleted(2), *anew)
     convict(*START, starts(2), anew[0])

@@ -1,4 +1,5 @@
-"""checkers/conformance.py: logs that begin late, have gaps, are cut, dropped or recovered: what only few stories reach."""
+"""checkers/conformance.py: logs that begin late, have gaps, are cut, dropped or recovered: what only few
+stories reach."""
 
 from attrs import evolve
 
@@ -24,7 +25,8 @@ from tests.checkers.traces_by_hand import (
 
 
 def test_a_follower_may_begin_below_its_start() -> None:
-    """Rule (KAFKA-6975): an empty log takes the batch in which its leader's log starts, from the batch's begin; one with records does not."""
+    """Rule (KAFKA-6975): an empty log takes the batch in which its leader's log starts, from the batch's
+    begin; one with records does not."""
     accept(*START, begins(3, 0, 2), copies(3, 0, 1, 11))
     accept(*START, begins(3, 0, 2), copies(3, 0, 0, 10, 11))
     convict(*START, begins(3, 0, 1), copies(3, 0, 1, 11))
@@ -33,7 +35,8 @@ def test_a_follower_may_begin_below_its_start() -> None:
 
 
 def test_compaction_leaves_gaps_where_the_claims_say_so() -> None:
-    """Rule: a follower of a compacted topic appends above its end, and a batch may end above its last record; a leader never."""
+    """Rule: a follower of a compacted topic appends above its end, and a batch may end above its last record;
+    a leader never."""
     wrote = [*START, appends(1, 0, 2, 12, 13)]
     compacted = Claims(compacted=("t",))
     gap = [*wrote, copies(3, 0, 3, 13)]
@@ -67,7 +70,8 @@ def test_a_leader_knows_of_a_cut() -> None:
 
 
 def test_only_a_log_that_its_leader_gave_up_starts_over() -> None:
-    """Rule (KAFKA-7414): out of range: every offset of the follower must lie below the start of its leader's log, and it goes on no higher than there."""
+    """Rule (KAFKA-7414): out of range: every offset of the follower must lie below the start of its leader's
+    log, and it goes on no higher than there."""
     gone = [*START, appends(1, 0, 2, 12, 13, 14), begins(1, 0, 4), begins(1, 0, 1)]
     full = cuts(3, 1, 0, end=2, to=4, cause="full")
     accept(*gone, full, copies(3, 0, 4, 14))
@@ -87,7 +91,8 @@ def test_only_a_log_that_its_leader_gave_up_starts_over() -> None:
 
 
 def test_a_recovery_tells_where_a_log_begins() -> None:
-    """Rule: at its known start or below; beyond it only where a step was interrupted, and no further than the high watermark that leaders showed."""
+    """Rule: at its known start or below; beyond it only where a step was interrupted, and no further than the
+    high watermark that leaders showed."""
     again = [begins(3, 0, 2), starts(3)]
     back = [follows(3, 1, 0, end=2, hw=2), copies(3, 0, 1, 11)]
     accept(*START, *again, recovers(3, 2), *back)
@@ -123,14 +128,16 @@ def test_the_record_before_is_compared_from_the_first_offset_on() -> None:
 
 
 def test_a_log_that_its_leader_gave_up_may_be_cut_whole() -> None:
-    """Rule: below the start of the leader's log nothing is compared: a batch in which it starts is cut from its begin."""
+    """Rule: below the start of the leader's log nothing is compared: a batch in which it starts is cut from
+    its begin."""
     gone = [*FORKED, appends(2, 1, 2, 20), begins(2, 1, 2)]
     accept(*gone, cuts(1, 2, 1, end=3, to=0, hw=0))
     convict(*FORKED, appends(2, 1, 2, 20), begins(2, 1, 1), cuts(1, 2, 1, end=3, to=0, hw=0))
 
 
 def test_a_recovery_is_judged_by_the_role_before_it() -> None:
-    """Rule: who led, or followed a leader that never took over, cut nothing; a truncation is a step of one that follows."""
+    """Rule: who led, or followed a leader that never took over, cut nothing; a truncation is a step of one
+    that follows."""
     convict(*START, appends(1, 0, 2, 12), fault("crash", 1), starts(1), recovers(1, 2))
     convict(
         *START, state(9, 2, 1, 2, 3), follows(3, 2, 1, end=2), fault("crash", 3), starts(3), recovers(3, 1)
@@ -140,7 +147,8 @@ def test_a_recovery_is_judged_by_the_role_before_it() -> None:
 
 
 def test_high_watermarks_wait_for_the_fork_to_be_cut() -> None:
-    """Rule: a follower with a record that its leader lacks above its own high watermark is convicted there, unless the leader gave that offset up."""
+    """Rule: a follower with a record that its leader lacks above its own high watermark is convicted there,
+    unless the leader gave that offset up."""
     forked = [
         *FORKED,
         appends(2, 1, 2, 20),

@@ -1,4 +1,5 @@
-"""checkers/conformance.py: logs and high watermarks: each guard has a trace that it convicts, and the nearest legal one."""
+"""checkers/conformance.py: logs and high watermarks: each guard has a trace that it convicts, and the nearest
+legal one."""
 
 from attrs import evolve
 
@@ -63,7 +64,8 @@ def test_a_follower_appends_to_a_prefix_of_its_leaders_log() -> None:
 
 
 def test_what_a_follower_gave_up_is_not_compared() -> None:
-    """Rule: a follower whose own log starts behind the fork (retention, deleted records, and a cut below it) holds nothing that its leader could lack."""
+    """Rule: a follower whose own log starts behind the fork (retention, deleted records, and a cut below it)
+    holds nothing that its leader could lack."""
     forked = [
         *START,
         appends(1, 0, 2, 12),
@@ -114,7 +116,8 @@ def test_recovery_finds_the_log_as_it_was() -> None:
 
 
 def test_an_interrupted_truncation_may_be_found_done() -> None:
-    """Rule: a crash after the file calls of a step loses its events, not its effect: a legal cut, and no other."""
+    """Rule: a crash after the file calls of a step loses its events, not its effect: a legal cut, and no
+    other."""
     tail = [
         *START,
         appends(1, 0, 2, 12),
@@ -142,8 +145,9 @@ def begins(node: int, start: int, epoch: int = 0) -> Event:
 
 
 def test_a_log_start_may_be_told_by_recovery_alone() -> None:
-    """Rule (storage, seed 1937): retention moves a log start in the step in which the process dies, so that only the log that is opened again tells of it: its
-    followers then start over there. Nothing moves a start without a fault, and none gets past the log's end or what any leader had shown."""
+    """Rule (storage, seed 1937): retention moves a log start in the step in which the process dies, so that
+    only the log that is opened again tells of it: its followers then start over there. Nothing moves a start
+    without a fault, and none gets past the log's end or what any leader had shown."""
     died = [*START, fault("crash", 2), starts(2)]
     behind = [fault("power_loss", 3), starts(3), recovers(3, 1)]
     leads_again = [state(9, 2, 1, 2, 3, version=1), leads(2, 1, 2, 3, end=2, hw=2), follows(3, 2, 1, end=1)]
@@ -160,7 +164,8 @@ def test_a_log_start_may_be_told_by_recovery_alone() -> None:
 
 
 def test_what_an_interrupted_append_wrote_is_known_once_copied() -> None:
-    """Rule: after a power loss a log may end in records that no event named; the first copy says what they are, the second must agree."""
+    """Rule: after a power loss a log may end in records that no event named; the first copy says what they
+    are, the second must agree."""
     story = [
         *START,
         fault("power_loss", 1),
@@ -177,7 +182,8 @@ def test_what_an_interrupted_append_wrote_is_known_once_copied() -> None:
 
 
 def test_the_final_dump_is_what_was_appended() -> None:
-    """Rule: the dump of a replica is the sum of its appends and truncations; only the step under way at the end may be missing."""
+    """Rule: the dump of a replica is the sum of its appends and truncations; only the step under way at the
+    end may be missing."""
     convict(*START, dump(2, 0, 0, 10, 99, end=2, hw=2))
     convict(*START, dump(2, 0, 0, 10, end=1, hw=1))
     accept(*START, dump(2, 0, 0, 10, 11, end=2, hw=2))
@@ -188,7 +194,8 @@ def test_the_final_dump_is_what_was_appended() -> None:
 
 
 def test_a_leader_exposes_what_the_isr_holds() -> None:
-    """Rule (R3): the high watermark is at most the least log end of ZooKeeper's ISR, by fetches of this epoch; it never goes down."""
+    """Rule (R3): the high watermark is at most the least log end of ZooKeeper's ISR, by fetches of this
+    epoch; it never goes down."""
     wrote = [*START, appends(1, 0, 2, 12), copies(2, 0, 2, 12)]
     convict(*wrote, shows(1, 0, 3))
     convict(*wrote, shows(1, 0, 1))
@@ -206,7 +213,8 @@ def test_a_new_leader_waits_for_fetches_of_its_epoch() -> None:
 
 
 def test_a_leader_elected_again_keeps_what_it_knew() -> None:
-    """Rule: a leader whose epoch grows while it leads may keep its followers' ends, if nobody else led in between."""
+    """Rule: a leader whose epoch grows while it leads may keep its followers' ends, if nobody else led in
+    between."""
     wrote = [*START, appends(1, 0, 2, 12), copies(2, 0, 2, 12), state(9, 1, 1, 1, 2, version=1)]
     accept(*wrote, leads(1, 1, 1, 2, end=3, hw=2), shows(1, 1, 3))
     other = [*wrote, state(9, 2, 2, 1, 2, version=2), state(9, 1, 3, 1, 2, version=3)]
@@ -214,7 +222,8 @@ def test_a_leader_elected_again_keeps_what_it_knew() -> None:
 
 
 def test_a_follower_that_lost_its_tail_still_counts() -> None:
-    """Rule: a leader learned an end from a fetch; a power loss since does not make its high watermark wrong (an accepted hazard)."""
+    """Rule: a leader learned an end from a fetch; a power loss since does not make its high watermark wrong
+    (an accepted hazard)."""
     wrote = [*START, appends(1, 0, 2, 12), copies(2, 0, 2, 12), copies(3, 0, 2, 12)]
     accept(*wrote, fault("power_loss", 3), starts(3), recovers(3, 1), shows(1, 0, 3))
 

@@ -1,4 +1,5 @@
-"""Conformance on stored stories bent in one place: what it says of each stays what it said (conformance_variants.py)."""
+"""Conformance on stored stories bent in one place: what it says of each stays what it said
+(conformance_variants.py)."""
 
 import msgspec
 import pytest
@@ -23,7 +24,8 @@ def first_difference(number: str) -> tuple[int, str, str] | None:
 
 
 def test_the_stories_are_explained_and_bent_ones_often_are_not() -> None:
-    """Rule: every stored story conforms; of its variants between a third and nine tenths are findings, or the comparison means little."""
+    """Rule: every stored story conforms; of its variants between a third and nine tenths are findings, or the
+    comparison means little."""
     assert all(conformance.judge(story).decision is Decision.OK for story in stories())
     everything = [told for row in EXPECTED.values() for told in row]
     assert len(everything) == VARIANTS * len(NUMBERS)
@@ -33,7 +35,8 @@ def test_the_stories_are_explained_and_bent_ones_often_are_not() -> None:
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_what_is_said_of_a_bent_story_stays(number: str) -> None:
-    """Rule: the same event is convicted, by the same guard, with the same numbers and the same earlier event."""
+    """Rule: the same event is convicted, by the same guard, with the same numbers and the same earlier
+    event."""
     assert first_difference(number) is None
 
 

@@ -1,4 +1,5 @@
-"""checkers/events against the plain code: no screen passes a trace that the plain code does not, and what columns answer is the plain code's answer."""
+"""checkers/events against the plain code: no screen passes a trace that the plain code does not, and what
+columns answer is the plain code's answer."""
 
 import os
 import subprocess
@@ -93,7 +94,8 @@ def test_healthy_runs_are_seldom_suspicious(check: str, recorded: list[Trace]) -
 
 @pytest.mark.parametrize("check", JUDGES)
 def test_no_bent_run_is_passed(check: str, recorded: list[Trace]) -> None:
-    """Rule: the screen passes no recorded run with an event changed, lost, doubled or moved that the plain code convicts."""
+    """Rule: the screen passes no recorded run with an event changed, lost, doubled or moved that the plain
+    code convicts."""
     traces = [bent(Random(f"{number} {k}"), one) for number, one in enumerate(recorded) for k in range(3)]
     assert missed(check, traces) == []
 
@@ -134,7 +136,8 @@ CHANGES = st.lists(
 )
 @given(story=st.integers(0, len(STORIES) - 1), changes=CHANGES)
 def test_no_perturbed_table_is_passed(story: int, changes: list[tuple[int, tuple[str, object]]]) -> None:
-    """Rule: whatever the columns of a few events of a legal story become, neither screen passes what the plain code does not."""
+    """Rule: whatever the columns of a few events of a legal story become, neither screen passes what the
+    plain code does not."""
     events = list(STORIES[story].events)
     for at, (column, value) in changes:
         event = events[at % len(events)]
@@ -145,9 +148,17 @@ def test_no_perturbed_table_is_passed(story: int, changes: list[tuple[int, tuple
 
 
 LEFT_OUT = {
-    "invariants": ("APPENDED", "HIGH_WATERMARK", "BECAME_LEADER", "PARTITION_STATE", "CONTROL_REQUEST_APPLIED", "REPLICA_LOG", "LIVENESS_FAILED"),
+    "invariants": (
+        "APPENDED",
+        "HIGH_WATERMARK",
+        "BECAME_LEADER",
+        "PARTITION_STATE",
+        "CONTROL_REQUEST_APPLIED",
+        "REPLICA_LOG",
+        "LIVENESS_FAILED",
+    ),
     "conformance": ("APPENDED", "HIGH_WATERMARK", "BECAME_LEADER", "REPLICA_LOG", "LOG_RECOVERED"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +167,8 @@ LEFT_OUT = {
 def test_a_screen_that_leaves_a_name_out_is_noticed(
     monkeypatch: pytest.MonkeyPatch, check: str, name: str
 ) -> None:
-    """Rule: the comparison fails for a screen that does not look at the events of one name, that is at what is asked of them."""
+    """Rule: the comparison fails for a screen that does not look at the events of one name, that is at what
+    is asked of them."""
     traces = [bent(Random(f"left out {seed}"), STORIES[seed % len(STORIES)]) for seed in range(300)]
     traces += [bounded(events_trace(Random(f"left out {seed}"))) for seed in range(300)]
     monkeypatch.setitem(words.NAME_CODES, Name[name], words.OTHER)
@@ -177,7 +189,8 @@ def test_a_screen_with_a_rule_left_out_is_noticed() -> None:
 
 
 def test_reads_that_went_back_are_found_over_columns() -> None:
-    """Rule (HW-MONO): the operations are looked at too; seeded reads have the plain verdicts and certificates."""
+    """Rule (HW-MONO): the operations are looked at too; seeded reads have the plain verdicts and
+    certificates."""
     assert (
         differences("invariants", [bounded(reads_trace(Random(f"shown {seed}"))) for seed in range(400)])
         == []
@@ -185,7 +198,8 @@ def test_reads_that_went_back_are_found_over_columns() -> None:
 
 
 def test_compacted_logs_are_judged_over_columns() -> None:
-    """Rule (COMMIT-SAFE): a record that compaction took is looked up by its key: the plain verdicts, and where nothing is wrong no suspicion."""
+    """Rule (COMMIT-SAFE): a record that compaction took is looked up by its key: the plain verdicts, and
+    where nothing is wrong no suspicion."""
     traces = [
         compacted(Random(f"keys {seed}"), bounded(events_trace(Random(f"keys {seed}"))))
         for seed in range(400)
@@ -196,7 +210,8 @@ def test_compacted_logs_are_judged_over_columns() -> None:
 
 
 def test_traces_that_columns_cannot_tell_are_judged_by_the_plain_code() -> None:
-    """Rule: a trace with a broker beyond the bits, an offset beyond all logs, or a broker twice in an ISR is suspicious, and has the plain verdict."""
+    """Rule: a trace with a broker beyond the bits, an offset beyond all logs, or a broker twice in an ISR is
+    suspicious, and has the plain verdict."""
     start = healthy_start(10, 11)
     strange = [
         trace(*start, state(-7, 1, 0, 1, 2)),
@@ -210,7 +225,8 @@ def test_traces_that_columns_cannot_tell_are_judged_by_the_plain_code() -> None:
 
 
 def test_brokers_of_any_number_and_traces_without_events_are_told() -> None:
-    """Rule: brokers 1001 and up are brokers like others, a trace without events is one, and more partitions than fit are the plain code's."""
+    """Rule: brokers 1001 and up are brokers like others, a trace without events is one, and more partitions
+    than fit are the plain code's."""
     legal = trace(*healthy_start(10, 11))
     far = tuple(
         evolve(
@@ -233,7 +249,8 @@ def test_brokers_of_any_number_and_traces_without_events_are_told() -> None:
 
 
 def test_an_unclean_election_is_asked_of_the_plan() -> None:
-    """Rule: a leader from outside the ISR is no suspicion where the plan allows it, and is one where it does not or cannot be read."""
+    """Rule: a leader from outside the ISR is no suspicion where the plan allows it, and is one where it does
+    not or cannot be read."""
     events = (*healthy_start(10, 11), state(1, 1, 0, 1, version=1), state(9, 3, 1, 3))
     plans = [
         plan_to_json(
@@ -252,7 +269,8 @@ def test_an_unclean_election_is_asked_of_the_plan() -> None:
 
 
 def test_a_trace_leaves_nothing_behind() -> None:
-    """Rule: what a screen remembers of one trace does not touch the next: each alone is as suspicious as among the others."""
+    """Rule: what a screen remembers of one trace does not touch the next: each alone is as suspicious as
+    among the others."""
     traces = [bent(Random(f"behind {seed}"), STORIES[seed % len(STORIES)]) for seed in range(60)]
     for check in JUDGES:
         together = suspicious(check, traces).tolist()
@@ -260,7 +278,8 @@ def test_a_trace_leaves_nothing_behind() -> None:
 
 
 def test_rows_out_of_order_are_put_in_order(recorded: list[Trace]) -> None:
-    """Rule: the traces of a table may stand in another order than their headers, and the columns say the same."""
+    """Rule: the traces of a table may stand in another order than their headers, and the columns say the
+    same."""
     of, _ = row_group(recorded[:12])
     for check, (_, by_columns, _) in JUDGES.items():
         expected = by_columns(row_group(recorded[:12])[0])
@@ -270,7 +289,8 @@ def test_rows_out_of_order_are_put_in_order(recorded: list[Trace]) -> None:
 
 @pytest.mark.parametrize("few", [0, 10**9])
 def test_events_of_no_trace_and_unknown_names_are_refused(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
-    """Rule: an event of a trace that has no row, or of a name that nobody knows, is an error in one sentence, whether columns are used or not."""
+    """Rule: an event of a trace that has no row, or of a name that nobody knows, is an error in one sentence,
+    whether columns are used or not."""
     monkeypatch.setattr(table, "FEW", few)
     of, _ = row_group([trace(*healthy_start(10)), trace(*healthy_start(10))])
     for check, (_, by_columns, _) in JUDGES.items():

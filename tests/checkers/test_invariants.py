@@ -1,4 +1,5 @@
-"""checkers/invariants: for each anomaly of the events a trace by hand that convicts it, with its certificate, and the nearest legal one."""
+"""checkers/invariants: for each anomaly of the events a trace by hand that convicts it, with its certificate,
+and the nearest legal one."""
 
 from attrs import evolve
 
@@ -49,7 +50,8 @@ START = healthy_start(10, 11)
 
 
 def test_a_leader_without_a_committed_record_lost_it() -> None:
-    """Rule (COMMIT-SAFE): a broker that becomes leader holds each record below a high watermark that an earlier leader exposed."""
+    """Rule (COMMIT-SAFE): a broker that becomes leader holds each record below a high watermark that an
+    earlier leader exposed."""
     finding = convict(
         "committed_record_lost",
         *START,
@@ -82,12 +84,14 @@ def test_a_leader_with_another_record_there_lost_it() -> None:
 
 
 def test_what_no_leader_exposed_may_go() -> None:
-    """Rule (COMMIT-SAFE): a record above each high watermark is nobody's loss; nor does a follower's high watermark expose."""
+    """Rule (COMMIT-SAFE): a record above each high watermark is nobody's loss; nor does a follower's high
+    watermark expose."""
     accept(*START, appends(1, 0, 2, 12), state(9, 2, 1, 2, 3), leads(2, 1, 2, 3, end=2))
 
 
 def test_a_leader_of_an_older_epoch_owes_nothing_to_a_newer_one() -> None:
-    """Rule (COMMIT-SAFE): "later" is by leader epoch: a broker may learn late that it led one that is over."""
+    """Rule (COMMIT-SAFE): "later" is by leader epoch: a broker may learn late that it led one that is
+    over."""
     newer = [
         state(9, 1, 0, 1, 2, 3),
         leads(1, 0, 1, 2, 3),
@@ -171,7 +175,8 @@ def test_what_an_interrupted_step_wrote_is_nobodys_loss() -> None:
 
 
 def test_an_offset_of_an_epoch_names_one_record() -> None:
-    """Rule (LOG-MATCH): two replicas never hold different values at one offset of one epoch, loss allowed or not."""
+    """Rule (LOG-MATCH): two replicas never hold different values at one offset of one epoch, loss allowed or
+    not."""
     story = [*START, appends(1, 0, 2, 12, 13), copies(2, 0, 2, 12), copies(2, 0, 3, 99)]
     finding = convict("log_divergence", *story, claims=loss(0, 100))
     assert finding.events == (10, 12)
@@ -192,7 +197,8 @@ def test_a_dump_names_records_too() -> None:
 
 
 def test_replicas_agree_below_the_lower_high_watermark() -> None:
-    """Rule (LOG-MATCH): at the end two dumps hold equal records below the lower of their high watermarks, and only there."""
+    """Rule (LOG-MATCH): at the end two dumps hold equal records below the lower of their high watermarks, and
+    only there."""
     story = [
         *START,
         state(9, 2, 1, 2),
@@ -204,14 +210,16 @@ def test_replicas_agree_below_the_lower_high_watermark() -> None:
     finding = convict("log_divergence", *forked, claims=loss(2, 3))
     assert finding.events == (13, 14)
     assert finding.expected == (
-        "equal records below 3, the lower high watermark: at offset 2 broker 2 holds value 20 of leader epoch 1"
+        "equal records below 3, the lower high watermark: at offset 2 broker 2 holds value 20 of leader "
+        "epoch 1"
     )
     accept(*story, dump(3, 0, 0, 10, 11, 12, end=3, hw=2))
     accept(*story, dump(3, 0, 0, 10, 11, end=2, hw=2))
 
 
 def test_a_replica_that_could_not_catch_up_is_excused_where_loss_is_allowed() -> None:
-    """Rule: when the liveness phase failed, a replica may still hold what the others lost; the finding is no_progress."""
+    """Rule: when the liveness phase failed, a replica may still hold what the others lost; the finding is
+    no_progress."""
     story = [
         *START,
         event(Name.LIVENESS_FAILED, cause="every ISR is full"),
@@ -268,7 +276,8 @@ def applied(node: int, epoch: int) -> Event:
 
 
 def test_a_deposed_controller_does_not_write() -> None:
-    """Rule (CTRL-FENCE, KAFKA-6082): once /controller_epoch has moved, no controller of a lower epoch changes a leader."""
+    """Rule (CTRL-FENCE, KAFKA-6082): once /controller_epoch has moved, no controller of a lower epoch changes
+    a leader."""
     story = [controller(1, 1), *START, controller(2, 2)]
     finding = convict("fenced_controller_wrote", *story, state(1, 2, 1, 2, 3, controller_epoch=1))
     assert finding.events == (11, 12)
@@ -278,7 +287,8 @@ def test_a_deposed_controller_does_not_write() -> None:
 
 
 def test_a_deposed_controller_is_not_obeyed() -> None:
-    """Rule (CTRL-FENCE, KAFKA-532): a broker refuses a controller epoch below one that it obeyed in this incarnation."""
+    """Rule (CTRL-FENCE, KAFKA-532): a broker refuses a controller epoch below one that it obeyed in this
+    incarnation."""
     story = [*START, applied(3, 2)]
     finding = convict("fenced_controller_obeyed", *story, applied(3, 1))
     assert finding.events == (10, 11)

@@ -1,4 +1,5 @@
-"""checkers/invariants: ISR, assignments, deletions and fencing; for each anomaly a trace by hand that convicts it, and the nearest legal one."""
+"""checkers/invariants: ISR, assignments, deletions and fencing; for each anomaly a trace by hand that
+convicts it, and the nearest legal one."""
 
 from typing import Any
 
@@ -69,7 +70,8 @@ def test_an_isr_is_never_empty() -> None:
 
 
 def test_a_leader_goes_by_no_fewer_members_than_zookeeper_holds() -> None:
-    """Rule (ISR-AGREE): what a leader is told, or learns of its own change, holds all of ZooKeeper's ISR of that epoch."""
+    """Rule (ISR-AGREE): what a leader is told, or learns of its own change, holds all of ZooKeeper's ISR of
+    that epoch."""
     finding = convict("isr_disagrees", state(1, 1, 0, 1, 2, 3, version=0), leads(1, 0, 1, 2))
     assert finding.events == (0, 1)
     finding = convict(
@@ -105,7 +107,8 @@ def test_the_isr_is_part_of_the_assignment() -> None:
 
 
 def test_nobody_joins_who_was_told_to_be_stopping() -> None:
-    """Rule (STOP-SAFE): the leader had heard that the broker is not alive, or about to stop; a restart forgets what was heard."""
+    """Rule (STOP-SAFE): the leader had heard that the broker is not alive, or about to stop; a restart
+    forgets what was heard."""
     alive = event(Name.LIVE_BROKERS, node=1, replicas=(1, 2))
     story = [state(1, 1, 0, 1), leads(1, 0, 1), alive]
     finding = convict("stopping_member_joined_isr", *story, proposes(1, 0, 1, 3))
@@ -115,7 +118,8 @@ def test_nobody_joins_who_was_told_to_be_stopping() -> None:
 
 
 def test_a_controller_that_took_over_leaves_no_dead_member() -> None:
-    """Rule (ISR-ALIVE): the state stood before the election, its leader lives, its member was gone: it must have been taken out."""
+    """Rule (ISR-ALIVE): the state stood before the election, its leader lives, its member was gone: it must
+    have been taken out."""
     before = [registered(1), registered(2), state(9, 1, 0, 1, 2), registered(2, -1)]
     over = mark(3, "failed_over", controller_epoch=2)
     finding = convict("dead_member_left_in_isr", *before, *elected(3, 2), over)
@@ -151,7 +155,8 @@ def test_a_replica_in_the_isr_is_not_deleted() -> None:
 
 
 def test_replicas_become_what_was_asked_for_in_this_reign() -> None:
-    """Rule (ASSIGN): AR grows by the target and becomes the target; what an earlier reign was asked for does not count."""
+    """Rule (ASSIGN): AR grows by the target and becomes the target; what an earlier reign was asked for does
+    not count."""
     story = [assigned(-1, 1, 2), *elected(1, 1), asked(2, 3)]
     accept(*story, assigned(1, 1, 2, 3), assigned(1, 2, 3), asked(node=1))
     finding = convict("stale_reassignment", *story, assigned(1, 1, 4))
@@ -176,7 +181,8 @@ def test_a_request_is_not_taken_out_before_it_is_done_or_refused() -> None:
 
 
 def test_a_replica_that_is_wanted_is_not_deleted() -> None:
-    """Rule (COMMIT-SAFE, KIP-570): what the pending reassignment, or else the assignment, names stays; only a deletion of the topic takes it."""
+    """Rule (COMMIT-SAFE, KIP-570): what the pending reassignment, or else the assignment, names stays; only a
+    deletion of the topic takes it."""
     deleted = mark(2, "replica_deleted", leader_epoch=3, **ON)
     finding = convict("assigned_replica_deleted", assigned(-1, 1, 2), deleted)
     assert finding.events == (0, 1)
@@ -207,7 +213,8 @@ def held(node: int) -> Event:
 
 
 def test_a_deletion_ends_with_no_replica_left() -> None:
-    """Rule (DEL-COMPLETE): of the brokers that the topic was assigned to; another one may hold what a reassignment left while it was down."""
+    """Rule (DEL-COMPLETE): of the brokers that the topic was assigned to; another one may hold what a
+    reassignment left while it was down."""
     story = [assigned(-1, 1, 2), deletion("requested"), assigned(9), deletion("done", 9)]
     finding = convict("deleted_topic_left_behind", *story, held(2))
     assert finding.events == (2, 4)
@@ -241,7 +248,8 @@ def test_an_epoch_is_of_the_broker_that_was_elected_in_it() -> None:
 
 
 def test_a_request_for_an_earlier_incarnation_changes_nothing() -> None:
-    """Rule (INCARNATION, KIP-380): at a broker that has registered since, and at a controller that knows that it has."""
+    """Rule (INCARNATION, KIP-380): at a broker that has registered since, and at a controller that knows that
+    it has."""
 
     def applied(epoch: int) -> Event:
         return event(
@@ -260,7 +268,8 @@ def test_a_request_for_an_earlier_incarnation_changes_nothing() -> None:
 
 
 def test_a_role_is_taken_once_in_an_epoch() -> None:
-    """Rule (EPOCH-MONO, KAFKA-1188): a broker that remembers the epoch takes no role in it again; a restart, or the end of the replica, forgets it."""
+    """Rule (EPOCH-MONO, KAFKA-1188): a broker that remembers the epoch takes no role in it again; a restart,
+    or the end of the replica, forgets it."""
     story = [state(9, 1, 0, 1, 2), follows(2, 1, 0)]
     finding = convict("leader_epoch_repeated", *story, follows(2, 1, 0))
     assert finding.events == (1, 2)
@@ -270,7 +279,8 @@ def test_a_role_is_taken_once_in_an_epoch() -> None:
 
 @pytest.mark.parametrize("part", ["_partition_state", "_mark", "_proposed", "_believes"])
 def test_without_its_rule_an_invariant_finds_nothing(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
-    """Rule: each of the ISR's invariants has failed on purpose: with its handler gone the story that convicts is accepted."""
+    """Rule: each of the ISR's invariants has failed on purpose: with its handler gone the story that convicts
+    is accepted."""
     stories = {
         "_partition_state": [state(1, 1, 0, 1), state(9, -1, 1)],
         "_mark": [state(9, 1, 0, 1, 2), mark(2, "replica_deleted", leader_epoch=0, **ON)],

@@ -1,4 +1,5 @@
-"""checkers/invariants against its definitions (invariants_by_definition.py), on seeded random small traces."""
+"""checkers/invariants against its definitions (invariants_by_definition.py), on seeded random small
+traces."""
 
 from random import Random
 
@@ -25,7 +26,8 @@ TRACES = 1_000
 KEYS = (*[("t", 0)] * 5, ("t", 1), ("u", 0))
 NODES = (1, 2, 3)
 ELSEWHERE = "high_watermark_outside_log"
-"""HW-BOUNDS: has no definition here (random events leave high watermarks unsaid), but tests of its own in test_storage_events.py."""
+"""HW-BOUNDS: has no definition here (random events leave high watermarks unsaid), but tests of its own in
+test_storage_events.py."""
 
 
 def _records(random: Random, at: int) -> tuple[int, ...]:
@@ -42,10 +44,19 @@ def _event(random: Random, past: tuple[Event, ...], epoch: int) -> Event:
     isr = tuple(random.sample(NODES, random.choice((1, 2, 3))))
     makers = {
         Name.APPENDED: {**on, "offset": at, "values": _records(random, at)},
-        Name.HIGH_WATERMARK: {**on, "high_watermark": random.choice((end, end, 1, 2, 4)), "cause": random.choice(("leader", "leader", "follower"))},
+        Name.HIGH_WATERMARK: {
+            **on,
+            "high_watermark": random.choice((end, end, 1, 2, 4)),
+            "cause": random.choice(("leader", "leader", "follower")),
+        },
         Name.BECAME_LEADER: {**on, "leader": node},
         Name.BECAME_FOLLOWER: on,
-        Name.PARTITION_STATE: {**on, "leader": random.choice((*NODES, -1)), "isr": isr, "controller_epoch": random.randrange(3)},
+        Name.PARTITION_STATE: {
+            **on,
+            "leader": random.choice((*NODES, -1)),
+            "isr": isr,
+            "controller_epoch": random.randrange(3),
+        },
         Name.TRUNCATED: {**on, "offset": random.randrange(end + 1)},
         Name.LOG_RECOVERED: {**on, "offset": random.choice((end, end, end + 1, max(0, end - 1)))},
         Name.BROKER_STARTED: {"node": node},
@@ -53,7 +64,7 @@ def _event(random: Random, past: tuple[Event, ...], epoch: int) -> Event:
         Name.CONTROL_REQUEST_APPLIED: {"node": node, "controller_epoch": random.randrange(3)},
         Name.PHASE: {"cause": random.choice(("heal", "safety"))},
         Name.LIVENESS_FAILED: random.choice(({"topic": topic, "partition": partition}, {})),
-    }  # fmt: skip
+    }
     weights = (8, 6, 4, 3, 3, 1, 1, 3, 1, 3, 0.3, 0.2)
     (name,) = random.choices(list(makers), weights)
     return event(name, **makers[name])
@@ -120,11 +131,19 @@ def restarts_trace(random: Random) -> Trace:
         on = {"topic": "t", "partition": random.choice((0, 0, 0, 0, 1)), "node": random.choice((1, 1, 1, 2))}
         end = random.choice((-1, 2, 3, 4, 4))
         makers = {
-            Name.LOG_RECOVERED: {**on, "offset": end, "high_watermark": random.choice((-1, 0, 1, 2, 3)), "log_start_offset": random.choice((-1, 0, 0, 1))},
+            Name.LOG_RECOVERED: {
+                **on,
+                "offset": end,
+                "high_watermark": random.choice((-1, 0, 1, 2, 3)),
+                "log_start_offset": random.choice((-1, 0, 0, 1)),
+            },
             Name.HIGH_WATERMARK: {**on, "high_watermark": random.randrange(-1, 5), "cause": "follower"},
             Name.MARK: {**on, "cause": random.choice(("replica_deleted", "failed_over"))},
-            Name.FAULT_BEGAN: {"node": on["node"], "cause": random.choice(("lying_fsync", "lying_fsync", "power_loss", "crash"))},
-        }  # fmt: skip
+            Name.FAULT_BEGAN: {
+                "node": on["node"],
+                "cause": random.choice(("lying_fsync", "lying_fsync", "power_loss", "crash")),
+            },
+        }
         (name,) = random.choices(list(makers), (6, 2, 1, 3))
         made.append(event(name, **makers[name]))
     return trace(*made)
@@ -140,7 +159,9 @@ def reads_trace(random: Random) -> Trace:
         operation = Operation(
             op_id=op_id,
             process=op_id,
-            function=random.choice((Function.POLL, Function.POLL, Function.LIST_OFFSETS, Function.LIST_OFFSETS, Function.COMMIT)),
+            function=random.choice(
+                (Function.POLL, Function.POLL, Function.LIST_OFFSETS, Function.LIST_OFFSETS, Function.COMMIT)
+            ),
             invoke_time=invoke,
             completion_time=invoke + random.randrange(6),
             outcome=random.choice((Outcome.OK, Outcome.OK, Outcome.OK, Outcome.OK, Outcome.FAIL)),
@@ -150,12 +171,18 @@ def reads_trace(random: Random) -> Trace:
             offset=random.randrange(5),
             end_offset=end,
             leader_epoch=random.choice((epoch, epoch, epoch, epoch, -1, None)),
-        )  # fmt: skip
+        )
         if random.random() < 0.2:
             positions = tuple(
-                Position(topic="t", partition=p, offset=0, end_offset=random.choice((None, *range(4))), leader_epoch=random.choice((epoch, epoch, -1)))
+                Position(
+                    topic="t",
+                    partition=p,
+                    offset=0,
+                    end_offset=random.choice((None, *range(4))),
+                    leader_epoch=random.choice((epoch, epoch, -1)),
+                )
                 for p in (0, 1)
-            )  # fmt: skip
+            )
             operation = evolve(operation, positions=positions, end_offset=None, partition=None, topic=None)
         if plain:
             now = op_id * 3 + random.randrange(2)
@@ -175,16 +202,27 @@ def reads_trace(random: Random) -> Trace:
             )
         operations.append(operation)
     leaders = [
-        event(Name.BECAME_LEADER, node=1, topic="t", partition=random.choice((0, 0, 0, 0, 1)), leader_epoch=random.choice((0, 0, 0, 1)), time=time + 1)
-        for time in sorted(random.randrange(12 if plain else 24) for _ in range(random.choice((2, 2, 3) if plain else (0, 0, 3, 4, 5))))
-    ]  # fmt: skip
+        event(
+            Name.BECAME_LEADER,
+            node=1,
+            topic="t",
+            partition=random.choice((0, 0, 0, 0, 1)),
+            leader_epoch=random.choice((0, 0, 0, 1)),
+            time=time + 1,
+        )
+        for time in sorted(
+            random.randrange(12 if plain else 24)
+            for _ in range(random.choice((2, 2, 3) if plain else (0, 0, 3, 4, 5)))
+        )
+    ]
     loss = () if plain else _loss(random)
     claims = Claims(loss=loss, clock_uncertainty_ns=random.choice((0, 0, 1, 3)))
     return trace(*leaders, operations=tuple(operations), claims=claims)
 
 
 def event_mismatches(seeds: range, most: int = 10**9) -> tuple[int, int]:
-    """How often the one pass and the definitions differ over events (until `most`), and how many traces have a finding."""
+    """How often the one pass and the definitions differ over events (until `most`), and how many traces have
+    a finding."""
     wrong = convicted = 0
     for seed in seeds:
         name, make = ("restarts", restarts_trace) if seed % 2 else ("events", events_trace)
@@ -229,14 +267,16 @@ def sweep(seed: int, count: int) -> tuple[int, int]:
 
 
 def test_the_one_pass_is_the_definitions() -> None:
-    """Rule: COMMIT-SAFE, LOG-MATCH, HW-KEPT, EPOCH-MONO, CTRL-FENCE and LIVE find what their definitions name, with that certificate, and nothing else."""
+    """Rule: COMMIT-SAFE, LOG-MATCH, HW-KEPT, EPOCH-MONO, CTRL-FENCE and LIVE find what their definitions
+    name, with that certificate, and nothing else."""
     wrong, convicted = event_mismatches(range(TRACES), most=1)
     assert wrong == 0
     assert TRACES // 4 < convicted < TRACES
 
 
 def test_every_anomaly_is_met() -> None:
-    """Rule: the random traces of the comparison show each anomaly of the events often enough to mean something."""
+    """Rule: the random traces of the comparison show each anomaly of the events often enough to mean
+    something."""
     met = [
         name for seed in range(400) for name, _, _ in by_definition(events_trace(Random(f"events {seed}")))
     ]
@@ -246,15 +286,23 @@ def test_every_anomaly_is_met() -> None:
         for name, _, _ in by_definition(restarts_trace(Random(f"restarts {seed}")))
     ]
     for name in (
-        "committed_record_lost", "committed_record_truncated", "log_divergence", "leader_epoch_regressed", "leader_epoch_repeated",
-        "two_leaders_one_epoch", "fenced_controller_wrote", "fenced_controller_obeyed", "no_progress",
+        "committed_record_lost",
+        "committed_record_truncated",
+        "log_divergence",
+        "leader_epoch_regressed",
+        "leader_epoch_repeated",
+        "two_leaders_one_epoch",
+        "fenced_controller_wrote",
+        "fenced_controller_obeyed",
+        "no_progress",
         "high_watermark_forgotten",
-    ):  # fmt: skip
+    ):
         assert met.count(name) >= 5, name
 
 
 def test_shown_ends_are_the_definition() -> None:
-    """Rule (HW-MONO): a partition is convicted exactly if some pair is a regress by definition: restarts, loss, clocks, batches of positions."""
+    """Rule (HW-MONO): a partition is convicted exactly if some pair is a regress by definition: restarts,
+    loss, clocks, batches of positions."""
     wrong, convicted = read_mismatches(range(TRACES), most=1)
     assert wrong == 0
     assert TRACES // 20 < convicted < TRACES * 3 // 4

@@ -1,4 +1,5 @@
-"""checkers/invariants at their edges: the nearest stories on both sides of a bound, each of which a fault of `make mutation` slipped through."""
+"""checkers/invariants at their edges: the nearest stories on both sides of a bound, each of which a fault of
+`make mutation` slipped through."""
 
 from attrs import evolve
 
@@ -32,11 +33,25 @@ def found(*events: Event, claims: Claims | None = None) -> dict[str, Finding]:
 
 
 def test_a_leader_owes_what_was_exposed_up_to_its_epoch_and_no_more() -> None:
-    """Rule (COMMIT-SAFE): a broker that learns late that it led epoch 1 owes what epoch 0 exposed, not what epoch 2 did."""
+    """Rule (COMMIT-SAFE): a broker that learns late that it led epoch 1 owes what epoch 0 exposed, not what
+    epoch 2 did."""
     story = [
-        *[state(9, 1, 0, 1, 2, 3), leads(1, 0), appends(1, 0, 0, 10), copies(2, 0, 0, 10), copies(3, 0, 0, 10), shows(1, 0, 1)],
-        *[state(9, 2, 1, 1, 2, 3), state(9, 3, 2, 1, 3), leads(3, 2, end=1), appends(3, 2, 1, 30), shows(3, 2, 2)],
-    ]  # fmt: skip
+        *[
+            state(9, 1, 0, 1, 2, 3),
+            leads(1, 0),
+            appends(1, 0, 0, 10),
+            copies(2, 0, 0, 10),
+            copies(3, 0, 0, 10),
+            shows(1, 0, 1),
+        ],
+        *[
+            state(9, 2, 1, 1, 2, 3),
+            state(9, 3, 2, 1, 3),
+            leads(3, 2, end=1),
+            appends(3, 2, 1, 30),
+            shows(3, 2, 2),
+        ],
+    ]
     assert found(*story, leads(2, 1, end=1)) == {}
     assert found(*story, leads(2, 3, end=1))["committed_record_lost"].events == (10, 11)
 
@@ -56,9 +71,17 @@ def test_a_followers_high_watermark_exposes_nothing() -> None:
 def test_a_deposed_leader_answers_for_the_highest_epoch_before_it() -> None:
     """Rule (COMMIT-SAFE): what any later epoch exposed binds the one that goes on."""
     story = [
-        *[leads(1, 0), appends(1, 0, 0, 10), leads(2, 1), shows(2, 1, 0), leads(3, 2), appends(3, 2, 0, 30), shows(3, 2, 1)],
+        *[
+            leads(1, 0),
+            appends(1, 0, 0, 10),
+            leads(2, 1),
+            shows(2, 1, 0),
+            leads(3, 2),
+            appends(3, 2, 0, 30),
+            shows(3, 2, 1),
+        ],
         shows(1, 0, 1),
-    ]  # fmt: skip
+    ]
     assert found(*story)["committed_record_lost"].events == (6, 7)
 
 
@@ -73,7 +96,8 @@ def test_behind_an_allowed_loss_records_are_compared_at_their_own_offsets() -> N
 
 
 def test_dumps_behind_an_allowed_loss_are_compared_at_their_own_offsets() -> None:
-    """Rule (LOG-MATCH): where a replica could not catch up, the first difference that no loss excuses counts."""
+    """Rule (LOG-MATCH): where a replica could not catch up, the first difference that no loss excuses
+    counts."""
     stuck = event(Name.LIVENESS_FAILED, cause="every ISR is full")
     one = [dump(2, 0, 0, 10, end=3, hw=3), dump(2, 1, 1, 20, end=3, hw=3), dump(2, 2, 2, 30, end=3, hw=3)]
     two = [dump(3, 5, 0, 50, end=3, hw=3), dump(3, 1, 1, 20, end=3, hw=3), dump(3, 2, 2, 30, end=3, hw=3)]
@@ -120,7 +144,8 @@ def test_a_request_that_names_no_controller_epoch_is_no_finding() -> None:
 
 
 def test_the_certificate_of_no_progress() -> None:
-    """Rule (LIVE): the heal, wherever it stands, and what never came; another phase is no heal. Events have no clocks to clear them."""
+    """Rule (LIVE): the heal, wherever it stands, and what never came; another phase is no heal. Events have
+    no clocks to clear them."""
     failed = event(Name.LIVENESS_FAILED, cause="every ISR is full")
     heal, safety = (event(Name.PHASE, cause=cause) for cause in ("heal", "safety"))
     assert found(heal, failed)["no_progress"].events == (0, 1)
@@ -140,8 +165,9 @@ def test_overlapping_losses_excuse_their_union() -> None:
 
 
 def test_a_replica_that_is_assigned_no_more_may_keep_what_is_lost() -> None:
-    """Rule (LOG-MATCH): a broker that was away when its replica was to be deleted still has what an unclean election lost: within the allowed loss it is
-    excused, beyond it, or while the partition is assigned to it, it is a finding."""
+    """Rule (LOG-MATCH): a broker that was away when its replica was to be deleted still has what an unclean
+    election lost: within the allowed loss it is excused, beyond it, or while the partition is assigned to it,
+    it is a finding."""
     logs = (appends(1, 0, 0, 10), appends(2, 1, 0, 20))
     ends = (dump(1, 0, 0, 10, end=1, hw=1), dump(2, 1, 0, 20, end=1, hw=1))
 
@@ -155,7 +181,8 @@ def test_a_replica_that_is_assigned_no_more_may_keep_what_is_lost() -> None:
 
 
 def test_a_high_watermark_lies_within_its_log() -> None:
-    """Rule (HW-BOUNDS): of leaders too; the finding names the bounds that are known; what a cut leaves is told by what follows it."""
+    """Rule (HW-BOUNDS): of leaders too; the finding names the bounds that are known; what a cut leaves is
+    told by what follows it."""
     young = state(1, 1, 0, 1, 2)
     accept(young, leads(1, 0, 1, 2, end=2, hw=1))
     accept(young, leads(1, 0, 1, 2, end=2, hw=2))

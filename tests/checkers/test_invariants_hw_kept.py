@@ -28,14 +28,16 @@ def found(*events: Event) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def test_a_lower_high_watermark_at_the_next_start_is_found_with_both_starts() -> None:
-    """Rule (HW-KEPT, KAFKA-1647): minimal histories, Illegal and Ok: the second start finds 0, or what the first one found."""
+    """Rule (HW-KEPT, KAFKA-1647): minimal histories, Illegal and Ok: the second start finds 0, or what the
+    first one found."""
     assert found(*FIRST, starts(2), recovers(2, 4, hw=0)) == [("high_watermark_forgotten", (1, 3))]
     assert found(*FIRST, starts(2), recovers(2, 4, hw=3)) == []
     assert found(*FIRST, starts(2), recovers(2, 4, hw=4)) == []
 
 
 def test_what_was_lowered_since_may_have_been_checkpointed() -> None:
-    """Rule: a follower takes over a leader's lagging high watermark; a later checkpoint holds that, and no less."""
+    """Rule: a follower takes over a leader's lagging high watermark; a later checkpoint holds that, and no
+    less."""
     assert found(*FIRST, hears(2, 0, 2), hears(2, 0, 4), starts(2), recovers(2, 4, hw=2)) == []
     forgotten = found(*FIRST, hears(2, 0, 2), hears(2, 0, 4), starts(2), recovers(2, 4, hw=1))
     assert forgotten == [("high_watermark_forgotten", (2, 5))]

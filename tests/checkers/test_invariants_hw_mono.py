@@ -54,7 +54,8 @@ def test_across_epochs_only_list_offsets_is_bound() -> None:
 
 
 def test_a_deposed_leader_may_show_less() -> None:
-    """Rule: an end of a lower epoch owes nothing to a higher one: a deposed leader that has not heard yet still answers."""
+    """Rule: an end of a lower epoch owes nothing to a higher one: a deposed leader that has not heard yet
+    still answers."""
     assert not findings(read(1, LIST, 0, 10, end=5, epoch=1), read(2, LIST, 11, 20, end=4, epoch=0))
 
 
@@ -68,7 +69,8 @@ def test_allowed_loss_excuses_an_end_over_exactly_these_offsets() -> None:
 
 
 def test_a_leader_that_restarted_in_its_epoch_may_show_its_checkpoint() -> None:
-    """Rule: polls across a second BECAME_LEADER of the epoch are not compared (an accepted hazard); ListOffsets are."""
+    """Rule: polls across a second BECAME_LEADER of the epoch are not compared (an accepted hazard);
+    ListOffsets are."""
     again = (leads(1, 0), RESTARTED, leads(1, 0))
     before = read(1, POLL, 0, 0, end=5)
     assert not findings(before, read(2, POLL, 10, 20, end=4), events=again)
@@ -87,7 +89,8 @@ def test_what_was_shown_since_the_restart_counts() -> None:
 
 
 def test_clock_uncertainty_widens_pairs_of_two_clocks() -> None:
-    """Rule: stamps of two clocks err by e each; those of one clock keep their order. The finding says which e would clear it."""
+    """Rule: stamps of two clocks err by e each; those of one clock keep their order. The finding says which e
+    would clear it."""
     earlier, later = read(1, POLL, 0, 10, end=5, clock=1), read(2, POLL, 21, 30, end=4, clock=2)
     (finding,) = findings(earlier, later, claims=Claims(clock_uncertainty_ns=5))
     assert finding.uncertainty_ns == 6
@@ -131,7 +134,8 @@ READS = st.builds(
 @settings(deadline=None)
 @given(st.lists(READS, max_size=8))
 def test_the_sweep_is_the_definition(reads: list[tuple[int, int, int, int, bool]]) -> None:
-    """Rule: the sweep finds a regress exactly if some pair of operations is one by definition, and its certificate is such a pair."""
+    """Rule: the sweep finds a regress exactly if some pair of operations is one by definition, and its
+    certificate is such a pair."""
     pairs = {
         (a, b)
         for a, one in enumerate(reads)

@@ -123,7 +123,10 @@ def test_a_small_history_is_judged_without_a_compiler(arguments: tuple[str, ...]
     path = tmp_path / "ten.edn"
     path.write_text(TEN)
     words = ["check", str(path), *arguments]
-    program = f"import sys; sys.modules['numba'] = None; from fencepost.cli import run; sys.exit(int(run({words!r})))"
+    program = (
+        f"import sys; sys.modules['numba'] = None; from fencepost.cli import run; "
+        f"sys.exit(int(run({words!r})))"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode in (0, 3) and "Traceback" not in done.stderr, done.stderr
 

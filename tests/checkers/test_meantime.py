@@ -1,4 +1,5 @@
-"""The meantime: each rule convicts what has no reason, and lets pass what has one; the form over tables says the same."""
+"""The meantime: each rule convicts what has no reason, and lets pass what has one; the form over tables says
+the same."""
 
 import pytest
 from attrs import evolve
@@ -60,8 +61,15 @@ def gone(broker: int, at: int = 0) -> Event:
 
 def state(leader: int, epoch: int, *isr: int, at: int = 0, by: int = 1) -> Event:
     return Event(
-        time=at, name=Name.PARTITION_STATE, node=by, leader=leader, leader_epoch=epoch, controller_epoch=1, isr=isr, **T0
-    )  # fmt: skip
+        time=at,
+        name=Name.PARTITION_STATE,
+        node=by,
+        leader=leader,
+        leader_epoch=epoch,
+        controller_epoch=1,
+        isr=isr,
+        **T0,
+    )
 
 
 def reign(at: int = 0) -> Event:
@@ -95,12 +103,14 @@ UP = (registered(1), registered(2), registered(3), reign(), assignment(1, 2, 3),
     ],
 )
 def test_an_election_has_a_reason(then: tuple[Event, ...], anomalies: set[str]) -> None:
-    """Rule (JUSTIFIED): a raised epoch needs a broker that was gone, the preferred replica, or a partition without leader; each reason explains once."""
+    """Rule (JUSTIFIED): a raised epoch needs a broker that was gone, the preferred replica, or a partition
+    without leader; each reason explains once."""
     assert found(*UP, *then) == anomalies
 
 
 def test_a_broker_that_stops_gives_a_reason_until_it_is_started_again() -> None:
-    """Rule (JUSTIFIED): controlled shutdown takes leaders and ISR members away; not from the process that was started since."""
+    """Rule (JUSTIFIED): controlled shutdown takes leaders and ISR members away; not from the process that was
+    started since."""
     stops = Event(time=0, name=Name.BROKER_STATE, node=1, cause="PendingControlledShutdown")
     assert found(*UP, stops, state(2, 1, 2, 3)) == set()
     started = Event(time=0, name=Name.BROKER_STARTED, node=1)
@@ -109,7 +119,8 @@ def test_a_broker_that_stops_gives_a_reason_until_it_is_started_again() -> None:
 
 
 def test_a_reassignment_gives_a_reason_in_its_reign() -> None:
-    """Rule (JUSTIFIED): whoever is not in the target may go; a reign later, nothing that was done is asked for any more."""
+    """Rule (JUSTIFIED): whoever is not in the target may go; a reign later, nothing that was done is asked
+    for any more."""
     asked = Event(time=0, name=Name.REASSIGNMENT, replicas=(1, 2), **T0)
     done = Event(time=0, name=Name.REASSIGNMENT, **T0)
     assert found(*UP, asked, state(1, 1, 1, 2)) == set()
@@ -119,7 +130,8 @@ def test_a_reassignment_gives_a_reason_in_its_reign() -> None:
 
 
 def test_a_leader_from_outside_of_the_isr() -> None:
-    """Rule (JUSTIFIED): only where the topic allows it, or somebody asked for it, and nobody of the ISR was well."""
+    """Rule (JUSTIFIED): only where the topic allows it, or somebody asked for it, and nobody of the ISR was
+    well."""
     shrunk = (*UP, gone(3), state(1, 1, 1, 2), registered(3), gone(1), gone(2))
     assert found(*shrunk, state(3, 2, 3)) == {"unclean_election"}
     assert found(*shrunk, state(3, 2, 3), unclean=True) == set()
@@ -130,7 +142,8 @@ def test_a_leader_from_outside_of_the_isr() -> None:
 
 
 def test_a_leader_waits_for_the_lag() -> None:
-    """Rule (JUSTIFIED): it finds nobody to lag before it led for replica.lag.time.max.ms, of which a quarter is conceded; a wrong clock excuses."""
+    """Rule (JUSTIFIED): it finds nobody to lag before it led for replica.lag.time.max.ms, of which a quarter
+    is conceded; a wrong clock excuses."""
     led = Event(time=SECOND, name=Name.BECAME_LEADER, node=1, leader_epoch=0, isr=(1, 2, 3), **T0)
 
     def shrinks(at: int) -> Event:
@@ -157,7 +170,8 @@ def test_a_leader_waits_for_the_lag() -> None:
     ],
 )
 def test_a_proposal_changes_the_isr(cause: str, isr: tuple[int, ...], anomalies: set[str]) -> None:
-    """Rule (JUSTIFIED): a shrink leaves somebody out, an expansion takes somebody in, of what the leader goes by."""
+    """Rule (JUSTIFIED): a shrink leaves somebody out, an expansion takes somebody in, of what the leader goes
+    by."""
     led = Event(time=0, name=Name.BECAME_LEADER, node=1, leader_epoch=0, isr=(1, 2, 3), **T0)
     proposed = Event(
         time=3 * SECOND, name=Name.ISR_PROPOSED, node=1, leader_epoch=0, isr=isr, cause=cause, **T0
@@ -203,7 +217,8 @@ EXPELLED = phase(50, "PreparingRebalance", "the session of consumer-1 has ended"
 
 
 def test_a_member_is_expelled_for_its_silence_only() -> None:
-    """Rule (JUSTIFIED): while nothing is broken and no consumer stops, nobody's session ends; a fault or a pause explains it."""
+    """Rule (JUSTIFIED): while nothing is broken and no consumer stops, nobody's session ends; a fault or a
+    pause explains it."""
     consumer = ConsumerOptions(session_timeout_ms=2_000, max_poll_interval_ms=5_000)
     assert found(*UP, SAFETY, *ROLES, EXPELLED, consumer=consumer) == {"needless_expulsion"}
     assert found(*UP, SAFETY, *ROLES, EXPELLED) == set()  # a poll may take five minutes
@@ -238,7 +253,8 @@ END = Event(time=60 * SECOND, name=Name.PHASE, cause="end")
 
 
 def test_what_stands_still_while_nothing_is_broken() -> None:
-    """Rule (MEANTIME): brokers register, partitions are led, ISRs are whole; not while a fault is active, nor where messages are lost."""
+    """Rule (MEANTIME): brokers register, partitions are led, ISRs are whole; not while a fault is active, nor
+    where messages are lost."""
     assert found(*UP, *ROLES, END) == set()
     assert found(*UP[1:], *ROLES, END) == {"slow_registration", "late_election"}
     assert found(*UP, *FOLLOW, *TOLD, END) == {"slow_election", "slow_delivery", "late_decision"}
@@ -258,7 +274,8 @@ def test_what_stands_still_while_nothing_is_broken() -> None:
 
 
 def test_everybody_is_told() -> None:
-    """Rule (MEANTIME): each registered broker takes over metadata after the last state, each replica its role in that epoch."""
+    """Rule (MEANTIME): each registered broker takes over metadata after the last state, each replica its role
+    in that epoch."""
     assert found(*UP, LEADS, *FOLLOW, *TOLD[:2], END) == {"slow_delivery", "late_decision"}
     assert found(*UP, LEADS, FOLLOW[0], *TOLD, END) == {"slow_delivery", "late_decision"}
     later = state(1, 0, 1, 2, 3, at=30 * SECOND)
@@ -268,7 +285,8 @@ def test_everybody_is_told() -> None:
 
 
 def test_a_broker_that_stops_leaves_the_isrs() -> None:
-    """Rule (STOP-SAFE): by the controller's answer; not as a leader, nor as the last member, nor if its leader took it back since it asked."""
+    """Rule (STOP-SAFE): by the controller's answer; not as a leader, nor as the last member, nor if its
+    leader took it back since it asked."""
     stops = Event(time=0, name=Name.BROKER_STATE, node=3, cause="PendingControlledShutdown")
     answered = Event(time=0, name=Name.MARK, node=1, leader=3, cause="controlled_shutdown")
     assert found(*UP, stops, answered) == {"stopping_member_left_in_isr"}

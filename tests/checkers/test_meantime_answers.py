@@ -36,9 +36,17 @@ def append(
 
 def dump(*values: int, end: int, start: int = 0) -> Event:
     return Event(
-        time=9, name=Name.REPLICA_LOG, node=1, topic="t", partition=0, offset=start, values=values, end_offset=end,
-        high_watermark=end, log_start_offset=start,
-    )  # fmt: skip
+        time=9,
+        name=Name.REPLICA_LOG,
+        node=1,
+        topic="t",
+        partition=0,
+        offset=start,
+        values=values,
+        end_offset=end,
+        high_watermark=end,
+        log_start_offset=start,
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,7 +63,8 @@ def dump(*values: int, end: int, start: int = 0) -> Event:
 def test_the_last_record_of_a_key_stays(
     operations: tuple[Operation, ...], log: Event, anomalies: set[str]
 ) -> None:
-    """Rule (COMPACTION): compaction takes earlier records only; of a topic from which something else deletes, nothing is asked."""
+    """Rule (COMPACTION): compaction takes earlier records only; of a topic from which something else deletes,
+    nothing is asked."""
     assert found(*operations, events=(log,)) == anomalies
     assert found(*operations, events=(log,), policy="compact,delete") == set()
     changed = Event(time=1, name=Name.TOPIC_CONFIGURED, node=1, topic="t", detail="{}")

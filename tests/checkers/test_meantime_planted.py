@@ -1,4 +1,5 @@
-"""Each rule of the meantime convicts a fault that was put into the implementation's source, in a run that shows nothing without it."""
+"""Each rule of the meantime convicts a fault that was put into the implementation's source, in a run that
+shows nothing without it."""
 
 import multiprocessing
 import sys
@@ -94,19 +95,43 @@ HEARD = "                self.heard(group, request.member_id)\n                i
 LIVES = "if state.leader in live:\n            return None\n        unclean"
 MEMBERSHIP = f"{IMPL}/coordinator/membership.py"
 PLANTED = [
-    ("needless_election", lone_faults, ELECTIONS, "return choice if choice and choice[0] != state.leader else None", "return choice"),
+    (
+        "needless_election",
+        lone_faults,
+        ELECTIONS,
+        "return choice if choice and choice[0] != state.leader else None",
+        "return choice",
+    ),
     ("needless_removal", lone_faults, ELECTIONS, DEAD, DEAD.replace("member in gone and ", "")),
     ("late_removal", lone_faults, ELECTIONS, DEAD, "dead = []"),
     ("late_election", lone_faults, ELECTIONS, LIVES, LIVES.replace(" in live", "")),
     ("late_decision", lone_faults, ISR, "self._notify_later(partition.key)", "pass"),
-    ("stale_checkpoint", lone_faults, f"{IMPL}/log/checkpoint/checkpoint_file.py", "    file.append(content)\n", ""),
-    ("slow_registration", lone_faults, f"{IMPL}/broker/registration.py", "if not self.paths_made:", "if self.paths_made:\n            return\n        else:"),
+    (
+        "stale_checkpoint",
+        lone_faults,
+        f"{IMPL}/log/checkpoint/checkpoint_file.py",
+        "    file.append(content)\n",
+        "",
+    ),
+    (
+        "slow_registration",
+        lone_faults,
+        f"{IMPL}/broker/registration.py",
+        "if not self.paths_made:",
+        "if self.paths_made:\n            return\n        else:",
+    ),
     ("slow_rebalance", members, MEMBERSHIP, PREPARES, PREPARES.replace("PREPARING", "EMPTY")),
     ("needless_rebalance", members, MEMBERSHIP, PREPARES, PREPARES.replace("PREPARING", "EMPTY")),
     ("unclean_election", two_fall, ELECTIONS, "electable, unclean=unclean)", "electable, unclean=True)"),
-    ("slow_commit", lone_faults, f"{IMPL}/replication/high_watermark.py", "if lowest <= known:", "if lowest <= known or len(partition.isr) > 2:"),
+    (
+        "slow_commit",
+        lone_faults,
+        f"{IMPL}/replication/high_watermark.py",
+        "if lowest <= known:",
+        "if lowest <= known or len(partition.isr) > 2:",
+    ),
     ("needless_expulsion", members, MEMBERSHIP, HEARD, "                if"),
-]  # fmt: skip
+]
 
 
 LOADED = ("fencepost.impl", "fencepost.sim", "fencepost.campaign", "fencepost.systems")

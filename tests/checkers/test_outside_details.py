@@ -1,5 +1,5 @@
-"""A trace comes from outside: whatever an event's detail or a plan holds, every judge of events answers with a
-verdict, and the timeline with printable text."""
+"""A trace comes from outside: whatever an event's detail or a plan holds, every judge of events answers with
+a verdict, and the timeline with printable text."""
 
 import pytest
 

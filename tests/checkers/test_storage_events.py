@@ -1,4 +1,5 @@
-"""Where logs start, and what compaction takes: the invariants and conformance convict what breaks them, and nothing that a correct broker does."""
+"""Where logs start, and what compaction takes: the invariants and conformance convict what breaks them, and
+nothing that a correct broker does."""
 
 import pytest
 from attrs import evolve
@@ -81,13 +82,15 @@ def both(*events: Event, claims: Claims | None = None, operations: tuple[Operati
     ],
 )
 def test_a_high_watermark_stays_within_its_log(bad: Event, good: Event) -> None:
-    """Rule (HW-BOUNDS; KAFKA-5634, KAFKA-9491, KAFKA-3978): log start <= high watermark <= log end, whatever event tells them."""
+    """Rule (HW-BOUNDS; KAFKA-5634, KAFKA-9491, KAFKA-3978): log start <= high watermark <= log end, whatever
+    event tells them."""
     assert anomalies(invariants.judge(trace(*START, bad))) == {"high_watermark_outside_log"}
     assert anomalies(invariants.judge(trace(*START, good))) == set()
 
 
 def test_a_high_watermark_below_a_log_start_told_before_is_found_with_both_events() -> None:
-    """Rule (HW-BOUNDS): an event that names the high watermark alone is held against the log start that is known."""
+    """Rule (HW-BOUNDS): an event that names the high watermark alone is held against the log start that is
+    known."""
     verdict = invariants.judge(trace(*START, log_start(2, 3, hw=4, end=4), hears(2, 0, 2)))
     (finding,) = verdict.findings
     assert (finding.anomaly, finding.events) == ("high_watermark_outside_log", (len(START), len(START) + 1))
@@ -101,7 +104,8 @@ def test_a_high_watermark_below_a_log_start_told_before_is_found_with_both_event
 
 
 def test_what_lies_below_a_log_start_is_not_lost() -> None:
-    """Rule (COMMIT-SAFE): retention may take committed records at a leader-to-be; a log that only claims to hold them loses them."""
+    """Rule (COMMIT-SAFE): retention may take committed records at a leader-to-be; a log that only claims to
+    hold them loses them."""
     elected = [
         state(1, 1, 0, 1, 2, 3, version=1),
         state(9, 3, 1, 3, version=2),
@@ -116,7 +120,8 @@ def test_what_lies_below_a_log_start_is_not_lost() -> None:
 
 
 def test_replicas_may_differ_below_the_higher_of_their_log_starts() -> None:
-    """Rule (LOG-MATCH): a diverged tail that the leader's log start has passed is nobody's any more; above it, it is a divergence."""
+    """Rule (LOG-MATCH): a diverged tail that the leader's log start has passed is nobody's any more; above
+    it, it is a divergence."""
     mine, other = dump(1, 0, 0, 10, 11, 12, 13, end=4, hw=4), dump(2, 0, 0, 10, 99, 12, 13, end=4, hw=4)
     started = [evolve(each, log_start_offset=2) for each in (mine, other)]
     assert "log_divergence" in anomalies(invariants.judge(trace(*START, mine, other)))
@@ -125,7 +130,8 @@ def test_replicas_may_differ_below_the_higher_of_their_log_starts() -> None:
 
 
 def test_a_log_is_dropped_only_below_the_start_of_the_leaders() -> None:
-    """Rule (KAFKA-7414): a full truncation is explained where the log ends before the leader's begins, and there only."""
+    """Rule (KAFKA-7414): a full truncation is explained where the log ends before the leader's begins, and
+    there only."""
     over = [cuts(3, 1, 0, end=0, to=3, cause="full"), hears(3, 0, 3)]
     assert both(*BEHIND, log_start(1, 3, hw=4, end=4), *over, copies(3, 0, 3, 13)) == set()
     assert "conformance" in both(*BEHIND, log_start(1, 2, hw=4, end=4), *over)
@@ -135,7 +141,8 @@ def test_a_log_is_dropped_only_below_the_start_of_the_leaders() -> None:
 
 
 def test_a_follower_may_begin_inside_a_batch() -> None:
-    """Rule (KAFKA-6975): the first batch behind a log start inside of it begins below it; any other append stands at the log end."""
+    """Rule (KAFKA-6975): the first batch behind a log start inside of it begins below it; any other append
+    stands at the log end."""
     begun = [
         *BEHIND,
         log_start(1, 3, hw=4, end=4),
@@ -172,7 +179,8 @@ KEYS = (keyed(1, "a", 10), keyed(2, "b", 11), keyed(3, "a", 12), keyed(4, "c", 1
 
 
 def test_compaction_takes_what_a_later_committed_record_supersedes() -> None:
-    """Rule (COMMIT-SAFE, KAFKA-13194): an offset may be missing from a compacted log only if its key was committed again, or it deletes its key."""
+    """Rule (COMMIT-SAFE, KAFKA-13194): an offset may be missing from a compacted log only if its key was
+    committed again, or it deletes its key."""
     whole = [dump(1, 0, 1, 11, 12, 13, end=4, hw=4)]
     assert both(*START, *whole, claims=COMPACTED, operations=KEYS) == set()
     gap = [dump(1, 0, 2, 12, 13, end=4, hw=4)]
@@ -182,7 +190,8 @@ def test_compaction_takes_what_a_later_committed_record_supersedes() -> None:
 
 
 def test_a_compacted_log_may_lose_from_inside_what_claims_allow() -> None:
-    """Rule (COMMIT-SAFE): a loss may lie inside of a log that goes on behind it (a compaction under a lie); what lies beside the range is still owed."""
+    """Rule (COMMIT-SAFE): a loss may lie inside of a log that goes on behind it (a compaction under a lie);
+    what lies beside the range is still owed."""
     hollow = [dump(1, 0, 0, 10, end=4, hw=4), dump(1, 0, 3, 13, end=4, hw=4)]
     allowed = LossRange(topic="t", partition=0, start=1, end=3, reason="written anew while the disk lied")
     assert both(*START, *hollow, claims=COMPACTED, operations=KEYS) == {"committed_record_truncated"}
@@ -193,7 +202,8 @@ def test_a_compacted_log_may_lose_from_inside_what_claims_allow() -> None:
 
 
 def test_a_compacted_log_may_lose_the_tail_that_claims_allow() -> None:
-    """Rule (COMMIT-SAFE): a compacted log that ends before what was committed owes nothing where that loss is allowed, and its gaps are still judged."""
+    """Rule (COMMIT-SAFE): a compacted log that ends before what was committed owes nothing where that loss is
+    allowed, and its gaps are still judged."""
     loss = (LossRange(topic="t", partition=0, start=3, end=4, reason="power loss"),)
     claims = evolve(COMPACTED, loss=loss)
     short = [dump(1, 0, 1, 11, 12, end=3, hw=3)]
@@ -209,7 +219,8 @@ def test_a_compacted_log_may_lose_the_tail_that_claims_allow() -> None:
 
 
 def test_a_follower_of_a_compacted_log_takes_gaps() -> None:
-    """Rule: behind compaction offsets jump, and a batch may end beyond its last record; in a topic that nobody compacts a jump is none of the model's."""
+    """Rule: behind compaction offsets jump, and a batch may end beyond its last record; in a topic that
+    nobody compacts a jump is none of the model's."""
     jump = [copies(3, 0, 1, 11), evolve(copies(3, 0, 2, 12), end_offset=4), hears(3, 0, 4)]
     assert both(*BEHIND, *jump, claims=COMPACTED) == set()
     assert both(*BEHIND, *jump) == {"conformance"}
@@ -233,8 +244,9 @@ def test_an_explained_start_over_leaves_the_follower_following() -> None:
 
 
 def test_a_log_that_gave_all_its_records_up_goes_on_in_any_epoch() -> None:
-    """Rule (R5): what was deleted is compared with nothing. A follower whose log is empty behind its log start copies what a
-    leader of an unclean election has there, though in an earlier epoch than what it had itself."""
+    """Rule (R5): what was deleted is compared with nothing. A follower whose log is empty behind its log
+    start copies what a leader of an unclean election has there, though in an earlier epoch than what it had
+    itself."""
     recorded = run(swarm(700210, "everything"))
     epochs: dict[tuple[int, str | None, int], int] = {}
     lower = []

@@ -1,4 +1,5 @@
-"""Traces written by hand: one function per event, in the words of a story. Topic t, partition 0, value ids as given."""
+"""Traces written by hand: one function per event, in the words of a story. Topic t, partition 0, value ids as
+given."""
 
 from typing import Any
 

@@ -1,5 +1,6 @@
-"""Random histories in which everything happens at once: several logs, producers, consumers, groups and transactions, retention and
-compaction; as it could have happened, then bent in a few places. For comparisons that need breadth; the judges' own folders have narrower ones."""
+"""Random histories in which everything happens at once: several logs, producers, consumers, groups and
+transactions, retention and compaction; as it could have happened, then bent in a few places. For comparisons
+that need breadth; the judges' own folders have narrower ones."""
 
 from random import Random
 from typing import Any
@@ -26,8 +27,9 @@ class Slot:
 
 @define
 class World:
-    """What is there, and what clients saw of it. own: the first value of the transaction that goes on; owner: of each log in this generation; free: when each
-    process may begin its next operation; at: where each consumer goes on."""
+    """What is there, and what clients saw of it. own: the first value of the transaction that goes on; owner:
+    of each log in this generation; free: when each process may begin its next operation; at: where each
+    consumer goes on."""
 
     random: Random
     now: int = 10
@@ -66,9 +68,14 @@ class World:
         self.free[process] = complete
         more.setdefault("outcome", OK)
         made = Operation(
-            op_id=len(self.operations), process=process, function=function, invoke_time=invoke, session=self.session.get(process, 0),
-            completion_time=complete if done else None, **more,
-        )  # fmt: skip
+            op_id=len(self.operations),
+            process=process,
+            function=function,
+            invoke_time=invoke,
+            session=self.session.get(process, 0),
+            completion_time=complete if done else None,
+            **more,
+        )
         self.operations.append(made)
         return made
 
@@ -93,14 +100,22 @@ class World:
         told = lands and acks != 0 and (outcome is OK or self.likely(0.3))
         keyed, idempotent = "compaction" in self.features, "idempotence" in self.features
         return self.add(
-            process, Function.APPEND, outcome=outcome, acks=acks, topic=log[0], partition=log[1], offset=base if told else None,
+            process,
+            Function.APPEND,
+            outcome=outcome,
+            acks=acks,
+            topic=log[0],
+            partition=log[1],
+            offset=base if told else None,
             done=outcome is not UNKNOWN or self.likely(0.4),
             records=tuple(Record(topic=log[0], partition=log[1], offset=-1, value=value) for value in values),
             leader_epoch=self.epoch if told and "epochs" in self.features and self.likely(0.8) else None,
-            key=self.some(*KEYS) if keyed else None, argument="tombstone" if keyed and self.likely(0.2) else None,
-            producer_id=process if idempotent else None, producer_epoch=0 if idempotent else None,
+            key=self.some(*KEYS) if keyed else None,
+            argument="tombstone" if keyed and self.likely(0.2) else None,
+            producer_id=process if idempotent else None,
+            producer_epoch=0 if idempotent else None,
             log_start_offset=self.starts[log] if "retention" in self.features and self.likely(0.3) else None,
-        )  # fmt: skip
+        )
 
     def seen(self, log: Log, position: int, *, committed: bool) -> list[Record]:
         """The next few records from a position on."""
@@ -148,22 +163,39 @@ class World:
                     )
                 )
             return self.add(
-                process, Function.POLL, isolation=isolation, positions=tuple(positions), records=tuple(records), strong=self.likely(0.4)
-            )  # fmt: skip
+                process,
+                Function.POLL,
+                isolation=isolation,
+                positions=tuple(positions),
+                records=tuple(records),
+                strong=self.likely(0.4),
+            )
         log = self.log()
         position = self.random.randint(0, len(self.slots[log]))
         return self.add(
-            process, Function.POLL, isolation=isolation, topic=log[0], partition=log[1], offset=position, strong=self.likely(0.5),
-            records=tuple(self.seen(log, position, committed=committed)), **self.claims(log, committed=committed),
-        )  # fmt: skip
+            process,
+            Function.POLL,
+            isolation=isolation,
+            topic=log[0],
+            partition=log[1],
+            offset=position,
+            strong=self.likely(0.5),
+            records=tuple(self.seen(log, position, committed=committed)),
+            **self.claims(log, committed=committed),
+        )
 
     def listed(self, process: int) -> Operation:
         """The end of a log, or where it begins."""
         log, earliest = self.log(), "retention" in self.features and self.likely(0.4)
         return self.add(
-            process, Function.LIST_OFFSETS, topic=log[0], partition=log[1], strong=self.likely(0.7),
-            offset=self.starts[log] if earliest else len(self.slots[log]), argument="earliest" if earliest else None,
-        )  # fmt: skip
+            process,
+            Function.LIST_OFFSETS,
+            topic=log[0],
+            partition=log[1],
+            strong=self.likely(0.7),
+            offset=self.starts[log] if earliest else len(self.slots[log]),
+            argument="earliest" if earliest else None,
+        )
 
     def consume(self, process: int) -> Operation:
         """A poll that goes on where the consumer was; of a member of the group if there is one."""
@@ -235,8 +267,13 @@ class World:
         log = self.some(*LOGS[:2])
         offset = self.committed[log]
         return self.add(
-            process, Function.FETCH_COMMITTED, group="g", topic=log[0], partition=log[1], offset=None if offset < 0 else offset
-        )  # fmt: skip
+            process,
+            Function.FETCH_COMMITTED,
+            group="g",
+            topic=log[0],
+            partition=log[1],
+            offset=None if offset < 0 else offset,
+        )
 
     def transaction(self, process: int) -> None:
         """A few appends and polls of one process as one."""
@@ -303,17 +340,25 @@ def wild(seed: int, often: tuple[str, ...] = ()) -> Trace:
         for log in LOGS if random.random() < 0.3
     ) if random.random() < 0.2 else ()  # fmt: skip
     return Trace(
-        trace_id=seed, plan="", seed=seed, software_version="", unique_values="repeated" not in features,
-        concurrent_processes="transactions" in features or random.random() < 0.1, operations=tuple(operations),
+        trace_id=seed,
+        plan="",
+        seed=seed,
+        software_version="",
+        unique_values="repeated" not in features,
+        concurrent_processes="transactions" in features or random.random() < 0.1,
+        operations=tuple(operations),
         claims=Claims(
-            check=random.choice(("default", "default", "session", "strong", "strong", "content")), loss=loss,
-            content_by_epoch=random.random() < 0.1, duplicates="twice" in features and random.random() < 0.8,
-            dense="sparse" not in features and random.random() < 0.5, clock_uncertainty_ns=uncertain,
+            check=random.choice(("default", "default", "session", "strong", "strong", "content")),
+            loss=loss,
+            content_by_epoch=random.random() < 0.1,
+            duplicates="twice" in features and random.random() < 0.8,
+            dense="sparse" not in features and random.random() < 0.5,
+            clock_uncertainty_ns=uncertain,
             retention="retention" in features and random.random() < 0.9,
             compacted=("t",) if "compaction" in features and random.random() < 0.9 else (),
             assumption_broken="a test" if random.random() < 0.02 else "",
         ),
-    )  # fmt: skip
+    )
 
 
 def _step(world: World) -> None:

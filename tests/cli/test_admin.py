@@ -1,4 +1,5 @@
-"""Topics, reassignments and preferred elections through a real ZooKeeper: what is written, what is said, and that a mistake writes nothing."""
+"""Topics, reassignments and preferred elections through a real ZooKeeper: what is written, what is said, and
+that a mistake writes nothing."""
 
 import json
 
@@ -76,9 +77,11 @@ def clean(session):
 
 @pytest.fixture
 def admin(clean, fencepost, monkeypatch):
-    """A command against that server, on the one session: to open and close one takes longer than what the command does.
+    """A command against that server, on the one session: to open and close one takes longer than what the
+    command does.
 
-    The class itself is changed, not a module's name for it: a module imported meanwhile would keep what that name was.
+    The class itself is changed, not a module's name for it: a module imported meanwhile would keep what that
+    name was.
     """
     from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
 
@@ -102,7 +105,8 @@ def assigned(session, topic):
 
 
 def test_create_places_replicas_and_writes_both_nodes(clean, admin):
-    """Rule (C14): replicas are spread over the live brokers, the same for the same seed; the topic and its configuration appear together."""
+    """Rule (C14): replicas are spread over the live brokers, the same for the same seed; the topic and its
+    configuration appear together."""
     told = admin(
         "topics", "create", "new", "--partitions", 6, "--replication-factor", 2, "--seed", 5, "--json"
     )
@@ -116,7 +120,8 @@ def test_create_places_replicas_and_writes_both_nodes(clean, admin):
 
 
 def test_create_by_hand(clean, admin):
-    """Rule: an assignment in Kafka's notation is taken as it is; a configuration that an earlier topic left behind is reset."""
+    """Rule: an assignment in Kafka's notation is taken as it is; a configuration that an earlier topic left
+    behind is reset."""
     assert admin("topics", "create", "again").code == 0
     clean.ask(SetData(znodes.config_path("again"), b"old"))
     clean.ask(Delete(znodes.topic_path("again")))
@@ -151,7 +156,8 @@ def test_partitions_are_added(clean, admin):
 
 
 def test_settings_are_altered_and_brokers_notified(clean, admin):
-    """Rule (Z, /config/topics/T, /config/changes): each change is written with its notification, at creation too; what is not named stays."""
+    """Rule (Z, /config/topics/T, /config/changes): each change is written with its notification, at creation
+    too; what is not named stays."""
 
     def notified():
         names = clean.ask(GetChildren(znodes.CONFIG_CHANGES)).names
@@ -209,8 +215,8 @@ def move(*entries):
 
 
 def test_generate_proposes_and_execute_takes_it(clean, admin, file, tmp_path):
-    """Rule (C13): the proposal has as many replicas on the brokers named, nothing is written; its file is taken by --execute, whose output is a file for the
-    way back."""
+    """Rule (C13): the proposal has as many replicas on the brokers named, nothing is written; its file is
+    taken by --execute, whose output is a file for the way back."""
     before = everything(clean)
     topics = file({"version": 1, "topics": [{"topic": "t"}]})
     told = admin(
@@ -238,12 +244,14 @@ def test_generate_proposes_and_execute_takes_it(clean, admin, file, tmp_path):
 
 
 def test_verify_tells_what_became_of_each(clean, admin, file):
-    """Rule (C13): in progress (exit code 3), completed (0), failed (1), in Kafka's words; the order of replicas counts."""
+    """Rule (C13): in progress (exit code 3), completed (0), failed (1), in Kafka's words; the order of
+    replicas counts."""
     path = file(move(("t", 0, [2, 1]), ("t", 1, [2, 3])))
     told = admin("reassign", "--verify", "--reassignment-json-file", path)
     assert told.code == 1 and told.out.splitlines() == [
         "Status of partition reassignment: ",
-        "ERROR: Assigned replicas (1,2) don't match the list of replicas for reassignment (2,1) for partition t-0",
+        "ERROR: Assigned replicas (1,2) don't match the list of replicas for reassignment (2,1) for "
+        "partition t-0",
         "Reassignment of partition t-0 failed",
         "Reassignment of partition t-1 completed successfully",
     ]
@@ -277,47 +285,148 @@ CREATE, EXECUTE = ("topics", "create"), ("reassign", "--execute", "--reassignmen
 MISTAKES = [
     ((*CREATE, "t"), None, "topic t: expected a new topic, saw one that exists"),
     ((*CREATE, "gone"), None, "saw one that exists, which is marked for deletion"),
-    ((*CREATE, "a b"), None, "expected a name of 1 to 249 letters, digits, dots, underscores and hyphens, saw 'a b'"),
-    ((*CREATE, "x", "--replication-factor", 4), None, "expected a replication factor from 1 to 3, the number of brokers, saw 4"),
-    ((*CREATE, "x", "--replica-assignment", "1:9"), None, "partition x-0: expected replicas on live brokers (1, 2, 3), saw broker 9"),
-    ((*CREATE, "x", "--replica-assignment", "1:1"), None, "partition x-0: expected each broker once, saw replicas 1, 1"),
-    ((*CREATE, "x", "--replica-assignment", "1:2,3"), None, "expected as many replicas for every partition, saw 1 and 2"),
+    (
+        (*CREATE, "a b"),
+        None,
+        "expected a name of 1 to 249 letters, digits, dots, underscores and hyphens, saw 'a b'",
+    ),
+    (
+        (*CREATE, "x", "--replication-factor", 4),
+        None,
+        "expected a replication factor from 1 to 3, the number of brokers, saw 4",
+    ),
+    (
+        (*CREATE, "x", "--replica-assignment", "1:9"),
+        None,
+        "partition x-0: expected replicas on live brokers (1, 2, 3), saw broker 9",
+    ),
+    (
+        (*CREATE, "x", "--replica-assignment", "1:1"),
+        None,
+        "partition x-0: expected each broker once, saw replicas 1, 1",
+    ),
+    (
+        (*CREATE, "x", "--replica-assignment", "1:2,3"),
+        None,
+        "expected as many replicas for every partition, saw 1 and 2",
+    ),
     ((*CREATE, "x", "--replica-assignment", "1:b"), None, "expected such as 1:2,2:3, saw '1:b'"),
     ((*CREATE, "x", "--partitions", 100_000), None, "bytes in one ZooKeeper request (its jute.maxbuffer)"),
     (("topics", "delete", "nosuch"), None, "delete: expected a topic that exists, saw 'nosuch'"),
-    (("topics", "delete", "gone"), None, "expected a topic that stays, saw gone, which is marked for deletion"),
+    (
+        ("topics", "delete", "gone"),
+        None,
+        "expected a topic that stays, saw gone, which is marked for deletion",
+    ),
     (("topics", "describe", "nosuch"), None, "expected a topic that exists, saw 'nosuch'"),
-    (("topics", "alter", "t", "--partitions", 2), None, "expected more than its 2 partitions: their number can only be increased, saw 2"),
-    ((*CREATE, "x", "--config", "made.up=1"), None, "topic x: expected one of the settings cleanup.policy, delete.retention.ms, flush.messages, "),
-    ((*CREATE, "x", "--config", "min.insync.replicas=0"), None, "topic x: min.insync.replicas: expected a whole number from 1 to 16, saw '0'"),
-    ((*CREATE, "x", "--config", "retention.ms"), None, "expected such as retention.ms=60000, saw 'retention.ms'"),
+    (
+        ("topics", "alter", "t", "--partitions", 2),
+        None,
+        "expected more than its 2 partitions: their number can only be increased, saw 2",
+    ),
+    (
+        (*CREATE, "x", "--config", "made.up=1"),
+        None,
+        "topic x: expected one of the settings cleanup.policy, delete.retention.ms, flush.messages, ",
+    ),
+    (
+        (*CREATE, "x", "--config", "min.insync.replicas=0"),
+        None,
+        "topic x: min.insync.replicas: expected a whole number from 1 to 16, saw '0'",
+    ),
+    (
+        (*CREATE, "x", "--config", "retention.ms"),
+        None,
+        "expected such as retention.ms=60000, saw 'retention.ms'",
+    ),
     (("topics", "alter", "t"), None, "expected either --partitions or settings to change, saw neither"),
-    (("topics", "alter", "t", "--partitions", 4, "--config", "retention.ms=1"), None, "either --partitions or settings to change, saw both"),
-    (("topics", "alter", "t", "--config", "cleanup.policy=sometimes"), None, "cleanup.policy: expected delete, compact or compact,delete, saw 'sometimes'"),
-    (("topics", "alter", "t", "--config", "unclean.leader.election.enable=maybe"), None, "expected true or false, saw 'maybe'"),
-    (("topics", "alter", "t", "--config", "retention.ms=1", "--config", "retention.ms=2"), None, "expected each name once, saw retention.ms twice"),
-    (("topics", "alter", "t", "--config", "retention.ms=1", "--delete-config", "retention.ms"), None, "expected each setting once, saw retention.ms twice"),
-    (("topics", "alter", "t", "--delete-config", "retention.ms"), None, "expected a setting that the topic has of its own, saw 'retention.ms'"),
-    (("topics", "alter", "nosuch", "--config", "retention.ms=1"), None, "alter: expected a topic that exists, saw 'nosuch'"),
-    (("topics", "alter", "gone", "--config", "retention.ms=1"), None, "expected a topic that stays, saw gone, which is marked for deletion"),
-    (EXECUTE, "{", "file.json: expected {\"version\":1,\"partitions\":[{\"topic\":\"t\",\"partition\":0,\"replicas\":[1,2]}]}, saw Input data was truncated"),
-    (EXECUTE, '{"partitions":[{"topic":"t","partition":"0","replicas":[1]}]}', "saw Expected `int`, got `str` - at `$.partitions[0].partition`"),
-    (EXECUTE, '{"partitions":[{"topic":"t","partition":0,"replicas":[1],"leader":1}]}', "unknown field `leader`"),
+    (
+        ("topics", "alter", "t", "--partitions", 4, "--config", "retention.ms=1"),
+        None,
+        "either --partitions or settings to change, saw both",
+    ),
+    (
+        ("topics", "alter", "t", "--config", "cleanup.policy=sometimes"),
+        None,
+        "cleanup.policy: expected delete, compact or compact,delete, saw 'sometimes'",
+    ),
+    (
+        ("topics", "alter", "t", "--config", "unclean.leader.election.enable=maybe"),
+        None,
+        "expected true or false, saw 'maybe'",
+    ),
+    (
+        ("topics", "alter", "t", "--config", "retention.ms=1", "--config", "retention.ms=2"),
+        None,
+        "expected each name once, saw retention.ms twice",
+    ),
+    (
+        ("topics", "alter", "t", "--config", "retention.ms=1", "--delete-config", "retention.ms"),
+        None,
+        "expected each setting once, saw retention.ms twice",
+    ),
+    (
+        ("topics", "alter", "t", "--delete-config", "retention.ms"),
+        None,
+        "expected a setting that the topic has of its own, saw 'retention.ms'",
+    ),
+    (
+        ("topics", "alter", "nosuch", "--config", "retention.ms=1"),
+        None,
+        "alter: expected a topic that exists, saw 'nosuch'",
+    ),
+    (
+        ("topics", "alter", "gone", "--config", "retention.ms=1"),
+        None,
+        "expected a topic that stays, saw gone, which is marked for deletion",
+    ),
+    (
+        EXECUTE,
+        "{",
+        'file.json: expected {"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}, saw '
+        "Input data was truncated",
+    ),
+    (
+        EXECUTE,
+        '{"partitions":[{"topic":"t","partition":"0","replicas":[1]}]}',
+        "saw Expected `int`, got `str` - at `$.partitions[0].partition`",
+    ),
+    (
+        EXECUTE,
+        '{"partitions":[{"topic":"t","partition":0,"replicas":[1],"leader":1}]}',
+        "unknown field `leader`",
+    ),
     (EXECUTE, move(), "expected at least one partition, saw none"),
     (EXECUTE, move(("t", 0, [1, 2]), ("t", 0, [2, 3])), "expected each partition once, saw t-0 twice"),
     (EXECUTE, move(("nosuch", 0, [1, 2])), "expected a topic that exists, saw 'nosuch'"),
     (EXECUTE, move(("gone", 0, [1])), "expected a topic that stays, saw gone"),
     (EXECUTE, move(("t", 7, [1, 2])), "expected a partition of t, of which there are 2, saw t-7"),
-    (EXECUTE, move(("t", 0, [1, 9])), "partition t-0: expected replicas on live brokers (1, 2, 3), saw broker 9"),
-    (EXECUTE, move(("t", 0, [1, 2, 3, 4])), "partition t-0: expected at most 3 replicas, the number of brokers, saw 4"),
+    (
+        EXECUTE,
+        move(("t", 0, [1, 9])),
+        "partition t-0: expected replicas on live brokers (1, 2, 3), saw broker 9",
+    ),
+    (
+        EXECUTE,
+        move(("t", 0, [1, 2, 3, 4])),
+        "partition t-0: expected at most 3 replicas, the number of brokers, saw 4",
+    ),
     (EXECUTE, move(("t", 0, [1, 1])), "partition t-0: expected each broker once, saw replicas 1, 1"),
     (EXECUTE, move(("t", 0, [])), "partition t-0: expected at least one replica, saw none"),
     (("reassign",), None, "expected one of --generate, --execute and --verify, saw none"),
     (("reassign", "--execute"), None, "expected --reassignment-json-file beside --execute, saw none"),
-    (("elect", "preferred", "--path-to-json-file"), {"partitions": [{"topic": "t", "partition": 9}]}, "expected a partition that exists, saw t-9"),
-    (("elect", "preferred", "--path-to-json-file"), {"partitions": [{"topic": "t", "partition": 0}] * 2}, "expected each partition once, saw t-0 twice"),
+    (
+        ("elect", "preferred", "--path-to-json-file"),
+        {"partitions": [{"topic": "t", "partition": 9}]},
+        "expected a partition that exists, saw t-9",
+    ),
+    (
+        ("elect", "preferred", "--path-to-json-file"),
+        {"partitions": [{"topic": "t", "partition": 0}] * 2},
+        "expected each partition once, saw t-0 twice",
+    ),
     (("elect", "preferred", "--path-to-json-file"), {"partitions": 7}, "Expected `array`, got `int`"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("arguments", "content", "sentence"), MISTAKES, ids=str)
@@ -334,7 +443,8 @@ def test_a_mistake_is_told_in_one_sentence_and_writes_nothing(
 
 
 def test_a_reassignment_in_progress_keeps_others_out(clean, admin, file):
-    """Rule (C13): a second one is refused, and so are new partitions of the topic; the first stays as it was."""
+    """Rule (C13): a second one is refused, and so are new partitions of the topic; the first stays as it
+    was."""
     assert admin(*EXECUTE, file(move(("t", 0, [2, 3])))).code == 0
     before = everything(clean)
     for command in ((*EXECUTE, file(move(("t", 1, [1, 3])))), ("topics", "alter", "t", "--partitions", 4)):

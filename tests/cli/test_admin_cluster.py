@@ -1,4 +1,5 @@
-"""Admin commands against a cluster of three real brokers: a topic is created, filled, moved while it lives, led as preferred again, and deleted."""
+"""Admin commands against a cluster of three real brokers: a topic is created, filled, moved while it lives,
+led as preferred again, and deleted."""
 
 import io
 import json
@@ -33,7 +34,8 @@ def directory(tmp_path, fencepost):
 
 
 def test_a_topic_lives_and_is_moved_and_goes(directory, fencepost, monkeypatch, tmp_path):
-    """Rule (C12 to C15): each command does in a real cluster what it says, and no record is lost on the way."""
+    """Rule (C12 to C15): each command does in a real cluster what it says, and no record is lost on the
+    way."""
 
     def admin(*arguments):
         return fencepost(*arguments, "--directory", directory)

@@ -7,7 +7,8 @@ from fencepost.traces.plan_json import plan_to_json
 
 
 def test_a_campaign_tells_which_marks_it_reached(fencepost, tmp_path) -> None:
-    """The summary and --json count the runs that reached each mark, and name those that none did; --resume counts those of earlier sittings."""
+    """The summary and --json count the runs that reached each mark, and name those that none did; --resume
+    counts those of earlier sittings."""
     command = ("campaign", "--seeds", "5:8", "--jobs", 1, "--out", tmp_path / "c")
     told = fencepost(*command, "--json").json
     assert told["marks"] and set(told["marks"]) | set(told["never_reached"]) <= set(NAMES)
@@ -20,7 +21,8 @@ def test_a_campaign_tells_which_marks_it_reached(fencepost, tmp_path) -> None:
 
 
 def test_the_lists_show_every_kind_and_every_mark(fencepost) -> None:
-    """--list-faults and --list-marks name all there are, with the profiles that draw or reach each, and run nothing."""
+    """--list-faults and --list-marks name all there are, with the profiles that draw or reach each, and run
+    nothing."""
     faults = {row["kind"]: row for row in fencepost("campaign", "--list-faults", "--json").json["faults"]}
     assert list(faults) == list(FAULTS)
     assert {"chaos", "fencing"} <= set(faults["clock_drift"]["profiles"])

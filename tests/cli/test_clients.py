@@ -1,4 +1,5 @@
-"""The client tools without a cluster: what they refuse, and the history that they keep. With one: test_cluster.py."""
+"""The client tools without a cluster: what they refuse, and the history that they keep. With one:
+test_cluster.py."""
 
 import asyncio
 import io
@@ -51,9 +52,19 @@ def append(op_id: int, value: int, offset: int, at: int) -> Operation:
     """An acknowledged append of one record."""
     record = Record(topic="t", partition=0, offset=offset, value=value, leader_epoch=0)
     return Operation(
-        op_id=op_id, process=0, function=Function.APPEND, invoke_time=at, outcome=Outcome.OK,
-        completion_time=at + 5, topic="t", partition=0, acks=-1, offset=offset, leader_epoch=0, records=(record,),
-    )  # fmt: skip
+        op_id=op_id,
+        process=0,
+        function=Function.APPEND,
+        invoke_time=at,
+        outcome=Outcome.OK,
+        completion_time=at + 5,
+        topic="t",
+        partition=0,
+        acks=-1,
+        offset=offset,
+        leader_epoch=0,
+        records=(record,),
+    )
 
 
 def poll(op_id: int, process: int, *records: Record, at: int) -> Operation:
@@ -69,7 +80,8 @@ SECOND = 1_000_000_000
 
 
 def test_the_runs_of_one_file_are_one_trace(tmp_path, fencepost):
-    """Rule: op ids, processes and clocks of a later run go on behind the earlier ones', and the whole is judged."""
+    """Rule: op ids, processes and clocks of a later run go on behind the earlier ones', and the whole is
+    judged."""
     path = tmp_path / "deep" / "h.jsonl"
     sent = [append(number, 100 + number, number, BASE + number * SECOND) for number in range(3)]
     assert add_run(path, sent).operations == 3
@@ -138,7 +150,8 @@ def read(offset: int, value: bytes | None, key: bytes | None = b"k") -> ReadReco
     ],
 )
 def test_a_record_becomes_a_line(lines, printed, capsys):
-    """Rule: the value, behind its key if one asks for it; a tombstone is an empty line, bytes that are no text are told by their codes."""
+    """Rule: the value, behind its key if one asks for it; a tombstone is an empty line, bytes that are no
+    text are told by their codes."""
     lines.print([read(0, b"a"), read(1, None), read(2, b"\xff", None)])
     assert capsys.readouterr().out == printed and lines.printed == 3
 
@@ -184,7 +197,8 @@ class Pieces(io.RawIOBase):
     ids=len,
 )
 def test_lines_come_whole_however_they_arrive(pieces):
-    """Rule: a line ends with its line feed (or the input), wherever the pipe cuts it; the carriage return before it is no part of it."""
+    """Rule: a line ends with its line feed (or the input), wherever the pipe cuts it; the carriage return
+    before it is no part of it."""
 
     async def lines() -> list[bytes]:
         return [line async for line in _lines(Pieces(*pieces))]

@@ -1,4 +1,5 @@
-"""Three brokers as real processes over a real ZooKeeper: they elect, survive their leader, and leave nothing behind."""
+"""Three brokers as real processes over a real ZooKeeper: they elect, survive their leader, and leave nothing
+behind."""
 
 import asyncio
 import io
@@ -94,7 +95,8 @@ def directory(tmp_path):
 
 
 def lines_go_through(directory: Path, fencepost, monkeypatch):
-    """What `produce` sends, `consume` prints, and the history of both is judged Ok; mistakes are told before anything is sent."""
+    """What `produce` sends, `consume` prints, and the history of both is judged Ok; mistakes are told before
+    anything is sent."""
     from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
     from fencepost.systems.processes import ProcessCluster
 
@@ -177,7 +179,8 @@ def a_killed_producer_is_recorded(directory: Path, fencepost):
 
 
 def a_group_goes_through(directory: Path, fencepost):
-    """A consumer of a group reads and commits the lines; `groups` tells who is there, how far they are, and lets the group begin again once it is empty."""
+    """A consumer of a group reads and commits the lines; `groups` tells who is there, how far they are, and
+    lets the group begin again once it is empty."""
     import asyncio
 
     from fencepost.campaign.run.group_consumer import make_consumer
@@ -221,7 +224,8 @@ def a_group_goes_through(directory: Path, fencepost):
 
 
 def stops_in_order(directory, fencepost, broker):
-    """SIGTERM of a real process is a controlled shutdown in its five steps: leaders move first, then it ends by itself, with its logs closed."""
+    """SIGTERM of a real process is a controlled shutdown in its five steps: leaders move first, then it ends
+    by itself, with its logs closed."""
     from fencepost.systems.processes import ProcessCluster
 
     told = fencepost("cluster", "stop", broker, "--directory", directory)
@@ -274,7 +278,8 @@ def kafka_clients_go_through(directory: Path, fencepost):
 
 
 def the_tool_is_a_member(directory: Path, fencepost):
-    """`consume --group` prints what nobody of the group has printed, commits it, and leaves; the whole history is judged Ok."""
+    """`consume --group` prints what nobody of the group has printed, commits it, and leaves; the whole
+    history is judged Ok."""
     where, history = ("--directory", directory), directory.parent / "history.jsonl"
     told = fencepost(
         "consume", "lines", *where, "--group", "tool", "--from-beginning", "--max", 600, "--record", history
@@ -295,8 +300,8 @@ def the_tool_is_a_member(directory: Path, fencepost):
 
 
 def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, fencepost, monkeypatch):
-    """Rule: `up` gives a healthy cluster that takes writes; a killed leader is replaced and no acknowledged record is lost; lines go
-    through; `stop` ends all."""
+    """Rule: `up` gives a healthy cluster that takes writes; a killed leader is replaced and no acknowledged
+    record is lost; lines go through; `stop` ends all."""
     from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
     from fencepost.systems.processes import ProcessCluster
 
@@ -349,7 +354,8 @@ def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, f
 
 
 def test_pause_resume_and_an_interrupt_that_leaves_nothing(directory, fencepost):
-    """Rule: a paused broker loses its session and gets a new one when it goes on; Ctrl-C at `up` ends every process, paused ones too."""
+    """Rule: a paused broker loses its session and gets a new one when it goes on; Ctrl-C at `up` ends every
+    process, paused ones too."""
     from fencepost.systems.processes import ProcessCluster
 
     command = [
@@ -385,7 +391,8 @@ def test_pause_resume_and_an_interrupt_that_leaves_nothing(directory, fencepost)
 
 
 def test_a_broker_that_dies_on_the_way_up_ends_the_others(directory, fencepost, monkeypatch):
-    """Rule: an error while the cluster starts is one sentence with the broker's last words, and no process is left."""
+    """Rule: an error while the cluster starts is one sentence with the broker's last words, and no process is
+    left."""
     from fencepost.systems import processes as cluster
 
     monkeypatch.setattr(

@@ -34,13 +34,15 @@ def test_help_teaches(fencepost, command) -> None:
 
 
 def test_the_help_of_all_imports_no_sub_command() -> None:
-    """What `fencepost --help` loads is the command line's own: it names every sub-command, and no module of one, nor what they need."""
+    """What `fencepost --help` loads is the command line's own: it names every sub-command, and no module of
+    one, nor what they need."""
     heavy = ("numpy", "pyarrow", "pyspark", "kazoo", "fencepost.campaign", "fencepost.checkers")
     told = subprocess.run(
         [
             sys.executable,
             "-c",
-            "import sys; from fencepost.cli import run; run(['--help']); print(*sys.modules, file=sys.stderr)",
+            "import sys; from fencepost.cli import run; run(['--help']); print(*sys.modules, "
+            "file=sys.stderr)",
         ],
         capture_output=True,
         text=True,
@@ -151,7 +153,8 @@ def test_a_weak_run_is_not_ok(fencepost, planted, tmp_path) -> None:
 
 
 def test_the_hunt_keeps_its_record(fencepost, tmp_path) -> None:
-    """A hunt tells the seeds needed and the command that shows the finding; a recorded bug is not hunted again."""
+    """A hunt tells the seeds needed and the command that shows the finding; a recorded bug is not hunted
+    again."""
     first = fencepost("bugs", "hunt", "KAFKA-532", "--seeds", 60, "--jobs", 1, "--out", tmp_path, "--json")
     assert first.code == 0
     (hunt,) = first.json["hunts"]
@@ -164,7 +167,8 @@ def test_the_hunt_keeps_its_record(fencepost, tmp_path) -> None:
 
 
 def test_a_hunt_in_several_ranges_tells_the_median(fencepost, tmp_path) -> None:
-    """Each range is hunted from its own first seed; the middle one of the figures is told, and a record with fewer ranges is not enough."""
+    """Each range is hunted from its own first seed; the middle one of the figures is told, and a record with
+    fewer ranges is not enough."""
     arguments = ["bugs", "hunt", "KAFKA-1188", "--seeds", 60, "--jobs", 1, "--out", tmp_path, "--json"]
     (alone,) = fencepost(*arguments).json["hunts"]
     told = fencepost(*arguments[:-1], "--ranges", 3, "--json")

@@ -1,4 +1,5 @@
-"""`fencepost convert`: any history into Parquet, and back to JSON lines, with nothing lost and nothing half done."""
+"""`fencepost convert`: any history into Parquet, and back to JSON lines, with nothing lost and nothing half
+done."""
 
 import json
 from itertools import pairwise
@@ -37,7 +38,8 @@ def round_trip(fencepost, source: Path, folder: Path) -> None:
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_foreign_history_goes_round(fencepost, tmp_path, name) -> None:
-    """Each foreign format becomes Parquet, then JSON lines, then Parquet again: the digest stays, and the file is named."""
+    """Each foreign format becomes Parquet, then JSON lines, then Parquet again: the digest stays, and the
+    file is named."""
     round_trip(fencepost, HISTORIES / name, tmp_path)
 
 
@@ -50,7 +52,8 @@ def test_a_campaign_goes_round(fencepost, tmp_path, planted) -> None:
 
 
 def test_a_folder_of_histories_becomes_one_folder_of_traces(fencepost, tmp_path) -> None:
-    """Histories without an id are numbered in order; the answer says which is which; verdicts are those of the files."""
+    """Histories without an id are numbered in order; the answer says which is which; verdicts are those of
+    the files."""
     told = fencepost("convert", HISTORIES, "--out", tmp_path / "all", "--json")
     names = [Path(row["source"]).name for row in told.json["foreign"]]
     assert names == sorted(names) and set(FOREIGN) <= set(names)
@@ -71,7 +74,8 @@ def test_recorded_histories_keep_their_verdicts(fencepost, tmp_path) -> None:
 
 
 def test_nothing_is_written_for_input_that_is_unreadable(fencepost, tmp_path) -> None:
-    """One broken file and there is no output at all; with --keep-going it is left out, told, and the exit code is 4."""
+    """One broken file and there is no output at all; with --keep-going it is left out, told, and the exit
+    code is 4."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "good.edn").write_text((HISTORIES / "stale-read.edn").read_text())
     (tmp_path / "in" / "zbroken.edn").write_text("[{:process 0")

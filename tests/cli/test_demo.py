@@ -10,7 +10,8 @@ from fencepost.mining.results.summary import Summary
 @pytest.mark.spark
 @pytest.mark.java
 def test_the_demo_finds_the_planted_bug_and_nothing_else(fencepost, tmp_path) -> None:
-    """A healthy and a planted campaign, mined together by Spark: the finding is explained and its replay command works."""
+    """A healthy and a planted campaign, mined together by Spark: the finding is explained and its replay
+    command works."""
     arguments = [
         "--seeds",
         "0:10",
@@ -59,7 +60,8 @@ def _result(findings: int, **other: object) -> CampaignResult:
 
 
 def test_the_demo_fails_on_a_healthy_finding_and_on_a_silent_bug(tmp_path) -> None:
-    """A finding in the healthy part, none in the planted one, one of a wrong kind, a crash or a run that did not repeat fail the demo."""
+    """A finding in the healthy part, none in the planted one, one of a wrong kind, a crash or a run that did
+    not repeat fail the demo."""
 
     def failures(sound: CampaignResult, broken: CampaignResult, **mined: object) -> str:
         summary = _summary(tmp_path, **mined)

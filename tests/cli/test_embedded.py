@@ -11,11 +11,15 @@ from kafka import KafkaProducer
 from fencepost.cli import run
 from fencepost.traces.errors import ExitCode
 
-PROGRAM = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nfrom fencepost.cli import main\nmain()\n"
+PROGRAM = (
+    "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nfrom fencepost.cli "
+    "import main\nmain()\n"
+)
 
 
 def test_it_serves_until_ctrl_c_and_judges(tmp_path):
-    """Rule: the address is the first line; Ctrl-C ends it with a verdict and exit code 0; files are in the folder that was named."""
+    """Rule: the address is the first line; Ctrl-C ends it with a verdict and exit code 0; files are in the
+    folder that was named."""
     command = [sys.executable, "-c", PROGRAM, "cluster", "up", "--embedded", "--brokers", "1", "--json"]
     command += ["--directory", str(tmp_path / "files"), "--session-timeout-ms", "2000"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

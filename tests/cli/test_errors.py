@@ -25,7 +25,8 @@ USAGE = [
     (["campaign", "--bug", "KIP-999"], "planted bugs: expected one of KAFKA-10284, "),
     (
         ["campaign", "--checks", "lgo"],
-        "the list of checks: expected checks out of log, kafka, transactions, groups, invariants, conformance, meantime, saw 'lgo'",
+        "the list of checks: expected checks out of log, kafka, transactions, groups, invariants, "
+        "conformance, meantime, saw 'lgo'",
     ),
     (["campaign", "--profile", "wild"], "swarm profile: expected one of"),
     (
@@ -59,7 +60,8 @@ USAGE = [
 
 @pytest.mark.parametrize(("arguments", "says"), USAGE)
 def test_usage_is_told_in_one_sentence(fencepost, arguments, says, tmp_path, monkeypatch) -> None:
-    """A mistake of the caller is one sentence on standard error, nothing on standard output of --json, exit code 2."""
+    """A mistake of the caller is one sentence on standard error, nothing on standard output of --json, exit
+    code 2."""
     monkeypatch.chdir(tmp_path)
     told = fencepost(*arguments)
     assert told.code == 2
@@ -78,7 +80,8 @@ def test_a_plan_with_an_unknown_field(fencepost, tmp_path) -> None:
 
 
 def test_a_truncated_trace(fencepost, tmp_path) -> None:
-    """A cut file is told with its line; alone it is nothing readable (2), beside a whole one it is quarantined (4)."""
+    """A cut file is told with its line; alone it is nothing readable (2), beside a whole one it is
+    quarantined (4)."""
     whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
     write_traces(whole, [FOREIGN])
     write_traces(cut, [FOREIGN])
@@ -147,7 +150,8 @@ def _fake_java(folder: Path, banner: str) -> Path:
 
 @pytest.mark.parametrize("command", [["mine"], ["demo"]])
 def test_java_is_missing_or_too_old(fencepost, planted, tmp_path, monkeypatch, command) -> None:
-    """Without a Java runtime, or with one below 17, what needs Spark says so in one sentence before it does anything."""
+    """Without a Java runtime, or with one below 17, what needs Spark says so in one sentence before it does
+    anything."""
     arguments = [*command, *([planted] if command == ["mine"] else []), "--out", tmp_path / "out"]
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(_fake_java(tmp_path / "old", 'openjdk version "11.0.2" 2019-01-15')))
@@ -189,7 +193,8 @@ def test_the_demo_does_not_delete_what_is_not_its_own(fencepost, tmp_path) -> No
 
 
 def test_a_mistake_of_our_own_is_no_finding(fencepost, monkeypatch) -> None:
-    """An internal error shows its traceback, asks for a report, and never exits 1, which would read as a finding."""
+    """An internal error shows its traceback, asks for a report, and never exits 1, which would read as a
+    finding."""
 
     def broken(**_: object) -> None:
         raise AssertionError("leader epoch 3 after 4")
@@ -201,7 +206,8 @@ def test_a_mistake_of_our_own_is_no_finding(fencepost, monkeypatch) -> None:
 
 
 def test_a_digest_that_does_not_repeat(fencepost, planted, tmp_path) -> None:
-    """A stored run whose digest another execution does not confirm is undecided, and says which version recorded it."""
+    """A stored run whose digest another execution does not confirm is undecided, and says which version
+    recorded it."""
     trace = TraceStore.open(planted).read(0)
     with TraceStore.create(tmp_path / "store").writer() as journal:
         journal.append(evolve(trace, digest="0" * 32))

@@ -1,5 +1,5 @@
-"""What README promises of every command: examples in its help, one JSON object with --json at every exit, names
-that are nearly right answered with those that may be meant."""
+"""What README promises of every command: examples in its help, one JSON object with --json at every exit,
+names that are nearly right answered with those that may be meant."""
 
 import os
 import re
@@ -102,7 +102,8 @@ def test_json_is_an_option(words) -> None:
 
 @pytest.mark.parametrize("words", LEAVES, ids=named)
 def test_a_usage_error_is_one_object(fencepost, words, tmp_path, monkeypatch) -> None:
-    """Rule: a mistake of the caller, too, ends with one JSON object that says what is wrong, and the exit code."""
+    """Rule: a mistake of the caller, too, ends with one JSON object that says what is wrong, and the exit
+    code."""
     monkeypatch.chdir(tmp_path)
     told = fencepost(*words, "--no-such-option", "--json")
     assert told.code == 2

@@ -1,4 +1,5 @@
-"""What commands share: tables in any width, a line every half minute where there is no terminal, near names."""
+"""What commands share: tables in any width, a line every half minute where there is no terminal, near
+names."""
 
 import io
 import json
@@ -151,7 +152,8 @@ HOSTILE = "t\u202egro\0\x1b[31m\u2066\nnext"
 def test_no_name_turns_the_direction_of_writing_or_moves_the_cursor(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Rule: whatever a result, a note, a cell or the JSON holds, only printable characters and line ends go out."""
+    """Rule: whatever a result, a note, a cell or the JSON holds, only printable characters and line ends go
+    out."""
     rows = table("name")
     add_row(rows, HOSTILE)
     for as_json in (False, True):

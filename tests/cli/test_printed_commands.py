@@ -88,7 +88,10 @@ def again_in_words(history: History, model, **more) -> tuple[NotLinearizableErro
 
 def shell(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """A command as somebody types it, with this Python's `fencepost`."""
-    program = f"fencepost() {{ {shlex.quote(sys.executable)} -c 'from fencepost.cli import main; main()' \"$@\"; }}; "
+    program = (
+        f"fencepost() {{ {shlex.quote(sys.executable)} -c 'from fencepost.cli import main; main()' "
+        f'"$@"; }}; '
+    )
     path = str(PACKAGE.parent)
     return subprocess.run(
         ["/bin/sh", "-c", program + command], cwd=cwd, text=True, capture_output=True, check=False,
@@ -121,12 +124,16 @@ HISTORIES = {
     "by name": (lambda folder: reads(folder, 5), "register", {}),
     "a class of ours": (lambda folder: reads(folder, 5), type(model_named("register")), {}),
     "from another value": (lambda folder: reads(folder, 0, 1), model_named("register", {"initial": 0}), {}),
-    "from a text with a quote": (lambda folder: reads(folder, "it's", "x"), model_named("register", {"initial": "it's"}), {}),
+    "from a text with a quote": (
+        lambda folder: reads(folder, "it's", "x"),
+        model_named("register", {"initial": "it's"}),
+        {},
+    ),
     "with parameters": (lambda folder: acquired(folder, 3), model_named("semaphore", {"permits": 2}), {}),
     "nothing succeeded": (lambda folder: History(folder=folder), "register", {}),
     "too little overlap": (lambda folder: reads(folder, None), "register", {"minimum_overlap": 4}),
     "a folder with a blank": (lambda folder: reads(folder / "a b", 5), "register", {}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", HISTORIES)
@@ -274,8 +281,8 @@ def test_the_demo_explains_what_names_the_run(
 
 
 def test_commands_of_a_campaign(fencepost, tmp_path: Path) -> None:
-    """Rule: what a campaign prints (replay_stored, shrink_stored) shows and shrinks its first finding, by the judges that
-    were asked; what shrinking prints shows the same."""
+    """Rule: what a campaign prints (replay_stored, shrink_stored) shows and shrinks its first finding, by the
+    judges that were asked; what shrinking prints shows the same."""
     seeds = f"{SEED}:{SEED + 1}"
     asked = [
         "campaign",

@@ -1,4 +1,5 @@
-"""`fencepost shrink` as a person uses it: what it takes, what it answers, what it leaves behind when it is interrupted."""
+"""`fencepost shrink` as a person uses it: what it takes, what it answers, what it leaves behind when it is
+interrupted."""
 
 import signal
 import subprocess
@@ -57,7 +58,8 @@ def test_a_plan_becomes_small_and_replays(fencepost, tmp_path):
 
 
 def test_stored_runs_and_lines_of_json(fencepost, tmp_path):
-    """Rule: a run of a folder, and one in JSON lines, has its plan in itself; a person reads sizes, finding and the replay command."""
+    """Rule: a run of a folder, and one in JSON lines, has its plan in itself; a person reads sizes, finding
+    and the replay command."""
     trace = run(failing_plan())
     write_traces(tmp_path / "traces.jsonl", [trace, evolve(trace, trace_id=4)])
     small = tmp_path / "small.json"
@@ -78,7 +80,8 @@ def test_stored_runs_and_lines_of_json(fencepost, tmp_path):
 
 
 def test_a_campaign_says_how_to_shrink_what_it_found(fencepost, tmp_path):
-    """Rule: the summary of a campaign with findings ends with a command that can be given as it is (here: for no time at all)."""
+    """Rule: the summary of a campaign with findings ends with a command that can be given as it is (here: for
+    no time at all)."""
     write_plan(tmp_path / "plan.json", failing_plan())
     out, small = tmp_path / "out", tmp_path / "small.json"
     told = fencepost("campaign", "--plan", tmp_path / "plan.json", "--seeds", 3, "--jobs", 1, "--out", out)
@@ -90,10 +93,23 @@ def test_a_campaign_says_how_to_shrink_what_it_found(fencepost, tmp_path):
 
 
 def test_a_campaign_shrinks_what_it_found(fencepost, tmp_path):
-    """Rule: with --shrink the first run of each anomaly leaves its small plan beside the traces; the exit code stays that of the findings."""
+    """Rule: with --shrink the first run of each anomaly leaves its small plan beside the traces; the exit
+    code stays that of the findings."""
     write_plan(tmp_path / "plan.json", failing_plan())
     out = tmp_path / "out"
-    told = fencepost("campaign", "--plan", tmp_path / "plan.json", "--seeds", "3:5", "--jobs", 1, "--out", out, "--shrink", "--json")  # fmt: skip
+    told = fencepost(
+        "campaign",
+        "--plan",
+        tmp_path / "plan.json",
+        "--seeds",
+        "3:5",
+        "--jobs",
+        1,
+        "--out",
+        out,
+        "--shrink",
+        "--json",
+    )
     assert told.code == 1
     (shrunk,) = told.json["shrunk"]
     assert (shrunk["anomaly"], shrunk["seed"], shrunk["out"]) == (
@@ -106,7 +122,8 @@ def test_a_campaign_shrinks_what_it_found(fencepost, tmp_path):
 
 
 def test_a_record_that_does_not_repeat_is_told(fencepost, tmp_path):
-    """Rule: where the run of a stored plan does not show what the record shows, nothing is shrunk, and it is said what was seen."""
+    """Rule: where the run of a stored plan does not show what the record shows, nothing is shrunk, and it is
+    said what was seen."""
     trace = run(failing_plan())
     healthy = failing_plan()
     other = run(evolve(healthy, cluster=evolve(healthy.cluster, bugs=())))
@@ -117,7 +134,10 @@ def test_a_record_that_does_not_repeat_is_told(fencepost, tmp_path):
 
 
 MISTAKES = [
-    (["--seed", 0, "--profile", "calm"], "seed 0: expected a run that shows an anomaly, saw a run that all checks found ok"),
+    (
+        ["--seed", 0, "--profile", "calm"],
+        "seed 0: expected a run that shows an anomaly, saw a run that all checks found ok",
+    ),
     (["PLAN", "--bug", "KIP-0"], "saw 'KIP-0'"),
     (["PLAN", "--anomaly", "no_progress"], "expected a run that shows no_progress, saw conformance"),
     (["PLAN", "--anomaly", "nonsense"], "saw 'nonsense'"),
@@ -129,7 +149,7 @@ MISTAKES = [
     (["none.json"], "none.json: expected a readable file"),
     (["PLAN", "--seconds", "0"], "Invalid value for '--seconds'"),
     (["PLAN", "--checks", "all"], "expected checks out of"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("arguments", "sentence"), MISTAKES, ids=str)
@@ -143,7 +163,8 @@ def test_mistakes_are_told_in_one_sentence(fencepost, tmp_path, arguments, sente
 
 
 def test_an_interrupted_shrinking_leaves_its_best(tmp_path):
-    """Rule: Ctrl-C ends it with exit code 130, no process is left, and the best plan so far is whole and shows the anomaly."""
+    """Rule: Ctrl-C ends it with exit code 130, no process is left, and the best plan so far is whole and
+    shows the anomaly."""
     polls = tuple(
         PlannedOperation(op_id=1_000 + number, process=1, at_ms=number, function="poll")
         for number in range(300)

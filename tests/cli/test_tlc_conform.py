@@ -1,4 +1,5 @@
-"""`fencepost tlc conform`: what it tells of runs that are explained, of one that is not, and of input that is none."""
+"""`fencepost tlc conform`: what it tells of runs that are explained, of one that is not, and of input that is
+none."""
 
 import json
 
@@ -16,7 +17,8 @@ def told(capsys, *arguments) -> tuple[int, dict]:
 
 
 def test_the_first_unexplained_event_is_told_with_its_guard(tmp_path, capsys):
-    """Rule: exit code 1, the event's position, the guard that stands against it, and whether the Python model says the same; a file's weak trace stays open."""
+    """Rule: exit code 1, the event's position, the guard that stands against it, and whether the Python model
+    says the same; a file's weak trace stays open."""
     wrong = evolve(trace(*START, appends(1, 0, 2, 12), shows(1, 0, 3)), trace_id=7)
     weak = evolve(trace(*START[1:]), trace_id=8)
     path = tmp_path / "runs.jsonl"
@@ -33,7 +35,8 @@ def test_the_first_unexplained_event_is_told_with_its_guard(tmp_path, capsys):
 
 
 def test_input_that_cannot_be_replayed(tmp_path, capsys):
-    """Rule: nothing readable is a usage error, client operations alone are explained, a partition that is not there is told in one sentence; no JVM."""
+    """Rule: nothing readable is a usage error, client operations alone are explained, a partition that is not
+    there is told in one sentence; no JVM."""
     path = tmp_path / "runs.jsonl"
     write_traces(path, [trace()])
     assert told(capsys, path)[0] == 0

@@ -1,4 +1,5 @@
-"""Models of the user's own, as docs/how-to/models.md shows them: what stands there runs, and says what it is said to say."""
+"""Models of the user's own, as docs/how-to/models.md shows them: what stands there runs, and says what it is
+said to say."""
 
 import os
 import re
@@ -43,7 +44,8 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_page_shows_what_the_command_says(models: Path) -> None:
-    """Rule: the output under the example is the output of the example, found in the folder where the command runs."""
+    """Rule: the output under the example is the output of the example, found in the folder where the command
+    runs."""
     (models / "stale.edn").write_text(STALE)
     arguments = ["check", "stale.edn", "--model", "fenced_store:FencedStore"]
     done = subprocess.run(
@@ -62,15 +64,25 @@ FENCED = [
     (entries(1, "acquire", "nil", "1") + entries(2, "acquire", "nil", "1"), "illegal"),
     (entries(1, "acquire", "nil", "nil", "info") + entries(2, "acquire", "nil", "1"), "ok"),
     (entries(1, "put", '[1 "a"]', '[1 "a"]') + entries(2, "get", "nil", '"b"'), "illegal"),
-    (entries(1, "put", '[1 "a"]', '[1 "a"]') + entries(2, "put", '[1 "b"]', '[1 "b"]') + entries(2, "get", "nil", '"b"'), "ok"),
-]  # fmt: skip
+    (
+        entries(1, "put", '[1 "a"]', '[1 "a"]')
+        + entries(2, "put", '[1 "b"]', '[1 "b"]')
+        + entries(2, "get", "nil", '"b"'),
+        "ok",
+    ),
+]
 BANKED = [
     (entries(0, "cas", "[0 1 4]", "[0 1 4]") + entries(0, "read", "nil", "[6 14]"), "ok"),
     (entries(0, "cas", "[0 1 4]", "[0 1 4]") + entries(0, "read", "nil", "[10 10]"), "illegal"),
     (entries(0, "cas", "[0 1 40]", "[0 1 40]"), "illegal"),
-    (entries(0, "cas", "[0 1 4]", "[0 1 4]", "info") + entries(1, "read", "nil", "[10 10]") + entries(1, "read", "nil", "[6 14]"), "ok"),
+    (
+        entries(0, "cas", "[0 1 4]", "[0 1 4]", "info")
+        + entries(1, "read", "nil", "[10 10]")
+        + entries(1, "read", "nil", "[6 14]"),
+        "ok",
+    ),
     (entries(0, "cas", "[0 1 40]", "[0 1 40]", "info") + entries(1, "read", "nil", "[10 10]"), "ok"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +90,8 @@ BANKED = [
     [*(("fenced_store:FencedStore", *case) for case in FENCED), *(("bank:Bank", *case) for case in BANKED)],
 )
 def test_the_worked_examples_judge(fencepost, models: Path, model: str, history: str, decision: str) -> None:
-    """Rule: the models of the page convict what breaks their promise, and nothing else; unknown outcomes may go either way."""
+    """Rule: the models of the page convict what breaks their promise, and nothing else; unknown outcomes may
+    go either way."""
     (models / "h.edn").write_text(history)
     told = fencepost("check", "h.edn", "--model", model, "--json")
     (row,) = told.json["verdicts"]
@@ -130,7 +143,8 @@ def test_mistakes_of_a_model_are_told(fencepost, models: Path) -> None:
     (models / "h.edn").write_text(entries(0, "read", "nil", "nil"))
     (models / "bad_model.py").write_text(
         "from fencepost.checkers.models import Model\n"
-        "class Raises(Model):\n    functions = frozenset({'read'})\n    def step(self, state, call):\n        return 1 / 0\n"
+        "class Raises(Model):\n    functions = frozenset({'read'})\n    def step(self, state, call):\n      "
+        "  return 1 / 0\n"
     )
     (models / "broken_model.py").write_text("class Broken(:\n")
     for model, says in (

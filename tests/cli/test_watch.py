@@ -1,4 +1,5 @@
-"""`fencepost watch` as a person runs it: findings while they arrive, Ctrl-C, one sentence for what does not fit."""
+"""`fencepost watch` as a person runs it: findings while they arrive, Ctrl-C, one sentence for what does not
+fit."""
 
 import json
 import os
@@ -36,9 +37,12 @@ class Watching:
 
     def __init__(self, *arguments: object) -> None:
         self.process = subprocess.Popen(
-            [*PROGRAM, "watch", *map(str, arguments), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, start_new_session=True,
-        )  # fmt: skip
+            [*PROGRAM, "watch", *map(str, arguments), "--json"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
         self.lines: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -58,7 +62,8 @@ class Watching:
 
 @pytest.mark.spark
 def test_a_planted_bug_is_told_while_the_watch_runs_and_ctrl_c_ends_it(tmp_path: Path) -> None:
-    """A healthy campaign arrives and nothing is told; a planted one arrives later and is found; Ctrl-C ends with 130 and a summary."""
+    """A healthy campaign arrives and nothing is told; a planted one arrives later and is found; Ctrl-C ends
+    with 130 and a summary."""
     folder = tmp_path / "in"
     campaign(folder / "healthy")
     watching = Watching(folder, "--out", tmp_path / "out", "--master", "local[1]", "--interval", 0.2)
@@ -91,7 +96,9 @@ def test_a_planted_bug_is_told_while_the_watch_runs_and_ctrl_c_ends_it(tmp_path:
         ([".", "--out", "../out", "--profile", "wild"], "expected a profile out of"),
     ],
 )
-def test_what_does_not_fit_is_one_sentence(fencepost, tmp_path: Path, monkeypatch, arguments, sentence) -> None:  # fmt: skip
+def test_what_does_not_fit_is_one_sentence(
+    fencepost, tmp_path: Path, monkeypatch, arguments, sentence
+) -> None:
     """Bad input ends with exit code 2 and says what was expected, before Spark starts."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")

@@ -1,5 +1,5 @@
-"""Where an optional library is not installed, what needs it says in one sentence what to install, and leaves nothing
-behind; everything else works."""
+"""Where an optional library is not installed, what needs it says in one sentence what to install, and leaves
+nothing behind; everything else works."""
 
 import json
 import subprocess
@@ -90,7 +90,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ids=lambda value: " ".join(value) if isinstance(value, list | tuple) else "",
 )
 def test_a_missing_library_is_named_before_anything_is_made(hidden, command, says, folder) -> None:
-    """Rule: one sentence with the libraries to install, exit code 2, and nothing made, be it an empty folder."""
+    """Rule: one sentence with the libraries to install, exit code 2, and nothing made, be it an empty
+    folder."""
     done = without(hidden, [*command, "--json"], folder)
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr

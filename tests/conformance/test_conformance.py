@@ -1,4 +1,5 @@
-"""Our own brokers against Apache Kafka's recorded answers, whole; and that a broker with a planted fault is noticed."""
+"""Our own brokers against Apache Kafka's recorded answers, whole; and that a broker with a planted fault is
+noticed."""
 
 import asyncio
 import json
@@ -212,7 +213,8 @@ def test_departures_of_others(tmp_path):
 
 
 def test_the_command(tmp_path, capsys):
-    """Cases are listed without a broker; a run of some prints counts and JSON; nobody there, or no such case, is exit code 2."""
+    """Cases are listed without a broker; a run of some prints counts and JSON; nobody there, or no such case,
+    is exit code 2."""
     assert fencepost(["conformance", "--list", "--only", "produce.acks*"]) is ExitCode.NOTHING_FOUND
     assert "produce.acks_2_is_refused" in capsys.readouterr().out
     with Embedded(options=quick_options(brokers=1)) as cluster:

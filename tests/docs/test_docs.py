@@ -70,7 +70,8 @@ def _default(attribute: "attrs.Attribute[typing.Any]") -> str:
 
 
 def test_every_field_of_a_plan_is_documented() -> None:
-    """docs/reference/plans.md has each field in order, with its bounds and its default as the code enforces them."""
+    """docs/reference/plans.md has each field in order, with its bounds and its default as the code enforces
+    them."""
     documented = {row[0].strip("`"): row for row in _table(PLANS, "field")}
     fields = dict(_fields(Plan))
     assert list(documented) == list(fields)
@@ -80,7 +81,8 @@ def test_every_field_of_a_plan_is_documented() -> None:
 
 
 def test_every_kind_of_fault_is_documented() -> None:
-    """docs/reference/plans.md has each kind of fault, in its own words, with what the swarm draws and what it costs."""
+    """docs/reference/plans.md has each kind of fault, in its own words, with what the swarm draws and what it
+    costs."""
     documented = {row[0].strip("`"): row for row in _table(PLANS, "kind")}
     assert list(documented) == list(FAULTS)
     for name, kind in FAULTS.items():

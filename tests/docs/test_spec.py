@@ -1,4 +1,5 @@
-"""The specification is in the repository: every tag that code, tests or documents use has its place in docs/spec."""
+"""The specification is in the repository: every tag that code, tests or documents use has its place in
+docs/spec."""
 
 import re
 from pathlib import Path
@@ -49,7 +50,8 @@ def test_a_tag_without_a_place_is_seen(text: str) -> None:
 
 
 def test_every_rule_is_used_by_a_test() -> None:
-    """No rule is only words: a test names it. Z is a table without a number; S3 is measured (docs/explanation/scale.md)."""
+    """No rule is only words: a test names it. Z is a table without a number; S3 is measured
+    (docs/explanation/scale.md)."""
     named = set()
     for path in (TOP / "tests").rglob("*.py"):
         named |= set(TAG.findall(path.read_text()))

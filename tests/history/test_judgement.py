@@ -1,4 +1,5 @@
-"""assert_linearizable: only what was shown to be linearizable passes, and a failure can be checked by hand."""
+"""assert_linearizable: only what was shown to be linearizable passes, and a failure can be checked by
+hand."""
 
 import threading
 
@@ -48,7 +49,8 @@ def stale(history: History) -> None:
 
 
 def test_a_stale_read_is_found_and_told(tmp_path, capsys):
-    """Rule: a history that is not linearizable (planted: a stale read) fails with its proof; its trace was saved, and the command finds it again."""
+    """Rule: a history that is not linearizable (planted: a stale read) fails with its proof; its trace was
+    saved, and the command finds it again."""
     history = History(folder=tmp_path)
     stale(history)
     with pytest.raises(NotLinearizableError) as failed:
@@ -69,7 +71,8 @@ def test_a_stale_read_is_found_and_told(tmp_path, capsys):
 
 
 def test_an_interval_that_is_too_short_convicts_the_innocent():
-    """Rule: reading the clock outside of the call is what keeps a correct store out of trouble (planted: stamps that come late)."""
+    """Rule: reading the clock outside of the call is what keeps a correct store out of trouble (planted:
+    stamps that come late)."""
 
     clock = Ticks()
     history = History(clock=clock)
@@ -91,7 +94,8 @@ def test_an_interval_that_is_too_short_convicts_the_innocent():
 
 @pytest.mark.parametrize("broken", [False, True])
 def test_threads_around_a_store(broken):
-    """Rule: threads over a store with a lock are linearizable, and over one whose reads come from a copy (planted) they are not."""
+    """Rule: threads over a store with a lock are linearizable, and over one whose reads come from a copy
+    (planted) they are not."""
     history, lock, store, copies = History(), threading.Lock(), {}, threading.local()
 
     @history.recorded("put", key="key", argument="value")
@@ -134,7 +138,8 @@ def test_what_proves_nothing_does_not_pass():
 
 
 def test_models_by_name_class_and_instance(tmp_path):
-    """Rule: a model may be a name, a class of one's own, or an instance that begins elsewhere; the command names it if it can be imported."""
+    """Rule: a model may be a name, a class of one's own, or an instance that begins elsewhere; the command
+    names it if it can be imported."""
     history = History(folder=tmp_path)
     with history.operation("read") as read:
         read.result = 0

@@ -1,4 +1,5 @@
-"""The recorder: intervals that are never too short, outcomes that claim no more than is known, and who did what."""
+"""The recorder: intervals that are never too short, outcomes that claim no more than is known, and who did
+what."""
 
 import asyncio
 import threading
@@ -24,7 +25,8 @@ class Ticks:
 
 
 def test_the_clock_is_read_outside_of_the_call():
-    """Rule: nothing of the call lies outside of the recorded interval, and nothing of the recorder inside; the clock never goes back."""
+    """Rule: nothing of the call lies outside of the recorded interval, and nothing of the recorder inside;
+    the clock never goes back."""
     assert History().clock is time.monotonic_ns
     clock = Ticks()
     history = History(clock=clock)
@@ -36,7 +38,8 @@ def test_the_clock_is_read_outside_of_the_call():
 
 
 def test_an_exception_leaves_the_outcome_unknown():
-    """Rule: after an exception, whatever its kind, the operation may have happened at any later time; and the exception goes on."""
+    """Rule: after an exception, whatever its kind, the operation may have happened at any later time; and the
+    exception goes on."""
     history = History()
     for error in (TimeoutError, KeyboardInterrupt, asyncio.CancelledError, ValueError):
         with pytest.raises(error), history.operation("write", argument=1):
@@ -46,7 +49,8 @@ def test_an_exception_leaves_the_outcome_unknown():
 
 
 def test_only_the_caller_says_that_it_failed():
-    """Rule: an operation failed if its exception was named so (for the history or the call), or if the block says so."""
+    """Rule: an operation failed if its exception was named so (for the history or the call), or if the block
+    says so."""
     history = History(fail=(ConnectionRefusedError,))
     for error in (ConnectionRefusedError, KeyError, OSError):
         with pytest.raises(error), history.operation("write", argument=1, fail=(KeyError,)):
@@ -61,7 +65,8 @@ def test_only_the_caller_says_that_it_failed():
 
 
 def test_arguments_and_results_are_json():
-    """Rule: what was asked and answered is in the trace as JSON text; what JSON cannot hold is refused in a sentence."""
+    """Rule: what was asked and answered is in the trace as JSON text; what JSON cannot hold is refused in a
+    sentence."""
     history = History()
     with history.operation("cas", key=7, argument=(1, None)) as cas:
         cas.result = True
@@ -126,7 +131,8 @@ def test_a_recording_is_used_once():
 
 
 def test_decorated_functions_are_operations():
-    """Rule: a decorated function or coroutine function records each call, with the parameters that were named, and answers as before."""
+    """Rule: a decorated function or coroutine function records each call, with the parameters that were
+    named, and answers as before."""
     history = History()
     store: dict[str, int] = {}
 
@@ -160,7 +166,8 @@ def test_decorated_functions_are_operations():
 
 
 def test_an_operation_under_way_is_unknown():
-    """Rule: a trace that is taken while a call hangs has the call, with an unknown outcome; taking it does not disturb the call."""
+    """Rule: a trace that is taken while a call hangs has the call, with an unknown outcome; taking it does
+    not disturb the call."""
     history = History(clock=Ticks())
     with history.operation("write", argument=1):
         taken = history.trace()
@@ -169,7 +176,8 @@ def test_an_operation_under_way_is_unknown():
 
 
 def test_many_threads_lose_nothing(tmp_path):
-    """Rule: threads that record at once get numbers of their own, and every operation is in the saved trace, in the order of its invocation."""
+    """Rule: threads that record at once get numbers of their own, and every operation is in the saved trace,
+    in the order of its invocation."""
     history = History()
     barrier = threading.Barrier(8)
 

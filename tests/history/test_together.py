@@ -152,7 +152,8 @@ def test_a_client_that_does_not_end_is_named() -> None:
     try:
         with pytest.raises(
             FencepostError,
-            match=r"that client 0 still runs in threading\.py:\d+ \(wait\) < .*test_together\.py:\d+ \(<lambda>\)",
+            match=r"that client 0 still runs in threading\.py:\d+ \(wait\) < .*test_together\.py:\d+ "
+            r"\(<lambda>\)",
         ):
             History().clients(2, lambda number: number or end.wait(60), timeout_s=0.5)
     finally:
@@ -201,8 +202,14 @@ def forgetful(function: str, **asked) -> tuple[History, TraceError]:
 
 @pytest.mark.parametrize(
     ("function", "asked"),
-    [("read", {}), ("get", {"key": "k"}), ("contains", {"argument": 1}), ("dequeue", {}), ("cas", {"argument": [1, 2]})],
-)  # fmt: skip
+    [
+        ("read", {}),
+        ("get", {"key": "k"}),
+        ("contains", {"argument": 1}),
+        ("dequeue", {}),
+        ("cas", {"argument": [1, 2]}),
+    ],
+)
 def test_a_forgotten_result_is_an_error(function: str, asked: dict) -> None:
     """Rule: an operation that succeeded without its result names itself and its line; it claims nothing, and
     no history with it passes."""

@@ -1,4 +1,5 @@
-"""The lab's counterparts of a broker: a test that plays the controller, and a client by hand. Part of impl_lab.Lab."""
+"""The lab's counterparts of a broker: a test that plays the controller, and a client by hand. Part of
+impl_lab.Lab."""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +32,8 @@ class Counterparts:
         controller_epoch: int = 1,
         key: TopicPartition = T0,
     ) -> kafka.LeaderAndIsrRequest:
-        """Write the partition's state and tell these brokers (those that are up): UpdateMetadata, then LeaderAndIsr. Returns the last request."""
+        """Write the partition's state and tell these brokers (those that are up): UpdateMetadata, then
+        LeaderAndIsr. Returns the last request."""
         state = LeaderAndIsr(leader=leader, leader_epoch=epoch, controller_epoch=controller_epoch, isr=isr)
         path, data = znodes.state_path(key), znodes.encode_state(state)
         if self.tree.node(path) is None:

@@ -30,7 +30,8 @@ class Mail:
 
 
 class Driver:
-    """One broker's host. held: ZooKeeper requests that wait while `holds_zookeeper`; replies_to_lose: writes that are done but not answered."""
+    """One broker's host. held: ZooKeeper requests that wait while `holds_zookeeper`; replies_to_lose: writes
+    that are done but not answered."""
 
     def __init__(self, node: int) -> None:
         self.node = node

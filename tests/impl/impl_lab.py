@@ -1,7 +1,8 @@
 """Brokers driven by hand: every message waits in `mail` until a test delivers, repeats or drops it.
 
-The cores are the real ones on simulated disks and the simulated ZooKeeper tree; time, delivery and (unless brokers are to elect one) the
-controller are the test's. ZooKeeper answers at once, unless a test holds a broker's requests or loses its replies.
+The cores are the real ones on simulated disks and the simulated ZooKeeper tree; time, delivery and (unless
+brokers are to elect one) the controller are the test's. ZooKeeper answers at once, unless a test holds a
+broker's requests or loses its replies.
 """
 
 from typing import Any
@@ -37,7 +38,8 @@ __all__ = ["CLIENT", "MILLISECOND", "SCRIPT", "T0", "Lab"]
 
 
 class Lab(ZooKeeperByHand, Counterparts):
-    """now: the one clock. mail: messages between brokers that nobody delivered yet; answers: those to clients and to the script."""
+    """now: the one clock. mail: messages between brokers that nobody delivered yet; answers: those to clients
+    and to the script."""
 
     def __init__(
         self,
@@ -193,7 +195,8 @@ class Lab(ZooKeeperByHand, Counterparts):
         raise AssertionError(f"the mail never ends: {self.mail[:3]}")
 
     def advance(self, milliseconds: int, *, settle: bool = False, nodes: tuple[int, ...] = ()) -> None:
-        """Let time pass: timers of these brokers (all) fire when they are due; settle: messages arrive meanwhile."""
+        """Let time pass: timers of these brokers (all) fire when they are due; settle: messages arrive
+        meanwhile."""
         end = self.now + milliseconds * MILLISECOND
         for _ in range(MOST_STEPS):
             if settle:

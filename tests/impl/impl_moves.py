@@ -1,4 +1,5 @@
-"""Moves that several histories share: replicate a batch, hold an election of which some hear, lose an answer."""
+"""Moves that several histories share: replicate a batch, hold an election of which some hear, lose an
+answer."""
 
 from impl_lab import Lab
 
@@ -8,7 +9,8 @@ TWO = {"isr": (1, 2), "replicas": (1, 2), "live": (1, 2)}
 
 
 def replicate(lab: Lab, leader: int, follower: int, *values: int) -> None:
-    """One batch, taken by the follower, which says so with its next fetch; the high watermark past it stays with the leader."""
+    """One batch, taken by the follower, which says so with its next fetch; the high watermark past it stays
+    with the leader."""
     lab.produce(leader, *values)
     lab.deliver(leader, follower, kafka.FetchResponse)
     lab.deliver(follower, leader, kafka.FetchRequest)

@@ -1,4 +1,5 @@
-"""A producer by hand: what it sent, its timers, what it completed; and a log that answers as a broker's does."""
+"""A producer by hand: what it sent, its timers, what it completed; and a log that answers as a broker's
+does."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""ZooKeeper's side of a lab: sessions, requests that are held, replies that are lost. Part of impl_lab.Lab."""
+"""ZooKeeper's side of a lab: sessions, requests that are held, replies that are lost. Part of
+impl_lab.Lab."""
 
 from impl_driver import T0, Driver
 
@@ -60,7 +61,8 @@ class ZooKeeperByHand:
         self.notice_expiry(node)
 
     def notice_expiry(self, node: int) -> None:
-        """A broker whose session has ended learns it; its requests are answered CONNECTION_LOSS; a new session begins."""
+        """A broker whose session has ended learns it; its requests are answered CONNECTION_LOSS; a new
+        session begins."""
         driver = self.drivers[node]
         driver.holds_zookeeper = False
         held, driver.held = driver.held, []
@@ -71,7 +73,8 @@ class ZooKeeperByHand:
         self.connect(node)
 
     def reconnect(self, node: int) -> None:
-        """The connection breaks and comes back in the same session; requests that were held are lost before they were done."""
+        """The connection breaks and comes back in the same session; requests that were held are lost before
+        they were done."""
         driver = self.drivers[node]
         driver.holds_zookeeper = False
         held, driver.held = driver.held, []

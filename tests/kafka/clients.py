@@ -63,9 +63,9 @@ class Reader:
 
 @contextmanager
 def consumer(kafka, group, topic="t"):
-    """A consumer of a group, from the beginning: librdkafka's. (kafka-python 3.0.12 that has to join a second time
-    stayed in that rebalance for ever in about one of ten runs: no heartbeat, no request, and nothing unanswered at
-    any broker.)"""
+    """A consumer of a group, from the beginning: librdkafka's. (kafka-python 3.0.12 that has to join a second
+    time stayed in that rebalance for ever in about one of ten runs: no heartbeat, no request, and nothing
+    unanswered at any broker.)"""
     client = Consumer(
         {
             "bootstrap.servers": kafka.bootstrap_servers,

@@ -56,8 +56,8 @@ def test_a_retry_without_idempotence_is_a_duplicate_and_an_unread_record_is_not_
 
 
 def test_a_planted_loss_is_found():
-    """Rule: assert_no_loss is the judges' verdict on loss: a record that was acknowledged and that a later read
-    beyond its offset does not have."""
+    """Rule: assert_no_loss is the judges' verdict on loss: a record that was acknowledged and that a later
+    read beyond its offset does not have."""
     where = {"topic": "t", "partition": 0, "isolation": "read_uncommitted"}
     written = (Record(topic="t", partition=0, offset=0, value=7, leader_epoch=0),)
     rows = (

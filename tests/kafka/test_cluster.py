@@ -210,7 +210,8 @@ def began(kafka):
 
 
 def test_chaos_asks_the_budget_and_a_person_does_not():
-    """Rule: of three crashes at once chaos begins fewer, so that partitions keep a leader; three that are asked for by name all begin."""
+    """Rule: of three crashes at once chaos begins fewer, so that partitions keep a leader; three that are
+    asked for by name all begin."""
     with fencepost.kafka.cluster(brokers=3) as kafka:
         kafka.create_topic("t")
         kafka.run.cluster.system.do(kafka.run.cluster.chaos, crashes(0))

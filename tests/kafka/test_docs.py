@@ -1,4 +1,5 @@
-"""docs/how-to/embedded.md is what the program does: its examples run, its tables name every call and parameter."""
+"""docs/how-to/embedded.md is what the program does: its examples run, its tables name every call and
+parameter."""
 
 import inspect
 import re

@@ -1,4 +1,5 @@
-"""A hundred clusters leave nothing: here a dozen, under xdist, with planted leaks; bench/embedded_run.py has the hundred."""
+"""A hundred clusters leave nothing: here a dozen, under xdist, with planted leaks; bench/embedded_run.py has
+the hundred."""
 
 import json
 import socket
@@ -76,8 +77,8 @@ def answers(server):
 
 
 def test_tests_leave_no_thread_file_port_or_memory(pytester):
-    """Rule: a dozen tests on two workers leave no thread, no open file, no port, and no more memory than pytest
-    itself keeps of a test."""
+    """Rule: a dozen tests on two workers leave no thread, no open file, no port, and no more memory than
+    pytest itself keeps of a test."""
     most, open_ports = grown(pytester, (), 12, "-n", "2")
     assert open_ports == [] and not (pytester.path / ".fencepost").exists()
     assert (most["threads"], most["files"]) == (0, 0)
@@ -85,6 +86,7 @@ def test_tests_leave_no_thread_file_port_or_memory(pytester):
 
 
 def test_planted_leaks_are_seen(pytester):
-    """Rule: a thread, a file, and a closed cluster that something still holds are what the test above sees."""
+    """Rule: a thread, a file, and a closed cluster that something still holds are what the test above
+    sees."""
     most, _ = grown(pytester, ("thread", "file", "memory"), 5)
     assert most["threads"] >= 1 and most["files"] >= 1 and most["objects"] >= SMALL, most

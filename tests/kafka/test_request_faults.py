@@ -180,8 +180,8 @@ def test_records_come_in_odd_shapes(kafka, raw, shape):
 
 
 def test_the_record_says_what_clients_heard():
-    """Rule: an append whose answer was lost is unknown until a retry is acknowledged; the fault is in the trace
-    once; a lost fetch is no read."""
+    """Rule: an append whose answer was lost is unknown until a retry is acknowledged; the fault is in the
+    trace once; a lost fetch is no read."""
     with fencepost.kafka.cluster(brokers=1) as kafka:
         kafka.create_topic("t")
         kafka.lose_answer("Produce", "t-0")

@@ -16,7 +16,8 @@ def kafka():
 
 
 def test_a_service_that_ended_is_named_at_once(kafka):
-    """Rule: nobody waits for a service that has died; the text has its command, its exit code, the cluster."""
+    """Rule: nobody waits for a service that has died; the text has its command, its exit code, the
+    cluster."""
     with (
         kafka.service([sys.executable, "-c", "raise SystemExit(3)"]),
         pytest.raises(AssertionError, match=r"ended with exit code 3: .*SystemExit\(3\)(?s:.*)'healthy'"),
@@ -79,8 +80,8 @@ def waited(clock, timeout_s, events, condition=lambda: False):
 
 
 def test_a_wait_goes_on_while_something_is_recorded(clock):
-    """Rule: the time-out counts from the last thing that was recorded, so that a crowded machine makes no test
-    red; a cluster that records for ever does not make it wait for ever."""
+    """Rule: the time-out counts from the last thing that was recorded, so that a crowded machine makes no
+    test red; a cluster that records for ever does not make it wait for ever."""
     seconds, words = waited(clock, 10, lambda: 5)
     assert 10 <= seconds < 12 and "'events': 5" in words
     clock.now = 0.0

@@ -69,8 +69,8 @@ def run(case):
 
 
 def test_unittest_runs_judges_keeps_and_closes(tmp_path, monkeypatch, capsys):
-    """Rule: what passes is judged, and warns if no fault met a request; what fails, by an assertion of its own
-    or of the handle, leaves trace and page in a folder of its name, and says where."""
+    """Rule: what passes is judged, and warns if no fault met a request; what fails, by an assertion of its
+    own or of the handle, leaves trace and page in a folder of its name, and says where."""
     monkeypatch.setattr(Orders, "folder", tmp_path)
     result, warned = run(Orders)
     assert result.testsRun == 5 and result.errors == []

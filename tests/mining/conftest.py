@@ -73,15 +73,25 @@ def _leaders(nodes: tuple[int, ...]) -> tuple[Event, ...]:
         controller_epoch=1, isr=(1, 2), zk_version=0,
     )  # fmt: skip
     became = (
-        Event(time=1 + node, name=Name.BECAME_LEADER, node=node, topic="t", partition=0, leader_epoch=1, offset=0,
-              high_watermark=0, isr=(1, 2))
+        Event(
+            time=1 + node,
+            name=Name.BECAME_LEADER,
+            node=node,
+            topic="t",
+            partition=0,
+            leader_epoch=1,
+            offset=0,
+            high_watermark=0,
+            isr=(1, 2),
+        )
         for node in nodes
-    )  # fmt: skip
+    )
     return (state, *became)
 
 
 def _make(trace_id: int, kind: str) -> Trace:
-    """A trace with `3 + trace_id % 4` acknowledged appends that is read in the end, and one fault planted by kind."""
+    """A trace with `3 + trace_id % 4` acknowledged appends that is read in the end, and one fault planted by
+    kind."""
     appends = [_append(op_id, op_id) for op_id in range(3 + trace_id % 4)]
     values = [operation.records[0].value for operation in appends]
     claims, events = Claims(), _leaders((1,))
@@ -114,7 +124,8 @@ def _make(trace_id: int, kind: str) -> Trace:
 
 @pytest.fixture(scope="session")
 def make() -> Callable[[int, str], Trace]:
-    """make(trace_id, kind): a trace whose verdict is known by its kind (one of KINDS, kept as its profile)."""
+    """make(trace_id, kind): a trace whose verdict is known by its kind (one of KINDS, kept as its
+    profile)."""
     return _make
 
 
@@ -126,7 +137,8 @@ def mixed() -> list[Trace]:
 
 @pytest.fixture(scope="session")
 def campaign(tmp_path_factory: pytest.TempPathFactory, mixed: list[Trace]) -> Path:
-    """A folder with the mixed traces: two sealed parts of several row groups, and the last eight still in two journals."""
+    """A folder with the mixed traces: two sealed parts of several row groups, and the last eight still in two
+    journals."""
     path = tmp_path_factory.mktemp("campaign") / "mixed"
     store = TraceStore.create(path)
     for some in (mixed[:10], mixed[10:20]):

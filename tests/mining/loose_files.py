@@ -14,7 +14,8 @@ from fencepost.traces.tables import tables_of
 
 
 def write_loose(path: Path, traces, rng: Random, *, parts: int, rows: int) -> None:
-    """The traces' rows dealt out to `parts` parts: shuffled between traces, each trace's own in order; row groups of about `rows`."""
+    """The traces' rows dealt out to `parts` parts: shuffled between traces, each trace's own in order; row
+    groups of about `rows`."""
     TraceStore.create(path)
     tables = tables_of(rows_of(trace) for trace in traces)
     for table in TABLES:

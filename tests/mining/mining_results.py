@@ -22,10 +22,25 @@ def findings_in(out: Path) -> list[tuple]:
     if not (out / "findings").exists():
         return []
     return sorted(
-        (*(row[name] for name in ("trace_id", "check", "anomaly", "partition", "offset", "expected", "seen", "uncertainty_ns")),
-         tuple(row["operations"]), tuple(row["events"]))
+        (
+            *(
+                row[name]
+                for name in (
+                    "trace_id",
+                    "check",
+                    "anomaly",
+                    "partition",
+                    "offset",
+                    "expected",
+                    "seen",
+                    "uncertainty_ns",
+                )
+            ),
+            tuple(row["operations"]),
+            tuple(row["events"]),
+        )
         for row in pq.read_table(out / "findings").to_pylist()
-    )  # fmt: skip
+    )
 
 
 def plain(traces) -> tuple[dict, list]:

@@ -1,4 +1,5 @@
-"""Faults of the pipeline itself: whatever breaks in input, task or driver, nothing is lost, nothing counts twice, and the exit code says so."""
+"""Faults of the pipeline itself: whatever breaks in input, task or driver, nothing is lost, nothing counts
+twice, and the exit code says so."""
 
 import json
 import os
@@ -55,17 +56,20 @@ def changed(trace, number: int, **fields):
 
 
 CONTRADICTIONS = {
-    "completed before it was invoked": lambda trace: changed(trace, 1, completion_time=trace.operations[1].invoke_time - 1),
+    "completed before it was invoked": lambda trace: changed(
+        trace, 1, completion_time=trace.operations[1].invoke_time - 1
+    ),
     "is ok but has no completion time": lambda trace: changed(trace, 2, completion_time=None),
     "shares its op id with another operation": lambda trace: changed(trace, 2, op_id=0),
     "names an offset but no topic": lambda trace: changed(trace, 0, topic=None),
     "names an offset but no partition": lambda trace: changed(trace, 3, partition=None),
-}  # fmt: skip
+}
 """How a trace can contradict itself, by what the reason says of an operation."""
 
 
 def judged_here(path: Path, out: Path, *checks: str) -> tuple[dict[int, set[str]], dict[int, str]]:
-    """(checks with a verdict by trace, reasons of quarantine by trace) of a folder judged as one task, in this process."""
+    """(checks with a verdict by trace, reasons of quarantine by trace) of a folder judged as one task, in
+    this process."""
     settings = Settings(
         checks=checks or ("log", "kafka", "groups", "invariants", "conformance"), profile=None, folder=out
     )
@@ -83,7 +87,8 @@ def judged_here(path: Path, out: Path, *checks: str) -> tuple[dict[int, set[str]
 def test_a_trace_that_contradicts_itself_is_quarantined_alone(
     make, tmp_path: Path, what: str, checks, sealed: bool
 ) -> None:
-    """In columns of a row group and in a journal, whatever is asked: the trace has no verdict but a reason, its neighbours have theirs."""
+    """In columns of a row group and in a journal, whatever is asked: the trace has no verdict but a reason,
+    its neighbours have theirs."""
     traces = [make(number, "legal") for number in range(5)]
     traces[2] = CONTRADICTIONS[what](traces[2])
     verdicts, reasons = judged_here(
@@ -95,7 +100,8 @@ def test_a_trace_that_contradicts_itself_is_quarantined_alone(
 
 
 def test_it_is_found_where_traces_are_judged_one_by_one(make, tmp_path: Path) -> None:
-    """Beside a trace that cannot be read, so that the row group is not judged as a whole, a contradiction is found all the same."""
+    """Beside a trace that cannot be read, so that the row group is not judged as a whole, a contradiction is
+    found all the same."""
     traces = [make(number, "legal") for number in range(4)]
     traces[2] = CONTRADICTIONS["completed before it was invoked"](traces[2])
     store = store_of(tmp_path / "in", traces)
@@ -110,7 +116,8 @@ def test_it_is_found_where_traces_are_judged_one_by_one(make, tmp_path: Path) ->
 
 
 def test_a_trace_id_that_stands_in_two_parts_is_judged_once(make, tmp_path: Path) -> None:
-    """Parts of two campaigns copied into one folder share ids: of each the first is judged, the second is in quarantine, and the others are untouched."""
+    """Parts of two campaigns copied into one folder share ids: of each the first is judged, the second is in
+    quarantine, and the others are untouched."""
     store = store_of(tmp_path / "in", [make(number, "legal") for number in range(4)])
     other = store_of(tmp_path / "other", [make(number, "lost_write") for number in (2, 3, 4)], sealed=True)
     for table in ("traces", "operations", "events"):
@@ -168,8 +175,9 @@ def test_an_unknown_operation_may_name_no_completion_and_no_offset(make) -> None
 
 @pytest.mark.spark
 def test_bad_input_beside_good_changes_nothing_of_the_good(make, tmp_path: Path, spark) -> None:
-    """With parts cut at several lengths, of another version, foreign, and every contradiction added, verdicts, findings and statistics are those of the clean
-    folder; each bad piece is in quarantine once, and the exit code is 4."""
+    """With parts cut at several lengths, of another version, foreign, and every contradiction added,
+    verdicts, findings and statistics are those of the clean folder; each bad piece is in quarantine once, and
+    the exit code is 4."""
     good = [make(number, ("legal", "no_events")[number % 2]) for number in range(12)]
     store = store_of(tmp_path / "in", good)
     clean = mine([tmp_path / "in"], tmp_path / "clean", spark=spark)
@@ -224,7 +232,8 @@ def _foreign(path: Path) -> str:
 
 
 def test_an_input_without_traces_is_told(tmp_path: Path, make) -> None:
-    """An empty folder of traces, and parts without a row, end with exit code 2 and whole, empty tables, without Spark."""
+    """An empty folder of traces, and parts without a row, end with exit code 2 and whole, empty tables,
+    without Spark."""
     TraceStore.create(tmp_path / "none")
     store = store_of(tmp_path / "hollow", [make(0, "legal")])
     for table in ("traces", "operations", "events"):
@@ -239,7 +248,8 @@ def test_an_input_without_traces_is_told(tmp_path: Path, make) -> None:
 
 @pytest.mark.parametrize("lost", ["answer", "file", "end of a file"])
 def test_work_that_is_not_whole_is_done_again(make, tmp_path: Path, lost: str) -> None:
-    """After a loss of power an answer or a file of results may be there by name only: its task counts as not done."""
+    """After a loss of power an answer or a file of results may be there by name only: its task counts as not
+    done."""
     splits = work_of([store_of(tmp_path / "in", [make(1, "lost_write")]).path]).splits
     work = Work(out=tmp_path / "out")
     work.begin({}, resume=False)
@@ -272,7 +282,8 @@ class DiesOnce(mining._Task):
 def test_a_task_that_dies_once_is_done_again_and_doubles_nothing(
     campaign: Path, tmp_path: Path, spark, monkeypatch
 ) -> None:
-    """A Python worker killed behind its last write costs a second attempt; the results are those of a clean run, row by row."""
+    """A Python worker killed behind its last write costs a second attempt; the results are those of a clean
+    run, row by row."""
     whole = mine([campaign], tmp_path / "whole", spark=spark)
     monkeypatch.setattr(mining, "_Task", DiesOnce)
     summary = mine([campaign], tmp_path / "out", spark=spark)
@@ -301,7 +312,8 @@ def clean(long: Path, tmp_path_factory: pytest.TempPathFactory, spark) -> Path:
 def test_a_driver_that_ends_in_the_middle_goes_on(
     number: int, code: int, long: Path, clean: Path, tmp_path: Path, spark
 ) -> None:
-    """Interrupted, a mining leaves valid results of what was judged; killed, it leaves its work; resumed, everything is there once, as in a clean run."""
+    """Interrupted, a mining leaves valid results of what was judged; killed, it leaves its work; resumed,
+    everything is there once, as in a clean run."""
     out, program = tmp_path / "out", "from fencepost.cli import main; main()"
     command = [sys.executable, "-c", program, "mine", str(long), "--out", str(out), "--master", "local[1]"]
     driver = subprocess.Popen(

@@ -37,7 +37,8 @@ def test_the_traces_have_the_verdicts_they_were_made_for(mixed) -> None:
 
 
 def test_a_task_agrees_with_the_plain_checker(campaign: Path, mixed, tmp_path: Path) -> None:
-    """Read from row groups and journals and judged by columns, each trace has the plain checker's verdicts and certificates."""
+    """Read from row groups and journals and judged by columns, each trace has the plain checker's verdicts
+    and certificates."""
     result = judge_here(campaign, tmp_path)
     assert (verdicts_in(tmp_path), findings_in(tmp_path)) == plain(mixed)
     assert sum(result.counts.traces.values()) == len(mixed)
@@ -86,7 +87,8 @@ def test_a_truncated_part_costs_only_itself(tmp_path: Path, mixed, table: str) -
 
 
 def test_a_rotten_page_costs_its_row_group(tmp_path: Path, mixed) -> None:
-    """Bytes that rot inside a file whose footer is whole are found when the row group is read, and quarantined."""
+    """Bytes that rot inside a file whose footer is whole are found when the row group is read, and
+    quarantined."""
     store = TraceStore.create(tmp_path / "in")
     with store.writer() as writer:
         for trace in mixed:
@@ -110,7 +112,8 @@ def test_a_rotten_page_costs_its_row_group(tmp_path: Path, mixed) -> None:
 
 
 def test_one_strange_trace_costs_only_itself(tmp_path: Path, mixed) -> None:
-    """A function that this version does not know quarantines its trace; the others of the row group are judged as ever."""
+    """A function that this version does not know quarantines its trace; the others of the row group are
+    judged as ever."""
     store = TraceStore.create(tmp_path / "in")
     with store.writer() as writer:
         for trace in mixed:
@@ -130,7 +133,8 @@ def test_one_strange_trace_costs_only_itself(tmp_path: Path, mixed) -> None:
 
 
 def test_damaged_journals_are_told(tmp_path: Path, mixed) -> None:
-    """A journal frame whose checksum fails is quarantined with its place, a foreign file with the extension too."""
+    """A journal frame whose checksum fails is quarantined with its place, a foreign file with the extension
+    too."""
     from fencepost.traces.journal import scan
 
     store = TraceStore.create(tmp_path / "in")
@@ -203,7 +207,8 @@ def test_result_files_have_their_schemas(campaign: Path, mixed, tmp_path: Path) 
     ("splits", "megabytes", "tasks"), [(5, 100, 5), (1_000, 1, 64), (1_000, 64, 1_000), (20_000, 64, 10_000)]
 )
 def test_small_row_groups_share_tasks(splits: int, megabytes: int, tasks: int) -> None:
-    """Rule: a task takes row groups until it is worth beginning; few row groups have one each, and every one is in one task."""
+    """Rule: a task takes row groups until it is worth beginning; few row groups have one each, and every one
+    is in one task."""
     made = tuple(
         Split(source="s", place=f"{number:05}", size_bytes=megabytes << 20) for number in range(splits)
     )
@@ -231,7 +236,8 @@ def test_the_bugs_of_a_plan_are_told_without_decoding_most_plans(plan: str, bugs
 
 
 def test_bad_inputs_are_refused(tmp_path: Path, campaign: Path) -> None:
-    """No input, one that is no folder of traces, the same twice, and an unknown check are the caller's mistakes."""
+    """No input, one that is no folder of traces, the same twice, and an unknown check are the caller's
+    mistakes."""
     with pytest.raises(FencepostError, match="expected a folder of traces"):
         work_of([])
     with pytest.raises(FencepostError, match="expected a folder of traces"):
@@ -240,6 +246,7 @@ def test_bad_inputs_are_refused(tmp_path: Path, campaign: Path) -> None:
         work_of([campaign, campaign / ".." / campaign.name])
     with pytest.raises(
         FencepostError,
-        match="expected checks out of log, kafka, transactions, groups, invariants, conformance, meantime, saw 'lgo'",
+        match="expected checks out of log, kafka, transactions, groups, invariants, conformance, meantime, "
+        "saw 'lgo'",
     ):
         judge_here(campaign, tmp_path, checks=("lgo",))

@@ -1,4 +1,5 @@
-"""The event checks of a task, over columns and without: every trace has the plain checker's verdict, reads that went back included."""
+"""The event checks of a task, over columns and without: every trace has the plain checker's verdict, reads
+that went back included."""
 
 from pathlib import Path
 from random import Random
@@ -29,7 +30,8 @@ CHECKS = ("invariants", "conformance")
 def test_event_checks_of_a_task_are_the_plain_checkers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    """Rule: mined event checks have the plain verdicts and certificates, those that only operations show too."""
+    """Rule: mined event checks have the plain verdicts and certificates, those that only operations show
+    too."""
     monkeypatch.setattr(table, "FEW", few)
     legal = stories()
     made = [bent(Random(f"mined {seed}"), legal[seed % len(legal)]) for seed in range(40)]

@@ -35,7 +35,8 @@ def store_of(path: Path, traces) -> TraceStore:
 def test_spark_and_the_plain_checker_agree_trace_by_trace(
     campaign: Path, mixed, tmp_path: Path, spark
 ) -> None:
-    """Every trace of a mixed campaign, sealed or still in a journal, has the same verdicts and certificates on Spark."""
+    """Every trace of a mixed campaign, sealed or still in a journal, has the same verdicts and certificates
+    on Spark."""
     told: list[tuple[int, int]] = []
     summary = mine(
         [campaign], tmp_path / "out", spark=spark, progress=lambda done, all_: told.append((done, all_))
@@ -85,7 +86,8 @@ def _rank(item: tuple[str, int]) -> int:
 
 
 def test_the_summary_is_written_and_adds_up(campaign: Path, mixed, tmp_path: Path, spark) -> None:
-    """Totals by input, check and anomaly add up, each anomaly has a sample with its proof, and summary.json says the same."""
+    """Totals by input, check and anomaly add up, each anomaly has a sample with its proof, and summary.json
+    says the same."""
     summary = mine([campaign], tmp_path / "out", spark=spark)
     assert summary.traces == {str(campaign): len(mixed)}
     illegal = sum(trace.profile not in ("legal", "no_events", "too_weak") for trace in mixed)
@@ -114,7 +116,8 @@ def test_two_campaigns_are_mined_together(campaign: Path, mixed, make, tmp_path:
 
 
 def test_a_truncated_part_lands_in_quarantine(make, tmp_path: Path, spark) -> None:
-    """A truncated file is in the quarantine table with its reason and in the exit code; the rest is judged."""
+    """A truncated file is in the quarantine table with its reason and in the exit code; the rest is
+    judged."""
     store = store_of(tmp_path / "in", [make(number, "legal") for number in range(3)])
     with store.writer() as writer:
         writer.append(make(9, "legal"))
@@ -163,7 +166,8 @@ def _results(out: Path) -> dict[str, list]:
 def test_an_interrupted_mining_leaves_what_was_judged_and_goes_on(
     campaign: Path, tmp_path: Path, spark
 ) -> None:
-    """Ctrl-C leaves valid results of the tasks that had ended; resumed, only the others are judged, and everything is there once."""
+    """Ctrl-C leaves valid results of the tasks that had ended; resumed, only the others are judged, and
+    everything is there once."""
     whole = mine([campaign], tmp_path / "whole", spark=spark)
 
     def interrupted(done: int, total: int) -> None:
@@ -228,7 +232,8 @@ def test_an_attempt_that_was_given_up_doubles_nothing(
 
 
 def test_statistics_and_page_tell_what_was_counted(campaign: Path, mixed, tmp_path: Path, spark) -> None:
-    """Every trace counts once per profile, and each anomaly by profile adds up; the page shows each anomaly's smallest example, drawn."""
+    """Every trace counts once per profile, and each anomaly by profile adds up; the page shows each anomaly's
+    smallest example, drawn."""
     summary = mine([campaign], tmp_path / "out", spark=spark)
     rows = pq.read_table(tmp_path / "out" / "statistics").to_pylist()
     profiles = {

@@ -78,7 +78,8 @@ def test_without_a_folder_no_page_is_written_and_none_is_linked(summary, tmp_pat
 
 
 def test_lanes_and_measurements_share_one_axis(lost):
-    """All panels of an example are over the same moments, which begin at a fault, not only at what convicts."""
+    """All panels of an example are over the same moments, which begin at a fault, not only at what
+    convicts."""
     trace, findings = lost
     finding = next(one for one in findings if one.anomaly == "committed_record_lost")
     layout = figure_of(trace, finding).layout

@@ -31,7 +31,8 @@ def recorded() -> list:
 
 
 def test_spark_and_the_plain_checker_agree_on_a_recorded_mixed_campaign(tmp_path: Path, spark) -> None:
-    """Runs of the real simulator, sealed or still in a journal, get the same verdicts and certificates, those of planted bugs among them."""
+    """Runs of the real simulator, sealed or still in a journal, get the same verdicts and certificates, those
+    of planted bugs among them."""
     traces = recorded()
     store = TraceStore.create(tmp_path / "in")
     for some in (traces[:10], traces[10:22], traces[22:]):

@@ -24,8 +24,8 @@ LOST, BY_LEADER, EXCUSED = 250, 172, 5
 
 
 def histories() -> list[Trace]:
-    """250 records lost; 172 lost that only the leader acknowledged; 5 lost where it is allowed, one duplicated value
-    and one of unknown outcome; one that contradicts itself."""
+    """250 records lost; 172 lost that only the leader acknowledged; 5 lost where it is allowed, one
+    duplicated value and one of unknown outcome; one that contradicts itself."""
     three = [append(200 + n, [200 + n], 5, 6, n) for n in range(3)]
     last = read(999, 0, [(n, 200 + n) for n in range(3)], 7, 8, 3)
     twice = [
@@ -35,11 +35,14 @@ def histories() -> list[Trace]:
     ]
     gone = [append(100 + n, [100 + n], 0, 1, 3 + n) for n in range(EXCUSED)]
     made = [
-        trace(*(append(n, [n], 0, 1, n) for n in range(300)), read(999, 0, [(n, n) for n in range(50)], 2, 3, 50)),
+        trace(
+            *(append(n, [n], 0, 1, n) for n in range(300)),
+            read(999, 0, [(n, n) for n in range(50)], 2, 3, 50),
+        ),
         trace(*(append(n, [n], 0, 1, n, acks=1) for n in range(BY_LEADER)), *three, last),
         trace(*twice, *gone, read(6, 3, [], 4, 5, 3), loss=loss(3, 3 + EXCUSED), duplicates=True),
         trace(append(1, [1], 5, 4, 0)),
-    ]  # fmt: skip
+    ]
     return [evolve(one, trace_id=number) for number, one in enumerate(made)]
 
 
@@ -89,7 +92,10 @@ def test_they_are_on_the_page_and_in_the_text(tmp_path: Path) -> None:
     counts, out = judged(histories(), tmp_path)
     summary = summed(counts, out)
     text, html = summary.plain(), page_of(summary)
-    line = "481 acknowledged (309 with acks=all, 172 with acks=1); 427 lost, 172 with acks=1 (5 of them allowed); 0 read by nobody"
+    line = (
+        "481 acknowledged (309 with acks=all, 172 with acks=1); 427 lost, 172 with acks=1 (5 of them "
+        "allowed); 0 read by nobody"
+    )
     assert line in text
     assert "t-0 offset 50, value 50, acks=all" in text and f"and 327 more (all of them: {out}/lost)" in text
     assert "<h2>Records</h2>" in html and "<h2>Lost records</h2>" in html

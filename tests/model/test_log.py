@@ -29,7 +29,8 @@ def test_append_answers_with_the_log_end() -> None:
     ],
 )
 def test_poll_returns_what_stands_there(page: log.Page, legal: bool) -> None:
-    """Rule: a poll returns contiguous records from its offset, perhaps fewer than there are, and its end is exact."""
+    """Rule: a poll returns contiguous records from its offset, perhaps fewer than there are, and its end is
+    exact."""
     assert (log.step((7, 8, 9), log.Poll(1), page) is not None) is legal
 
 

@@ -1,4 +1,5 @@
-"""Paths of the replication model, random or found by the explorer, told as the events that a recorder would have written."""
+"""Paths of the replication model, random or found by the explorer, told as the events that a recorder would
+have written."""
 
 from itertools import pairwise
 from random import Random

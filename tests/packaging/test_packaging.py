@@ -44,7 +44,8 @@ def test_the_wheel_installs_one_name(wheel: zipfile.ZipFile) -> None:
 
 
 def test_the_constraints_pin_everything() -> None:
-    """Each line is a name with its exact version: no address, no hash; every requirement of the project is among them."""
+    """Each line is a name with its exact version: no address, no hash; every requirement of the project is
+    among them."""
     lines = [
         line
         for line in (TOP / "constraints.txt").read_text().splitlines()

@@ -15,7 +15,8 @@ def content(files, path: str) -> bytes:
 
 
 def test_a_file_reads_back_what_was_written(files):
-    """Rule: append gives positions, read_at is cut at the end, truncate never extends, and two handles see one file."""
+    """Rule: append gives positions, read_at is cut at the end, truncate never extends, and two handles see
+    one file."""
     file, other = files.open("log"), files.open("log")
     assert [file.append(b"abc"), other.append(b"defg"), file.append(b"")] == [0, 3, 7]
     assert (file.read_at(2, 3), other.read_at(5, 99), file.read_at(99, 1)) == (b"cde", b"fg", b"")
@@ -47,7 +48,8 @@ def test_names(files):
 
 
 def test_a_directory_goes_with_its_files(files):
-    """Rule: a directory is removed with the files in it, and its name is free; one that is absent, no directory, or holds another stays as it is."""
+    """Rule: a directory is removed with the files in it, and its name is free; one that is absent, no
+    directory, or holds another stays as it is."""
     files.make_directory("t-0/empty")
     files.open("t-0/log").append(b"abc")
     with pytest.raises((IsADirectoryError, PermissionError)):
@@ -132,7 +134,8 @@ def test_any_history_ends_the_same_in_both_worlds(steps, tmp_path_factory):
 
 
 def test_read_only_files_change_nothing(tmp_path):
-    """Rule: who looks at somebody's log directory cannot change it, not even by opening a file that is not there."""
+    """Rule: who looks at somebody's log directory cannot change it, not even by opening a file that is not
+    there."""
     (tmp_path / "log").write_bytes(b"abc")
     files = RealFiles(tmp_path, read_only=True)
     assert content(files, "log") == b"abc" and files.list("") == ["log"]

@@ -1,8 +1,10 @@
-"""The simulated ZooKeeper and a real server give the same replies, errors, watches, versions, transaction ids and session stories.
+"""The simulated ZooKeeper and a real server give the same replies, errors, watches, versions, transaction ids
+and session stories.
 
-One body (`story`) runs the same steps in both worlds. After each step every connected client reads once: what fired for it before that is then
-heard, because a watch comes before any later reply of its connection. Transaction ids are compared from the example's first creation on, sessions by
-the client and the count of its sessions.
+One body (`story`) runs the same steps in both worlds. After each step every connected client reads once: what
+fired for it before that is then heard, because a watch comes before any later reply of its connection.
+Transaction ids are compared from the example's first creation on, sessions by the client and the count of its
+sessions.
 """
 
 import socket
@@ -112,7 +114,8 @@ class Simulated:
 
 
 class LineLostError(Exception):
-    """A connection was lost that no step cut: a crowded machine let a ping come too late. What was seen says nothing."""
+    """A connection was lost that no step cut: a crowded machine let a ping come too late. What was seen says
+    nothing."""
 
 
 class Real:
@@ -174,7 +177,8 @@ class Real:
 
 
 class Story:
-    """Runs steps in a world and tells what was seen, without what may differ: base, the first transaction; numbers of sessions."""
+    """Runs steps in a world and tells what was seen, without what may differ: base, the first transaction;
+    numbers of sessions."""
 
     def __init__(self, world, prefix):
         self.world, self.prefix, self.told, self.away = world, prefix, [], set()
@@ -310,7 +314,8 @@ def clients(tmp_path_factory):
 
 
 def played(clients, steps):
-    """A story in the real world, and its path; told again where the machine lost a connection that the story did not cut."""
+    """A story in the real world, and its path; told again where the machine lost a connection that the story
+    did not cut."""
     for _ in range(MOST_LOST):
         prefix = next(PREFIXES)
         try:
@@ -334,7 +339,8 @@ def compare(clients, steps, tree=Tree):
 
 
 def test_any_sequence_is_the_same_in_both_worlds(clients):
-    """Rule: replies, errors, versions, transaction ids, watches and sessions agree, whatever two clients do."""
+    """Rule: replies, errors, versions, transaction ids, watches and sessions agree, whatever two clients
+    do."""
 
     @settings(BOUNDED, max_examples=80)
     @given(steps=STEPS)
@@ -352,7 +358,13 @@ STORIES = {
         ("expire", 1),
     ],
     "a new session has no watches": [*MADE, *WATCHED, ("expire", 1), ("ask", 2, SetData("/a", b"1"))],
-    "watches are set again": [*MADE, *WATCHED, ("away", 1, []), ("ask", 2, SetData("/a", b"1")), ("ask", 2, Create("/b"))],
+    "watches are set again": [
+        *MADE,
+        *WATCHED,
+        ("away", 1, []),
+        ("ask", 2, SetData("/a", b"1")),
+        ("ask", 2, Create("/b")),
+    ],
     "what was missed fires": [
         *MADE,
         *WATCHED,
@@ -379,7 +391,7 @@ STORIES = {
         ("ask", 2, SetData("/a", b"3")),
         ("away", 1, [SetData("/a/x/z", b"4")]),
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("steps", STORIES.values(), ids=STORIES)
@@ -390,7 +402,8 @@ def test_told_stories_are_the_same_in_both_worlds(clients, steps):
 
 
 def test_what_fires_after_a_reconnection(clients):
-    """Rule: watches that missed a change fire once, after the connection is back, in the order of ZooKeeper's SetWatches."""
+    """Rule: watches that missed a change fire once, after the connection is back, in the order of ZooKeeper's
+    SetWatches."""
     told = compare(clients, STORIES["what was missed fires"])
     back = told.index((1, ("connected", False)))
     assert [line[1] for line in told[back + 1 :] if isinstance(line, tuple) and line[0] == 1][:4] == [
@@ -403,7 +416,8 @@ def test_what_fires_after_a_reconnection(clients):
 
 
 def test_a_multi_read_answers_member_by_member(clients):
-    """Rule: data and absent nodes stand in the order of the paths, a path twice twice; no watch is set by it, and one that stands still fires."""
+    """Rule: data and absent nodes stand in the order of the paths, a path twice twice; no watch is set by it,
+    and one that stands still fires."""
     told = compare(clients, STORIES["a multi-read sets no watches and misses none"])
     first, second = (line for line in told if isinstance(line, MultiReadDone))
     absent = Failed(ZooKeeperError.NO_NODE)
@@ -413,7 +427,8 @@ def test_a_multi_read_answers_member_by_member(clients):
 
 
 def test_watches_set_together_miss_nothing_since(clients):
-    """Rule: what was changed after the transaction named, or is absent, fires at once; the others fire later, and live through a reconnection."""
+    """Rule: what was changed after the transaction named, or is absent, fires at once; the others fire later,
+    and live through a reconnection."""
     told = compare(clients, STORIES["watches that are set together"])
     assert [line[1] for line in told if isinstance(line, tuple) and line[0] == 1][:3] == [
         ("/a", WatchKind.CHANGED),
@@ -513,7 +528,8 @@ class Unlucky:
 
 
 def test_a_connection_that_the_machine_lost_is_no_answer(clients):
-    """Rule: a crowded machine makes this slow, never red: the story is told again; and one that is told differently fails at once."""
+    """Rule: a crowded machine makes this slow, never red: the story is told again; and one that is told
+    differently fails at once."""
     unlucky = {1: Unlucky(clients[1]), 2: clients[2]}
     compare(unlucky, STORIES["an ephemeral goes with its session"])
     assert unlucky[1].lost == 1

@@ -1,4 +1,5 @@
-"""The same short plan in the simulator and on real processes: the same verdict, and the same final ZooKeeper tree."""
+"""The same short plan in the simulator and on real processes: the same verdict, and the same final ZooKeeper
+tree."""
 
 import asyncio
 import json
@@ -43,9 +44,11 @@ FINAL = 1_000
 
 
 def tree_of(ask):
-    """Every node below Kafka's roots with its content, as far as it does not tell when, or who was elected controller.
+    """Every node below Kafka's roots with its content, as far as it does not tell when, or who was elected
+    controller.
 
-    The controller's epoch counts elections, which are races; a leader's epoch counts what happened to its partition, and stays.
+    The controller's epoch counts elections, which are races; a leader's epoch counts what happened to its
+    partition, and stays.
     """
     tree, paths = {}, ["/brokers", "/admin", "/isr_change_notification"]
     while paths:
@@ -126,7 +129,8 @@ class RealClient:
 
 
 async def play(cluster, addresses, ask):
-    """The plan's operations at their times, its crash and restart, then reads of every partition to its end."""
+    """The plan's operations at their times, its crash and restart, then reads of every partition to its
+    end."""
     client, began = RealClient(addresses), time.monotonic()
     crash, restart = CRASH_MS, CRASH_MS + DOWN_MS
     for operation in APPENDS:
@@ -186,7 +190,8 @@ def on_processes(tmp_path_factory):
 
 
 def test_the_same_plan_gives_the_same_verdict_and_the_same_tree(on_processes):
-    """Rule: a leader's crash and restart under appends ends in both worlds with every acknowledged record read, and with the same znodes."""
+    """Rule: a leader's crash and restart under appends ends in both worlds with every acknowledged record
+    read, and with the same znodes."""
     (here, simulated_tree), (there, real_tree) = simulated(), on_processes
     for trace in (here, there):
         (verdict,) = judge(trace, ("log",))
@@ -204,7 +209,8 @@ def test_another_history_leaves_another_tree(on_processes):
 
 
 def test_a_lost_record_of_the_real_run_is_noticed(on_processes):
-    """Rule: the verdict on the real run would not be Ok if the first acknowledged record were missing from what was read."""
+    """Rule: the verdict on the real run would not be Ok if the first acknowledged record were missing from
+    what was read."""
     trace, _ = on_processes
     first = next(it.records[0].value for it in trace.operations if it.outcome is Outcome.OK and it.records)
     planted = tuple(

@@ -1,7 +1,9 @@
-"""Apache Kafka from its jars, in KRaft mode, for tests and benches of the proxy: one combined node and more brokers.
+"""Apache Kafka from its jars, in KRaft mode, for tests and benches of the proxy: one combined node and more
+brokers.
 
-The class path is a file that FENCEPOST_KAFKA_CLASSPATH names (`mvn dependency:build-classpath -Dmdep.outputFile=FILE` of
-org.apache.kafka:kafka_2.13 and kafka-tools); without it these tests are skipped by name.
+The class path is a file that FENCEPOST_KAFKA_CLASSPATH names (`mvn dependency:build-classpath
+-Dmdep.outputFile=FILE` of org.apache.kafka:kafka_2.13 and kafka-tools); without it these tests are skipped by
+name.
 """
 
 import os
@@ -118,7 +120,8 @@ log.cleaner.dedupe.buffer.size=2097152
             process.wait()
 
     def dumped(self, partition: str, node: int = 1) -> list[tuple[int, bytes | None, bytes | None]]:
-        """(offset, key, value) of each record in a partition's log, by our own reader; control records left out."""
+        """(offset, key, value) of each record in a partition's log, by our own reader; control records left
+        out."""
         from fencepost.impl.log.batch.record_batch import read_headers, read_records
 
         found = []

@@ -20,7 +20,8 @@ PROXY = "from fencepost.cli import main; main()"
 
 
 def test_faults_and_the_control_port_of_a_running_proxy(tmp_path):
-    """A fault of the command line strikes; the control port answers state, takes another, heals, judges; Ctrl-C ends with a summary."""
+    """A fault of the command line strikes; the control port answers state, takes another, heals, judges;
+    Ctrl-C ends with a summary."""
     live = tmp_path / "live"
     with wire_lab(TopicOptions(name="orders", partitions=1), brokers=1) as lab:
         command = [

@@ -1,4 +1,5 @@
-"""Hostile frames from either side: a connection ends, or it goes on; nothing else happens, and the record stays readable."""
+"""Hostile frames from either side: a connection ends, or it goes on; nothing else happens, and the record
+stays readable."""
 
 import json
 import random
@@ -34,8 +35,15 @@ def pipe_of(lines=None, hook=None, **options):
     watcher = None if lines is None else Recorder(lines=Lines(lines.append), values=Values(key=b"k" * 32))
     cluster = Cluster(lambda upstream: ("127.0.0.1", 1_000 + len(cluster.local)))
     return Pipe(
-        number=1, cluster=cluster, broker=("b", 1), client="c", now=lambda: next(clock), watcher=watcher, hook=hook, **options
-    )  # fmt: skip
+        number=1,
+        cluster=cluster,
+        broker=("b", 1),
+        client="c",
+        now=lambda: next(clock),
+        watcher=watcher,
+        hook=hook,
+        **options,
+    )
 
 
 WANTED = sorted(Recorder(lines=Lines(lambda line: None), values=Values(key=b"")).wanted | {3, 10, 18, 60})
@@ -43,8 +51,8 @@ WANTED = sorted(Recorder(lines=Lines(lambda line: None), values=Values(key=b""))
 
 @pytest.mark.parametrize("key", WANTED)
 def test_whatever_fields_say_the_record_stays_readable(key):
-    """Well-formed requests and answers with fields at their ends, at every version: each is passed on or ends its connection, and
-    every line of the record is one that the reader takes."""
+    """Well-formed requests and answers with fields at their ends, at every version: each is passed on or ends
+    its connection, and every line of the record is one that the reader takes."""
     lines: list[bytes] = []
     low, high = understood(key)
     passed = 0
@@ -218,8 +226,8 @@ def test_verdicts_on_answers(verdict, expected):
 
 
 def test_a_hostile_client_and_a_dead_broker_hurt_nobody_else(tmp_path):
-    """Noise, half frames and floods end by themselves; the one next to them goes on; a broker that is not there ends a connection
-    at once."""
+    """Noise, half frames and floods end by themselves; the one next to them goes on; a broker that is not
+    there ends a connection at once."""
     with (
         wire_lab(TopicOptions(name="orders"), brokers=1) as lab,
         proxy_lab(f"127.0.0.1:{lab.ports[1]}", tmp_path) as proxy,

@@ -1,4 +1,5 @@
-"""Links in bytes only: a cut hears and says nothing, resets nothing, and what was under way arrives after the heal."""
+"""Links in bytes only: a cut hears and says nothing, resets nothing, and what was under way arrives after the
+heal."""
 
 import asyncio
 import json
@@ -53,7 +54,8 @@ async def said(reader, count):
 
 @pytest.mark.parametrize("way", list(Way))
 def test_a_cut_says_nothing_and_the_heal_brings_what_was_under_way(way):
-    """In either way or both: no byte comes, no reset; after the heal all of it comes, in order, on the same connection."""
+    """In either way or both: no byte comes, no reset; after the heal all of it comes, in order, on the same
+    connection."""
 
     async def work():
         async with Echo() as echo:

@@ -1,4 +1,5 @@
-"""With nothing to break, every frame is equal on both sides but for addresses and ApiVersions: a tap on each side says so."""
+"""With nothing to break, every frame is equal on both sides but for addresses and ApiVersions: a tap on each
+side says so."""
 
 import struct
 
@@ -68,8 +69,9 @@ def lab():
 
 
 KINDS = {0, 1, 2, 3, 8, 9, 10, 11, 13, 14, 15, 16, 18, 19, 20, 22, 32}
-"""APIs of which a request and its answer are compared at least: produce, fetch, list_offsets, metadata, commits, coordinator, the
-group's, api_versions, topics, producer ids, configurations. Whatever else the clients send is compared, too."""
+"""APIs of which a request and its answer are compared at least: produce, fetch, list_offsets, metadata,
+commits, coordinator, the group's, api_versions, topics, producer ids, configurations. Whatever else the
+clients send is compared, too."""
 
 
 def administer(bootstrap):

@@ -1,6 +1,7 @@
 """Apache Kafka from its jars, in front of it the proxy, in front of that clients that know nothing of it.
 
-What is in the logs at the end is compared with what is in the trace: every record, every commit, and nothing else.
+What is in the logs at the end is compared with what is in the trace: every record, every commit, and nothing
+else.
 """
 
 import struct
@@ -76,8 +77,8 @@ def transactions(bootstrap, topic):
 
 @pytest.mark.timeout(600)
 def test_every_record_and_commit_of_the_log_is_in_the_trace(tmp_path):
-    """librdkafka and kafka-python produce (also in transactions), read in a group and commit: nothing is missing, nothing is
-    extra, no finding."""
+    """librdkafka and kafka-python produce (also in transactions), read in a group and commit: nothing is
+    missing, nothing is extra, no finding."""
     with jars(tmp_path / "kafka", classpath()) as kafka:
         with proxy_lab(kafka.bootstrap, tmp_path / "live") as lab:
             admin = AdminClient({"bootstrap.servers": lab.bootstrap, **QUIET})
@@ -176,8 +177,8 @@ def headers_of(headers):
 
 
 def committed_in_log(kafka):
-    """The last committed offset of each (group, topic, partition) in the offsets topic's files: key of version 0 or 1 (group,
-    topic, partition), value (version, offset, ...)."""
+    """The last committed offset of each (group, topic, partition) in the offsets topic's files: key of
+    version 0 or 1 (group, topic, partition), value (version, offset, ...)."""
     found = {}
     for _, key, value, _ in dump(kafka, "__consumer_offsets-0"):
         version, length = struct.unpack_from(">hh", key)

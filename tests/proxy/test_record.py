@@ -159,7 +159,8 @@ def test_what_was_there_before_is_no_finding(lab, tmp_path):
 
 @pytest.mark.parametrize("idempotent", [True, False])
 def test_an_answer_that_is_lost_leaves_the_append_open_until_it_is_tried_again(lab, tmp_path, idempotent):
-    """One row for the append, with two attempts; without idempotence the claims allow that it stands twice."""
+    """One row for the append, with two attempts; without idempotence the claims allow that it stands
+    twice."""
     with proxy_lab(lab.address, tmp_path) as proxy:
         lab.hook.lose = 1
         settings = {
@@ -222,7 +223,8 @@ def test_at_the_disk_bound_recording_or_traffic_stops(lab, tmp_path, when_full):
 
 
 def test_an_appended_row_after_a_refusal_waits_for_another_try():
-    """Refused, tried again, acknowledged: one row that is ok. Refused and never tried again: it has failed."""
+    """Refused, tried again, acknowledged: one row that is ok. Refused and never tried again: it has
+    failed."""
     lines = []
     appends = Appends(Lines(lines.append))
     header = read_header(encode_batch([Record(0, 1, None, b"x")], base_offset=0, leader_epoch=-1))
@@ -249,7 +251,8 @@ def test_an_appended_row_after_a_refusal_waits_for_another_try():
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_a_record_has_one_id_from_the_request_to_the_reader(codec):
-    """Equal content compares whatever the codec; with idempotence two equal records differ, and the log's stamps change nothing."""
+    """Equal content compares whatever the codec; with idempotence two equal records differ, and the log's
+    stamps change nothing."""
     records = [Record(n, 5 + n, b"k", b"v" * 100, (Header("h", b"x"),)) for n in range(3)]
     values = Values(key=KEY)
     plain = encode_batch(records, base_offset=0, leader_epoch=-1, codec=codec)
@@ -291,7 +294,8 @@ PROXY = "from fencepost.cli import main; main()"
 
 @pytest.mark.parametrize("number", range(4))
 def test_killed_at_any_moment_the_trace_up_to_then_is_readable(lab, tmp_path, number):
-    """kill -9: every record that a client was told of is in the trace, as acknowledged or at least as sent."""
+    """kill -9: every record that a client was told of is in the trace, as acknowledged or at least as
+    sent."""
     where = ["--upstream", lab.address, "--listen", "127.0.0.1:0", "--record", str(tmp_path / "live")]
     command = ["proxy", *where, "--part-s", "0.1", "--json", "--no-view"]
     process = subprocess.Popen([sys.executable, "-c", PROXY, *command], stdout=subprocess.PIPE, text=True)

@@ -139,14 +139,18 @@ def text(value):
 
 @pytest.mark.parametrize(("mechanism", "tokens"), [("PLAIN", 1), ("SCRAM-SHA-256", 2), ("SCRAM-SHA-512", 2)])
 def test_tokens_after_an_old_handshake_pass_unread(mechanism, tokens):
-    """Rule: after SaslHandshake 0 the client's frames are tokens, not requests (KIP-43), as many as the mechanism has; none is
-    written down, and requests follow."""
+    """Rule: after SaslHandshake 0 the client's frames are tokens, not requests (KIP-43), as many as the
+    mechanism has; none is written down, and requests follow."""
     lines: list[bytes] = []
     clock = iter(range(1, 1_000))
     pipe = Pipe(
-        number=1, cluster=Cluster(lambda upstream: ("h", 1)), broker=("b", 1), client="c", now=lambda: next(clock),
+        number=1,
+        cluster=Cluster(lambda upstream: ("h", 1)),
+        broker=("b", 1),
+        client="c",
+        now=lambda: next(clock),
         watcher=Recorder(lines=Lines(lines.append), values=Values(key=b"k")),
-    )  # fmt: skip
+    )
 
     def passes(asked, told):
         assert pipe.from_client(asked) == [ToBroker(asked)]
@@ -191,7 +195,8 @@ listener.security.protocol.map=CLIENT:SASL_SSL,INNER:PLAINTEXT,CTRL:PLAINTEXT
 listener.name.client.ssl.keystore.type=PEM
 listener.name.client.ssl.keystore.location={pem}
 listener.name.client.sasl.enabled.mechanisms={mechanism}
-listener.name.client.{mechanism.lower()}.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.client.{mechanism.lower()}.sasl.jaas.config=\\
+org.apache.kafka.common.security.scram.ScramLoginModule required;
 """
     try:
         kafka.start()

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
+COMMAND = (
+    "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext "
+    "subjectAltName=IP:127.0.0.1"
+)
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:

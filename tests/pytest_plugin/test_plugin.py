@@ -1,6 +1,7 @@
 """The pytest plugin under pytest: what its tests collect, how they fail, what they leave behind.
 
-Each suite runs in a process of its own, as a user's does: in this one, modules that it imports late would be loaded twice.
+Each suite runs in a process of its own, as a user's does: in this one, modules that it imports late would be
+loaded twice.
 """
 
 import re
@@ -47,7 +48,8 @@ CORRECT = "return self.value"
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
     """Run the tests of a text with the plugin, and with no other of ours.
 
-    The same wherever it runs: where pytest sees that it is in continuous integration, it says every failure twice.
+    The same wherever it runs: where pytest sees that it is in continuous integration, it says every failure
+    twice.
     """
     for name in ("CI", "BUILD_NUMBER", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)
@@ -71,7 +73,8 @@ def left(pytester: pytest.Pytester) -> dict[str, set[str]]:
 
 
 def test_the_plugin_is_cheap_and_silent():
-    """Rule: what a suite without our fixtures pays is one file that imports pytest and nothing of ours or heavy beyond it."""
+    """Rule: what a suite without our fixtures pays is one file that imports pytest and nothing of ours or
+    heavy beyond it."""
     code = """
 import sys, pytest
 before = set(sys.modules)
@@ -89,7 +92,8 @@ def test_the_entry_point_is_declared():
 
 
 def test_others_are_not_disturbed(suite, pytester):
-    """Rule: tests that use none of it run as before, a function called `campaign` included, and nothing is left."""
+    """Rule: tests that use none of it run as before, a function called `campaign` included, and nothing is
+    left."""
     result = suite(
         """
         import pytest
@@ -108,7 +112,8 @@ def test_others_are_not_disturbed(suite, pytester):
 
 @pytest.mark.parametrize(("read", "outcome"), [(CORRECT, "passed"), (CACHED, "failed")])
 def test_the_example_of_fifteen_lines(suite, pytester, read, outcome):
-    """Rule: the example of the documentation is at most 15 lines, runs as it stands, passes a correct store and convicts one with a cache (planted)."""
+    """Rule: the example of the documentation is at most 15 lines, runs as it stands, passes a correct store
+    and convicts one with a cache (planted)."""
     example = EXAMPLES[0]
     body = example.split("\n\n\n")[1]
     assert len([line for line in body.split("\n") if line.strip()]) <= 15
@@ -127,7 +132,8 @@ def test_the_example_of_fifteen_lines(suite, pytester, read, outcome):
 
 
 def test_the_other_examples_of_the_documentation(suite, pytester):
-    """Rule: the asynchronous client, the cluster and the campaign of docs/how-to/pytest.md run as they stand; the campaign is four tests."""
+    """Rule: the asynchronous client, the cluster and the campaign of docs/how-to/pytest.md run as they stand;
+    the campaign is four tests."""
     collected = suite(EXAMPLES[-1], "--collect-only", "-q")
     assert names(collected) == ["seeds 0:5", "seeds 5:10", "seeds 10:15", "seeds 15:20"]
     outcomes = [suite(example, "--fencepost-seeds=0:2").parseoutcomes() for example in EXAMPLES[1:]]
@@ -136,7 +142,8 @@ def test_the_other_examples_of_the_documentation(suite, pytester):
 
 
 def test_a_finding_of_a_campaign_is_told_and_kept(suite, pytester):
-    """Rule: a campaign with a planted bug fails with anomaly, proof, shrunk plan and replay command, and the shrunk plan shows the same again."""
+    """Rule: a campaign with a planted bug fails with anomaly, proof, shrunk plan and replay command, and the
+    shrunk plan shows the same again."""
     result = suite(
         """
         import pytest
@@ -165,7 +172,8 @@ def test_a_finding_of_a_campaign_is_told_and_kept(suite, pytester):
         "Timeline",
         "Shrunk plan: 1 of 2 operations, 1 of 2 faults",
         "also seed 4: conformance",
-        "this seed alone: pytest test_a_finding_of_a_campaign_is_told_and_kept.py::test_found --fencepost-seed 3",
+        "this seed alone: pytest test_a_finding_of_a_campaign_is_told_and_kept.py::test_found "
+        "--fencepost-seed 3",
     ):
         assert words in text, words
     assert "Traceback" not in text and "RuntimeError" not in text
@@ -198,7 +206,8 @@ def names(result: pytest.RunResult) -> list[str]:
 
 
 def test_seeds_become_tests(suite):
-    """Rule: seeds come in chunks, each a test that xdist may give to any worker; the command line's seeds win over the marker's."""
+    """Rule: seeds come in chunks, each a test that xdist may give to any worker; the command line's seeds win
+    over the marker's."""
     assert names(suite(CHUNKS, "--collect-only", "-q")) == [
         "seeds 0:10", "seeds 10:20", "seeds 20:25", "seeds 3:5", "seed 5",
     ]  # fmt: skip
@@ -219,7 +228,8 @@ WRONG_MARKERS = [
 
 
 def test_mistakes_in_a_marker_are_sentences(suite, pytester):
-    """Rule: a campaign that cannot be is told at collection, with expected and seen; here each in a file of its own."""
+    """Rule: a campaign that cannot be is told at collection, with expected and seen; here each in a file of
+    its own."""
     for number, (marker, _) in enumerate(WRONG_MARKERS):
         pytester.makepyfile(
             **{f"test_wrong_{number}": f"import pytest\n@pytest.mark.{marker}\ndef test_it(): pass"}
@@ -232,7 +242,8 @@ def test_mistakes_in_a_marker_are_sentences(suite, pytester):
 
 
 def test_runs_of_ones_own_assertions(suite, pytester):
-    """Rule: a test that takes the fixture gets the runs, and nothing is judged behind its back; without the marker it is told what is missing."""
+    """Rule: a test that takes the fixture gets the runs, and nothing is judged behind its back; without the
+    marker it is told what is missing."""
     result = suite(
         """
         import pytest
@@ -269,14 +280,16 @@ def test_a_run_that_breaks_down_names_its_seed(suite, pytester):
 
 
 def test_clusters(suite, pytester):
-    """Rule: a cluster has the options of marker, parameter and command line; it is judged (planted: KIP-101) if the test's own assertions hold."""
+    """Rule: a cluster has the options of marker, parameter and command line; it is judged (planted: KIP-101)
+    if the test's own assertions hold."""
     result = suite(
         """
         import pytest
         def test_default(fencepost_cluster):
             assert fencepost_cluster.append().outcome == "ok"
             assert (fencepost_cluster.plan.cluster.brokers, fencepost_cluster.plan.seed) == (3, 5)
-        @pytest.mark.parametrize("fencepost_cluster", [{"brokers": 2, "plan": {"network": {"latency_min_us": 900}}}], indirect=True)
+        SLOW = {"brokers": 2, "plan": {"network": {"latency_min_us": 900}}}
+        @pytest.mark.parametrize("fencepost_cluster", [SLOW], indirect=True)
         @pytest.mark.fencepost_cluster(partitions=4)
         def test_options(fencepost_cluster):
             plan = fencepost_cluster.plan
@@ -387,8 +400,8 @@ def test_a_history_without_overlap_warns(suite):
 
 @pytest.mark.java
 def test_a_real_cluster_is_kept_where_the_test_itself_fails(suite, pytester) -> None:
-    """Rule: a test on a cluster of processes that fails by its own assertion keeps trace, timeline and the cluster's folder, says
-    where, and leaves no process."""
+    """Rule: a test on a cluster of processes that fails by its own assertion keeps trace, timeline and the
+    cluster's folder, says where, and leaves no process."""
     if shutil.which("java") is None:
         pytest.skip("no Java runtime")
     pytest.importorskip("kazoo")

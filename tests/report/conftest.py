@@ -1,4 +1,5 @@
-"""A small trace with a story: broker 1 leads, broker 2 cuts its log by its high watermark and is then elected; op 2's record is gone."""
+"""A small trace with a story: broker 1 leads, broker 2 cuts its log by its high watermark and is then
+elected; op 2's record is gone."""
 
 import pytest
 

@@ -36,7 +36,8 @@ STORY = """\
 
 
 def test_the_story_can_be_followed(trace: Trace, finding: Finding) -> None:
-    """Faults, elections, truncations, ISR changes and what convicts stand in order of time, quiet stretches folded."""
+    """Faults, elections, truncations, ISR changes and what convicts stand in order of time, quiet stretches
+    folded."""
     text = as_plain(timeline(trace, operations=finding.operations, events=finding.events, most_lines=18))
     assert text.split("\n")[:-2] == STORY.rstrip("\n").split("\n")
 
@@ -102,7 +103,8 @@ def test_every_event_name_has_words() -> None:
 
 
 def test_a_finding_explains_itself(trace: Trace, finding: Finding) -> None:
-    """Expected, seen, where, the convicting operations and events, and the replay command all stand in the explanation."""
+    """Expected, seen, where, the convicting operations and events, and the replay command all stand in the
+    explanation."""
     text = explain(finding, trace, replay="fencepost replay out --trace 7").plain()
     for part in (
         "lost_write in trace 7, found by log",
@@ -111,7 +113,8 @@ def test_a_finding_explains_itself(trace: Trace, finding: Finding) -> None:
         "where:     t-0 at offset 1",
         "replay:    fencepost replay out --trace 7",
         ">>> op 2, client 4, [0.300000 .. 0.303000]: append v2000 to t-0, acks=all -> ok at offset 1",
-        ">>> op 3, client 5, [12.000000 .. 12.002000]: poll t-0 from offset 0 -> read v1000, end 1 (final read)",
+        ">>> op 3, client 5, [12.000000 .. 12.002000]: poll t-0 from offset 0 -> read v1000, end 1 (final "
+        "read)",
         "at 9.701000, broker 2 t-0: LEADS in epoch 1 from offset 1, high watermark 1",
     ):
         assert part in text

@@ -13,5 +13,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rewrite-scenarios",
         action="store_true",
-        help="write the transcripts of tests/scenarios anew instead of comparing them (name the folder: pytest tests/scenarios)",
+        help="write the transcripts of tests/scenarios anew instead of comparing them (name the folder: "
+        "pytest tests/scenarios)",
     )

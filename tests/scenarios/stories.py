@@ -1,4 +1,5 @@
-"""The stories themselves: each makes its moves, in order, and says why. What came of them is written by the transcript."""
+"""The stories themselves: each makes its moves, in order, and says why. What came of them is written by the
+transcript."""
 
 from collections.abc import Callable
 from functools import partial
@@ -133,7 +134,8 @@ FAIL_OVERS: dict[str, tuple[str, str, int, bool]] = {
     "7_shrunk": ("after AR has shrunk, before the entry is removed", znodes.REASSIGN, 1, False),
     "8_removed": ("after the entry is removed, before anybody is told", znodes.REASSIGN, 1, True),
 }
-"""When the controller dies: in words; at which write of which node; whether that write is done. The numbers are those of the steps in reassignment.py."""
+"""When the controller dies: in words; at which write of which node; whether that write is done. The numbers
+are those of the steps in reassignment.py."""
 
 
 def reassignment_with_fail_over(step: str) -> Story:
@@ -155,7 +157,8 @@ def reassignment_with_fail_over(step: str) -> Story:
 
 
 def _hold_before_write(story: Story, path: str, *, passing: bool) -> None:
-    """Carry out what broker 1 asks of ZooKeeper, up to its next write of this node; passing: it stands before one and carries it out first."""
+    """Carry out what broker 1 asks of ZooKeeper, up to its next write of this node; passing: it stands before
+    one and carries it out first."""
     for _ in range(200):
         held = story.drivers[1].held
         if not held:

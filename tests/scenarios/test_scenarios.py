@@ -1,4 +1,5 @@
-"""Golden transcripts: what the brokers do in the stories of the control plane and of replication, readable, and compared word by word.
+"""Golden transcripts: what the brokers do in the stories of the control plane and of replication, readable,
+and compared word by word.
 
 `pytest tests/scenarios --rewrite-scenarios` writes them anew; the change is then read like any other.
 """
@@ -13,7 +14,8 @@ HERE = Path(__file__).parent
 
 @pytest.mark.parametrize("name", STORIES)
 def test_the_story_goes_as_it_is_written(name: str, request: pytest.FixtureRequest) -> None:
-    """Rule (docs/spec/cluster.md Z, C, R): events and znodes of each story, in their order, are those of its transcript."""
+    """Rule (docs/spec/cluster.md Z, C, R): events and znodes of each story, in their order, are those of its
+    transcript."""
     path, told = HERE / f"{name}.txt", STORIES[name]().transcript()
     if request.config.getoption("--rewrite-scenarios", default=False):
         path.write_text(told)

@@ -1,4 +1,5 @@
-"""A lab that tells what happens: each step of a story in the teller's words, below it the trace events and the znodes that changed."""
+"""A lab that tells what happens: each step of a story in the teller's words, below it the trace events and
+the znodes that changed."""
 
 from typing import Any
 
@@ -73,7 +74,8 @@ def sentence(event: Event) -> str:
     texts = {
         Name.CONTROLLER_ELECTED: f"is the controller, epoch {event.controller_epoch}",
         Name.CONTROLLER_RESIGNED: f"resigns as controller of epoch {event.controller_epoch}: {event.cause}",
-        Name.CONTROLLER_WRITE_REFUSED: f"ZooKeeper refuses its write as controller of epoch {event.controller_epoch}",
+        Name.CONTROLLER_WRITE_REFUSED: f"ZooKeeper refuses its write as controller of epoch "
+        f"{event.controller_epoch}",
         Name.BROKER_REGISTERED: "is registered",
         Name.SESSION_EXPIRED: "learns that its session has expired",
         Name.BROKER_STATE: f"is in state {event.cause}",
@@ -86,7 +88,8 @@ def sentence(event: Event) -> str:
         Name.ISR_REFUSED: f"is refused the ISR {isr} of {key}",
         Name.FETCH_REFUSED: f"refuses a fetch of {key} with epoch {event.leader_epoch}: {event.detail}",
         Name.CONTROL_REQUEST_APPLIED: f"obeys {event.cause} of controller epoch {event.controller_epoch}",
-        Name.CONTROL_REQUEST_REFUSED: f"refuses {event.cause} of controller epoch {event.controller_epoch}: {event.detail}",
+        Name.CONTROL_REQUEST_REFUSED: f"refuses {event.cause} of controller epoch {event.controller_epoch}: "
+        f"{event.detail}",
         Name.MARK: " ".join(filter(None, (event.cause.replace("_", " "), str(key or ""), isr, event.detail))),
     }
     return f"{who} {texts.get(event.name, event.name.value)}"

@@ -14,7 +14,8 @@ from fencepost.sim.world import World
 
 
 class Probe:
-    """A core that notes its inputs with the time, and does only what a test makes it do through `Host.invoke`."""
+    """A core that notes its inputs with the time, and does only what a test makes it do through
+    `Host.invoke`."""
 
     def __init__(self, files: Any, now: int) -> None:
         self.files, self.started = files, now

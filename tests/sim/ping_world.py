@@ -1,7 +1,7 @@
 """A toy run that uses everything a simulated world has, printed line by line: `python ping_world.py SEED`.
 
-Three hosts ping each other, write and sync files, keep an ephemeral in ZooKeeper and watch the others', while all faults strike.
-Run by tests/test_determinism.py in processes of their own.
+Three hosts ping each other, write and sync files, keep an ephemeral in ZooKeeper and watch the others', while
+all faults strike. Run by tests/test_determinism.py in processes of their own.
 """
 
 import sys

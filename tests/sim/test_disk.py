@@ -1,4 +1,5 @@
-"""The disk: what was synced survives any power loss, what was not is lost as a file system may lose it, and a crash loses nothing."""
+"""The disk: what was synced survives any power loss, what was not is lost as a file system may lose it, and a
+crash loses nothing."""
 
 import pytest
 from hypothesis import given, settings
@@ -88,7 +89,8 @@ def test_a_process_crash_loses_nothing():
 
 
 def test_a_power_loss_loses_what_was_not_synced():
-    """Over many seeds every prefix of the unsynced writes is left, torn writes among them, and the synced part always."""
+    """Over many seeds every prefix of the unsynced writes is left, torn writes among them, and the synced
+    part always."""
     left = set()
     for seed in range(200):
         where = disk(seed)
@@ -134,7 +136,8 @@ def test_an_unsynced_truncation_may_come_back():
 
 
 def test_names_that_were_not_synced_may_be_lost():
-    """A file whose name is not durable may vanish although its content was synced; sync_directory keeps it."""
+    """A file whose name is not durable may vanish although its content was synced; sync_directory keeps
+    it."""
     left = set()
     for seed in range(50):
         where = disk(seed)
@@ -148,7 +151,8 @@ def test_names_that_were_not_synced_may_be_lost():
 
 
 def test_a_replaced_file_is_the_old_or_the_new_one():
-    """Write, sync, rename: either whole content, never a mixture; and without the sync of the new file, possibly an empty one."""
+    """Write, sync, rename: either whole content, never a mixture; and without the sync of the new file,
+    possibly an empty one."""
     left, careless = set(), set()
     for seed in range(100):
         for sync, results in ((True, left), (False, careless)):
@@ -166,7 +170,8 @@ def test_a_replaced_file_is_the_old_or_the_new_one():
 
 
 def test_a_rename_between_directories_is_kept_or_lost_in_both():
-    """A file is never in both directories or in none after a power loss; syncing one of them keeps the rename whole."""
+    """A file is never in both directories or in none after a power loss; syncing one of them keeps the rename
+    whole."""
     left = set()
     for seed in range(50):
         where = disk(seed)
@@ -241,7 +246,8 @@ WRITES = st.one_of(
 @settings(derandomize=True, deadline=None, database=None, max_examples=300)
 @given(steps=st.lists(WRITES, max_size=12), seed=st.integers(0, 1000), torn=st.booleans())
 def test_synced_data_survives_and_the_rest_is_a_prefix_of_the_writes(steps, seed, torn):
-    """After any history, a power loss leaves the content at the last sync with some prefix of the later writes, the last one torn."""
+    """After any history, a power loss leaves the content at the last sync with some prefix of the later
+    writes, the last one torn."""
     where = disk(seed, torn_write=torn)
     write(where, "log")
     file = where.open("log")
@@ -319,7 +325,8 @@ def test_each_directory_keeps_its_synced_names_and_a_prefix_of_its_steps(steps, 
 
 
 def test_the_kernel_writes_back_unless_syncs_lie():
-    """Rule: after write_back a power loss takes nothing, neither content nor names, and no call has cost a process anything; a lying disk keeps lying."""
+    """Rule: after write_back a power loss takes nothing, neither content nor names, and no call has cost a
+    process anything; a lying disk keeps lying."""
     where = disk()
     write(where, "a", b"one", b"two", sync=False)
     where.make_directory("d")

@@ -46,7 +46,8 @@ def code_of(call, *arguments: object) -> int:
 
 
 def test_a_full_disk_refuses_an_append_and_keeps_what_fits_or_nothing():
-    """ENOSPC, over many seeds with both outcomes; what was there stays, and room that is freed can be used."""
+    """ENOSPC, over many seeds with both outcomes; what was there stays, and room that is freed can be
+    used."""
     left = set()
     for seed in range(30):
         where = disk(seed)
@@ -110,7 +111,8 @@ def test_a_failed_append_leaves_some_beginning_of_its_bytes():
 
 
 def test_after_a_failed_sync_the_data_may_be_lost_though_the_next_sync_succeeds():
-    """As Linux does: still readable, counted as clean, and gone with the power; over many seeds every prefix of the writes is left."""
+    """As Linux does: still readable, counted as clean, and gone with the power; over many seeds every prefix
+    of the writes is left."""
     left = set()
     for seed in range(80):
         where = disk(seed)
@@ -171,7 +173,8 @@ def test_a_failed_sync_of_a_directory_can_be_repeated():
 
 
 def test_a_sync_that_lies_makes_nothing_durable():
-    """It returns; what it promised may be lost. As many syncs as were told lie, and an honest one makes up for them."""
+    """It returns; what it promised may be lost. As many syncs as were told lie, and an honest one makes up
+    for them."""
     left = set()
     for seed in range(40):
         where = disk(seed)
@@ -220,7 +223,8 @@ def test_slow_syncs_cost_more():
 
 
 def test_a_rotten_bit_is_one_durable_bit_that_turned_over():
-    """It is seen at once and after a power loss, in the one place that is told; over many seeds every place."""
+    """It is seen at once and after a power loss, in the one place that is told; over many seeds every
+    place."""
     places = set()
     for seed in range(400):
         where = disk(seed)
@@ -285,7 +289,8 @@ STEPS = st.one_of(
 @SEARCH
 @given(steps=st.lists(STEPS, max_size=12), seed=st.integers(0, 1_000))
 def test_whatever_fails_the_part_synced_before_is_kept(steps, seed):
-    """What an honest sync promised, before the first failed one and not truncated since, survives; and what survives survives again."""
+    """What an honest sync promised, before the first failed one and not truncated since, survives; and what
+    survives survives again."""
     where = disk(seed)
     file = durable_file(where, "log")
     now, promised, failed = b"", b"", False
@@ -312,7 +317,8 @@ def test_whatever_fails_the_part_synced_before_is_kept(steps, seed):
 
 
 def test_another_thread_sees_half_an_append_and_all_of_it_before_it_returns():
-    """Rule: a file grows while it is written; who looks then sees some of the bytes, once, and the append is whole all the same."""
+    """Rule: a file grows while it is written; who looks then sees some of the bytes, once, and the append is
+    whole all the same."""
     where = disk()
     file = where.open("f")
     file.append(b"ab")

@@ -1,4 +1,5 @@
-"""A host: order of inputs and effects, persist before send, timers, and every way to end, stop or delay a process."""
+"""A host: order of inputs and effects, persist before send, timers, and every way to end, stop or delay a
+process."""
 
 import pytest
 
@@ -60,7 +61,8 @@ def test_effects_leave_after_the_file_calls_of_their_step(lab):
 
 
 def test_what_is_on_disk_is_told_though_the_process_died_before_its_effects_left(lab):
-    """A crash while a step's file calls still cost time drops its effects, all but the record of what the files hold (swarm, reassignment, seed 1928)."""
+    """A crash while a step's file calls still cost time drops its effects, all but the record of what the
+    files hold (swarm, reassignment, seed 1928)."""
     it = lab(2, disk=SYNC)
 
     def call(core, now):
@@ -96,10 +98,23 @@ def test_a_record_is_stamped_with_the_worlds_time_and_the_node(lab):
     it.world.hosts[1].clock.jump(SECOND)
     it.run(5)
     columns = {
-        "topic": "t", "partition": 1, "controller_epoch": 2, "broker_epoch": 3, "leader": 4, "leader_epoch": 5,
-        "zk_version": 6, "offset": 7, "end_offset": 8, "high_watermark": 9, "log_start_offset": 10,
-        "isr": (11,), "replicas": (12,), "values": (13,), "cause": "c", "detail": "d",
-    }  # fmt: skip
+        "topic": "t",
+        "partition": 1,
+        "controller_epoch": 2,
+        "broker_epoch": 3,
+        "leader": 4,
+        "leader_epoch": 5,
+        "zk_version": 6,
+        "offset": 7,
+        "end_offset": 8,
+        "high_watermark": 9,
+        "log_start_offset": 10,
+        "isr": (11,),
+        "replicas": (12,),
+        "values": (13,),
+        "cause": "c",
+        "detail": "d",
+    }
     it.do(1, RecordEvent(Event(time=77, name=Name.APPENDED, node=9, **columns)))
     assert it.notes.events == [Event(time=5, name=Name.APPENDED, node=1, **columns)]
 
@@ -117,7 +132,8 @@ def test_timers_fire_by_the_hosts_clock(lab):
 
 
 def test_a_timer_set_again_or_cancelled_does_not_fire_as_it_was(lab):
-    """Setting a key again replaces its deadline; cancelling forgets it; cancelling what is not set does nothing."""
+    """Setting a key again replaces its deadline; cancelling forgets it; cancelling what is not set does
+    nothing."""
     it = lab(1)
     it.do(1, SetTimer(("a",), 10), SetTimer(("a",), 30), SetTimer(("b",), 20), CancelTimer(("b",)))
     it.do(1, CancelTimer(("c",)))
@@ -126,7 +142,8 @@ def test_a_timer_set_again_or_cancelled_does_not_fire_as_it_was(lab):
 
 
 def test_a_timer_that_waits_in_the_queue_can_still_be_cancelled_or_replaced(lab):
-    """A timer that came due while the process was busy is not fired if a step before it cancelled or replaced it."""
+    """A timer that came due while the process was busy is not fired if a step before it cancelled or replaced
+    it."""
     it = lab(1, disk=SYNC)
     it.do(1, *(SetTimer((key,), 5 * MILLISECOND) for key in "abc"))
     it.world.hosts[1].invoke(sync_and_send(1, "x"))  # busy for 20 ms
@@ -139,7 +156,8 @@ def test_a_timer_that_waits_in_the_queue_can_still_be_cancelled_or_replaced(lab)
 
 
 def test_a_crash_ends_timers_queue_and_unreleased_effects(lab):
-    """Nothing of a dead process happens any more; its files are as written, and a new process starts on them."""
+    """Nothing of a dead process happens any more; its files are as written, and a new process starts on
+    them."""
     it = lab(2, disk=SYNC)
     it.do(1, SetTimer(("t",), 50 * MILLISECOND))
     it.world.hosts[1].invoke(sync_and_send(2, "never"))
@@ -170,7 +188,8 @@ def test_messages_to_an_earlier_process_do_not_reach_the_next(lab):
 
 
 def test_a_power_loss_also_loses_what_was_not_synced(lab):
-    """A crash keeps unsynced writes, a power loss (here, of the whole name) does not; the report says what was lost."""
+    """A crash keeps unsynced writes, a power loss (here, of the whole name) does not; the report says what
+    was lost."""
     for seed in range(20):
         it = lab(1, seed=seed)
         it.world.hosts[1].invoke(lambda core, now: core.files.open("log").append(b"abc") or [])
@@ -266,7 +285,8 @@ def test_the_queue_of_a_paused_process_has_a_bound(lab, monkeypatch):
 
 
 def test_a_process_that_halts_is_down(lab):
-    """Halt ends the process after the effects before it, drops those after it, and is told to the observer."""
+    """Halt ends the process after the effects before it, drops those after it, and is told to the
+    observer."""
     it = lab(1)
     it.do(1, Complete("before"), Halt("no disk"), Complete("after"))
     assert it.notes.operations == [(1, "before")] and it.notes.halts == [(1, "no disk")]
@@ -301,7 +321,8 @@ def test_a_host_without_zookeeper_cannot_ask_it(lab):
 
 
 def test_power_can_fail_at_the_first_thing_that_a_resumed_process_hears(lab):
-    """What ZooKeeper said during a pause is heard at its end, one by one; if the first of it ends the process, nobody hears the rest."""
+    """What ZooKeeper said during a pause is heard at its end, one by one; if the first of it ends the
+    process, nobody hears the rest."""
     it = lab(1, zookeeper=True)
     core, heard = it.core(1), []
 

@@ -1,4 +1,5 @@
-"""The network: each fault of a link shows, ends when it should, and a message's fate depends on its own cause only."""
+"""The network: each fault of a link shows, ends when it should, and a message's fate depends on its own cause
+only."""
 
 from typing import Any
 
@@ -189,7 +190,8 @@ def fates(causes: list[int], **options: int) -> dict[Any, list[int]]:
 
 
 def test_removing_one_operation_leaves_the_fates_of_all_others_as_they_were():
-    """Randomness is keyed by cause: delay, loss, doubling and holding back of a message do not depend on other operations."""
+    """Randomness is keyed by cause: delay, loss, doubling and holding back of a message do not depend on
+    other operations."""
     options = {"loss_ppm": 100_000, "duplicate_ppm": 100_000, "reorder_ppm": 100_000}
     whole = fates(list(range(40)), **options)
     for removed in (0, 17, 39):
@@ -237,7 +239,8 @@ def test_a_closed_stream_delivers_nothing():
 
 @pytest.mark.parametrize("cause", [None, (9,)])
 def test_a_frame_beside_the_protocol_holds_up_no_other(cause):
-    """What has no cause takes the shortest delay: frames behind it arrive when they would without it. With a cause of its own (planted) it holds some up."""
+    """What has no cause takes the shortest delay: frames behind it arrive when they would without it. With a
+    cause of its own (planted) it holds some up."""
 
     def arrivals(beside: bool) -> list[tuple[int, Any]]:
         net, arrived = Net(loss_ppm=100_000), []
@@ -257,7 +260,8 @@ def test_a_frame_beside_the_protocol_holds_up_no_other(cause):
 
 
 def test_causes_are_forgotten_and_messages_go_on():
-    """Rule: a network that forgets its causes needs no memory for them, and a cause that comes again draws what it drew first."""
+    """Rule: a network that forgets its causes needs no memory for them, and a cause that comes again draws
+    what it drew first."""
     net = Net(latency_min_us=1, latency_tail_us=500, latency_max_us=5_000)
     links = net.network._links.values()
     for number in range(100):
@@ -270,7 +274,8 @@ def test_causes_are_forgotten_and_messages_go_on():
 
 
 def test_a_stream_is_clear_while_nothing_holds_it_up():
-    """Rule: a frame may be handed over at once if nothing is on its way and the link is neither blocked, slowed nor lossy."""
+    """Rule: a frame may be handed over at once if nothing is on its way and the link is neither blocked,
+    slowed nor lossy."""
     net = Net(latency_min_us=1, latency_tail_us=0, latency_max_us=1)
     channel = net.network.channel(1, 2, lambda frame: None)
     assert channel.clear

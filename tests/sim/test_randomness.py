@@ -4,7 +4,8 @@ from fencepost.sim.randomness import MASK, Randomness, exponential, finish, late
 
 
 def test_a_draw_is_a_function_of_seed_purpose_and_cause():
-    """The same key gives the same bits, whatever was drawn before; another seed, purpose or cause gives others."""
+    """The same key gives the same bits, whatever was drawn before; another seed, purpose or cause gives
+    others."""
     one, other = Randomness(7), Randomness(7)
     for cause in range(100):
         other.draw("noise", cause)
@@ -15,7 +16,8 @@ def test_a_draw_is_a_function_of_seed_purpose_and_cause():
 
 
 def test_draws_are_the_same_on_every_machine():
-    """These values are part of every stored digest: a change of the mixer would make old seeds mean other runs."""
+    """These values are part of every stored digest: a change of the mixer would make old seeds mean other
+    runs."""
     assert stable_number("delay") == 10_716_102_651_621_859_930
     assert Randomness(1).draw("delay") == 9_078_740_540_494_931_245
     assert Randomness(1).draw("delay", 1, -1, 1 << 70) == 12_935_654_018_628_331_695

@@ -83,7 +83,8 @@ def test_a_clock_is_the_world_plus_its_offset_and_goes_back_only_if_asked():
 
 
 def test_only_what_waits_can_be_cancelled():
-    """A handle of an event that has run, or was cancelled, means nothing any more: who cancels it is wrong about the world."""
+    """A handle of an event that has run, or was cancelled, means nothing any more: who cancels it is wrong
+    about the world."""
     scheduler = Scheduler()
     run, cancelled = scheduler.at(1, lambda: None), scheduler.at(2, lambda: None)
     scheduler.cancel(cancelled)

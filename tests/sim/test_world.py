@@ -1,4 +1,5 @@
-"""The world's faults of links, each effective, independent and undone by its name; and the plan's options reach their parts."""
+"""The world's faults of links, each effective, independent and undone by its name; and the plan's options
+reach their parts."""
 
 import pytest
 

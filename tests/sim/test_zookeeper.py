@@ -81,7 +81,8 @@ def test_an_idle_session_lives_by_its_pings(lab):
 
 
 def test_a_crashed_host_is_forgotten_after_its_session_timeout(lab):
-    """The session of a dead process expires, no earlier than its time-out and not much later; its ephemeral goes, watches of others fire."""
+    """The session of a dead process expires, no earlier than its time-out and not much later; its ephemeral
+    goes, watches of others fire."""
     it = lab(2, zookeeper=True)
     it.ask(1, Create("/me", ephemeral=True))
     it.ask(2, Exists("/me", watch=True))
@@ -98,7 +99,8 @@ def test_a_crashed_host_is_forgotten_after_its_session_timeout(lab):
 
 
 def test_a_restarted_process_gets_a_session_of_its_own(lab):
-    """The old session and its ephemeral outlive the process for a while; the new process starts without them."""
+    """The old session and its ephemeral outlive the process for a while; the new process starts without
+    them."""
     it = lab(1, zookeeper=True)
     it.ask(1, Create("/me", ephemeral=True))
     it.world.crash(1)
@@ -112,7 +114,8 @@ def test_a_restarted_process_gets_a_session_of_its_own(lab):
 
 
 def test_a_short_pause_is_not_noticed_and_a_long_one_costs_the_session(lab):
-    """A paused process does not ping: after more than the time-out its session is gone, and it hears of that only when it goes on."""
+    """A paused process does not ping: after more than the time-out its session is gone, and it hears of that
+    only when it goes on."""
     it = lab(2, zookeeper=True)
     it.ask(1, Create("/me", ephemeral=True))
     it.world.pause(1)
@@ -131,7 +134,8 @@ def test_a_short_pause_is_not_noticed_and_a_long_one_costs_the_session(lab):
 
 
 def test_a_short_cut_from_zookeeper_keeps_the_session(lab):
-    """A client cut off for less than its time-out loses its connection, not its session; what it had asked ends in CONNECTION_LOSS."""
+    """A client cut off for less than its time-out loses its connection, not its session; what it had asked
+    ends in CONNECTION_LOSS."""
     it = lab(1, zookeeper=True)
     it.ask(1, Create("/me", ephemeral=True))
     it.world.cut_from_zookeeper("cut", [1])
@@ -151,7 +155,8 @@ def test_a_short_cut_from_zookeeper_keeps_the_session(lab):
 
 
 def test_a_long_cut_from_zookeeper_costs_the_session(lab):
-    """The ephemerals go at the server while the client only knows that it is disconnected; it hears of the expiry when it is back."""
+    """The ephemerals go at the server while the client only knows that it is disconnected; it hears of the
+    expiry when it is back."""
     it = lab(1, zookeeper=True)
     it.ask(1, Create("/me", ephemeral=True))
     it.world.cut_from_zookeeper("cut", [1])
@@ -191,7 +196,8 @@ def test_a_forced_expiry(lab):
 
 
 def test_a_lost_reply_leaves_the_write_done(lab):
-    """The write is committed, its author hears CONNECTION_LOSS, keeps his session and can look; the next write is answered."""
+    """The write is committed, its author hears CONNECTION_LOSS, keeps his session and can look; the next
+    write is answered."""
     it = lab(1, zookeeper=True)
     it.world.lose_zookeeper_replies(1)
     read, write = it.ask(1, Exists("/a"), Create("/a", b"x"))
@@ -204,7 +210,8 @@ def test_a_lost_reply_leaves_the_write_done(lab):
 
 
 def test_watches_survive_a_reconnection_and_tell_what_was_missed(lab):
-    """A watch that fired while its session was away comes after the reconnection; one that did not fire is still set."""
+    """A watch that fired while its session was away comes after the reconnection; one that did not fire is
+    still set."""
     it = lab(1, zookeeper=True)
     for path in ("/missed", "/kept", "/parent"):
         it.world.admin(Create(path))
@@ -245,7 +252,8 @@ def test_the_commit_listener_hears_each_commit_in_order(lab):
 
 @pytest.mark.parametrize("pause", [TIMEOUT * 3 // 4, TIMEOUT * 3])
 def test_a_process_that_wakes_up_acts_before_it_knows(lab, pause):
-    """What a paused process is asked by others is done before it hears that its session is lost: the zombie that fencing is for."""
+    """What a paused process is asked by others is done before it hears that its session is lost: the zombie
+    that fencing is for."""
     it = lab(2, zookeeper=True)
     it.world.pause(1)
     it.send(2, 1, "order")

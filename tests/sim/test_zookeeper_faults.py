@@ -1,4 +1,5 @@
-"""ZooKeeper clients under any mixture of faults: nobody misses a change, every request is answered once, sessions follow their grammar."""
+"""ZooKeeper clients under any mixture of faults: nobody misses a change, every request is answered once,
+sessions follow their grammar."""
 
 import re
 from typing import Any
@@ -31,11 +32,13 @@ TIMEOUT = 600 * MILLISECOND
 NODES = (1, 2)
 LETTERS = {ZooKeeperDisconnected: "d", ZooKeeperSessionExpired: "x"}
 GRAMMAR = re.compile("(n(ds)*(dx|d$|$))*")
-"""n: new session, d: disconnected, s: the same session again, x: expired. An expiry is always heard of while disconnected."""
+"""n: new session, d: disconnected, s: the same session again, x: expired. An expiry is always heard of while
+disconnected."""
 
 
 class Watcher:
-    """Reads a node and its children with watches, again whenever a watch fires or a read was lost; believes the last answers."""
+    """Reads a node and its children with watches, again whenever a watch fires or a read was lost; believes
+    the last answers."""
 
     def __init__(self) -> None:
         self.story, self.asked, self.answered = "", [], []
@@ -110,7 +113,8 @@ def do(world: World, kind: str, argument: Any) -> None:
 @settings(derandomize=True, deadline=None, database=None, max_examples=200)
 @given(steps=st.lists(STEPS, max_size=30), seed=st.integers(0, 1000))
 def test_who_watches_misses_nothing_whatever_breaks(steps, seed):
-    """After any pauses, cuts, expiries and restarts each watcher ends up with the current data and children, on watches alone."""
+    """After any pauses, cuts, expiries and restarts each watcher ends up with the current data and children,
+    on watches alone."""
     world = World(seed, session_timeout=TIMEOUT)
     world.admin(Create("/a", b"0"))
     for node in NODES:

@@ -69,7 +69,8 @@ def test_refusals(before, request_, error):
 
 
 def test_versions_and_transaction_ids():
-    """A write raises the version by one; czxid is the creation's, mzxid the last write's; ANY_VERSION fits all."""
+    """A write raises the version by one; czxid is the creation's, mzxid the last write's; ANY_VERSION fits
+    all."""
     tree = tree_of(Create("/a", b"0"), SetData("/a", b"1"), SetData("/a", b"2", 1))
     data = tree.apply(1, GetData("/a")).reply
     assert isinstance(data, Data) and data.data == b"2" and data.stat.version == 2
@@ -205,7 +206,8 @@ def test_watches_set_again_after_a_reconnection():
 
 
 def test_a_multi_is_one_transaction_that_sees_itself():
-    """Members see those before them: a check of a node changed earlier in the same multi sees the new version."""
+    """Members see those before them: a check of a node changed earlier in the same multi sees the new
+    version."""
     tree = tree_of(Create("/a"))
     zxid = tree.zxid
     reply = tree.apply(
@@ -229,7 +231,8 @@ def test_a_multi_is_one_transaction_that_sees_itself():
 
 
 def test_a_failed_multi_is_undone_and_says_which_member_failed():
-    """ROLLED_BACK before the culprit, its own error, RUNTIME_INCONSISTENCY after it; tree and counters are as before."""
+    """ROLLED_BACK before the culprit, its own error, RUNTIME_INCONSISTENCY after it; tree and counters are as
+    before."""
     tree = tree_of(Create("/a"), Create("/a/old"))
     before = [(path, str(tree.node(path))) for path in tree.paths()]
     operations = (
@@ -360,7 +363,8 @@ STEPS = st.tuples(
 @settings(derandomize=True, deadline=None, database=None, max_examples=400)
 @given(steps=st.lists(STEPS, max_size=25))
 def test_the_tree_is_the_naive_model(steps):
-    """Any history of writes, multis and ends of sessions leaves the tree, its counters and its answers as the naive model has them."""
+    """Any history of writes, multis and ends of sessions leaves the tree, its counters and its answers as the
+    naive model has them."""
     tree, naive = Tree(), Naive()
     for session, step in steps:
         if step == "end session":

@@ -1,4 +1,5 @@
-"""What Apache Kafka is started with; the brokers themselves are in test_systems.py, where they are asked for."""
+"""What Apache Kafka is started with; the brokers themselves are in test_systems.py, where they are asked
+for."""
 
 import pytest
 
@@ -24,7 +25,8 @@ def test_a_version_decides_who_the_controllers_are():
 
 
 def test_jars_of_a_folder_are_taken_as_they_are(tmp_path):
-    """An unpacked release needs no Maven; a folder that is none is refused with the name of what is missing."""
+    """An unpacked release needs no Maven; a folder that is none is refused with the name of what is
+    missing."""
     with pytest.raises(FencepostError, match=r"libs/kafka_\*\.jar"):
         Release(home=tmp_path).class_path()
     (tmp_path / "libs").mkdir()

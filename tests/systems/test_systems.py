@@ -1,5 +1,5 @@
-"""One test body for every system: what the interface promises holds in the simulation, the embedded cluster, processes and, if it is
-asked for (FENCEPOST_APACHE_KAFKA=1), Apache Kafka itself."""
+"""One test body for every system: what the interface promises holds in the simulation, the embedded cluster,
+processes and, if it is asked for (FENCEPOST_APACHE_KAFKA=1), Apache Kafka itself."""
 
 import os
 import time
@@ -85,7 +85,8 @@ def under_test(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple
 
 
 def test_brokers_go_and_come_back(under_test):
-    """Rule: a system is healthy after its start, not while a broker is down, and again once it is back; verbs that do not apply do nothing."""
+    """Rule: a system is healthy after its start, not while a broker is down, and again once it is back; verbs
+    that do not apply do nothing."""
     system, until = under_test
     assert system.brokers == (1, 2)
     until(system.healthy)
@@ -118,7 +119,8 @@ def test_a_broker_that_is_none_is_refused(under_test):
 
 
 def test_what_a_system_cannot_do_it_refuses(under_test):
-    """Rule: links are cut and power fails where the system can do that; elsewhere it says so. Directories are there if files are real."""
+    """Rule: links are cut and power fails where the system can do that; elsewhere it says so. Directories are
+    there if files are real."""
     system, until = under_test
     inside = system.inside()
     if inside.real_processes:

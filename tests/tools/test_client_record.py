@@ -34,7 +34,8 @@ def test_a_table_has_the_rate_the_size_and_what_the_mended_version_shows():
     """One line for each anomaly, and one for a library in which nothing was found."""
     lines = table([FOUND, NOTHING])
     assert lines[2:] == [
-        "| sarama@1.43.2 | 4 | `lost_write` | #2619 | 3 | 8 of 10 | 2 things, 9 of 10 | sarama@1.61.1: 0 of 5 |",
+        "| sarama@1.43.2 | 4 | `lost_write` | #2619 | 3 | 8 of 10 | 2 things, 9 of 10 | sarama@1.61.1: 0 of "
+        "5 |",
         "| sarama@1.43.2 | 4 | `duplicate` | #2619 | 3 | 0 of 10 |  |  |",
         "| franz-go@1.22.2 | 200 | nothing | newest release | | | | |",
     ]

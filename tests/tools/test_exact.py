@@ -1,4 +1,5 @@
-"""tools/exact: the sweep counts what the comparison beside the tests says, keeps it, and goes on where it ended."""
+"""tools/exact: the sweep counts what the comparison beside the tests says, keeps it, and goes on where it
+ended."""
 
 from pathlib import Path
 

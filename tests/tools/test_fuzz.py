@@ -27,7 +27,8 @@ def test_no_message_halts_a_broker(way: int) -> None:
 
 
 def test_a_mistake_of_a_broker_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A handler that believes a number, as the commit of offsets did: the case ends with the exception and the message."""
+    """A handler that believes a number, as the commit of offsets did: the case ends with the exception and
+    the message."""
 
     def trusting(self: LeaderRole, source: int, request: OffsetsForLeaderEpochRequest) -> None:
         struct.pack(">i", request.correlation_id)
@@ -54,7 +55,8 @@ def _commit_of_before(self: Any, source: int, request: Any) -> None:
 
 
 def test_it_goes_on_where_it_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A case is counted once, a finding is kept with its message, and the exit code says that there was one."""
+    """A case is counted once, a finding is kept with its message, and the exit code says that there was
+    one."""
 
     def run(*arguments: str) -> int:
         told = CliRunner().invoke(

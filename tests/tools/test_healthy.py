@@ -1,4 +1,5 @@
-"""The healthy sweep: seeds are counted once, whatever is amiss is kept and told, and only the code as it is counts."""
+"""The healthy sweep: seeds are counted once, whatever is amiss is kept and told, and only the code as it is
+counts."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ def _swept(out: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
 
 
 def test_a_sweep_goes_on_where_it_ended(tmp_path: Path) -> None:
-    """Three seeds in slices of two; asked for five, it runs what is missing, and a clean slice leaves no traces."""
+    """Three seeds in slices of two; asked for five, it runs what is missing, and a clean slice leaves no
+    traces."""
     code, first = _swept(tmp_path, "--seeds", "3", "--slice", "2")
     assert (code, first["runs"], first["amiss"]) == (0, 3, [])
     assert [path.name for path in tmp_path.iterdir()] == ["ledger.jsonl"]
@@ -39,7 +41,8 @@ def test_a_sweep_goes_on_where_it_ended(tmp_path: Path) -> None:
 def test_what_is_found_is_told_and_its_traces_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a bug planted below the sweep, its seeds stand in the answer and the exit code, and their traces stay."""
+    """With a bug planted below the sweep, its seeds stand in the answer and the exit code, and their traces
+    stay."""
     drive = driver.drive
 
     def planted(campaign: driver.Campaign, on_progress: object) -> CampaignResult:

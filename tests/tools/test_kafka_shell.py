@@ -1,4 +1,5 @@
-"""The comparison of shell tools sees what differs, and nothing else: each rule has failed on a planted difference."""
+"""The comparison of shell tools sees what differs, and nothing else: each rule has failed on a planted
+difference."""
 
 import pytest
 

@@ -7,7 +7,8 @@ from tools.marks import command
 
 
 def test_a_mark_that_is_never_reached_is_told() -> None:
-    """Three calm seeds reach one of the two marks that a calm plan can: it has its first seed, the other decides the exit code."""
+    """Three calm seeds reach one of the two marks that a calm plan can: it has its first seed, the other
+    decides the exit code."""
     told = CliRunner().invoke(command, ["calm", "--seeds", "0:3", "--jobs", "1", "--json"])
     assert told.exit_code == 3
     (profile,) = msgspec.json.decode(told.stdout)["profiles"]

@@ -1,4 +1,5 @@
-"""tools/mutants: which faults count, that a planted one is loaded and convicted, and that the three counts are never added up."""
+"""tools/mutants: which faults count, that a planted one is loaded and convicted, and that the three counts
+are never added up."""
 
 import multiprocessing
 import sys
@@ -42,7 +43,8 @@ def test_effects_change_places_and_names_are_taken_for_each_other() -> None:
 
 
 def test_time_outs_and_words_of_the_record_are_left_out() -> None:
-    """Rule: another time-out is another option; what only tells the trace is what judges read. Every area has sources, and at least 1,000 mutants in all."""
+    """Rule: another time-out is another option; what only tells the trace is what judges read. Every area has
+    sources, and at least 1,000 mutants in all."""
     file = "fencepost/impl/replication/isr.py"
     names = [name_of(fault) for fault in mutants_of(file)]
     everything = faults_of(file, Path(file).read_text(encoding="utf-8"))
@@ -85,7 +87,8 @@ def test_a_module_is_loaded_from_the_mutated_source() -> None:
 
 @pytest.mark.parametrize("torn", [False, True])
 def test_counts_are_kept_apart_and_resumed(tmp_path: Path, torn: bool) -> None:
-    """Rule: by a judge, by an exception, by no progress; what raises in its first run does not count; equivalents come from the page."""
+    """Rule: by a judge, by an exception, by no progress; what raises in its first run does not count;
+    equivalents come from the page."""
     outcomes = [*Outcome, Outcome.JUDGED, Outcome.SURVIVED]
     ledger = Ledger(tmp_path / "out.jsonl")
     for number, outcome in enumerate(outcomes):
@@ -108,8 +111,12 @@ def test_counts_are_kept_apart_and_resumed(tmp_path: Path, torn: bool) -> None:
 
 
 def test_marks_count_what_a_run_comes_to() -> None:
-    """Rule: the innermost statement around a fault says which seeds come to it; a branch not taken is not reached, and the code does what it did."""
-    source = "def f(x):\n    if x:\n        y = 1\n    elif x is None:\n        y = 2\n    else:\n        y = 3\n    return y\n"
+    """Rule: the innermost statement around a fault says which seeds come to it; a branch not taken is not
+    reached, and the code does what it did."""
+    source = (
+        "def f(x):\n    if x:\n        y = 1\n    elif x is None:\n        y = 2\n    else:\n        y "
+        "= 3\n    return y\n"
+    )
     tree, statements = marked(source)
     hits = bytearray(len(statements.lines))
     space: dict[str, Any] = {HITS: hits}
@@ -119,7 +126,8 @@ def test_marks_count_what_a_run_comes_to() -> None:
 
 
 def test_runs_are_those_of_the_statement(tmp_path: Path) -> None:
-    """Rule: what was measured is kept, and a fault inside of a statement of several lines has that statement's runs."""
+    """Rule: what was measured is kept, and a fault inside of a statement of several lines has that
+    statement's runs."""
     reached = Reached(
         runs=[("a", 0), ("a", 1), ("a", 2)],
         digests=["x", "y", "z"],

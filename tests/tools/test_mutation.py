@@ -1,4 +1,5 @@
-"""tools/mutation: which faults there are, that the working tree is never touched, and that a score can be believed and resumed."""
+"""tools/mutation: which faults there are, that the working tree is never touched, and that a score can be
+believed and resumed."""
 
 import ast
 from pathlib import Path
@@ -58,7 +59,8 @@ EXPECTED = {
 
 
 def test_the_faults_of_a_source() -> None:
-    """Rule: bounds, cases, names, answers and statements are changed; words, assertions, imports and annotations are not."""
+    """Rule: bounds, cases, names, answers and statements are changed; words, assertions, imports and
+    annotations are not."""
     found: dict[str, set[str]] = {}
     for fault in faults_of("fencepost/f.py", SOURCE):
         found.setdefault(fault.kind, set()).add(change(evolve(fault, occurrence=0)))
@@ -87,7 +89,8 @@ def test_every_checker_is_there() -> None:
 
 
 def test_a_fault_is_noticed_in_a_copy(tmp_path: Path) -> None:
-    """Rule: a fault that a test sees is noticed, one that changes nothing survives; the tree itself stays as it was, to the byte and second."""
+    """Rule: a fault that a test sees is noticed, one that changes nothing survives; the tree itself stays as
+    it was, to the byte and second."""
     loss = "fencepost/checkers/invariants/loss.py"
     checker = Checker(name="loss", sources=(loss,), tests=("tests/checkers/test_invariants_hw_mono.py",))
     source = (TOP / loss).read_bytes()
@@ -111,7 +114,8 @@ def test_a_fault_is_noticed_in_a_copy(tmp_path: Path) -> None:
 
 
 def test_results_are_kept_and_count_for_their_source_only(tmp_path: Path) -> None:
-    """Rule: a run goes on where it was ended, a torn line costs one result, an edited source none but its own; survivors are told with their reason."""
+    """Rule: a run goes on where it was ended, a torn line costs one result, an edited source none but its
+    own; survivors are told with their reason."""
     faults = faults_of("fencepost/f.py", SOURCE)
     digests = {"fencepost/f.py": "new"}
     ledger = Ledger(tmp_path / "l.jsonl")

@@ -1,4 +1,5 @@
-"""Every program of bench/ and tools/ imports what it needs and says what it does: a name that was moved shows here."""
+"""Every program of bench/ and tools/ imports what it needs and says what it does: a name that was moved shows
+here."""
 
 import json
 import subprocess
@@ -27,7 +28,8 @@ def shown(path):
                 runpy.run_path(path, run_name="__main__")
             else:
                 name = path.rpartition("/tools/")[2].removesuffix(".py").replace("/", ".")
-                runpy.run_module("tools." + name.removesuffix(".__main__"), run_name="__main__", alter_sys=True)
+                module = "tools." + name.removesuffix(".__main__")
+                runpy.run_module(module, run_name="__main__", alter_sys=True)
         code = 0
     except SystemExit as ended:
         code = ended.code or 0
@@ -60,7 +62,8 @@ EXTRAS = (
 
 @pytest.fixture(scope="module")
 def answers() -> dict[str, tuple[object, str]]:
-    """By program: exit code or traceback, and what it said to --help. One process for all: most of what they import is shared."""
+    """By program: exit code or traceback, and what it said to --help. One process for all: most of what they
+    import is shared."""
     done = subprocess.run(
         [sys.executable, "-c", RUNNER, *map(str, PROGRAMS)],
         cwd=TOP, capture_output=True, text=True, check=True, timeout=600,

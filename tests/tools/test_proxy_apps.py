@@ -67,14 +67,41 @@ def test_what_is_the_same_has_no_difference(both):
         (0, lambda row: [], "3 records missing in the trace"),
         (1, lambda row: [], "1 commits missing in the trace"),
         (2, lambda row: [], "1 committed and 0 aborted transactions missing"),
-        (0, lambda row: [row, operation(9, Function.APPEND, topic="orders", partition=0, acks=-1, offset=3,
-            records=(Record(topic="orders", partition=0, offset=3, value=1 << 62),))], "1 other records, at 3"),
-        (0, lambda row: [operation(1, Function.APPEND, topic="orders", partition=0, acks=-1, offset=0,
-            records=(*row.records[:2], Record(topic="orders", partition=0, offset=2, value=1 << 62)))], "at 2"),
+        (
+            0,
+            lambda row: [
+                row,
+                operation(
+                    9,
+                    Function.APPEND,
+                    topic="orders",
+                    partition=0,
+                    acks=-1,
+                    offset=3,
+                    records=(Record(topic="orders", partition=0, offset=3, value=1 << 62),),
+                ),
+            ],
+            "1 other records, at 3",
+        ),
+        (
+            0,
+            lambda row: [
+                operation(
+                    1,
+                    Function.APPEND,
+                    topic="orders",
+                    partition=0,
+                    acks=-1,
+                    offset=0,
+                    records=(*row.records[:2], Record(topic="orders", partition=0, offset=2, value=1 << 62)),
+                )
+            ],
+            "at 2",
+        ),
         (1, lambda row: [row, row], "1 commits extra in the trace"),
         (2, lambda row: [row, row], "1 committed and 0 aborted transactions extra"),
     ],
-)  # fmt: skip
+)
 def test_each_planted_difference_is_named(both, place, change, says):
     """Rule: a row that is missing, extra or other is found, and said."""
     folder, rows = both

@@ -1,4 +1,5 @@
-"""The table of situations: an event counts in the state that stood before it, and what never came is listed."""
+"""The table of situations: an event counts in the state that stood before it, and what never came is
+listed."""
 
 import msgspec
 from click.testing import CliRunner

@@ -1,4 +1,5 @@
-"""tools/state_machines: the page of the controller's state machines is drawn from the tables that the controller obeys."""
+"""tools/state_machines: the page of the controller's state machines is drawn from the tables that the
+controller obeys."""
 
 from fencepost.impl.controller.machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS
 from fencepost.impl.core.broker_states import BROKER_TRANSITIONS
@@ -6,7 +7,8 @@ from tools.state_machines import PAGE, diagram, page
 
 
 def test_the_page_is_what_the_tables_say() -> None:
-    """Rule: docs/reference/state-machines.md is drawn, never edited: `python -m tools.state_machines` writes it anew."""
+    """Rule: docs/reference/state-machines.md is drawn, never edited: `python -m tools.state_machines` writes
+    it anew."""
     assert PAGE.read_text(encoding="utf-8") == page()
 
 

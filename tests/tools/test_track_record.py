@@ -1,4 +1,5 @@
-"""The table of docs/explanation/track-record.md: what is measured anew takes the place of its row, and of no other."""
+"""The table of docs/explanation/track-record.md: what is measured anew takes the place of its row, and of no
+other."""
 
 from attrs import evolve
 
@@ -29,7 +30,8 @@ def test_one_bug_is_measured_anew_by_itself() -> None:
 
 
 def test_an_empty_page_gets_the_rows_of_the_record() -> None:
-    """Rule: rows stand in the order of the zoo; a hunt in fewer ranges has no median, one that found nothing in most of them says so."""
+    """Rule: rows stand in the order of the zoo; a hunt in fewer ranges has no median, one that found nothing
+    in most of them says so."""
     assert len(HUNT.ranges) == RANGES
     few, none = evolve(HUNT, ranges=(7,)), evolve(HUNT, bug="KIP-101", ranges=(None,) * 5, seeds_needed=None)
     rows = rows_of(updated(f"{BEGIN}{END}", [few, none]))

@@ -23,14 +23,16 @@ def bug(number: int, feature: str = "") -> Bug:
 
 
 def test_the_index_is_hubert_and_arabies() -> None:
-    """Rule: 1 for equal partitions whatever the names, about 0 by chance, and the textbook's value in between."""
+    """Rule: 1 for equal partitions whatever the names, about 0 by chance, and the textbook's value in
+    between."""
     assert adjusted_rand("aabbcc", "xxyyzz") == 1.0
     assert adjusted_rand([0, 0, 1, 1], [0, 0, 1, 2]) == pytest.approx(4 / 7)
     assert adjusted_rand([0, 0, 1, 1], [0, 1, 0, 1]) == pytest.approx(-0.5)
 
 
 def test_a_bug_without_a_group_of_its_own_is_lost() -> None:
-    """Rule: a bug is lost where another has the majority of each of its groups; a trace with two bugs counts apart."""
+    """Rule: a bug is lost where another has the majority of each of its groups; a trace with two bugs counts
+    apart."""
     truth = {1: ["KAFKA-708"], 2: ["KAFKA-708"], 3: ["KIP-101"], 4: ["KIP-101"], 5: ["KIP-101", "KAFKA-708"]}
     own = "step: partition_state, ISR empty"
     found = measure(truth, {1: 1, 2: 1, 3: 1, 4: 2, 5: 1}, [bug(1, own), bug(2)])
@@ -52,7 +54,8 @@ def test_own_steps_are_of_planted_bugs() -> None:
 
 
 def test_bad_runs_stand_once_among_healthy_ones(tmp_path) -> None:
-    """Rule: each bad run is there once, one trace in so many; healthy ones are repeated under ids of their own."""
+    """Rule: each bad run is there once, one trace in so many; healthy ones are repeated under ids of their
+    own."""
     for key, seeds in (("KIP-101", (1, 2)), ("healthy", (10, 11, 12))):
         with TraceStore.create(tmp_path / "runs" / key).writer() as writer:
             for seed in seeds:

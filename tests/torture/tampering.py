@@ -1,6 +1,7 @@
 """A driver that breaks one promise: it runs a good one, and changes what goes through it.
 
-`python tampering.py MODE COMMAND...`. What a library of that kind would do, in lines of the drivers' protocol.
+`python tampering.py MODE COMMAND...`. What a library of that kind would do, in lines of the drivers'
+protocol.
 """
 
 import base64

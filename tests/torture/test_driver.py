@@ -1,4 +1,5 @@
-"""A driver over librdkafka against an embedded cluster: what it does, what a planted fault does to it, and its end."""
+"""A driver over librdkafka against an embedded cluster: what it does, what a planted fault does to it, and
+its end."""
 
 import dataclasses
 
@@ -89,7 +90,8 @@ def put_between(kafka, hook):
 
 
 def test_cells_compare_what_is_there_with_what_was_sent(built):
-    """librdkafka can do all of these; a broker that drops headers makes a cell fail, and the cell says where."""
+    """librdkafka can do all of these; a broker that drops headers makes a cell fail, and the cell says
+    where."""
     with fencepost.kafka.cluster() as kafka:
         version, cells = try_all(built, kafka, chosen(*ALL))
         assert {cell.ability: (cell.outcome, cell.why) for cell in cells} == dict.fromkeys(ALL, ("ok", ""))
@@ -114,7 +116,8 @@ def lossy(**changes):
 
 
 def test_the_control_a_lost_answer_makes_duplicates_without_idempotence(built):
-    """With idempotence off a retry writes twice, and that is counted, not convicted; with it on there is none."""
+    """With idempotence off a retry writes twice, and that is counted, not convicted; with it on there is
+    none."""
     with Driver.start(built) as driver:
         for idempotence in (False, True):
             run = carry_out(lossy(idempotence=idempotence), driver, lambda run, kafka: run)

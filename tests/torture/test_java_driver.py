@@ -1,4 +1,5 @@
-"""Java's own client against an embedded cluster, through its driver; skipped by name without Maven and a JDK."""
+"""Java's own client against an embedded cluster, through its driver; skipped by name without Maven and a
+JDK."""
 
 import pytest
 

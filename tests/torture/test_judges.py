@@ -1,4 +1,5 @@
-"""What an application saw against the log: each anomaly is found where it is planted, and nothing where there is none."""
+"""What an application saw against the log: each anomaly is found where it is planted, and nothing where there
+is none."""
 
 import attrs
 import pytest
@@ -17,9 +18,17 @@ SECOND = 1_000_000_000
 
 def entry(offset, value, *, key=b"0", headers=None):
     return Entry(
-        offset=offset, key=key, value=value, headers=(("id", value),) if headers is None else headers, timestamp_ms=0,
-        leader_epoch=0, codec="none", producer_id=1, producer_epoch=0, sequence=offset,
-    )  # fmt: skip
+        offset=offset,
+        key=key,
+        value=value,
+        headers=(("id", value),) if headers is None else headers,
+        timestamp_ms=0,
+        leader_epoch=0,
+        codec="none",
+        producer_id=1,
+        producer_epoch=0,
+        sequence=offset,
+    )
 
 
 def append(number, value, answer, client="p0"):
@@ -195,12 +204,14 @@ LOSABLE = ("lost_write", "wrong_delivery", "delivered_twice", "skipped", "stuck_
 @pytest.mark.parametrize("anomaly", PLANTED)
 @pytest.mark.parametrize(("start", "end", "covers"), [(0, 3, True), (3, 9, False)])
 def test_what_the_brokers_lost_is_no_finding_of_the_client(anomaly, start, end, covers):
-    """Inside of a range that power losses took, a record may be gone, come again, or be another one. Outside of it,
-    and for every other anomaly, nothing is excused."""
+    """Inside of a range that power losses took, a record may be gone, come again, or be another one. Outside
+    of it, and for every other anomaly, nothing is excused."""
     power_loss = LossRange(topic="t", partition=0, start=start, end=end, reason="a power loss")
     elsewhere = LossRange(topic="t", partition=1, start=0, end=9, reason="a power loss")
     expected = [] if covers and anomaly in LOSABLE else [anomaly]
-    assert [one.anomaly for one in judge(changed(**PLANTED[anomaly]), allowed=[power_loss, elsewhere])] == expected
+    assert [
+        one.anomaly for one in judge(changed(**PLANTED[anomaly]), allowed=[power_loss, elsewhere])
+    ] == expected
 
 
 def test_an_error_that_proves_failure_convicts_what_is_there():

@@ -5,9 +5,16 @@ from fencepost.torture.protocol import Ready
 from fencepost.torture.reached import by_verb, met_by, never, possible, struck
 
 READY = Ready(
-    protocol=1, driver="d", library="l", version="1", runtime="r", roles=("producer",), commands=("subscribe",),
-    config=("request_timeout_ms",), commit_modes=("sync",),
-)  # fmt: skip
+    protocol=1,
+    driver="d",
+    library="l",
+    version="1",
+    runtime="r",
+    roles=("producer",),
+    commands=("subscribe",),
+    config=("request_timeout_ms",),
+    commit_modes=("sync",),
+)
 LINES = (
     {"met": {"lose answer|Produce": 2, "answer NOT_COORDINATOR|Heartbeat": 1, "crash|broker": 1}},
     {

@@ -9,10 +9,19 @@ from fencepost.torture.records import SHAPES
 from fencepost.torture.scenario import STEPS, scenario_of
 
 READY = Ready(
-    protocol=1, driver="d", library="l", version="1", runtime="r", roles=("producer", "consumer"),
-    commands=("append", "subscribe", "poll", "commit", "committed"), codecs=("none", "gzip"), idempotence=True,
-    assignors=("range",), commit_modes=("sync",), config=("acks", "idempotence", "in_flight", "linger_ms", "retries", "request_timeout_ms"),
-)  # fmt: skip
+    protocol=1,
+    driver="d",
+    library="l",
+    version="1",
+    runtime="r",
+    roles=("producer", "consumer"),
+    commands=("append", "subscribe", "poll", "commit", "committed"),
+    codecs=("none", "gzip"),
+    idempotence=True,
+    assignors=("range",),
+    commit_modes=("sync",),
+    config=("acks", "idempotence", "in_flight", "linger_ms", "retries", "request_timeout_ms"),
+)
 
 
 def test_a_seed_means_one_scenario():
@@ -25,7 +34,8 @@ def test_a_seed_means_one_scenario():
 
 
 def test_seeds_cross_concurrency_with_faults():
-    """Over five hundred seeds everything that may be drawn is drawn, and nothing that no correct broker does."""
+    """Over five hundred seeds everything that may be drawn is drawn, and nothing that no correct broker
+    does."""
     drawn = [draw(seed, READY) for seed in range(500)]
     assert {scenario.producers for scenario in drawn} == {1, 2, 3}
     assert {scenario.members for scenario in drawn} == {0, 1, 2, 3}

@@ -90,5 +90,6 @@ def _make_trace(trace_id: int, *, appends: int = 3, seed: int | None = None) -> 
 
 @pytest.fixture(scope="session")
 def make_trace() -> Callable[..., Trace]:
-    """make_trace(trace_id, *, appends=3, seed=trace_id): a small legal trace with every kind of column filled."""
+    """make_trace(trace_id, *, appends=3, seed=trace_id): a small legal trace with every kind of column
+    filled."""
     return _make_trace

@@ -1,4 +1,5 @@
-"""Writes the anomaly table into docs/reference/verdicts.md and docs/reference/anomalies.md: python tests/traces/rewrite_anomalies.py"""
+"""Writes the anomaly table into docs/reference/verdicts.md and docs/reference/anomalies.md: python
+tests/traces/rewrite_anomalies.py"""
 
 from pathlib import Path
 
@@ -10,11 +11,15 @@ DOCS = Path(__file__).parents[2] / "docs" / "reference"
 def verdicts_row(anomaly: Anomaly) -> str:
     """The row of docs/reference/verdicts.md."""
     implied = ", ".join(f"`{name}`" for name in anomaly.implied_by)
-    return f"| {anomaly.rank} | `{anomaly.name}` | {anomaly.definition} | {anomaly.breaks} | {implied} | {anomaly.jepsen or ''} |"
+    return (
+        f"| {anomaly.rank} | `{anomaly.name}` | {anomaly.definition} | {anomaly.breaks} | {implied} | "
+        f"{anomaly.jepsen or ''} |"
+    )
 
 
 def listed() -> list[Anomaly]:
-    """What docs/reference/anomalies.md lists: anomalies of clients' operations, those with a name in Jepsen or with an allowance."""
+    """What docs/reference/anomalies.md lists: anomalies of clients' operations, those with a name in Jepsen
+    or with an allowance."""
     return [anomaly for anomaly in ANOMALIES if anomaly.jepsen or anomaly.allowed]
 
 

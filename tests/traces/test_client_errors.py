@@ -60,7 +60,10 @@ def test_the_tables_lead_to_codes() -> None:
 
 
 TRACE = '{"type":"trace","trace_id":1,"plan":"","seed":1,"software_version":"v"}'
-APPEND = '{"type":"operation","op_id":0,"process":1,"function":"append","invoke_time":0,"outcome":"unknown","error":"%s"}'
+APPEND = (
+    '{"type":"operation","op_id":0,"process":1,"function":"append",'
+    '"invoke_time":0,"outcome":"unknown","error":"%s"}'
+)
 
 
 def test_errors_of_foreign_traces_are_mapped_when_read() -> None:

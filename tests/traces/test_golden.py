@@ -50,7 +50,8 @@ def test_the_schema_of_version_1_has_not_moved() -> None:
 
 
 def test_claims_that_came_later_are_silent_at_their_defaults() -> None:
-    """The canonical JSON of claims names retention and compaction only where they say something, and gives them back."""
+    """The canonical JSON of claims names retention and compaction only where they say something, and gives
+    them back."""
     plain = claims_to_json(Claims(dense=True))
     assert "retention" not in plain and "compacted" not in plain
     told = Claims(retention=True, compacted=("t",))

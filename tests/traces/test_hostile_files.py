@@ -285,7 +285,8 @@ def test_limits_are_meant(tmp_path: Path) -> None:
 
 
 def test_columns_are_plain_unless_asked_for(make_trace, tmp_path: Path) -> None:
-    """Rule: that strings are read as dictionaries, to count them, is nobody else's affair: a table has its schema's types."""
+    """Rule: that strings are read as dictionaries, to count them, is nobody else's affair: a table has its
+    schema's types."""
     store = TraceStore.create(tmp_path)
     with store.writer() as writer:
         writer.append(make_trace(1))

@@ -117,7 +117,8 @@ def test_a_full_disk_leaves_a_whole_journal(tmp_path: Path, make_trace, monkeypa
 
 
 def test_appends_are_synced_after_a_bounded_number_of_bytes(tmp_path: Path, make_trace, monkeypatch) -> None:
-    """Power loss takes at most SYNC_BYTES of a worker's runs: an fsync follows as soon as so many are unsynced."""
+    """Power loss takes at most SYNC_BYTES of a worker's runs: an fsync follows as soon as so many are
+    unsynced."""
     monkeypatch.setattr(journal_module, "SYNC_BYTES", 2000)
     with JournalWriter.open(tmp_path / "a.journal") as writer:
         for number in range(20):

@@ -48,7 +48,8 @@ def test_each_mistake_is_named_with_its_line(lines: list[str], said: str) -> Non
 
 
 def test_an_event_of_an_unknown_name_costs_that_event() -> None:
-    """Whoever asks to be told gets the trace without it, and its name; messages say `an event` and `an operation`."""
+    """Whoever asks to be told gets the trace without it, and its name; messages say `an event` and `an
+    operation`."""
     told: list[str] = []
     lines = [TRACE, EVENT, *[EVENT.replace("phase", "broker_paused")] * 2, EVENT.replace("phase", "x" * 200)]
     (trace,) = jsonlines.read_lines(lines, where="f", tell=told.append)

@@ -25,7 +25,8 @@ for number in range(1_000_000):
 
 
 def test_a_killed_worker_loses_no_finished_run(tmp_path: Path) -> None:
-    """Killed with SIGKILL at an arbitrary moment, every run that the worker had reported is in the store, whole."""
+    """Killed with SIGKILL at an arbitrary moment, every run that the worker had reported is in the store,
+    whole."""
     golden = Path(__file__).parent / "golden" / "v1" / "traces.jsonl"
     command = [sys.executable, "-c", WORKER, str(tmp_path), str(golden)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:

@@ -1,4 +1,5 @@
-"""Every codec gives back exactly the trace that it was given, and the digest is a function of the run alone."""
+"""Every codec gives back exactly the trace that it was given, and the digest is a function of the run
+alone."""
 
 import os
 import subprocess

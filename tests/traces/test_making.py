@@ -68,6 +68,7 @@ class _Weak:
 
 @pytest.mark.parametrize("cls", [_Checked, _Converted, _Produced, _Private, _Weak])
 def test_a_class_whose_constructor_does_more_is_refused(cls):
-    """A validator, converter or factory would be passed over in silence, and a slot for weak references ends the change of class."""
+    """A validator, converter or factory would be passed over in silence, and a slot for weak references ends
+    the change of class."""
     with pytest.raises(AssertionError, match=cls.__name__):
         maker_of(cls)

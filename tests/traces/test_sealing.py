@@ -74,7 +74,8 @@ def contents(path: Path) -> dict[int, str]:
 
 @pytest.mark.parametrize("half", [False, True])
 def test_killed_at_every_file_operation(tmp_path: Path, make_trace, half: bool) -> None:
-    """Killed before or just after any file operation, the store has every run once, and the next sealing ends it."""
+    """Killed before or just after any file operation, the store has every run once, and the next sealing ends
+    it."""
     fill(tmp_path / "start", make_trace, range(6))
     seal(TraceStore(tmp_path / "start"), sizes=ONE_GROUP)
     fill(tmp_path / "start", make_trace, range(6, 16))
@@ -139,7 +140,8 @@ def test_parts_do_not_depend_on_the_number_of_workers(tmp_path: Path, make_trace
 
 
 def test_traces_are_whole_in_bounded_row_groups(tmp_path: Path, make_trace) -> None:
-    """Row group i of a part's three files holds the same traces, each whole, and ends with the trace that fills it."""
+    """Row group i of a part's three files holds the same traces, each whole, and ends with the trace that
+    fills it."""
     store = fill(tmp_path, make_trace, range(30))
     sealed = seal(store, sizes=TINY)
     assert len(sealed.parts) > 1

@@ -70,6 +70,7 @@ def opened(chromium, path, address="", **options):
 def move_to(tab, step):
     """Move the slider, as a person's hand would."""
     tab.evaluate(
-        "(step) => { const slider = document.querySelector('#slider'); slider.value = step; slider.dispatchEvent(new Event('input', { bubbles: true })); }",
+        "(step) => { const slider = document.querySelector('#slider'); slider.value = step; "
+        "slider.dispatchEvent(new Event('input', { bubbles: true })); }",
         step,
     )

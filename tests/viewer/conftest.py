@@ -158,8 +158,8 @@ def transactional_trace() -> Trace:
     """Two brokers, three producers: one transaction commits, one aborts, one stays open below one that
     commits.
 
-    Markers take offsets 2 (of operation 1), 6 (of 3) and 8 (of 7); a read_committed consumer was shown the last
-    stable offsets 3 and 5."""
+    Markers take offsets 2 (of operation 1), 6 (of 3) and 8 (of 7); a read_committed consumer was shown the
+    last stable offsets 3 and 5."""
     place: dict[str, Any] = {"topic": "t", "partition": 0}
 
     def event(time: int, name: Name, node: int, **more: Any) -> Event:

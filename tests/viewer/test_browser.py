@@ -1,8 +1,8 @@
 """The page in a real headless Chromium: what is drawn is what the trace says, at several moments; keys,
 clicks and the address work; nothing is asked of a network.
 
-One test runs wherever a browser is; all of them with FENCEPOST_BROWSER=all (`make viewer-browser` does that). Without
-Playwright or Chromium they are skipped.
+One test runs wherever a browser is; all of them with FENCEPOST_BROWSER=all (`make viewer-browser` does that).
+Without Playwright or Chromium they are skipped.
 """
 
 import json
@@ -92,7 +92,8 @@ def test_three_moments_of_other_bugs(chromium, written, naive, kind):
             drawn += compare_logs(tab, told, partition, step)
             state = told.last(step, Name.PARTITION_STATE, *partition)
             fact = tab.evaluate(
-                "[...document.querySelectorAll('#zk-facts [data-fact=\"leader epoch\"] dd')].map((one) => one.textContent)[0]"
+                "[...document.querySelectorAll('#zk-facts [data-fact=\"leader epoch\"] dd')].map((one) => "
+                "one.textContent)[0]"
             )
             assert fact == (str(state.leader_epoch) if state else "–")
         assert drawn > 5
@@ -113,7 +114,8 @@ def test_a_group_shows_its_commits(chromium, written):
             expected |= {f"{spot.topic}-{spot.partition}": spot.offset for spot in one.positions}
     with opened(chromium, path) as tab:
         drawn = tab.evaluate(
-            "[...document.querySelectorAll('[data-committed]')].map((one) => [one.dataset.partition, Number(one.dataset.committed)])"
+            "[...document.querySelectorAll('[data-committed]')].map((one) => [one.dataset.partition, "
+            "Number(one.dataset.committed)])"
         )
         assert expected and dict(drawn) == expected
 
@@ -172,7 +174,8 @@ def test_filters_and_keys(chromium, written):
         told = tab.inner_text("#events .panelhead .dim")
         assert told.endswith(f"of {total}") and int(told.split()[0]) < total // 2
         names = tab.evaluate(
-            "[...new Set([...document.querySelectorAll('#events .row')].map((one) => one.className.match(/name-([a-z_]+)/)[1]))]"
+            "[...new Set([...document.querySelectorAll('#events .row')].map((one) => "
+            "one.className.match(/name-([a-z_]+)/)[1]))]"
         )
         assert not set(names) & {"invoke", "answer", "appended", "truncated", "high_watermark"}
         before = int(tab.input_value("#slider"))
@@ -308,7 +311,8 @@ CONTRASTS = """() => {
 
 @all_of_them
 def test_figures_are_drawn_as_they_are_described(chromium, shown, tmp_path):
-    """A page of results: every bar of the figure is drawn, in a page that asks for nothing and says nothing."""
+    """A page of results: every bar of the figure is drawn, in a page that asks for nothing and says
+    nothing."""
     run = shown("kip_101")
     finding = next(one for verdict in run.verdicts for one in verdict.findings)
     figure = figure_of(run.trace, finding)
@@ -326,7 +330,8 @@ def test_figures_are_drawn_as_they_are_described(chromium, shown, tmp_path):
             )
             assert lanes == figure.layout["yaxis"]["ticktext"]
             inside = tab.evaluate(
-                "() => [...document.querySelectorAll('.bartext-inside')].filter((one) => one.textContent).map((one) => getComputedStyle(one).fill)"
+                "() => [...document.querySelectorAll('.bartext-inside')].filter((one) => "
+                "one.textContent).map((one) => getComputedStyle(one).fill)"
             )
             assert inside and set(inside) == {"rgb(27, 18, 0)"}  # dark on a fault's orange: 8 to 1
 
@@ -353,8 +358,8 @@ SHRUNK = json.loads(
 
 @all_of_them
 def test_a_shrunk_plan_is_shown_at_the_matching_moment(chromium, shown, tmp_path):
-    """Next to the whole plan, the shrunk one is at its own convicting moment when the whole one is at its own, and
-    each shows its own disputed offset, whatever their times and offsets."""
+    """Next to the whole plan, the shrunk one is at its own convicting moment when the whole one is at its
+    own, and each shows its own disputed offset, whatever their times and offsets."""
     whole, plan = shown("kip_101"), plan_from_json(json.dumps(SHRUNK))
     trace = run(plan)
     small = Shown(trace=trace, verdicts=tuple(judge(trace, DEFAULT_CHECKS)), name="shrunk")
@@ -369,7 +374,8 @@ def test_a_shrunk_plan_is_shown_at_the_matching_moment(chromium, shown, tmp_path
         text = tab.inner_text("#logs")
         assert "at the matching moment" in text
         marks = tab.evaluate(
-            "() => [...document.querySelectorAll('figure.view')].map((one) => one.querySelector('text.convictmark').textContent)"
+            "() => [...document.querySelectorAll('figure.view')].map((one) => "
+            "one.querySelector('text.convictmark').textContent)"
         )
         assert marks == [f"◆ {offset}" for offset in offsets]
         moments = tab.evaluate("() => document.querySelector('#bar').innerText")

@@ -7,7 +7,13 @@ import pytest
 
 from fencepost.viewer.view import view_of
 
-BUGS = {"KIP-101": "kip_101", "KAFKA-6082": "fenced_controller", "KAFKA-4443": "no_progress", "KAFKA-4362": "group", "KIP-98": "producer"}  # fmt: skip
+BUGS = {
+    "KIP-101": "kip_101",
+    "KAFKA-6082": "fenced_controller",
+    "KAFKA-4443": "no_progress",
+    "KAFKA-4362": "group",
+    "KIP-98": "producer",
+}
 
 
 @pytest.fixture

@@ -98,10 +98,19 @@ def test_a_value_that_stands_in_two_partitions_has_a_writer_in_each(chromium, sh
         records=tuple(evolve(record, partition=1) for record in first.records),
     )
     appended = [
-        Event(time=at, name=Name.APPENDED, node=1, topic="orders", partition=partition, offset=0, values=(10,),
-              leader_epoch=0, cause="leader")
+        Event(
+            time=at,
+            name=Name.APPENDED,
+            node=1,
+            topic="orders",
+            partition=partition,
+            offset=0,
+            values=(10,),
+            leader_epoch=0,
+            cause="leader",
+        )
         for at, partition in ((3, 0), (202, 1))
-    ]  # fmt: skip
+    ]
     path = tmp_path / "two.html"
     write_page(
         path, [Shown(trace=evolve(trace, operations=(*trace.operations, other), events=tuple(appended)))]

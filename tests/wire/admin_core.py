@@ -1,4 +1,5 @@
-"""The administration of a broker core of canned answers: errors with reasons and without, every field filled."""
+"""The administration of a broker core of canned answers: errors with reasons and without, every field
+filled."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""Other people's admin clients against a simulated cluster with real sockets: librdkafka's, kafka-python's, aiokafka's."""
+"""Other people's admin clients against a simulated cluster with real sockets: librdkafka's, kafka-python's,
+aiokafka's."""
 
 import asyncio
 import time
@@ -93,8 +94,8 @@ def until(seen, what):
 
 
 def until_shown(client, topic, partitions):
-    """Wait until whichever broker is asked shows the topic with so many partitions, each in sync: brokers hear of
-    changes one after another."""
+    """Wait until whichever broker is asked shows the topic with so many partitions, each in sync: brokers
+    hear of changes one after another."""
 
     def shown():
         parts = client.list_topics(topic, BOUND_S).topics[topic].partitions.values()
@@ -121,7 +122,8 @@ def member(lab, group, topic):
 
 
 def test_librdkafka_creates_describes_grows_and_deletes_topics(lab, librdkafka):
-    """As `kafka-topics` does it: what is created is there at once, what is deleted is not, and its name is free."""
+    """As `kafka-topics` does it: what is created is there at once, what is deleted is not, and its name is
+    free."""
     topic = NewTopic("rd", 2, 3, config={"retention.ms": "1000"})
     done(librdkafka.create_topics([topic]))
     until_shown(librdkafka, "rd", 2)
@@ -398,8 +400,8 @@ def test_aiokafka_administers(lab):
 
 @pytest.mark.parametrize("brokers", [1, 3])
 def test_a_producer_to_a_new_topic_creates_it(brokers):
-    """auto.create.topics.enable: with the brokers' defaults, for a producer that does not ask first; a consumer of librdkafka
-    does not create what it subscribes to, nor does anybody where the option is off."""
+    """auto.create.topics.enable: with the brokers' defaults, for a producer that does not ask first; a
+    consumer of librdkafka does not create what it subscribes to, nor does anybody where the option is off."""
     with wire_lab(brokers=brokers, num_partitions=2) as lab:
         write(lab, "made", 3)
         client = AdminClient({"bootstrap.servers": lab.bootstrap})

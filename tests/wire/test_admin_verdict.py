@@ -39,9 +39,10 @@ def write(producer, topic, count, partitions=1):
 
 
 def test_an_administered_cluster_keeps_its_promises():
-    """Reassignments that change their mind and are cancelled, offsets and groups that are deleted, records that are deleted,
-    partitions that are added, an unclean election by name, a topic that is deleted: all in one record, and no finding.
-    Facts that only the administrator knows (what he deleted, that he allowed a loss) are in the record."""
+    """Reassignments that change their mind and are cancelled, offsets and groups that are deleted, records
+    that are deleted, partitions that are added, an unclean election by name, a topic that is deleted: all in
+    one record, and no finding. Facts that only the administrator knows (what he deleted, that he allowed a
+    loss) are in the record."""
     with fencepost.kafka.cluster(brokers=4) as cluster:
         server = {"bootstrap.servers": cluster.bootstrap_servers}
         client, producer = AdminClient(server), Producer(server | {"acks": "all"})

@@ -415,8 +415,8 @@ def test_a_delay_may_change_what_goes_on():
 
 
 def test_a_silent_connection_ends_with_its_client_or_when_it_was_idle_for_too_long():
-    """It does not end because the core does not answer; it counts as idle, so that a client that goes takes it
-    along."""
+    """It does not end because the core does not answer; it counts as idle, so that a client that goes takes
+    it along."""
     it = connection(hook=Judge(answer=Silence()))
     carry_out(it, it.receive(metadata(1)))
     assert it.silent and it.idle and it.receive(metadata(2)) == []

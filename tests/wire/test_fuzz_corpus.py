@@ -1,4 +1,5 @@
-"""What the coverage-guided fuzzer kept (tools/fuzz_wire) harms no broker: it is replayed, oldest world first."""
+"""What the coverage-guided fuzzer kept (tools/fuzz_wire) harms no broker: it is replayed, oldest world
+first."""
 
 import base64
 from pathlib import Path

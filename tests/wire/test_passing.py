@@ -1,4 +1,5 @@
-"""What a proxy reads and changes in frames: every version that kio has, and nothing but addresses and ApiVersions."""
+"""What a proxy reads and changes in frames: every version that kio has, and nothing but addresses and
+ApiVersions."""
 
 import random
 from dataclasses import fields, is_dataclass, replace
@@ -53,7 +54,8 @@ def with_local_addresses(value):
 
 @pytest.mark.parametrize(("key", "version"), WITH_ADDRESSES)
 def test_splicing_changes_addresses_and_nothing_else(key, version):
-    """For every answer with addresses at every version: spliced bytes are those of the message written anew."""
+    """For every answer with addresses at every version: spliced bytes are those of the message written
+    anew."""
     rng, seen = random.Random(f"addresses {key} {version}"), 0
     for _ in range(12):
         body = random_entity(load_response_schema(key, version), rng)
@@ -75,7 +77,8 @@ def names_a_broker(kind):
 
 
 def test_every_newest_answer_with_host_and_port_of_a_broker_is_rewritten():
-    """A later kio may bring addresses elsewhere: this test names the API then. What is left out is between controllers."""
+    """A later kio may bring addresses elsewhere: this test names the API then. What is left out is between
+    controllers."""
     newest = [(key, max(schema_name_map[name])) for key, name in api_key_map.items()]
     found = {key for key, version in newest if names_a_broker(load_response_schema(key, version))}
     between_controllers = {52, 53, 54, 59}  # Vote, BeginQuorumEpoch, EndQuorumEpoch, FetchSnapshot

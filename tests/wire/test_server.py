@@ -207,8 +207,8 @@ def test_a_slow_reader_holds_one_answer(lab, full):
 
 
 def test_what_slow_readers_hold_is_bounded_together(lab, full, caplog):
-    """Six of them, 4 MB each, and a bound of 10 MiB: those that have waited longest are closed, with a line each,
-    until it holds. One that reads is served."""
+    """Six of them, 4 MB each, and a bound of 10 MiB: those that have waited longest are closed, with a line
+    each, until it holds. One that reads is served."""
     caplog.set_level(logging.WARNING, "fencepost.wire")
     server, peers = lab.servers[1], []
     for _ in range(6):
@@ -227,8 +227,8 @@ def test_what_slow_readers_hold_is_bounded_together(lab, full, caplog):
 
 
 def test_a_client_that_has_gone_gets_no_second_answer(lab, full, monkeypatch):
-    """Protection: it sent 200 fetches and left. As in Kafka's socket server the first answer that cannot be sent ends
-    what it left: nobody works for it any more."""
+    """Protection: it sent 200 fetches and left. As in Kafka's socket server the first answer that cannot be
+    sent ends what it left: nobody works for it any more."""
     server, submitted = lab.servers[1], []
     submit = server.submit
     monkeypatch.setattr(server, "submit", lambda *asked: (submitted.append(asked), submit(*asked)))

@@ -53,7 +53,8 @@ def test_the_simulator_does_not_need_it():
 
 
 def test_brokers_do_without_hypothesis():
-    """kio alone would import it, for a third of the CPU that a cluster in a child process takes to start; a test that wants it still gets it."""
+    """kio alone would import it, for a third of the CPU that a cluster in a child process takes to start; a
+    test that wants it still gets it."""
     code = "import sys, fencepost.kafka; print('hypothesis' in sys.modules); import hypothesis.strategies"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (told.stdout, told.stderr) == ("False\n", "")

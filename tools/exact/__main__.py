@@ -120,8 +120,9 @@ def command(
 ) -> ExitCode:
     """Hold every decision procedure against a naive one, on random small histories.
 
-    Subjects: the linearizability engine with each model (against trying every order), the log judge (against every log that could
-    explain a history), the checks of Kafka's anomalies, of consumer groups and of protocol events (against their definitions).
+    Subjects: the linearizability engine with each model (against trying every order), the log judge (against
+    every log that could explain a history), the checks of Kafka's anomalies, of consumer groups and of
+    protocol events (against their definitions).
 
     \b
     Examples

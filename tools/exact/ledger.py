@@ -42,7 +42,8 @@ def digest_of(subject: Subject) -> str:
 
 @define
 class Ledger:
-    """The stretches of one subject that count: those of the code as it is. by_seed: the last word for each."""
+    """The stretches of one subject that count: those of the code as it is. by_seed: the last word for
+    each."""
 
     path: Path
     source: str

@@ -1,4 +1,5 @@
-"""What is compared with what. Each comparison lives beside its tests and is a function of a seed and a number of histories.
+"""What is compared with what. Each comparison lives beside its tests and is a function of a seed and a number
+of histories.
 
 Owns: their names, and how one is found. Must not know processes or results of others.
 """
@@ -16,8 +17,8 @@ TOP = Path(__file__).parents[2]
 
 @frozen(kw_only=True)
 class Counted:
-    """What a stretch of seeds gave. wrong: histories on which the two differ; illegal: histories that are illegal, None
-    where the comparison does not count them."""
+    """What a stretch of seeds gave. wrong: histories on which the two differ; illegal: histories that are
+    illegal, None where the comparison does not count them."""
 
     histories: int
     wrong: int
@@ -26,7 +27,8 @@ class Counted:
 
 @frozen(kw_only=True)
 class Subject:
-    """sources: what a result depends on, below the top; module: the test module; compare: its work for (module, seed, count)."""
+    """sources: what a result depends on, below the top; module: the test module; compare: its work for
+    (module, seed, count)."""
 
     name: str
     says: str
@@ -50,7 +52,8 @@ class Subject:
         return sys.modules[name]
 
     def files(self, top: Path = TOP) -> list[Path]:
-        """Every source, in order: the code, the comparison, and what stands beside it except for other tests."""
+        """Every source, in order: the code, the comparison, and what stands beside it except for other
+        tests."""
         paths = [top / source for source in (*self.sources, self.module)]
         found = {file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path])}
         beside = (top / self.module).parent.glob("*.py")
@@ -58,8 +61,8 @@ class Subject:
 
 
 def counted(answer: Any, histories: int) -> Counted:
-    """What a `sweep` answers, in one form: mismatches (a number, or a list of them), alone or followed by how many
-    histories were illegal. What comes after that is for the tests."""
+    """What a `sweep` answers, in one form: mismatches (a number, or a list of them), alone or followed by how
+    many histories were illegal. What comes after that is for the tests."""
     illegal = None
     if isinstance(answer, tuple):
         answer, illegal, *_ = answer
@@ -88,7 +91,8 @@ def _decider(model: str) -> Subject:
 
     return Subject(
         name=f"decider-{model}",
-        says=f"the decider of unambiguous values for the model {model}, against every order and against the engine",
+        says=f"the decider of unambiguous values for the model {model}, against every order and against the "
+        f"engine",
         module="tests/checkers/linearizability/test_deciders.py",
         sources=("fencepost/checkers/linearizability", "fencepost/checkers/models"),
         compare=compare,

@@ -16,7 +16,8 @@ from tools.exact.ledger import Stretch
 from tools.exact.subjects import SUBJECTS
 
 WARM_UP = 5
-"""Histories that are compared and not counted first: compiling may take longer than the limit of one history, which then is undecided."""
+"""Histories that are compared and not counted first: compiling may take longer than the limit of one history,
+which then is undecided."""
 _warm: set[str] = set()
 
 

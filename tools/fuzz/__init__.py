@@ -1,1 +1,2 @@
-"""Messages with legal frames and odd fields, against brokers: nothing that comes from outside may halt one."""
+"""Messages with legal frames and odd fields, against brokers: nothing that comes from outside may halt
+one."""

@@ -90,8 +90,10 @@ def _progress(folder: Path, seed: int) -> Progress:
 
 def _line(progress: Progress) -> str:
     return (
-        f"seed {progress.seed}: {progress.following} cases, {sum(progress.sent.values()):,} messages of {len(progress.sent)} kinds sent,"
-        f" {progress.refused:,} frames refused, {len(progress.findings)} findings, {progress.cpu_s:,.0f} s of CPU"
+        f"seed {progress.seed}: {progress.following} cases, {sum(progress.sent.values()):,} messages of "
+        f"{len(progress.sent)} kinds sent,"
+        f" {progress.refused:,} frames refused, {len(progress.findings)} findings, {progress.cpu_s:,.0f} s "
+        f"of CPU"
     )
 
 

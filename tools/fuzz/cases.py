@@ -1,11 +1,14 @@
 """One case: a cluster, some hundred odd messages by one of three ways, and what must hold then.
 
-Owns what is sent by whom. A case is a function of the seed and its number, and so is a finding. The three ways:
+Owns what is sent by whom. A case is a function of the seed and its number, and so is a finding. The three
+ways:
 
 - client: requests of clients, as the client listener lets them through.
-- broker: everything, from a peer with the cluster's secret, as the inter-broker listener lets it through. A peer may lie about what it has or leads, and the
-  cluster need not serve well afterwards; but no broker may make a mistake of its own, or give up.
-- network: bytes over TCP to the runtime's network; frames cut, joined, mistaken. What it lets through goes on to a broker.
+- broker: everything, from a peer with the cluster's secret, as the inter-broker listener lets it through. A
+  peer may lie about what it has or leads, and the cluster need not serve well afterwards; but no broker may
+  make a mistake of its own, or give up.
+- network: bytes over TCP to the runtime's network; frames cut, joined, mistaken. What it lets through goes on
+  to a broker.
 """
 
 import random
@@ -34,7 +37,8 @@ WAYS = ("client", "broker", "network")
 
 @define
 class Finding:
-    """What went wrong. last: the messages before (a broker whose disk is busy takes them later); trace: the exception, or the halts."""
+    """What went wrong. last: the messages before (a broker whose disk is busy takes them later); trace: the
+    exception, or the halts."""
 
     case: int
     way: str

@@ -1,7 +1,8 @@
 """Three simulated brokers with leaders, groups and compaction, to send anything to.
 
-Owns the cluster of one case and what it must still do afterwards. Must not know what is sent. Brokers, disks and ZooKeeper are those of the simulator: a
-mistake in a broker's step comes out as an exception, a broker that gives up as a halt.
+Owns the cluster of one case and what it must still do afterwards. Must not know what is sent. Brokers, disks
+and ZooKeeper are those of the simulator: a mistake in a broker's step comes out as an exception, a broker
+that gives up as a halt.
 """
 
 from collections.abc import Callable
@@ -133,7 +134,8 @@ class Cluster(Observer):
         return 0
 
     def expect_service(self) -> None:
-        """Restart every broker: each recovers its logs and takes a good batch of every partition that it leads."""
+        """Restart every broker: each recovers its logs and takes a good batch of every partition that it
+        leads."""
         for node in BROKERS:
             self.world.crash(node)
             self.world.start(node)

@@ -1,6 +1,7 @@
 """Bytes over TCP to the runtime's network: what may happen to frames on a line that somebody else holds.
 
-Owns sockets. Whatever is sent, the network refuses or hands on, never fails, and still serves a good client afterwards.
+Owns sockets. Whatever is sent, the network refuses or hands on, never fails, and still serves a good client
+afterwards.
 """
 
 import asyncio
@@ -26,8 +27,9 @@ GOOD = 99_999
 
 
 def send_bytes(odd: Odd, count: int, arrived: Callable[[int, Message], None]) -> int:
-    """Send so many frames, spread over connections. arrived: takes what the network lets through. Returns how many connections were refused. Raises
-    AssertionError if the network made a mistake or does not serve any more."""
+    """Send so many frames, spread over connections. arrived: takes what the network lets through. Returns how
+    many connections were refused. Raises AssertionError if the network made a mistake or does not serve any
+    more."""
     return asyncio.run(_send(odd, count, arrived))
 
 
@@ -97,7 +99,8 @@ def _is_welcome(payload: bytes) -> bool:
 
 
 def _frame(odd: Odd, by_broker: bool) -> bytes:
-    """Mostly a good frame, so that the connection goes on; else one with changed bytes, a wrong length, or none."""
+    """Mostly a good frame, so that the connection goes on; else one with changed bytes, a wrong length, or
+    none."""
     draw = odd.draw
     for _ in range(ATTEMPTS):
         message = odd.message(BROKER_MESSAGES if by_broker else CLIENT_REQUESTS)

@@ -1,7 +1,8 @@
 """Odd messages: every kind, every field, from values that are nearly right to values that are absurd.
 
-Owns what is odd. Must not know brokers: what they said lately is put into the pool by whoever listens. A value is drawn by its declared type and its
-name, so that a new kind of message or a new field is fuzzed without a line here.
+Owns what is odd. Must not know brokers: what they said lately is put into the pool by whoever listens. A
+value is drawn by its declared type and its name, so that a new kind of message or a new field is fuzzed
+without a line here.
 """
 
 import random
@@ -26,16 +27,47 @@ NUMBERS = (
     (1 << 31) - 1, 1 << 31, (1 << 53) + 1, (1 << 63) - 2, (1 << 63) - 1,
 )  # fmt: skip
 TEXTS = (
-    "", "t", "c", "g", "range", "consumer", "__consumer_offsets", ".", "..", "a/b", "../t", "\0", "ünïcödé", "\U0001f600" * 9, "t-0", "x" * 249,
-    "x" * 250, "x" * 300, "y" * 32_767, "y" * 32_768, "z" * 70_000, "t" * 5_000,
-)  # fmt: skip
+    "",
+    "t",
+    "c",
+    "g",
+    "range",
+    "consumer",
+    "__consumer_offsets",
+    ".",
+    "..",
+    "a/b",
+    "../t",
+    "\0",
+    "ünïcödé",
+    "\U0001f600" * 9,
+    "t-0",
+    "x" * 249,
+    "x" * 250,
+    "x" * 300,
+    "y" * 32_767,
+    "y" * 32_768,
+    "z" * 70_000,
+    "t" * 5_000,
+)
 KEPT = 40
 """Values of one name in the pool; the oldest goes first."""
 SANE = 0.75
 """How often a field is one that a broker said lately, or a small one."""
 HEADER_FIELDS = (
-    (">q", 0), (">i", 8), (">i", 12), (">b", 16), (">h", 21), (">i", 23), (">q", 27), (">q", 35), (">q", 43), (">h", 51), (">i", 53), (">i", 57),
-)  # fmt: skip
+    (">q", 0),
+    (">i", 8),
+    (">i", 12),
+    (">b", 16),
+    (">h", 21),
+    (">i", 23),
+    (">q", 27),
+    (">q", 35),
+    (">q", 43),
+    (">h", 51),
+    (">i", 53),
+    (">i", 57),
+)
 """Form and place of each field of a batch's header, but for the checksum."""
 
 
@@ -124,7 +156,8 @@ class Odd:
     # ---- batches
 
     def records(self) -> bytes:
-        """A batch, or several: good, changed in its header or its records under a right checksum, cut off, or none at all."""
+        """A batch, or several: good, changed in its header or its records under a right checksum, cut off, or
+        none at all."""
         data = b"".join(self._batch() for _ in range(self.draw.choice((1, 1, 1, 1, 1, 0, 2, 3))))
         if self.draw.random() < 0.1 and data:
             data = data[: self.draw.randrange(len(data))]
@@ -186,7 +219,8 @@ def _fields(kind: Any) -> tuple[tuple[str, Any], ...]:
 
 
 def as_sender(message: Message, source: int) -> Message:
-    """A peer that names itself: the listener refuses other names, which tests/impl/runtime/test_greeting.py shows."""
+    """A peer that names itself: the listener refuses other names, which tests/impl/runtime/test_greeting.py
+    shows."""
     values = {name: getattr(message, name) for name in message.__struct_fields__}
     named = {name: source for name in ("replica_id", "controller_id", "broker_id") if name in values}
     made: Message = type(message)(**values | named)

@@ -1,4 +1,5 @@
-"""`python -m tools.fuzz_wire CORPUS [libFuzzer's options]`: atheris mutates frames for as long as it is told to.
+"""`python -m tools.fuzz_wire CORPUS [libFuzzer's options]`: atheris mutates frames for as long as it is told
+to.
 
     python -m tools.fuzz_wire out/fuzz-wire -max_total_time=3600
     python -m tools.fuzz_wire --pack out/fuzz-wire tests/wire/fuzz_corpus.jsonl

@@ -135,9 +135,13 @@ def _show(sums: dict[str, Sum], output: Output) -> None:
     help="Seeds at a stretch, in workers that live as long.",
 )  # fmt: skip
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/healthy"), show_default=True,
-    help="Where counts are kept, and the traces of slices that are not clean; a sweep goes on where the last one of the same code ended.",
-)  # fmt: skip
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("out/healthy"),
+    show_default=True,
+    help="Where counts are kept, and the traces of slices that are not clean; a sweep goes on where the "
+    "last one of the same code ended.",
+)
 @click.option("--keep", is_flag=True, help="Keep the traces of clean slices, too.")
 @click.option("--report", is_flag=True, help="Sweep nothing; tell what was swept.")
 @jobs_option
@@ -153,9 +157,11 @@ def command(
     jobs: int,
     as_json: bool,
 ) -> ExitCode:
-    """Run healthy seeds of every profile: nothing may be found, no run may crash, or differ when it is run again.
+    """Run healthy seeds of every profile: nothing may be found, no run may crash, or differ when it is run
+    again.
 
-    Exits 1 if there was a finding, 3 if a run crashed, differed, could not be decided, or was too weak to mean anything.
+    Exits 1 if there was a finding, 3 if a run crashed, differed, could not be decided, or was too weak to
+    mean anything.
 
     \b
     Examples

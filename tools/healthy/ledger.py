@@ -16,10 +16,12 @@ JUDGED = ("campaign", "checkers", "impl", "model", "sim", "traces")
 
 @frozen(kw_only=True)
 class Slice:
-    """Seeds [first, first + runs) of one profile. source: digest of the code; amiss: (seed, what was wrong with its run).
+    """Seeds [first, first + runs) of one profile. source: digest of the code; amiss: (seed, what was wrong
+    with its run).
 
-    exit_code: of its campaign; a run that was too weak to mean anything is no finding. cpu_s: processor time of all workers, wall_s: of the slice.
-    memory: bytes that the workers had together, at even distances from the slice's first runs to its last (empty where the system does not tell).
+    exit_code: of its campaign; a run that was too weak to mean anything is no finding. cpu_s: processor time
+    of all workers, wall_s: of the slice. memory: bytes that the workers had together, at even distances from
+    the slice's first runs to its last (empty where the system does not tell).
     """
 
     source: str
@@ -74,7 +76,8 @@ def source_digest() -> str:
 
 @define
 class Ledger:
-    """The slices that count: those of the code as it is. by_place: the last word for each profile and first seed."""
+    """The slices that count: those of the code as it is. by_place: the last word for each profile and first
+    seed."""
 
     path: Path
     source: str

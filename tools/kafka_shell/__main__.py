@@ -3,7 +3,8 @@
     python -m tools.kafka_shell                        every version
     python -m tools.kafka_shell --version 4.3.1 --show each difference, line by line
 
-Exits with 1 if an answer differs and the script does not say why, with 0 and one line if Maven or a JDK is absent.
+Exits with 1 if an answer differs and the script does not say why, with 0 and one line if Maven or a JDK is
+absent.
 """
 
 import argparse

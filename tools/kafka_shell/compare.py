@@ -35,8 +35,8 @@ class Answer:
 
 @frozen(kw_only=True)
 class Row:
-    """One step on both sides. difference: lines of a unified diff, empty if they are equal. departures: names of what
-    was left out on both sides before they were equal."""
+    """One step on both sides. difference: lines of a unified diff, empty if they are equal. departures: names
+    of what was left out on both sides before they were equal."""
 
     step: Step
     verdict: str

@@ -1,7 +1,7 @@
 """The jars of Apache Kafka's tools and of Kafka Streams, by version.
 
-Owns the class path: Maven fetches it once, and the list of jars stays in the user's cache. Must not know what is
-run from it.
+Owns the class path: Maven fetches it once, and the list of jars stays in the user's cache. Must not know what
+is run from it.
 """
 
 import os
@@ -10,7 +10,8 @@ import subprocess
 from pathlib import Path
 
 VERSIONS = ("3.9.2", "4.3.1")
-"""The last release with ZooKeeper, and the newest whose shell tools are published (kafka-tools has no 4.4.0)."""
+"""The last release with ZooKeeper, and the newest whose shell tools are published (kafka-tools has no
+4.4.0)."""
 ARTIFACTS = ("kafka_2.13", "kafka-tools", "kafka-streams")
 LOGGER = "1.7.36"
 """slf4j-simple's version: writes warnings to standard error."""

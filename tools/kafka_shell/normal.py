@@ -1,5 +1,6 @@
-"""What is left of a tool's words without what differs from run to run (ports, times, ids, speeds), and without the
-sentence of an error: its class, which is its code in the protocol, has to be Kafka's, its words are ours.
+"""What is left of a tool's words without what differs from run to run (ports, times, ids, speeds), and
+without the sentence of an error: its class, which is its code in the protocol, has to be Kafka's, its words
+are ours.
 
 Owns the patterns. Must not know which tool wrote what.
 """
@@ -59,8 +60,8 @@ DEPARTURES = (
     ("no eligible leader replicas (4.x)", r" Elr:.*$", ""),
     ("no min.insync.replicas of the cluster (4.x)", r"(?<=Configs:) min\.insync\.replicas=1,?", " "),
 )
-"""What all answers may differ in: a name, and what is left out on both sides before they are held against each
-other again."""
+"""What all answers may differ in: a name, and what is left out on both sides before they are held against
+each other again."""
 STACK = re.compile(r"^\s+at [\w.$/]+\(.*$|^\s+\.\.\. \d+ more$")
 
 

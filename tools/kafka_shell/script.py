@@ -1,7 +1,7 @@
 """What is asked of both sides: one script of commands of Apache Kafka's shell tools and kcat, in order.
 
-Owns the commands. Must not know who answers. In arguments and input, {bootstrap} is where clients connect, {home}
-a scratch folder of the side, {log1} the folder of broker 1's logs.
+Owns the commands. Must not know who answers. In arguments and input, {bootstrap} is where clients connect,
+{home} a scratch folder of the side, {log1} the folder of broker 1's logs.
 """
 
 import json
@@ -37,9 +37,10 @@ KCAT = "kcat"
 class Step:
     """One command.
 
-    name: stable, for the report. tool: of TOOLS, or KCAT. arguments: after the tool's name. stdin: what it reads.
-    unordered: the tool prints its lines in no order. files: written before it, in {home}, by name.
-    departure: why the answers may differ; empty if they must not. departs: in which version of the tools; "": in all.
+    name: stable, for the report. tool: of TOOLS, or KCAT. arguments: after the tool's name. stdin: what it
+    reads. unordered: the tool prints its lines in no order. files: written before it, in {home}, by name.
+    departure: why the answers may differ; empty if they must not. departs: in which version of the tools; "":
+    in all.
     """
 
     name: str
@@ -191,18 +192,21 @@ RECORDS = (
     step(
         "read lines",
         "console-consumer",
-        f"--topic lines {FROM_THE_START} --max-messages 15 --property print.key=true --property print.partition=true",
+        f"--topic lines {FROM_THE_START} --max-messages 15 --property print.key=true --property "
+        f"print.partition=true",
         unordered=True,
     ),
     step(
         "read one partition from an offset",
         "console-consumer",
-        "--topic lines --partition 1 --offset 1 --max-messages 1 --timeout-ms 20000 --property print.offset=true",
+        "--topic lines --partition 1 --offset 1 --max-messages 1 --timeout-ms 20000 --property "
+        "print.offset=true",
     ),
     step(
         "read headers",
         "console-consumer",
-        f"--topic set {FROM_THE_START} --max-messages 1 --property print.headers=true --property print.key=true",
+        f"--topic set {FROM_THE_START} --max-messages 1 --property print.headers=true --property "
+        f"print.key=true",
     ),
     step(
         "read in a group",
@@ -235,7 +239,8 @@ RECORDS = (
     step(
         "producer-perf-test",
         "producer-perf-test",
-        "--topic perf --num-records 2000 --record-size 100 --throughput -1 --producer-props bootstrap.servers={bootstrap} acks=all",
+        "--topic perf --num-records 2000 --record-size 100 --throughput -1 --producer-props "
+        "bootstrap.servers={bootstrap} acks=all",
     ),
     step("consumer-perf-test", "consumer-perf-test", "--topic perf --messages 2000 --group perf"),
 )

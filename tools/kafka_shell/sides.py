@@ -1,7 +1,7 @@
 """Three brokers of Apache Kafka and three of ours: what the script is run against.
 
-Owns their settings. Must not know what is asked of them. Both sides answer the same questions: where clients connect,
-and where a broker's logs are.
+Owns their settings. Must not know what is asked of them. Both sides answer the same questions: where clients
+connect, and where a broker's logs are.
 """
 
 from collections.abc import Iterator, Mapping

@@ -2,8 +2,8 @@
 
     python -m tools.kafka_shell.streams [--version 4.3.1]
 
-Owns the run of WordCount.java. A leader crashes in the middle (at least once: a count may be written again, and must
-end where the words do).
+Owns the run of WordCount.java. A leader crashes in the middle (at least once: a count may be written again,
+and must end where the words do).
 """
 
 import argparse
@@ -62,7 +62,8 @@ def wait_for_counts(bootstrap: str) -> dict[str, int]:
 
 
 def word_count(version: str, *, crash: bool) -> dict[str, int]:
-    """Run it, and answer the counts. crash: a leader of the input dies in the middle. Raises WrongCountError."""
+    """Run it, and answer the counts. crash: a leader of the input dies in the middle. Raises
+    WrongCountError."""
     from confluent_kafka import Producer
 
     jars = class_path(version)

@@ -94,7 +94,8 @@ def effects_of(file: str, source: str) -> list[Fault]:
 
 
 def _swappable(statement: ast.stmt) -> bool:
-    """An effect on something that outlives the function: not a local name, which the next statement may need, and no documentation."""
+    """An effect on something that outlives the function: not a local name, which the next statement may need,
+    and no documentation."""
     if isinstance(statement, ast.Expr):
         return isinstance(statement.value, ast.Call)
     if isinstance(statement, ast.Assign):

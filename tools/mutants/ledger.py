@@ -1,6 +1,7 @@
 """Results as they come, in a file that grows by a line for each mutant, and what they add up to.
 
-Owns the counts, which are never added up: convicted by a judge, by an exception, by no progress. Must not know how a mutant is tried.
+Owns the counts, which are never added up: convicted by a judge, by an exception, by no progress. Must not
+know how a mutant is tried.
 """
 
 from collections import Counter
@@ -30,7 +31,8 @@ def digest(source: bytes) -> str:
 
 
 def equivalents(page: str) -> dict[str, str]:
-    """Mutants that no run can tell from the original, with the reason, from the table of docs/explanation/mutants.md."""
+    """Mutants that no run can tell from the original, with the reason, from the table of
+    docs/explanation/mutants.md."""
     found = {}
     for line in page.splitlines():
         cells = [cell.strip() for cell in line.split(" | ")]

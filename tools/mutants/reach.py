@@ -1,9 +1,11 @@
 """Which statements of the implementation each seed comes to, measured once for the unmutated code.
 
-Owns the marks in the sources and the table of what was reached. A mutant whose statement a seed never comes to does there what the original does, so that only
-the seeds that come to it are worth a run; and one whose digest is that of the original has changed nothing. Must not know mutants nor outcomes.
+Owns the marks in the sources and the table of what was reached. A mutant whose statement a seed never comes
+to does there what the original does, so that only the seeds that come to it are worth a run; and one whose
+digest is that of the original has changed nothing. Must not know mutants nor outcomes.
 
-Each statement inside of a function gets a mark in front: one assignment to a byte array. sys.settrace would cost several times the run's own time.
+Each statement inside of a function gets a mark in front: one assignment to a byte array. sys.settrace would
+cost several times the run's own time.
 """
 
 import ast
@@ -30,7 +32,8 @@ SOURCES = ("impl", "sim", "campaign", "systems", "traces", "model")
 
 @define
 class Statements:
-    """Of one source: the first line of each statement inside of a function, in their order, and the mark of each."""
+    """Of one source: the first line of each statement inside of a function, in their order, and the mark of
+    each."""
 
     lines: list[int] = field(factory=list)
 
@@ -79,7 +82,8 @@ def marked(source: str) -> tuple[ast.Module, Statements]:
 
 @frozen
 class MarkedSources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Loads these modules with marks. files: by module; hits, statements: by file, filled as they are imported."""
+    """Loads these modules with marks. files: by module; hits, statements: by file, filled as they are
+    imported."""
 
     files: dict[str, str]
     hits: dict[str, bytearray] = field(factory=dict)
@@ -108,7 +112,8 @@ class MarkedSources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 @define
 class Reached:
-    """runs: (profile, seed) in order, with the digest of each. reached: by file, a statement's first line and a bit for each run that came to it."""
+    """runs: (profile, seed) in order, with the digest of each. reached: by file, a statement's first line and
+    a bit for each run that came to it."""
 
     runs: list[tuple[str, int]] = field(factory=list)
     digests: list[str] = field(factory=list)

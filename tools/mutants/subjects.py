@@ -1,7 +1,8 @@
 """Which sources of impl/ are mutated, and which of their faults count.
 
-Owns the table. Left out: what the simulator does not run (sockets, real files, the admin tools, Kafka's administration, readers without a group), and every
-fault in a time-out, a size or a back-off: another value of one is another option, not a fault of the protocol. Must not know how a mutant is tried.
+Owns the table. Left out: what the simulator does not run (sockets, real files, the admin tools, Kafka's
+administration, readers without a group), and every fault in a time-out, a size or a back-off: another value
+of one is another option, not a fault of the protocol. Must not know how a mutant is tried.
 """
 
 import ast
@@ -19,15 +20,33 @@ AREAS: dict[str, tuple[str, ...]] = {
     "replication": ("replication/*.py",),
     "controller": ("controller/*.py", "zookeeper/znodes.py"),
     "coordinator": ("coordinator/*.py",),
-    "client": ("client/*.py", "client/producer/*.py", "client/consumer/*.py", "messages/consumer_protocol.py"),
+    "client": (
+        "client/*.py",
+        "client/producer/*.py",
+        "client/consumer/*.py",
+        "messages/consumer_protocol.py",
+    ),
     "registration": ("broker/*.py", "core/*.py"),
-    "log": ("log/*.py", "log/batch/*.py", "log/checkpoint/*.py", "log/index/*.py", "log/producer/*.py", "log/segment/*.py"),
-}  # fmt: skip
+    "log": (
+        "log/*.py",
+        "log/batch/*.py",
+        "log/checkpoint/*.py",
+        "log/index/*.py",
+        "log/producer/*.py",
+        "log/segment/*.py",
+    ),
+}
 """Files by area, below impl/."""
 NOT_RUN = (
-    "client/reader.py", "client/consumer/admin.py", "controller/grouped_reads.py", "log/metadata_records.py", "log/values.py",
-    "coordinator/deletion.py", "core/core_interface.py", "core/files.py",
-)  # fmt: skip
+    "client/reader.py",
+    "client/consumer/admin.py",
+    "controller/grouped_reads.py",
+    "log/metadata_records.py",
+    "log/values.py",
+    "coordinator/deletion.py",
+    "core/core_interface.py",
+    "core/files.py",
+)
 """Not part of a simulated cluster, or words of its interfaces."""
 TUNING = re.compile(
     r"(_ms|_us|_bytes|timeout|patience|backoff|interval|delay|deadline|buffer|window|buckets?|attempts|max_wait|MILLISECOND|[A-Z]+_BYTES|MOST_[A-Z]+|ATTEMPTS)"
@@ -59,7 +78,8 @@ def _left_out(fault: Fault, told: list[range]) -> bool:
 
 
 def _words(source: str) -> list[range]:
-    """Byte ranges of what only tells the trace: arguments of record(...) and of marks. Judges read it, so that a fault there is no fault of the cluster."""
+    """Byte ranges of what only tells the trace: arguments of record(...) and of marks. Judges read it, so
+    that a fault there is no fault of the cluster."""
     starts = [0]
     for line in source.encode().split(b"\n"):
         starts.append(starts[-1] + len(line) + 1)

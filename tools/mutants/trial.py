@@ -1,7 +1,7 @@
 """What becomes of one mutant: runs of the swarm, judged, until something convicts it.
 
-Owns the outcomes and the bounds of a run. The process that calls this is the mutant's alone: its module is replaced before anything imports it. Must not know
-which mutants there are, nor keep results.
+Owns the outcomes and the bounds of a run. The process that calls this is the mutant's alone: its module is
+replaced before anything imports it. Must not know which mutants there are, nor keep results.
 """
 
 import importlib.abc
@@ -20,7 +20,8 @@ RUN_CPU_S = 20.0
 WEAK_RUNS = 10
 """So many of the first runs too weak to mean anything, and the mutant keeps the cluster from coming up."""
 IDLE_RUNS = 40
-"""So many runs that come to the mutant and do what the original does, and it counts as survived without the rest: the score is never above the true one."""
+"""So many runs that come to the mutant and do what the original does, and it counts as survived without the
+rest: the score is never above the true one."""
 
 
 class Outcome(StrEnum):
@@ -41,8 +42,8 @@ class Outcome(StrEnum):
 
 @frozen(kw_only=True)
 class Result:
-    """What became of a mutant. name: of the fault; source: digest of the file; runs: until it was convicted, or all of them; by: anomalies or the
-    exception; profile, seed: of the run that convicts it."""
+    """What became of a mutant. name: of the fault; source: digest of the file; runs: until it was convicted,
+    or all of them; by: anomalies or the exception; profile, seed: of the run that convicts it."""
 
     name: str
     source: str
@@ -54,11 +55,13 @@ class Result:
     seed: int = -1
     cpu_s: float = 0.0
     differed: int = 0
-    """Runs that were another one than that of the unmutated code. 0 of a survivor: equivalent, or its effect was not exercised; else it was not judged."""
+    """Runs that were another one than that of the unmutated code. 0 of a survivor: equivalent, or its effect
+    was not exercised; else it was not judged."""
 
 
 class EndlessRunError(BaseException):
-    """A run took more processor time than any healthy one does. No Exception: the code under test must not catch it."""
+    """A run took more processor time than any healthy one does. No Exception: the code under test must not
+    catch it."""
 
 
 @frozen
@@ -105,8 +108,9 @@ def _on_alarm(signum: int, frame: FrameType | None) -> None:
 def try_it(
     runs: Iterable[tuple[str, int, str]], limit_s: float = RUN_CPU_S
 ) -> tuple[Outcome, int, str, str, int, int]:
-    """Outcome, runs, by what, profile, seed, and how many runs were another one than the original's. Everything that a run raises is an outcome. runs: profile,
-    seed, and the digest of the unmutated code's run, or nothing if it is not known."""
+    """Outcome, runs, by what, profile, seed, and how many runs were another one than the original's.
+    Everything that a run raises is an outcome. runs: profile, seed, and the digest of the unmutated code's
+    run, or nothing if it is not known."""
     signal.signal(signal.SIGPROF, _on_alarm)
     done = weak = differed = 0
     profile, seed = "", -1

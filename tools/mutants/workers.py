@@ -1,6 +1,7 @@
 """A forked process for each mutant, and one that measures which lines the swarm reaches.
 
-Owns processes. The parent imports what every mutant needs and none is made of: judges, traces, models. Must not know outcomes apart from handing them on.
+Owns processes. The parent imports what every mutant needs and none is made of: judges, traces, models. Must
+not know outcomes apart from handing them on.
 """
 
 import multiprocessing
@@ -20,7 +21,8 @@ from tools.mutation.checkers import TOP
 from tools.mutation.fault import Fault
 
 MEMORY_BYTES = 4 << 30
-"""Of one mutant: a loop that appends for ever ends there. A healthy run needs a few hundred megabytes with everything that is imported."""
+"""Of one mutant: a loop that appends for ever ends there. A healthy run needs a few hundred megabytes with
+everything that is imported."""
 
 REACH_CPU_S = 600.0
 """Of one run while kernels are compiled."""
@@ -80,7 +82,8 @@ def _answer(process: BaseProcess, ours: Connection) -> Any:
 
 
 def warm(runs: Runs) -> None:
-    """A few healthy runs, so that what judges compile is on disk before a mutant's time is counted. Raises AssertionError if one of them finds anything."""
+    """A few healthy runs, so that what judges compile is on disk before a mutant's time is counted. Raises
+    AssertionError if one of them finds anything."""
     answer = _answer(*_child(_unmutated, runs))
     assert answer is not None and answer[0] is Outcome.SURVIVED, f"the unmutated code is convicted: {answer}"
 
@@ -90,7 +93,8 @@ def _unmutated(answers: Connection, runs: Runs) -> None:
 
 
 def measured(files: tuple[str, ...], runs: tuple[tuple[str, int], ...], folder: Path) -> Reached:
-    """What these runs of the unmutated code come to, in these sources; kept in the folder. Raises AssertionError if one of them raises."""
+    """What these runs of the unmutated code come to, in these sources; kept in the folder. Raises
+    AssertionError if one of them raises."""
     named = blake2b(repr((files, runs, state_of_the_code())).encode(), digest_size=8).hexdigest()
     path = folder / f"reach-{named}.json"
     if not path.exists():
@@ -103,7 +107,8 @@ def measured(files: tuple[str, ...], runs: tuple[tuple[str, int], ...], folder: 
 def outcomes(
     todo: Sequence[tuple[Fault, bytes, Runs]], jobs: int
 ) -> Iterator[tuple[Fault, tuple[Outcome, int, str, str, int, int, float]]]:
-    """Each mutant with what became of it, as they come. A process that dies without a word ran out of memory: it never ended."""
+    """Each mutant with what became of it, as they come. A process that dies without a word ran out of memory:
+    it never ended."""
     waiting = list(reversed(todo))
     running: dict[Connection, tuple[Fault, BaseProcess]] = {}
     try:

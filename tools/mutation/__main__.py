@@ -17,13 +17,15 @@ from tools.mutation.pool import Pool
 from tools.mutation.trial import Trial, reach, tests_digest
 
 BUDGET_S = 6.0
-"""Of tests for each fault: what they do not notice, a longer look seldom does, and survivors are what a run spends its time on."""
+"""Of tests for each fault: what they do not notice, a longer look seldom does, and survivors are what a run
+spends its time on."""
 TARGET = 95.0
 """Per cent of the faults of a checker that its tests must notice."""
 
 
 def _sampled(faults: list[Fault], count: int | None) -> list[Fault]:
-    """The first `count` in an order that depends on names only, so that a larger sample contains a smaller one."""
+    """The first `count` in an order that depends on names only, so that a larger sample contains a smaller
+    one."""
     shuffled = sorted(faults, key=lambda fault: blake2b(fault.name.encode()).digest())
     return shuffled if count is None else shuffled[:count]
 
@@ -137,14 +139,22 @@ def _show(scores: list[Score], output: Output) -> None:
 @click.option("--again", is_flag=True, help="Try once more what survived other tests than those of now.")
 @click.option("--survivors", is_flag=True, help="Try only what survived and has no reason, in every sample.")
 @click.option(
-    "--budget", type=click.FloatRange(1), default=BUDGET_S, show_default=True, metavar="SECONDS",
-    help="Of tests for each fault: what survives the quickest ones, and those that noticed others, counts as survived.",
-)  # fmt: skip
+    "--budget",
+    type=click.FloatRange(1),
+    default=BUDGET_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Of tests for each fault: what survives the quickest ones, and those that noticed others, counts "
+    "as survived.",
+)
 @click.option("--report", is_flag=True, help="Try nothing; tell what is known.")
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/mutation"), show_default=True,
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("out/mutation"),
+    show_default=True,
     help="Where results are kept, a line per fault; a run goes on where the last one ended.",
-)  # fmt: skip
+)
 @json_option
 def command(
     names: tuple[str, ...],
@@ -159,7 +169,8 @@ def command(
 ) -> int:
     """Put small faults into a checker's rules, one at a time, and see whether its tests notice.
 
-    The sources are changed in copies of the tree only. A fault is noticed if a test that runs it fails, or takes far too long.
+    The sources are changed in copies of the tree only. A fault is noticed if a test that runs it fails, or
+    takes far too long.
 
     \b
     Examples

@@ -1,10 +1,12 @@
 """A worker process: a copy of the tree, and one forked pytest per fault.
 
-Owns: the copy, forking, time and memory of a fault's tests. Must not know how faults are found or what results mean.
+Owns: the copy, forking, time and memory of a fault's tests. Must not know how faults are found or what
+results mean.
 
-The process imports the third-party packages once and never `fencepost`; each fault's tests run in a fork, which imports it from the copy with one file changed.
-Kernels run uncompiled (NUMBA_DISABLE_JIT=1, set by whoever starts this): compiling costs more than these tests do. Tasks come as JSON lines on standard
-input, answers go to standard output.
+The process imports the third-party packages once and never `fencepost`; each fault's tests run in a fork,
+which imports it from the copy with one file changed. Kernels run uncompiled (NUMBA_DISABLE_JIT=1, set by
+whoever starts this): compiling costs more than these tests do. Tasks come as JSON lines on standard input,
+answers go to standard output.
 """
 
 import argparse
@@ -37,8 +39,9 @@ DEATHS = {int(signal.SIGXCPU): "time", int(signal.SIGKILL): "time", int(signal.S
 
 @frozen(kw_only=True)
 class Task:
-    """file, after: what to write into the copy ("" for nothing); tests: in order, and the seconds of processor time after which each
-    counts as one that does not end; cpu_s: for all of them together. watch: files whose lines are."""
+    """file, after: what to write into the copy ("" for nothing); tests: in order, and the seconds of
+    processor time after which each counts as one that does not end; cpu_s: for all of them together. watch:
+    files whose lines are."""
 
     file: str = ""
     after: str = ""
@@ -50,7 +53,8 @@ class Task:
 
 @frozen(kw_only=True)
 class Answer:
-    """code: pytest's exit code, or -1; died: "time" or a signal; test: the first that failed; seconds: of wall clock; said: the end of what it printed."""
+    """code: pytest's exit code, or -1; died: "time" or a signal; test: the first that failed; seconds: of
+    wall clock; said: the end of what it printed."""
 
     code: int
     died: str = ""

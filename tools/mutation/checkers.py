@@ -1,4 +1,5 @@
-"""Which sources hold a checker's rules, and which tests answer for them. Must not know faults or processes."""
+"""Which sources hold a checker's rules, and which tests answer for them. Must not know faults or
+processes."""
 
 from pathlib import Path
 
@@ -11,7 +12,8 @@ KERNELS_S = 15.0
 
 @frozen(kw_only=True)
 class Checker:
-    """sources: files, or folders of them, below the top; tests: what is asked; slowest_s: a test that takes longer is left out, and named."""
+    """sources: files, or folders of them, below the top; tests: what is asked; slowest_s: a test that takes
+    longer is left out, and named."""
 
     name: str
     sources: tuple[str, ...]

@@ -1,12 +1,14 @@
-"""A fault: a piece of text of a source, and what stands there instead. Must not know how one is found or tried."""
+"""A fault: a piece of text of a source, and what stands there instead. Must not know how one is found or
+tried."""
 
 from attrs import frozen
 
 
 @frozen(kw_only=True)
 class Fault:
-    """`after` instead of `before` at bytes [start, end) of `file`. scope: the function or class, "" outside of any; occurrence: of the
-    same replacement there, from 0; lines: first and last of the statement, whose tests are asked; at_import: it runs when the module is imported."""
+    """`after` instead of `before` at bytes [start, end) of `file`. scope: the function or class, "" outside
+    of any; occurrence: of the same replacement there, from 0; lines: first and last of the statement, whose
+    tests are asked; at_import: it runs when the module is imported."""
 
     file: str
     scope: str

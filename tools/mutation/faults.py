@@ -1,7 +1,8 @@
 """Which small faults a Python source can be given.
 
-A fault changes a rule, not a text: words of findings and errors, assertions, annotations, decorators, imports and documentation are left alone.
-Faults are named by what they replace, in which function, so that a name outlives an edit elsewhere in the file. Must not know tests, checkers or processes.
+A fault changes a rule, not a text: words of findings and errors, assertions, annotations, decorators, imports
+and documentation are left alone. Faults are named by what they replace, in which function, so that a name
+outlives an edit elsewhere in the file. Must not know tests, checkers or processes.
 """
 
 import ast

@@ -37,9 +37,17 @@ COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
     ast.RShift: ast.LShift,
 }
 _PAIRS = (
-    ("min", "max"), ("any", "all"), ("minimum", "maximum"), ("low", "high"), ("start", "end"), ("first", "last"),
-    ("invoke", "complete"), ("invoke_time", "completion_time"), ("before", "after"), ("left", "right"),
-)  # fmt: skip
+    ("min", "max"),
+    ("any", "all"),
+    ("minimum", "maximum"),
+    ("low", "high"),
+    ("start", "end"),
+    ("first", "last"),
+    ("invoke", "complete"),
+    ("invoke_time", "completion_time"),
+    ("before", "after"),
+    ("left", "right"),
+)
 SWAPPED = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 """Names that are easily taken for each other."""
 UNORDERED = frozenset({"min", "max", "isinstance", "getattr", "evolve", "cast"})
@@ -54,8 +62,9 @@ def _is_words(node: ast.AST) -> bool:
 
 @define(eq=False)
 class Finder(ast.NodeVisitor):
-    """A walk over a source. scopes: names of the functions and classes around; lines: of the statement around; depth: functions around;
-    known: names and attributes of the file, and builtins: only those are swapped in, as others would fail at once."""
+    """A walk over a source. scopes: names of the functions and classes around; lines: of the statement
+    around; depth: functions around; known: names and attributes of the file, and builtins: only those are
+    swapped in, as others would fail at once."""
 
     file: str
     text: str

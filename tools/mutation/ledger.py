@@ -1,7 +1,7 @@
 """Results as they come, and what they add up to.
 
-Owns: the file of results, which of them still count, the score, the survivors and the reasons that docs/explanation/exactness.md gives for them.
-Must not know how a fault is tried.
+Owns: the file of results, which of them still count, the score, the survivors and the reasons that
+docs/explanation/exactness.md gives for them. Must not know how a fault is tried.
 """
 
 import re
@@ -27,8 +27,8 @@ ROW = re.compile(
 
 @frozen(kw_only=True)
 class Result:
-    """What became of a fault. source: digest of the file it was put into; outcome: noticed, survived, or unreached (no test runs the line);
-    tests: digest of the tests that were asked."""
+    """What became of a fault. source: digest of the file it was put into; outcome: noticed, survived, or
+    unreached (no test runs the line); tests: digest of the tests that were asked."""
 
     name: str
     source: str
@@ -45,7 +45,8 @@ def digest(source: bytes) -> str:
 
 @define
 class Ledger:
-    """The results of one checker, in a file that grows by a line per fault. known: by fault and source, the last line wins."""
+    """The results of one checker, in a file that grows by a line per fault. known: by fault and source, the
+    last line wins."""
 
     path: Path
     known: dict[tuple[str, str], Result] = field(factory=dict)
@@ -93,7 +94,8 @@ def reason_of(fault: Fault, given: dict[tuple[str, str, str], str]) -> str:
 
 @frozen(kw_only=True)
 class Score:
-    """Of one checker. tried: faults with a result; of: all that there are; survivors: (fault, outcome, reason or "")."""
+    """Of one checker. tried: faults with a result; of: all that there are; survivors: (fault, outcome, reason
+    or "")."""
 
     checker: str
     tried: int

@@ -30,12 +30,14 @@ def quick_hypothesis() -> None:
 
 
 CALLS, LINES = 300, 3_000
-"""Of one function by one test, and of one call, that are watched: kernels run uncompiled, and watching costs several times what they do."""
+"""Of one function by one test, and of one call, that are watched: kernels run uncompiled, and watching costs
+several times what they do."""
 
 
 @define(eq=False)
 class Reach:
-    """Watches the lines of some files. lines: (file, line) -> tests that reached it; seconds: what each test took; failed: those that did."""
+    """Watches the lines of some files. lines: (file, line) -> tests that reached it; seconds: what each test
+    took; failed: those that did."""
 
     top: Path
     files: frozenset[str]
@@ -92,8 +94,8 @@ class Reach:
 
 @define(eq=False)
 class Choice:
-    """Runs only some tests, in their order; one that takes longer than its processor time ends the process. order: place and seconds; failed: the first
-    that did."""
+    """Runs only some tests, in their order; one that takes longer than its processor time ends the process.
+    order: place and seconds; failed: the first that did."""
 
     order: dict[str, tuple[int, float]]
     failed: str = ""

@@ -23,14 +23,15 @@ from tools.mutation.pool import Pool
 START_S = 15
 """Processor time allowed for importing and collecting."""
 TIMES, LEAST_S = 2, 3.0
-"""A fault may make a test take so many times what it takes with every line watched (which is several times what it takes), and at least so many seconds,
-before it counts as noticed by time."""
+"""A fault may make a test take so many times what it takes with every line watched (which is several times
+what it takes), and at least so many seconds, before it counts as noticed by time."""
 BASELINE_S = 1800
 
 
 @frozen(kw_only=True)
 class Reached:
-    """What the tests do without a fault. by_line: tests by file and line; seconds: of each test; slow: those that are left out."""
+    """What the tests do without a fault. by_line: tests by file and line; seconds: of each test; slow: those
+    that are left out."""
 
     by_line: dict[tuple[str, int], frozenset[str]]
     seconds: dict[str, float]
@@ -60,8 +61,8 @@ def tests_digest(checker: Checker) -> str:
 
 
 def reach(pool: Pool, checker: Checker, kept: Path) -> Reached:
-    """Run the checker's tests without a fault, every line watched; or what that gave the last time, if nothing changed since. Raises EnvironmentError_
-    if they fail."""
+    """Run the checker's tests without a fault, every line watched; or what that gave the last time, if
+    nothing changed since. Raises EnvironmentError_ if they fail."""
     source = tests_digest(checker)
     if kept.exists():
         known, answer = msgspec.json.decode(kept.read_bytes(), type=tuple[str, Answer])
@@ -108,7 +109,8 @@ def outcome(answer: Answer) -> tuple[str, str]:
 
 @define(eq=False)
 class Trial:
-    """Faults of one checker under trial. budget_s: of tests for each fault, by what they take while they are watched.
+    """Faults of one checker under trial. budget_s: of tests for each fault, by what they take while they are
+    watched.
 
     killers: by file and function, by file, and of all, tests that noticed something there; they go first.
     """

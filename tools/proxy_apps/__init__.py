@@ -1,1 +1,2 @@
-"""Applications of others through the proxy against Apache Kafka: is everything that the log has in the trace?"""
+"""Applications of others through the proxy against Apache Kafka: is everything that the log has in the
+trace?"""

@@ -1,7 +1,8 @@
-"""What a broker's files hold against what the proxy recorded: every record, commit and transaction, none missing, none extra.
+"""What a broker's files hold against what the proxy recorded: every record, commit and transaction, none
+missing, none extra.
 
-Owns the reading of a broker's own topics. Must not know clients. One broker has everything; nothing was there before the
-proxy, and nothing goes around it.
+Owns the reading of a broker's own topics. Must not know clients. One broker has everything; nothing was there
+before the proxy, and nothing goes around it.
 """
 
 import struct
@@ -130,8 +131,8 @@ def _text(data: bytes, at: int) -> tuple[str, int]:
 
 
 def committed(folder: Path) -> Iterator[tuple[str, str, int, int]]:
-    """(group, topic, partition, offset) of each commit in the broker's log: keys of version 0 and 1, values (version,
-    offset, ...)."""
+    """(group, topic, partition, offset) of each commit in the broker's log: keys of version 0 and 1, values
+    (version, offset, ...)."""
     for topic, _, logs in partitions(folder):
         for record in kept(logs) if topic == OFFSETS else ():
             if record.key is None or record.value is None or struct.unpack_from(">h", record.key)[0] > 1:

@@ -1,6 +1,7 @@
 """Programs of Apache Kafka, and transactions of librdkafka, each a function of a bootstrap address.
 
-Owns their command lines. Must not know the proxy. A program that fails raises ProgramError with its last words.
+Owns their command lines. Must not know the proxy. A program that fails raises ProgramError with its last
+words.
 """
 
 import subprocess
@@ -39,7 +40,8 @@ def _java(version: str, *arguments: str, given: str = "") -> str:
 
 
 def console(version: str, bootstrap: str, create: Create) -> None:
-    """kafka-console-producer writes keyed lines, kafka-console-consumer reads them in a group. Raises ProgramError."""
+    """kafka-console-producer writes keyed lines, kafka-console-consumer reads them in a group. Raises
+    ProgramError."""
     create("console", 3)
     producer, consumer = CONSOLE[version]
     lines = "".join(f"key {n % 50}:line {n}\n" for n in range(RECORDS))
@@ -61,7 +63,8 @@ def console(version: str, bootstrap: str, create: Create) -> None:
 
 
 def performance(version: str, bootstrap: str, create: Create) -> None:
-    """kafka-producer-perf-test with and without transactions, kafka-consumer-perf-test reads. Raises ProgramError."""
+    """kafka-producer-perf-test with and without transactions, kafka-consumer-perf-test reads. Raises
+    ProgramError."""
     create("performance", 3)
     producer, consumer = PERFORMANCE
     size = (
@@ -126,7 +129,8 @@ def word_count(version: str, bootstrap: str, create: Create, *, guarantee: str =
 
 
 def librdkafka_transactions(bootstrap: str, create: Create) -> None:
-    """confluent-kafka reads, writes and commits offsets in transactions, every third aborted. Raises ProgramError."""
+    """confluent-kafka reads, writes and commits offsets in transactions, every third aborted. Raises
+    ProgramError."""
     import confluent_kafka as ck
 
     for topic in ("from", "to"):

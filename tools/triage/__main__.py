@@ -111,8 +111,8 @@ def labels_of(mined: Path) -> dict[int, int]:
 
 
 def _causes(found: Measured, bugs: tuple[Bug, ...], out: Path, count: int) -> dict[str, str]:
-    """By planted bug the parting event of its largest group's smallest run, from the run with the protection, and whether it is the protection's own step, or
-    what that run has in its place is."""
+    """By planted bug the parting event of its largest group's smallest run, from the run with the protection,
+    and whether it is the protection's own step, or what that run has in its place is."""
     by_number, parted = {bug.number: bug for bug in bugs}, {}
     for one in [one for one in found.bugs if one.own][:count]:
         number = max(one.groups, key=lambda label: one.groups[label])
@@ -145,9 +145,12 @@ def _show(found: Measured, left_out: list[str], parted: dict[str, str], output: 
         add_row(rows, one.bug, one.traces, len(one.groups), "yes" if one.own else "LOST", one.told or "-")
     output.say(rows)
     output.say(
-        f"\nadjusted Rand index {found.adjusted_rand:.3f} over {found.traces} bad traces in {found.groups} groups;"
-        f" {len(found.lost)} bugs lost, at most {found.most_groups} groups of one bug, own step told of {found.told}"
-        f" of {len(found.bugs)}; {found.found_both} of {found.ambiguous} traces with two bugs are with one of theirs"
+        f"\nadjusted Rand index {found.adjusted_rand:.3f} over {found.traces} bad traces in {found.groups} "
+        f"groups;"
+        f" {len(found.lost)} bugs lost, at most {found.most_groups} groups of one bug, own step told of "
+        f"{found.told}"
+        f" of {len(found.bugs)}; {found.found_both} of {found.ambiguous} traces with two bugs are with one "
+        f"of theirs"
     )
     for bug, words in parted.items():
         output.say(f"{bug} parts: {words}")

@@ -1,11 +1,13 @@
-"""The ground truth as one folder of traces: distinct bad runs among healthy ones, of which each may stand in it often.
+"""The ground truth as one folder of traces: distinct bad runs among healthy ones, of which each may stand in
+it often.
 
 Owns: how they are mixed, and the list of which trace shows which bugs. Must not know groups.
 
     OUT/traces/      the folder that is mined
     OUT/truth.json   bugs by trace id, for bad traces; every other trace is healthy
 
-Healthy runs are repeated with trace ids of their own and moved in time; bad ones never are. Which trace is bad follows from the seed. Trace ids do not tell.
+Healthy runs are repeated with trace ids of their own and moved in time; bad ones never are. Which trace is
+bad follows from the seed. Trace ids do not tell.
 """
 
 from collections.abc import Iterator
@@ -34,7 +36,8 @@ MOVED_NS = 7_919_000
 
 
 def mix(out: Path, keys: list[str], *, runs: int, one_in: int, seed: int) -> dict[int, list[str]]:
-    """Write OUT/traces of at most `runs` bad traces of each key, and `one_in` - 1 times as many healthy ones; the bugs of each bad trace by its id."""
+    """Write OUT/traces of at most `runs` bad traces of each key, and `one_in` - 1 times as many healthy ones;
+    the bugs of each bad trace by its id."""
     rng = Random(seed)
     bad = [(key, trace) for key in keys for trace in list(TraceStore.open(out / "runs" / key))[:runs]]
     healthy = list(TraceStore.open(out / "runs" / HEALTHY))

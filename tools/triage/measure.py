@@ -1,4 +1,5 @@
-"""Groups held against the truth: adjusted Rand index, bugs lost, groups of a bug, and whether the protection's own step is told.
+"""Groups held against the truth: adjusted Rand index, bugs lost, groups of a bug, and whether the
+protection's own step is told.
 
 Owns: the measures. Must not know how groups come about.
 """
@@ -30,8 +31,9 @@ def adjusted_rand(one: Sequence[object], other: Sequence[object]) -> float:
 
 @frozen(kw_only=True)
 class OfBug:
-    """What became of a planted bug. groups: number -> its traces in that group; own: whether it is the majority of any group, so that it is not
-    lost in another; told: the first feature, of the first FIRST of the largest such group, that is the protection's own step ("" for none)."""
+    """What became of a planted bug. groups: number -> its traces in that group; own: whether it is the
+    majority of any group, so that it is not lost in another; told: the first feature, of the first FIRST of
+    the largest such group, that is the protection's own step ("" for none)."""
 
     bug: str
     traces: int
@@ -42,8 +44,8 @@ class OfBug:
 
 @frozen(kw_only=True)
 class Measured:
-    """ambiguous: bad traces with two bugs that show anomalies of both, which are left out of the index; found_both: those of them whose group is one of a
-    bug that they have."""
+    """ambiguous: bad traces with two bugs that show anomalies of both, which are left out of the index;
+    found_both: those of them whose group is one of a bug that they have."""
 
     adjusted_rand: float
     traces: int
@@ -104,6 +106,7 @@ def measure(truth: dict[int, list[str]], labels: dict[int, int], bugs: Sequence[
 
 
 def may_be_together(first: str, second: str) -> bool:
-    """Whether two bugs can be planted in one run and told apart: in different parts, without a common anomaly."""
+    """Whether two bugs can be planted in one run and told apart: in different parts, without a common
+    anomaly."""
     one, other = BUGS[first], BUGS[second]
     return one.role != other.role and not one.anomalies & other.anomalies and one.profile == other.profile

@@ -1,7 +1,9 @@
-"""What each protection's own step looks like in a trace: words of which one must be in a feature, or in the parting event.
+"""What each protection's own step looks like in a trace: words of which one must be in a feature, or in the
+parting event.
 
-Owns: the table, written from what each protection says (fencepost/traces/protections.py), and not from what triage found. It is for measuring only:
-nothing in fencepost/ reads it. A bug without a row has no step of its own in a trace, and cannot be counted as explained.
+Owns: the table, written from what each protection says (fencepost/traces/protections.py), and not from what
+triage found. It is for measuring only: nothing in fencepost/ reads it. A bug without a row has no step of its
+own in a trace, and cannot be counted as explained.
 """
 
 import re

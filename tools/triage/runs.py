@@ -1,6 +1,8 @@
-"""Runs of which the cause is known: distinct bad ones of each planted bug (or two), and healthy ones of the same profiles.
+"""Runs of which the cause is known: distinct bad ones of each planted bug (or two), and healthy ones of the
+same profiles.
 
-Owns how they are found and kept; a harvest that was ended goes on. Must not know groups or features (they are what is measured).
+Owns how they are found and kept; a harvest that was ended goes on. Must not know groups or features (they are
+what is measured).
 
     OUT/runs/KIP-101/       a folder of traces: runs with this bug planted in which some check found something
     OUT/runs/healthy/       runs of the unbroken implementation, of the same profiles, in which none did
@@ -32,8 +34,9 @@ NICE = 15
 
 @frozen(kw_only=True)
 class Wanted:
-    """Runs to find. key: the folder's name; bugs: planted; profiles: of the swarm, by turns; own: each of these sets of anomalies must be among what a run
-    shows, so that a run with two bugs shows both; runs: how many; seeds: to try at most."""
+    """Runs to find. key: the folder's name; bugs: planted; profiles: of the swarm, by turns; own: each of
+    these sets of anomalies must be among what a run shows, so that a run with two bugs shows both; runs: how
+    many; seeds: to try at most."""
 
     key: str
     bugs: tuple[str, ...]
@@ -56,7 +59,8 @@ def of_bug(bug: str, runs: int, seeds: int) -> Wanted:
 
 
 def of_both(first: str, second: str, runs: int, seeds: int) -> Wanted:
-    """Runs with two bugs planted that show an anomaly of each. The bugs are in different parts and share no anomaly."""
+    """Runs with two bugs planted that show an anomaly of each. The bugs are in different parts and share no
+    anomaly."""
     profiles = tuple(sorted({BUGS[first].profile, BUGS[second].profile}))
     own = (BUGS[first].anomalies, BUGS[second].anomalies)
     return Wanted(
@@ -120,7 +124,8 @@ class _Ledger:
 def harvest(out: Path, wanted: list[Wanted], *, first_seed: int, jobs: int) -> Iterator[tuple[str, int, int]]:
     """Run what is missing, all keys by turns; (key, seeds tried, runs kept) after each chunk.
 
-    first_seed: of every key. A chunk that was not finished when a harvest was ended is run again: nothing is kept of half a chunk.
+    first_seed: of every key. A chunk that was not finished when a harvest was ended is run again: nothing is
+    kept of half a chunk.
     """
     ledgers = [_Ledger(out / "runs" / one.key, one) for one in wanted]
     with ProcessPoolExecutor(max_workers=jobs) as pool:

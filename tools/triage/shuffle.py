@@ -1,7 +1,8 @@
 """`python -m tools.triage.shuffle MINED`: labels drawn by chance must share nothing.
 
-MINED is a mining with --tables. Of its healthy traces some are called bad, at random, again and again; every feature that passes the correction then is
-invented. Only distinct runs may be in it: copies of one run are alike by more than chance.
+MINED is a mining with --tables. Of its healthy traces some are called bad, at random, again and again; every
+feature that passes the correction then is invented. Only distinct runs may be in it: copies of one run are
+alike by more than chance.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Real Kafka brokers and Kafka's own clients and tools, as processes of this machine.
 
-Owns the Java class path (Maven fetches it once, into its own cache), the service Peer.java, and brokers with their start and end. Must not know what
-is stored or compared.
+Owns the Java class path (Maven fetches it once, into its own cache), the service Peer.java, and brokers with
+their start and end. Must not know what is stored or compared.
 """
 
 import os

@@ -2,8 +2,10 @@
 
 Owns which topics there are and what is written to them. Must not know how anything is compared.
 
-    clean    one broker, every kind of topic, stopped by SIGTERM         three         three brokers, replication factor 3, each restarted once
-    killed   the same broker, started again, written to, killed          three-killed  the same, one broker killed while it was written to, then all
+    clean         one broker, every kind of topic, stopped by SIGTERM
+    killed        the same broker, started again, written to, killed
+    three         three brokers, replication factor 3, each restarted once
+    three-killed  the same, one broker killed while it was written to, then all
 """
 
 import shutil
@@ -76,7 +78,8 @@ class Cluster:
         producer: str = "",
         settings: str = "",
     ) -> None:
-        """Records of numbers from `first`; each `batch` of them waits for the one before, so that it is one batch."""
+        """Records of numbers from `first`; each `batch` of them waits for the one before, so that it is one
+        batch."""
         name = producer or f"of {topic}"
         if not producer:
             self.peer.ask("producer", name, self.address, settings)
@@ -96,7 +99,8 @@ class Cluster:
     def transactions(
         self, topic: str, *, first: int = 0, rounds: int = 3, options: str = "", hanging: bool = False
     ) -> None:
-        """Two producers whose transactions overlap, some aborted; a third one writes in between without any. hanging: a last one stays open."""
+        """Two producers whose transactions overlap, some aborted; a third one writes in between without any.
+        hanging: a last one stays open."""
         names = [f"{topic}-{letter}-{first}" for letter in "ab"]
         for name in names:
             self.peer.ask("producer", name, self.address, f"transactional.id={name};compression.type=lz4")
@@ -264,8 +268,8 @@ def _wait_for_housekeeping(data: Path) -> None:
 
 
 def _wait_for_log_start(data: Path, line: str) -> None:
-    """Until the checkpoint of log starts holds this line: a broker writes it for the first time half a minute after its start, and what it had not
-    written when it was killed it does not know afterwards."""
+    """Until the checkpoint of log starts holds this line: a broker writes it for the first time half a minute
+    after its start, and what it had not written when it was killed it does not know afterwards."""
     deadline, checkpoint = time.monotonic() + PATIENCE_S, data / "log-start-offset-checkpoint"
     while time.monotonic() < deadline:
         if checkpoint.exists() and line in checkpoint.read_text(encoding="utf-8").splitlines():

@@ -1,4 +1,5 @@
-"""What is compared between Kafka and Fencepost, one function each; each yields (what, how many compared, differences).
+"""What is compared between Kafka and Fencepost, one function each; each yields (what, how many compared,
+differences).
 
 Owns the comparisons. Must not know how directories are made or shown.
 """
@@ -57,8 +58,8 @@ def files_of(directory: Path, endings: tuple[str, ...] = FILES) -> list[Path]:
 
 
 def dumped(peer: Peer, directory: Path, files: list[Path], *flags: str) -> dict[str, list[str]]:
-    """What DumpLogSegments says of each file; nothing of those on which it fails itself: 3.5 does where an index leads to a batch that compaction left
-    without records, with none after it."""
+    """What DumpLogSegments says of each file; nothing of those on which it fails itself: 3.5 does where an
+    index leads to a batch that compaction left without records, with none after it."""
     said: list[str] = []
     for start in range(0, len(files), MOST_FILES):
         some = files[start : start + MOST_FILES]
@@ -75,7 +76,8 @@ def dumped(peer: Peer, directory: Path, files: list[Path], *flags: str) -> dict[
 
 
 def line_for_line(case: str, directory: Path, peer: Peer) -> Iterator[Compared]:
-    """`fencepost log dump --deep --verify-index` against DumpLogSegments --deep-iteration --print-data-log."""
+    """`fencepost log dump --deep --verify-index` against DumpLogSegments --deep-iteration
+    --print-data-log."""
     ours, theirs = (
         our_lines(directory),
         dumped(peer, directory, files_of(directory), "--deep-iteration", "--print-data-log"),
@@ -103,7 +105,8 @@ def line_for_line(case: str, directory: Path, peer: Peer) -> Iterator[Compared]:
 
 
 def as_consumed(case: str, directory: Path, scratch: Path) -> Iterator[Compared]:
-    """Opened (and recovered) by us nothing is cut, and what a consumer reads is what Kafka's consumer read."""
+    """Opened (and recovered) by us nothing is cut, and what a consumer reads is what Kafka's consumer
+    read."""
     target = scratch / "opened"
     copy(directory, target)
     logs = open_all(target)
@@ -136,10 +139,11 @@ def as_consumed(case: str, directory: Path, scratch: Path) -> Iterator[Compared]
 def made_again(
     case: str, directory: Path, scratch: Path, settings: dict[str, dict[str, str]]
 ) -> Iterator[Compared]:
-    """With nothing but batches (and the log starts) recovery makes the same indexes, aborted transactions, epochs and producers as Kafka had.
+    """With nothing but batches (and the log starts) recovery makes the same indexes, aborted transactions,
+    epochs and producers as Kafka had.
 
-    Not compared: compacted partitions, where the batches do not tell everything; and sparse indexes of brokers that were started more than once, since
-    a start begins to count the bytes to the next entry anew.
+    Not compared: compacted partitions, where the batches do not tell everything; and sparse indexes of
+    brokers that were started more than once, since a start begins to count the bytes to the next entry anew.
     """
     target = scratch / "bare"
     copy(directory, target)
@@ -186,7 +190,8 @@ def made_again(
 def _producers_made_again(
     case: str, directory: Path, states: dict[TopicPartition, ProducerState]
 ) -> Compared:
-    """Against the snapshot at the end of the log, where a broker left one. It may know producers whose batches were deleted."""
+    """Against the snapshot at the end of the log, where a broker left one. It may know producers whose
+    batches were deleted."""
     wrong: list[str] = []
     count = 0
     for key, state in states.items():
@@ -225,7 +230,8 @@ def _gist(producer: Producer) -> tuple[object, ...]:
 
 
 def _without_stable_offsets(index: bytes) -> bytes:
-    """Brokers before and after a restart, leaders and followers count differently how far everything was decided."""
+    """Brokers before and after a restart, leaders and followers count differently how far everything was
+    decided."""
     return b"".join(index[start : start + 26] for start in range(0, len(index), 34))
 
 
@@ -246,7 +252,8 @@ def _has_batches(folder: Path, line: str) -> bool:
 def written_again(
     case: str, directory: Path, scratch: Path, settings: dict[str, dict[str, str]]
 ) -> Iterator[Compared]:
-    """Every batch of a broker appended to an empty log of ours under the same settings: the same files, byte for byte."""
+    """Every batch of a broker appended to an empty log of ours under the same settings: the same files, byte
+    for byte."""
     target = scratch / "again"
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
@@ -283,7 +290,8 @@ def written_again(
 
 
 def _producers(snapshot: bytes) -> bytes:
-    """A snapshot without its checksum and with its entries sorted: Kafka writes them in the order of a hash map."""
+    """A snapshot without its checksum and with its entries sorted: Kafka writes them in the order of a hash
+    map."""
     entries = [snapshot[start : start + 46] for start in range(10, len(snapshot), 46)]
     return snapshot[:2] + snapshot[6:10] + b"".join(sorted(entries))
 
@@ -314,7 +322,8 @@ def options_of(kafka: dict[str, str]) -> LogOptions:
 
 
 def kafka_reads(case: str, directory: Path, peer: Peer) -> Iterator[Compared]:
-    """DumpLogSegments over what we wrote: its own checks (of an index without entries it says only that it is empty), and line for line."""
+    """DumpLogSegments over what we wrote: its own checks (of an index without entries it says only that it is
+    empty), and line for line."""
     yield from line_for_line(case, directory, peer)
     indexes = files_of(directory, (".index", ".timeindex"))
     sane = dumped(peer, directory, indexes, "--index-sanity-check")
@@ -344,7 +353,8 @@ def kafka_reads(case: str, directory: Path, peer: Peer) -> Iterator[Compared]:
 def broker_serves(
     case: str, directory: Path, broker: Broker, peer: Peer, *, clean: bool, scratch: Path
 ) -> Iterator[Compared]:
-    """A broker started on what we wrote serves the same records as we read, having believed our marker or recovered as we do; and we open what it left."""
+    """A broker started on what we wrote serves the same records as we read, having believed our marker or
+    recovered as we do; and we open what it left."""
     mirror = scratch / "mirror"
     copy(directory, mirror)
     logs = open_all(mirror)

@@ -1,8 +1,10 @@
-"""Is it Kafka's format? Real brokers and this log read, write, recover and dump each other's directories, and every difference is told.
+"""Is it Kafka's format? Real brokers and this log read, write, recover and dump each other's directories, and
+every difference is told.
 
     python bench/peers/kafka/compare.py [--work DIR] [--keep]
 
-Needs Maven (which fetches Kafka into its own cache) and a JDK of 17 or later; says so and ends with 0 where one is missing. Exit code 1 on a difference.
+Needs Maven (which fetches Kafka into its own cache) and a JDK of 17 or later; says so and ends with 0 where
+one is missing. Exit code 1 on a difference.
 """
 
 import argparse

@@ -1,4 +1,5 @@
-"""What `fencepost log dump --deep --json` says, in the words of kafka.tools.DumpLogSegments, so that the two can be compared line for line.
+"""What `fencepost log dump --deep --json` says, in the words of kafka.tools.DumpLogSegments, so that the two
+can be compared line for line.
 
 Owns both forms. Must not know which files are compared.
 """
@@ -63,7 +64,8 @@ def _lines(kind: str, item: dict[str, Any]) -> Iterator[str]:
             yield f"timestamp: {item['timestamp_ms']} offset: {item['offset']}"
         case "transaction index":
             yield (
-                f"version: {item['version']} producerId: {item['producer_id']} firstOffset: {item['first_offset']} "
+                f"version: {item['version']} producerId: {item['producer_id']} firstOffset: "
+                f"{item['first_offset']} "
                 f"lastOffset: {item['last_offset']} lastStableOffset: {item['last_stable_offset']}"
             )
         case "producer snapshot":
@@ -75,10 +77,12 @@ def _batch(batch: dict[str, Any]) -> Iterator[str]:
     horizon = batch["delete_horizon_ms"]
     yield (
         f"baseOffset: {batch['base_offset']} lastOffset: {batch['last_offset']} count: {batch['count']} "
-        f"baseSequence: {batch['base_sequence']} lastSequence: {batch['last_sequence']} producerId: {batch['producer_id']} "
+        f"baseSequence: {batch['base_sequence']} lastSequence: {batch['last_sequence']} producerId: "
+        f"{batch['producer_id']} "
         f"producerEpoch: {batch['producer_epoch']} partitionLeaderEpoch: {batch['leader_epoch']} "
         f"isTransactional: {_bool(batch['is_transactional'])} isControl: {_bool(batch['is_control'])} "
-        f"deleteHorizonMs: {_optional(horizon)} position: {batch['position']} {time}: {batch['max_timestamp_ms']} "
+        f"deleteHorizonMs: {_optional(horizon)} position: {batch['position']} {time}: "
+        f"{batch['max_timestamp_ms']} "
         f"size: {batch['size']} magic: {batch['magic']} compresscodec: {batch['codec']} crc: {batch['crc']} "
         f"isvalid: {_bool(batch['crc_is_valid'])}"
     )
@@ -89,7 +93,8 @@ def _batch(batch: dict[str, Any]) -> Iterator[str]:
         if sequence >= 0:
             sequence += record["offset"] - batch["base_offset"]
         line = (
-            f"| offset: {record['offset']} {time}: {record['timestamp_ms']} keySize: {_size(key)} valueSize: {_size(value)} "
+            f"| offset: {record['offset']} {time}: {record['timestamp_ms']} keySize: {_size(key)} "
+            f"valueSize: {_size(value)} "
             f"sequence: {sequence} headerKeys: [{headers}]"
         )
         if batch["is_control"]:
@@ -114,7 +119,8 @@ def _producer(entry: dict[str, Any]) -> str:
         return line.rstrip()
     first = (entry["last_sequence"] - entry["offset_delta"]) & 0x7FFF_FFFF
     return (
-        f"{line}firstSequence: {first} lastSequence: {entry['last_sequence']} lastOffset: {entry['last_offset']} "
+        f"{line}firstSequence: {first} lastSequence: {entry['last_sequence']} lastOffset: "
+        f"{entry['last_offset']} "
         f"offsetDelta: {entry['offset_delta']} timestamp: {entry['timestamp_ms']}"
     )
 

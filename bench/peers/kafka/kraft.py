@@ -1,14 +1,17 @@
-"""Apache Kafka 4 (KRaft) and this log read and recover each other's files: the part of compare.py that needs no ZooKeeper.
+"""Apache Kafka 4 (KRaft) and this log read and recover each other's files: the part of compare.py that needs
+no ZooKeeper.
 
     python bench/peers/kafka/kraft.py [--version 4.4.0]
 
-1. A broker is written to by librdkafka (each codec, idempotent, small segments) and killed. Its files are dumped without a flaw, audited, and recovered here
-   on a copy; then the broker starts again, and both must have the same end of each log.
-2. The broker is stopped, the log of a topic that it created is replaced by one that this project wrote, and the broker must serve the same values.
+1. A broker is written to by librdkafka (each codec, idempotent, small segments) and killed. Its files are
+   dumped without a flaw, audited, and recovered here on a copy; then the broker starts again, and both must
+   have the same end of each log.
+2. The broker is stopped, the log of a topic that it created is replaced by one that this project wrote, and
+   the broker must serve the same values.
 3. Three brokers with compaction, retention and risen leader epochs: kraft_three.py.
 
-What differs from 3.5 to 3.9: meta.properties of version 1 with node and directory ids, partition.metadata with a topic id (kept), a log of the cluster's
-metadata with snapshots (dumped and decoded; not written here).
+What differs from 3.5 to 3.9: meta.properties of version 1 with node and directory ids, partition.metadata
+with a topic id (kept), a log of the cluster's metadata with snapshots (dumped and decoded; not written here).
 """
 
 import argparse

@@ -2,9 +2,10 @@
 
 Owns what is written and which differences count. Must not know how brokers are started (kraft.py does).
 
-librdkafka writes three topics with three replicas: `compacted` (keys again and again, some deleted), `retained` (by size) and `plain`. One broker after the
-other is killed and started again meanwhile, so that leader epochs rise. When cleaner and retention have worked, all brokers are killed, and the files of each
-are held against what a consumer read and against the brokers' own log starts and ends.
+librdkafka writes three topics with three replicas: `compacted` (keys again and again, some deleted),
+`retained` (by size) and `plain`. One broker after the other is killed and started again meanwhile, so that
+leader epochs rise. When cleaner and retention have worked, all brokers are killed, and the files of each are
+held against what a consumer read and against the brokers' own log starts and ends.
 """
 
 import time
@@ -24,7 +25,8 @@ from fencepost.systems.apache_kafka.cluster import ApacheKafka
 COMPACTED, RETAINED, PLAIN = "compacted", "retained", "plain"
 PATIENCE_S = 120
 ROUNDS, RECORDS, KEYS, DELETED = 3, 2_000, 50, 5
-"""Rounds of writing, each with another broker down for a part of it; records of each topic in a round; keys, and those that are deleted."""
+"""Rounds of writing, each with another broker down for a part of it; records of each topic in a round; keys,
+and those that are deleted."""
 SMALL = {"segment.bytes": "1048576", "min.insync.replicas": "1"}
 TOPICS = {
     COMPACTED: {
@@ -100,7 +102,8 @@ def fill(cluster: ApacheKafka) -> None:
 
 
 def settled(cluster: ApacheKafka) -> str:
-    """Wait until, at every broker, retention has deleted the first segment, the cleaner has worked, and no file changes any more. Returns what is missing."""
+    """Wait until, at every broker, retention has deleted the first segment, the cleaner has worked, and no
+    file changes any more. Returns what is missing."""
     deadline, before, open_ = time.monotonic() + PATIENCE_S, None, "nothing was looked at"
     while open_ and time.monotonic() < deadline:
         sizes = {
@@ -192,7 +195,8 @@ def compare(cluster: ApacheKafka, scratch: Path, quiet: Callable[..., int]) -> I
 
 
 def _same(where: str, topic: str, mine: Log, theirs: Log) -> Iterator[tuple[str, bool]]:
-    """Every record where each replica holds all; else what each replica may have cleaned or deleted by itself."""
+    """Every record where each replica holds all; else what each replica may have cleaned or deleted by
+    itself."""
     if topic == PLAIN:
         yield f"{where}: {len(mine.records)} records as consumed", mine.records == theirs.records
         return
@@ -215,6 +219,7 @@ def _same(where: str, topic: str, mine: Log, theirs: Log) -> Iterator[tuple[str,
 
 
 def _latest(records: tuple[Seen, ...]) -> dict[bytes | None, bytes]:
-    """The value of each key that has one: cleaners work by themselves, what is left of each key in the end is the same."""
+    """The value of each key that has one: cleaners work by themselves, what is left of each key in the end is
+    the same."""
     last = {one.key: one.value for one in sorted(records)}
     return {key: value for key, value in last.items() if value is not None}

@@ -1,6 +1,7 @@
 """Data directories as Fencepost reads and writes them, for the comparison with Kafka.
 
-Owns opening, reading as a consumer does, and a directory of our own with everything a log can hold. Must not know Kafka's side.
+Owns opening, reading as a consumer does, and a directory of our own with everything a log can hold. Must not
+know Kafka's side.
 """
 
 import base64
@@ -29,7 +30,8 @@ def partitions(directory: Path) -> list[TopicPartition]:
 
 
 def open_all(directory: Path, options: dict[TopicPartition, LogOptions] | None = None) -> LogDirectory:
-    """These logs of a data directory, recovered where need be; without options all of them, with defaults: nobody says which topics are compacted."""
+    """These logs of a data directory, recovered where need be; without options all of them, with defaults:
+    nobody says which topics are compacted."""
     return LogDirectory.start(
         RealFiles(directory), options or {key: LogOptions() for key in partitions(directory)}
     )
@@ -74,8 +76,8 @@ def _text(data: bytes | None) -> str:
 
 
 def write_own(directory: Path, *, stop: bool) -> None:
-    """A data directory that this log wrote: every codec, headers, transactions, compaction, truncation, recovery. stop: cleanly; else every log ends with
-    a torn batch."""
+    """A data directory that this log wrote: every codec, headers, transactions, compaction, truncation,
+    recovery. stop: cleanly; else every log ends with a torn batch."""
     directory.mkdir(parents=True, exist_ok=True)
     files = RealFiles(directory)
     options = {
@@ -129,7 +131,8 @@ def write_own(directory: Path, *, stop: bool) -> None:
 def produce(
     log: SegmentedLog, first: int, count: int, *, codec: str = "none", epoch: int = 0, batch: int = 10
 ) -> None:
-    """Batches of an idempotent producer: keys recur, every seventh record is a tombstone, every fifth has headers."""
+    """Batches of an idempotent producer: keys recur, every seventh record is a tombstone, every fifth has
+    headers."""
     for start in range(first, first + count, batch):
         records = [
             Record(
@@ -147,7 +150,8 @@ def produce(
 
 
 def transactions(log: SegmentedLog, rounds: int) -> None:
-    """Two producers whose transactions overlap; every second one of each is aborted; the last one stays open."""
+    """Two producers whose transactions overlap; every second one of each is aborted; the last one stays
+    open."""
     sequences = {1_000: 0, 2_000: 0}
     for turn in range(rounds):
         for producer in (*sequences, *sequences):

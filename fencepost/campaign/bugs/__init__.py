@@ -1,6 +1,8 @@
-"""The zoo of planted bugs: each removes one protection of the reference implementation by swapping one part (docs/spec/bugs.md).
+"""The zoo of planted bugs: each removes one protection of the reference implementation by swapping one part
+(docs/spec/bugs.md).
 
-Owns the table. A bug is named by the protection that is missing; what it breaks stands in traces/protections.py under the same name.
+Owns the table. A bug is named by the protection that is missing; what it breaks stands in
+traces/protections.py under the same name.
 """
 
 from attrs import evolve, frozen
@@ -35,9 +37,10 @@ from fencepost.traces.protections import BY_BUG, Protection
 
 @frozen(kw_only=True)
 class PlantedBug:
-    """bug: the zoo's id. role: the entry of `Parts` that is swapped; part: by what. anomalies: names that a finding of it may carry, each of an
-    invariant that the bug breaks. profile: the swarm profile that hunts it. also_breaks: an invariant that its anomalies
-    may show to be broken, beside the protection's own (a request for a broker that is gone breaks INCARNATION at once, and may cost data later)."""
+    """bug: the zoo's id. role: the entry of `Parts` that is swapped; part: by what. anomalies: names that a
+    finding of it may carry, each of an invariant that the bug breaks. profile: the swarm profile that hunts
+    it. also_breaks: an invariant that its anomalies may show to be broken, beside the protection's own (a
+    request for a broker that is gone breaks INCARNATION at once, and may cost data later)."""
 
     bug: str
     role: str
@@ -165,7 +168,8 @@ BUGS: dict[str, PlantedBug] = {
 
 
 def parts_with(bugs: tuple[str, ...]) -> Parts:
-    """The table of parts with these bugs planted. Raises FencepostError for an unknown id, or two bugs in one part."""
+    """The table of parts with these bugs planted. Raises FencepostError for an unknown id, or two bugs in one
+    part."""
     parts, swapped = Parts(), set()
     for bug in bugs:
         planted = BUGS.get(bug)

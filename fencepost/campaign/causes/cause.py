@@ -1,6 +1,8 @@
-"""The cause of a finding by its neighbours: which nearest plans pass, where the closest of them parts, what followed.
+"""The cause of a finding by its neighbours: which nearest plans pass, where the closest of them parts, what
+followed.
 
-Owns: the order of asking, and which neighbour is the closest. Must not know: how runs are shown, Spark, where the plan comes from.
+Owns: the order of asking, and which neighbour is the closest. Must not know: how runs are shown, Spark, where
+the plan comes from.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,12 +24,14 @@ from fencepost.traces.trace import Trace
 MOST_RUNS = 120
 """Neighbours that are run, a few hundred milliseconds each."""
 ORDER = ("protection", "delay", "fault", "operation")
-"""Which neighbours are the closest: a protection changes nothing until it is needed, an operation that is missing changes much."""
+"""Which neighbours are the closest: a protection changes nothing until it is needed, an operation that is
+missing changes much."""
 
 
 @frozen(kw_only=True)
 class Passing:
-    """A neighbour that passes, and where its run parts from the failing one (None: nowhere on the partition)."""
+    """A neighbour that passes, and where its run parts from the failing one (None: nowhere on the
+    partition)."""
 
     neighbour: Neighbour
     parting: Parting | None
@@ -35,7 +39,8 @@ class Passing:
 
 @frozen(kw_only=True)
 class Cause:
-    """What is known of a finding's cause. passing: the closest first; tried: neighbours that were run; failing: the run that they are held against."""
+    """What is known of a finding's cause. passing: the closest first; tried: neighbours that were run;
+    failing: the run that they are held against."""
 
     plan: Plan
     failing: Trace
@@ -54,8 +59,8 @@ def cause_of(
     on_run: Callable[[int], None] = lambda done: None,
     kinds: tuple[str, ...] = ORDER,
 ) -> Cause:
-    """Run the neighbours of a failing plan. shown: its run, and the finding that is asked about. on_run: called with the number of runs so far.
-    kinds: of neighbours that are asked."""
+    """Run the neighbours of a failing plan. shown: its run, and the finding that is asked about. on_run:
+    called with the number of runs so far. kinds: of neighbours that are asked."""
     tried, passing = 0, []
     for one in neighbours(plan):
         if one.kind not in kinds:
@@ -96,7 +101,10 @@ def event_line(event: Event) -> str:
 def lines_of(cause: Cause) -> Iterator[str]:
     """For a person."""
     if not cause.passing:
-        yield f"none of the {cause.tried} nearest plans passes: no single fault, delay, operation or protection is what it needs"
+        yield (
+            f"none of the {cause.tried} nearest plans passes: no single fault, delay, operation or "
+            f"protection is what it needs"
+        )
         return
     yield f"{len(cause.passing)} of the {cause.tried} nearest plans pass:"
     for one in cause.passing[:6]:

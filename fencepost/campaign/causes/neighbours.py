@@ -17,7 +17,8 @@ MOST_OPERATIONS = 40
 
 @frozen(kw_only=True)
 class Neighbour:
-    """A plan near a failing one. kind: protection, fault, operation or delay; says: what is different, after "with" or "without"."""
+    """A plan near a failing one. kind: protection, fault, operation or delay; says: what is different, after
+    "with" or "without"."""
 
     kind: str
     says: str
@@ -76,7 +77,10 @@ def _delays(plan: Plan) -> Iterator[Neighbour]:
             if value > 1:
                 faults = list(plan.faults)
                 faults[index] = evolve(fault, **{name: value // 2})
-                says = f"with {name} {value // 2} instead of {value} of the fault {fault.kind} at {fault.at_ms} ms"
+                says = (
+                    f"with {name} {value // 2} instead of {value} of the fault {fault.kind} at "
+                    f"{fault.at_ms} ms"
+                )
                 yield Neighbour(kind="delay", says=says, plan=evolve(plan, faults=tuple(faults)))
     for name in ("loss_ppm", "duplicate_ppm", "reorder_ppm", "latency_tail_us"):
         if getattr(plan.network, name):

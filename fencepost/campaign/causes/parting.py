@@ -2,9 +2,10 @@
 
 Owns: when two events are the same, and the chain from there to the verdict. Must not know: plans, judges.
 
-Times are not compared: a run without one operation may be a little earlier everywhere. What an event says of epochs, offsets and members is. Events of
-different brokers may change places without a meaning, so each broker's events are compared with its own, and of all first differences the
-earliest in the failing run counts.
+Times are not compared: a run without one operation may be a little earlier everywhere. What an event says of
+epochs, offsets and members is. Events of different brokers may change places without a meaning, so each
+broker's events are compared with its own, and of all first differences the earliest in the failing run
+counts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,8 +27,9 @@ MOST_LINKS = 14
 
 @frozen(kw_only=True)
 class Parting:
-    """position: of the event in the failing run's events; chain: positions from there to the verdict, that one first; instead: the event that the passing
-    run has in its place, None if its broker did nothing more there."""
+    """position: of the event in the failing run's events; chain: positions from there to the verdict, that
+    one first; instead: the event that the passing run has in its place, None if its broker did nothing more
+    there."""
 
     position: int
     chain: tuple[int, ...]
@@ -35,7 +37,8 @@ class Parting:
 
 
 def parting(failing: Sequence[Event], passing: Sequence[Event], finding: Finding) -> Parting | None:
-    """The first event at which the runs part on the convicting partition, or anywhere if the finding names none. None if they do not.
+    """The first event at which the runs part on the convicting partition, or anywhere if the finding names
+    none. None if they do not.
 
     Cluster-wide events (controllers, sessions) are looked at too, as a partition's fate depends on them.
     """

@@ -14,7 +14,8 @@ from fencepost.traces.plan import Fault, PlannedOperation
 
 @define
 class Draft:
-    """A plan under way. brokers: of each replica. latency_us: of a message. times: when each step of the story happens, ms; end: when the story ends."""
+    """A plan under way. brokers: of each replica. latency_us: of a message. times: when each step of the
+    story happens, ms; end: when the story ends."""
 
     story: Story
     draw: Draws

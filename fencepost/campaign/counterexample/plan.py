@@ -1,13 +1,18 @@
-"""From a story of the model to a plan for the implementation: the same order of events, made by faults and appends at their times.
+"""From a story of the model to a plan for the implementation: the same order of events, made by faults and
+appends at their times.
 
-Owns: what each step of the model becomes in a plan. Must not run anything, and must not know which protection is missing.
+Owns: what each step of the model becomes in a plan. Must not run anything, and must not know which protection
+is missing.
 
-The implementation does by itself what the model leaves to chance: followers fetch, leaders advance, the controller tells everybody. So a plan has to *prevent*
-what does not happen in the story, and to end leaderships when they end there:
+The implementation does by itself what the model leaves to chance: followers fetch, leaders advance, the
+controller tells everybody. So a plan has to *prevent* what does not happen in the story, and to end
+leaderships when they end there:
 
     append(r)               an append with acks=1 by a client of its own
-    elect(r) without l      the session of l ends at once; l is cut off from ZooKeeper, or dies, until it hears of an election again
-    elect(r) with l         r is made the preferred leader's broker and an operator asks for it; or as above, so that l comes back later
+    elect(r) without l      the session of l ends at once; l is cut off from ZooKeeper, or dies, until it
+                            hears of an election again
+    elect(r) with l         r is made the preferred leader's broker and an operator asks for it; or as above,
+                            so that l comes back later
     elect(l) again          the session of another broker ends
     shrink_isr(l, f)        the session of f ends, until f hears of an election again
     no fetch by f in an era f and the leader do not reach each other
@@ -15,7 +20,8 @@ what does not happen in the story, and to end leaderships when they end there:
     f's high watermark lags the same, from shortly after the last append on
     r does not hear         what others than the leader send to r is lost
 
-How long things take in between is not in the story. It is drawn, keyed by an attempt's number; so is whatever a step may become in more than one way.
+How long things take in between is not in the story. It is drawn, keyed by an attempt's number; so is whatever
+a step may become in more than one way.
 """
 
 from fencepost.campaign.counterexample.draft import Draft, members
@@ -80,12 +86,14 @@ def _assembled(draft: Draft, bugs: tuple[str, ...], seed: int, attempt: int, wai
             leader_imbalance_check_ms=0,
             bugs=bugs,
         ),
-        network=NetworkOptions(latency_min_us=latency_us, latency_tail_us=latency_us // 4, latency_max_us=latency_us * 4),
+        network=NetworkOptions(
+            latency_min_us=latency_us, latency_tail_us=latency_us // 4, latency_max_us=latency_us * 4
+        ),
         client=ClientOptions(request_timeout_ms=300, delivery_timeout_ms=1_500, retry_backoff_ms=20),
         budget=BudgetOptions(brokers_down=replicas, isr_disks_lost=0, outside="allow"),
         operations=tuple(sorted(draft.operations, key=lambda one: (one.at_ms, one.op_id))),
         faults=tuple(sorted(draft.faults, key=lambda one: (one.at_ms, one.fault_id))),
-    )  # fmt: skip
+    )
 
 
 # ---- when
@@ -107,14 +115,16 @@ def _set_times(draft: Draft) -> None:
 
 
 def _prologue(draft: Draft) -> None:
-    """A topic's first leader is the first of its replicas; if the story begins with another one, those before it leave for a moment."""
+    """A topic's first leader is the first of its replicas; if the story begins with another one, those before
+    it leave for a moment."""
     for replica, broker in enumerate(draft.brokers):
         if broker < draft.brokers[draft.story.steps[0].before.quorum[0][0]]:
             _lose_session(draft, 200, 700, replica, dies=False)
 
 
 def _epilogue(draft: Draft) -> None:
-    """A bad state may be one that only the next leader shows: the last one may fail before anybody has recovered."""
+    """A bad state may be one that only the next leader shows: the last one may fail before anybody has
+    recovered."""
     draw = draft.draw
     if draw.chance(35, "cx.epilogue"):
         at_ms = draft.end - draw.between((0, 150), "cx.epilogue_at")
@@ -136,7 +146,8 @@ def _tell(draft: Draft, index: int, step: StoryStep) -> None:
 
 
 def _append(draft: Draft, index: int) -> None:
-    """By a process of its own, which has asked for the end of the log before. A leader's appends of one era may be one batch; one may be made again."""
+    """By a process of its own, which has asked for the end of the log before. A leader's appends of one era
+    may be one batch; one may be made again."""
     draw, steps = draft.draw, draft.story.steps
     alike = [
         at
@@ -151,14 +162,19 @@ def _append(draft: Draft, index: int) -> None:
         at_ms = draft.times[index] + 15 * copy
         number = len(draft.operations) + 1
         draft.operations += [
-            PlannedOperation(op_id=number, process=number, at_ms=max(0, at_ms - WARM_MS), function="list_offsets"),
-            PlannedOperation(op_id=number + 1, process=number, at_ms=at_ms, function="append", acks=1, records=records),
-        ]  # fmt: skip
+            PlannedOperation(
+                op_id=number, process=number, at_ms=max(0, at_ms - WARM_MS), function="list_offsets"
+            ),
+            PlannedOperation(
+                op_id=number + 1, process=number, at_ms=at_ms, function="append", acks=1, records=records
+            ),
+        ]
 
 
 def _elect(draft: Draft, index: int, step: StoryStep) -> None:
-    """Whoever leaves the ISR here fails. A leader that stays in it was moved, if the broker of the new one is the preferred one; else it fails, too.
-    One that leaves it may be moved as well: an implementation's leader that is alone in its ISR commits at once, the model's when it likes."""
+    """Whoever leaves the ISR here fails. A leader that stays in it was moved, if the broker of the new one is
+    the preferred one; else it fails, too. One that leaves it may be moved as well: an implementation's leader
+    that is alone in its ISR commits at once, the model's when it likes."""
     (leader, isr), (new_leader, new_isr) = step.before.quorum[-1], step.after.quorum[-1]
     left = members(isr) - members(new_isr)
     if leader != new_leader:
@@ -176,8 +192,8 @@ def _elect(draft: Draft, index: int, step: StoryStep) -> None:
 
 
 def _shrink(draft: Draft, index: int, step: StoryStep) -> None:
-    """The follower fails. One that has fetched nothing in this era may do so before anything is appended: its failure raises the leader epoch, and
-    whoever fetches then has to begin anew."""
+    """The follower fails. One that has fetched nothing in this era may do so before anything is appended: its
+    failure raises the leader epoch, and whoever fetches then has to begin anew."""
     follower, at_ms = int(step.action[2]), draft.times[index]
     era = [(at, one) for at, one in enumerate(draft.story.steps) if one.era == step.era]
     fetched = any(one.name in FOLLOWING and one.actor == follower for _, one in era)

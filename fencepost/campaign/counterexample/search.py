@@ -1,9 +1,11 @@
-"""A plan that reproduces a counterexample: drafts, each judged by real runs, until one shows the bug and nothing without it.
+"""A plan that reproduces a counterexample: drafts, each judged by real runs, until one shows the bug and
+nothing without it.
 
 Owns the search. Must not know how a draft is made.
 
-A draft has the order of events right and its timing at random. So the search is honest by construction: a plan is only handed out after the
-implementation with the bug planted has shown an anomaly of the bug's own invariant, and the healthy one, on the same plan, nothing at all.
+A draft has the order of events right and its timing at random. So the search is honest by construction: a
+plan is only handed out after the implementation with the bug planted has shown an anomaly of the bug's own
+invariant, and the healthy one, on the same plan, nothing at all.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +29,8 @@ FIRST = ("invariants",)
 
 @frozen(kw_only=True)
 class Reproduction:
-    """plan: without the bug; drafts: how many were tried; runs: of the implementation, healthy ones included. sick, healthy: the verdicts on both."""
+    """plan: without the bug; drafts: how many were tried; runs: of the implementation, healthy ones included.
+    sick, healthy: the verdicts on both."""
 
     plan: Plan
     bug: str
@@ -67,7 +70,8 @@ def protection_of(name: str) -> Protection:
 def reproduce(
     story: Story, bug: str, seed: int, most_drafts: int, on_draft: Callable[[int], None] | None = None
 ) -> Reproduction | Fruitless:
-    """Try drafts 0, 1, ... of this story. on_draft: hears how many were tried. The same for the same arguments."""
+    """Try drafts 0, 1, ... of this story. on_draft: hears how many were tried. The same for the same
+    arguments."""
     runs = near = 0
     for attempt in range(most_drafts):
         if on_draft is not None:

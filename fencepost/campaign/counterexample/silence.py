@@ -1,4 +1,5 @@
-"""What does not happen in a story: fetches that are never made, answers that never come, elections that nobody hears of.
+"""What does not happen in a story: fetches that are never made, answers that never come, elections that
+nobody hears of.
 
 Owns the faults that prevent it. Must not know what does happen (plan.py).
 """
@@ -44,7 +45,8 @@ def cut_links(draft: Draft, era: int, wait_ms: int) -> None:
 
 
 def _last_answer(draft: Draft, era: int, follower: int, steps: list[tuple[int, StoryStep]]) -> int | None:
-    """When a follower that ends the era behind its leader last got an answer that it needs: a truncation, or records while the leader appended."""
+    """When a follower that ends the era behind its leader last got an answer that it needs: a truncation, or
+    records while the leader appended."""
     appended = [
         index for index, step in enumerate(draft.story.steps) if step.era == era and step.name == "append"
     ]

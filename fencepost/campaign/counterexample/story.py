@@ -1,9 +1,11 @@
 """A counterexample of the replication model as a story: its steps, era by era.
 
-Owns: reading counterexamples (TLC's and the explorer's, as --json prints them), and the order in which their steps are told. Must not know plans.
+Owns: reading counterexamples (TLC's and the explorer's, as --json prints them), and the order in which their
+steps are told. Must not know plans.
 
-A model checker puts independent steps in any order: an old leader may append after two elections that it has not heard of. A story is told in the order of
-leader epochs, which is another path of the model to the same end; where it would not be, the order stays as it was.
+A model checker puts independent steps in any order: an old leader may append after two elections that it has
+not heard of. A story is told in the order of leader epochs, which is another path of the model to the same
+end; where it would not be, the order stays as it was.
 """
 
 from collections.abc import Iterable, Sequence
@@ -108,14 +110,16 @@ def _era(action: tuple[Any, ...], before: ReplicationState, after: ReplicationSt
 
 
 def read_counterexample(found: Any, drop: Iterable[str], where: str) -> Story:
-    """What `tlc check --json` or `model explore --json` printed. drop: protections, by name; the explorer's output knows its own. Raises FencepostError."""
+    """What `tlc check --json` or `model explore --json` printed. drop: protections, by name; the explorer's
+    output knows its own. Raises FencepostError."""
     try:
         if isinstance(found["counterexample"], dict):
             return _of_tlc(found["counterexample"]["states"], frozenset(drop))
         return _of_explorer(found)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, StopIteration) as error:
         raise FencepostError(
-            expected="a counterexample of Replication, as `fencepost tlc check --json` or `fencepost model explore replication --json` print it",
+            expected="a counterexample of Replication, as `fencepost tlc check --json` or `fencepost model "
+            "explore replication --json` print it",
             seen=f"{type(error).__name__}: {error}",
             where=where,
         ) from None
@@ -177,10 +181,13 @@ def _state(variables: Any) -> ReplicationState:
             ends=tuple(ends[str(number)] for number in range(count)) if ends else (),
         )
         for log, cache, watermark, epoch, leader, truncating, ends in zip(
-            *(of(name) for name in ("log", "cache", "highWatermark", "leaderEpoch", "leader", "truncating", "ends")),
+            *(
+                of(name)
+                for name in ("log", "cache", "highWatermark", "leaderEpoch", "leader", "truncating", "ends")
+            ),
             strict=True,
         )
-    )  # fmt: skip
+    )
     return ReplicationState(
         replicas=replicas,
         quorum=tuple(

@@ -1,10 +1,11 @@
 """A campaign: seeds over worker processes, resumable, interruptible, and checked against itself.
 
-Owns: which seed runs when, retries, repeats, what is sealed. Must not know: how a run works, what a judge looks for, the terminal.
+Owns: which seed runs when, retries, repeats, what is sealed. Must not know: how a run works, what a judge
+looks for, the terminal.
 
-Every finished run is in a journal before it is judged (workers/worker.py), so neither a killed worker nor a killed driver loses
-one. A keyed sample of the runs is run again in another process with another PYTHONHASHSEED, and the digests are compared:
-a campaign whose runs do not repeat proves nothing.
+Every finished run is in a journal before it is judged (workers/worker.py), so neither a killed worker nor a
+killed driver loses one. A keyed sample of the runs is run again in another process with another
+PYTHONHASHSEED, and the digests are compared: a campaign whose runs do not repeat proves nothing.
 """
 
 import time
@@ -48,10 +49,12 @@ def _ignore(progress: CampaignProgress) -> None:
 
 @frozen(kw_only=True)
 class Campaign:
-    """A campaign to be driven. out: the folder of traces and verdicts, None to keep nothing (then every failing seed can be run again).
+    """A campaign to be driven. out: the folder of traces and verdicts, None to keep nothing (then every
+    failing seed can be run again).
 
-    until: a result for which it is true ends the search: seeds above it are not begun, those below it are finished, so that
-    the lowest such seed is known. recheck_one_in: size of the sample that is run twice; 0 for none.
+    until: a result for which it is true ends the search: seeds above it are not begun, those below it are
+    finished, so that the lowest such seed is known. recheck_one_in: size of the sample that is run twice; 0
+    for none.
     """
 
     seeds: range
@@ -74,9 +77,10 @@ def is_rechecked(seed: int, one_in: int) -> bool:
 class _Drive:
     """A campaign under way.
 
-    fresh: seeds not begun yet, in order; again: tasks whose process died; rechecks: (task, process that ran it first, its digest) waiting for another
-    process; expected: that of the rechecks in hand, by seed; attempts: processes that a seed has taken with it; stop: seeds from
-    here on are not begun; held: a task whose round has not begun (steering.py); unsealed: journals were closed since the last sealing.
+    fresh: seeds not begun yet, in order; again: tasks whose process died; rechecks: (task, process that ran
+    it first, its digest) waiting for another process; expected: that of the rechecks in hand, by seed;
+    attempts: processes that a seed has taken with it; stop: seeds from here on are not begun; held: a task
+    whose round has not begun (steering.py); unsealed: journals were closed since the last sealing.
     """
 
     campaign: Campaign
@@ -108,7 +112,8 @@ class _Drive:
                 self._take(answer)
 
     def _next(self, slot: int) -> Task | None:
-        """The next task for an idle slot. A repeat goes to another process than the first run; to a fresh one if there is no other."""
+        """The next task for an idle slot. A repeat goes to another process than the first run; to a fresh one
+        if there is no other."""
         number = self.pool.number(slot)
         for index, (task, first, digest) in enumerate(self.rechecks):
             if first != number and number:
@@ -129,7 +134,8 @@ class _Drive:
         return self._last_rechecks(slot, number)
 
     def _last_rechecks(self, slot: int, number: int) -> Task | None:
-        """Repeats that only the process of this slot could take, and must not: a fresh one takes its place."""
+        """Repeats that only the process of this slot could take, and must not: a fresh one takes its
+        place."""
         if not self.rechecks:
             return None
         task, first, digest = self.rechecks[0]
@@ -199,7 +205,8 @@ class _Drive:
 
 
 def _tasks(campaign: Campaign, stored: frozenset[int], judged: frozenset[int]) -> Iterator[Task]:
-    """What is left to do, in the order of the seeds: stored runs without a verdict are judged, missing ones run."""
+    """What is left to do, in the order of the seeds: stored runs without a verdict are judged, missing ones
+    run."""
     for seed in campaign.seeds:
         if seed not in stored:
             yield Task(seed=seed)

@@ -1,12 +1,13 @@
 """What a campaign's folder says about the campaign: how it was asked for, and the verdict of each run.
 
-Owns: campaign.json and verdicts.jsonl. Must not know: traces (they stand beside it, see traces/store.py), processes.
+Owns: campaign.json and verdicts.jsonl. Must not know: traces (they stand beside it, see traces/store.py),
+processes.
 
     DIR/campaign.json     what every run shares; a resumed campaign must be asked for in the same way
     DIR/verdicts.jsonl    one line per judged run, in the order in which they ended
 
-The traces are the record, the verdicts can be made again: a run without a line is judged again, a torn last line is cut, and a
-line without a stored run counts for nothing.
+The traces are the record, the verdicts can be made again: a run without a line is judged again, a torn last
+line is cut, and a line without a stored run counts for nothing.
 """
 
 from pathlib import Path
@@ -49,7 +50,8 @@ def read_about(path: Path) -> About:
 
 
 def claim(path: Path, job: Job, *, software_version: str, resume: bool) -> TraceStore:
-    """The store of a new campaign, or of the same campaign resumed. Raises FencepostError in one sentence otherwise."""
+    """The store of a new campaign, or of the same campaign resumed. Raises FencepostError in one sentence
+    otherwise."""
     try:
         taken = path.is_dir() and any(path.iterdir())
         if taken and not resume:
@@ -65,7 +67,8 @@ def claim(path: Path, job: Job, *, software_version: str, resume: bool) -> Trace
             if different:
                 name = different[0]
                 raise FencepostError(
-                    expected=f"the campaign to be resumed with the same {name}, {_shown(getattr(earlier, name))}",
+                    expected=f"the campaign to be resumed with the same {name}, "
+                    f"{_shown(getattr(earlier, name))}",
                     seen=_shown(getattr(job, name)),
                     where=str(path),
                 )
@@ -86,7 +89,8 @@ def _shown(value: object) -> str:
 
 
 def verdicts_of(folder: Path) -> dict[int, RunResult]:
-    """The verdict of each judged run of a campaign, by seed; a torn last line is left out. Raises TraceError."""
+    """The verdict of each judged run of a campaign, by seed; a torn last line is left out. Raises
+    TraceError."""
     return _read(folder / VERDICTS)[0]
 
 
@@ -124,7 +128,8 @@ class Ledger:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Read what earlier sittings wrote, cut a torn last line, go on behind it. Raises TraceError for anything else than that."""
+        """Read what earlier sittings wrote, cut a torn last line, go on behind it. Raises TraceError for
+        anything else than that."""
         path = folder / VERDICTS
         earlier, end = _read(path)
         file = path.open("ab")

@@ -1,10 +1,12 @@
 """Steering: what a campaign has not reached yet becomes likelier in the plans that follow.
 
-Owns the rounds. Must not know how a plan is drawn (swarm/profiles.py says what a name such as "default+log_cut" means) or which process runs what.
+Owns the rounds. Must not know how a plan is drawn (swarm/profiles.py says what a name such as
+"default+log_cut" means) or which process runs what.
 
-Seeds come in rounds of ROUND. The profile of a round names the marks that no run of any earlier round reached, so that it is a function of the job, the first
-seed and those runs alone: not of the number of processes, the order in which runs ended, or how often the campaign was interrupted. A round begins when
-those before it have ended. A run that crashed counts as one that reached nothing.
+Seeds come in rounds of ROUND. The profile of a round names the marks that no run of any earlier round
+reached, so that it is a function of the job, the first seed and those runs alone: not of the number of
+processes, the order in which runs ended, or how often the campaign was interrupted. A round begins when those
+before it have ended. A run that crashed counts as one that reached nothing.
 """
 
 from attrs import define, field
@@ -19,7 +21,8 @@ ROUND = 50
 
 @define
 class Steering:
-    """seeds: of the campaign, step 1. possible: marks that the profile can reach. reached, ended: by round, marks and seeds that have a result."""
+    """seeds: of the campaign, step 1. possible: marks that the profile can reach. reached, ended: by round,
+    marks and seeds that have a result."""
 
     job: Job
     seeds: range

@@ -1,9 +1,10 @@
-"""What operators ask of a cluster while it works: reassignments, topics that come, grow and go, preferred elections; what
-they change in configurations stands in configuration_change.py.
+"""What operators ask of a cluster while it works: reassignments, topics that come, grow and go, preferred
+elections; what they change in configurations stands in configuration_change.py.
 
-Owns the requests, as rows in the form of faults (kind.py): a plan orders them like faults, the run records them like faults. Each is one write to
-ZooKeeper by nobody's session, as the admin tools do it, computed from what stands there when it is made. Must not know what the controller makes of it. A name
-of a topic is used once: old data under a new topic of the same name is a hazard that this era accepts (KAFKA-13132).
+Owns the requests, as rows in the form of faults (kind.py): a plan orders them like faults, the run records
+them like faults. Each is one write to ZooKeeper by nobody's session, as the admin tools do it, computed from
+what stands there when it is made. Must not know what the controller makes of it. A name of a topic is used
+once: old data under a new topic of the same name is a hazard that this era accepts (KAFKA-13132).
 """
 
 import re
@@ -25,7 +26,8 @@ TOGETHER = 4
 
 Replicas = tuple[int, ...]
 Targets = Callable[[Replicas, Replicas, int], list[Replicas]]
-"""From replicas, all brokers and the least number of replicas to what the replicas may become; themselves if nothing else is possible."""
+"""From replicas, all brokers and the least number of replicas to what the replicas may become; themselves if
+nothing else is possible."""
 
 _PARTITION = re.compile(r"partition (?P<topic>.+)-(?P<number>\d+)")
 _TOPIC = re.compile(r"topic (?P<topic>.+)")
@@ -122,7 +124,8 @@ def _reassignment(says: str, targets: Targets | None) -> FaultKind:
         ask=_reassign(targets),
         on="partition",
         parameter=(0, 4 * TOGETHER * TOGETHER - 1),
-        parameter_says=f"the remainder by {TOGETHER}: how many of the following partitions too; the quotient: which of the possible results",
+        parameter_says=f"the remainder by {TOGETHER}: how many of the following partitions too; the "
+        f"quotient: which of the possible results",
     )
 
 

@@ -1,4 +1,5 @@
-"""The fault budget: what the faults may cost at most, applied when a fault begins, because only then the ISRs are known.
+"""The fault budget: what the faults may cost at most, applied when a fault begins, because only then the ISRs
+are known.
 
 Owns the decision. Must not carry a fault out.
 """
@@ -21,7 +22,8 @@ def outside_budget(
 ) -> str:
     """Why this fault on this broker exceeds the plan's budget; "" if it does not.
 
-    stopped: brokers that do not run now. powerless: brokers whose power failed and whose logs may not have caught up since.
+    stopped: brokers that do not run now. powerless: brokers whose power failed and whose logs may not have
+    caught up since.
     """
     budget = plan.budget
     if kind.stops and node not in stopped and len(stopped) + 1 > budget.brokers_down:

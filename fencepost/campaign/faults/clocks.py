@@ -1,7 +1,8 @@
 """Faults of a host's time: its processor and its clocks.
 
-Owns these rows of the table in table.py. Must not know what a process does with its time. A clock is wrong for everything on its host: records' and commits'
-timestamps, retention, how far followers lag, and, if it drifts, timers and the pings of the ZooKeeper session.
+Owns these rows of the table in table.py. Must not know what a process does with its time. A clock is wrong
+for everything on its host: records' and commits' timestamps, retention, how far followers lag, and, if it
+drifts, timers and the pings of the ZooKeeper session.
 """
 
 from fencepost.campaign.faults.kind import Breakable, FaultKind
@@ -39,7 +40,8 @@ def _keep_time(cluster: Breakable, fault: Fault, node: int) -> None:
 
 TIME_FAULTS: dict[str, FaultKind] = {
     "slow_host": FaultKind(
-        says="the host has little processor time: each message and timer takes its process longer, and the others wait; restarts change nothing",
+        says="the host has little processor time: each message and timer takes its process longer, and the "
+        "others wait; restarts change nothing",
         begin=_slow,
         end=_quick_again,
         single=True,
@@ -48,7 +50,8 @@ TIME_FAULTS: dict[str, FaultKind] = {
         parameter_says="microseconds more for each",
     ),
     "clock_jump": FaultKind(
-        says="the host's time of day is set wrong, and right again at the end; timers that are set and the ZooKeeper session do not notice",
+        says="the host's time of day is set wrong, and right again at the end; timers that are set and the "
+        "ZooKeeper session do not notice",
         begin=_jump,
         end=_jump_back,
         needs_up=False,
@@ -56,7 +59,8 @@ TIME_FAULTS: dict[str, FaultKind] = {
         parameter_says="milliseconds, forward if even, back if odd",
     ),
     "clock_drift": FaultKind(
-        says="the host's clocks run at another speed: its timers, timestamps and ZooKeeper pings do; what was gained or lost stays at the end",
+        says="the host's clocks run at another speed: its timers, timestamps and ZooKeeper pings do; what "
+        "was gained or lost stays at the end",
         begin=_drift,
         end=_keep_time,
         single=True,

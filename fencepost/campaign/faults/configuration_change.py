@@ -1,7 +1,9 @@
-"""What operators change in a topic's configuration while its brokers run: the request `alter_topic` (docs/spec/cluster.md Z).
+"""What operators change in a topic's configuration while its brokers run: the request `alter_topic`
+(docs/spec/cluster.md Z).
 
-Owns the changes and the one write, as the admin tool makes it: overrides and a notification in one transaction. Must not know how brokers obey. A change after
-which no append could ever be acknowledged, because a partition has too few replicas, is not made.
+Owns the changes and the one write, as the admin tool makes it: overrides and a notification in one
+transaction. Must not know how brokers obey. A change after which no append could ever be acknowledged,
+because a partition has too few replicas, is not made.
 """
 
 from collections.abc import Mapping

@@ -68,11 +68,13 @@ def end_nothing(cluster: Breakable, fault: Fault, node: int) -> None:
 
 @frozen(kw_only=True)
 class FaultKind:
-    """says: for --help and docs/reference/plans.md. stops: the broker does not run meanwhile; loses: unsynced data may be lost; rots: what was synced may be; lies: a
-    later power loss may take what was synced; disk: of which a host has one at a time; single: of this kind a host, or the cluster, has one at a time;
-    needs_up: makes no sense on a broker that is down; asks_zookeeper: nor while ZooKeeper is. parameter: bounds of the swarm's draw, and what it means. ask:
-    of an operator's request (administration.py), which hits no broker and lasts no time; on: what its target names, "broker", "partition" or "topic";
-    "cluster": everybody is hit, and the target names nothing."""
+    """says: for --help and docs/reference/plans.md. stops: the broker does not run meanwhile; loses: unsynced
+    data may be lost; rots: what was synced may be; lies: a later power loss may take what was synced; disk:
+    of which a host has one at a time; single: of this kind a host, or the cluster, has one at a time;
+    needs_up: makes no sense on a broker that is down; asks_zookeeper: nor while ZooKeeper is. parameter:
+    bounds of the swarm's draw, and what it means. ask: of an operator's request (administration.py), which
+    hits no broker and lasts no time; on: what its target names, "broker", "partition" or "topic"; "cluster":
+    everybody is hit, and the target names nothing."""
 
     says: str
     begin: Begin = begin_nothing

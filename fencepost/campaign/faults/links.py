@@ -1,7 +1,8 @@
 """Faults of many links at once, and of what brokers send each other: how each begins and how it ends.
 
-Owns these rows of the table in table.py. Must not decide whether a fault may happen (budget.py) or whom it hits (roles.py). Messages are doubled and held back
-between brokers only: what a client sends comes over one TCP connection, once and in order, and its own retries are another matter.
+Owns these rows of the table in table.py. Must not decide whether a fault may happen (budget.py) or whom it
+hits (roles.py). Messages are doubled and held back between brokers only: what a client sends comes over one
+TCP connection, once and in order, and its own retries are another matter.
 """
 
 from fencepost.campaign.faults.kind import Breakable, FaultKind
@@ -28,7 +29,8 @@ def both_ways(cluster: Breakable, node: int, other: int | None) -> Pairs:
 
 
 def ring(brokers: tuple[int, ...], first: int, *, reverse: bool) -> Pairs:
-    """The links that a ring of majorities cuts: each broker hears a majority around its place, itself included, and no two hear the same one."""
+    """The links that a ring of majorities cuts: each broker hears a majority around its place, itself
+    included, and no two hear the same one."""
     begin, count = brokers.index(first), len(brokers)
     order = [*brokers[begin:], *brokers[:begin]]
     if reverse:
@@ -49,7 +51,8 @@ def _ring(cluster: Breakable, fault: Fault, node: int, other: int | None) -> Non
 
 
 def _majority(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
-    """The target's side is filled up in the order of ids from the target on; the other one of the fault, if it has any, stands on the other side."""
+    """The target's side is filled up in the order of ids from the target on; the other one of the fault, if
+    it has any, stands on the other side."""
     brokers = cluster.broker_ids
     small = (len(brokers) - 1) // 2 or 1
     size = len(brokers) - small if fault.parameter >= 3 else small
@@ -83,20 +86,24 @@ def _reordering(cluster: Breakable, fault: Fault, node: int, other: int | None) 
 
 LINK_FAULTS: dict[str, FaultKind] = {
     "ring_partition": FaultKind(
-        says="brokers in a ring that begins at the target: each hears a majority around its place, no two the same one; ZooKeeper and clients reach all",
+        says="brokers in a ring that begins at the target: each hears a majority around its place, no two "
+        "the same one; ZooKeeper and clients reach all",
         begin=_ring,
         end=heal_links,
         needs_up=False,
         parameter=(0, 1),
-        parameter_says="0 in the order of ids, 1 the other way round: with three brokers each hears the next, or the one before",
+        parameter_says="0 in the order of ids, 1 the other way round: with three brokers each hears the "
+        "next, or the one before",
     ),
     "majority_partition": FaultKind(
-        says="the brokers part into a minority and a majority that do not reach each other; the other one stands on the other side than the target",
+        says="the brokers part into a minority and a majority that do not reach each other; the other one "
+        "stands on the other side than the target",
         begin=_majority,
         end=heal_links,
         needs_up=False,
         parameter=(0, 5),
-        parameter_says="from 3 on the target is in the majority, else in the minority; by 3, 1: ZooKeeper is with the majority alone, 2: clients, too",
+        parameter_says="from 3 on the target is in the majority, else in the minority; by 3, 1: ZooKeeper "
+        "is with the majority alone, 2: clients, too",
     ),
     "client_partition": FaultKind(
         says="the target and all clients do not reach each other; brokers and ZooKeeper do",
@@ -115,7 +122,8 @@ LINK_FAULTS: dict[str, FaultKind] = {
         parameter_says="per million, in addition",
     ),
     "reordering": FaultKind(
-        says="messages between the target and the other broker (all others) are held back more often, until later ones have passed",
+        says="messages between the target and the other broker (all others) are held back more often, until "
+        "later ones have passed",
         begin=_reordering,
         end=heal_links,
         needs_up=False,

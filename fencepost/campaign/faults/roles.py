@@ -1,8 +1,10 @@
-"""Roles: who a fault hits, said by what a broker is and not by its number, and resolved when the fault begins.
+"""Roles: who a fault hits, said by what a broker is and not by its number, and resolved when the fault
+begins.
 
 controller                 the broker named in /controller
 leader of t-0              the partition's leader in ZooKeeper
-follower 1 of t-0          the first replica in ISR order, then the rest, that is not the leader (0 is the first too)
+follower 1 of t-0          the first replica in ISR order, then the rest, that is not the leader (0 is the
+                           first too)
 broker 2                   broker 2
 """
 
@@ -49,7 +51,8 @@ def resolve(role: str, observed_state: ObservedState, brokers: int) -> int | Non
 
 
 def follows(fault: Fault, event: Event) -> bool:
-    """Whether this is the event that the fault waits for: of that name, and of the partition that the target names, if both name one."""
+    """Whether this is the event that the fault waits for: of that name, and of the partition that the target
+    names, if both name one."""
     if event.name.value != fault.follows:
         return False
     match = _ROLE.fullmatch(fault.target)

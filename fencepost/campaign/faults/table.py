@@ -1,7 +1,8 @@
 """The kinds of fault: how each begins and how it ends.
 
-Owns the table. A new fault is one more row: a function that begins it and one that ends it. Must not decide whether a fault may happen
-(budget.py) or whom it hits (roles.py). What operators ask for stands in administration.py, in the same form.
+Owns the table. A new fault is one more row: a function that begins it and one that ends it. Must not decide
+whether a fault may happen (budget.py) or whom it hits (roles.py). What operators ask for stands in
+administration.py, in the same form.
 """
 
 from fencepost.campaign.faults.administration import ADMINISTRATION
@@ -36,7 +37,8 @@ def _resume(cluster: Breakable, fault: Fault, node: int) -> None:
 
 
 def _links(cluster: Breakable, fault: Fault, node: int, other: int | None) -> list[tuple[int, int]]:
-    """Between the target and the other one, or all other brokers. parameter: 0 both ways, 1 what the target sends, 2 what it receives."""
+    """Between the target and the other one, or all other brokers. parameter: 0 both ways, 1 what the target
+    sends, 2 what it receives."""
     others = [broker for broker in cluster.broker_ids if broker != node] if other is None else [other]
     sent = [(node, broker) for broker in others] if fault.parameter != 2 else []
     received = [(broker, node) for broker in others] if fault.parameter != 1 else []
@@ -130,7 +132,8 @@ FAULTS: dict[str, FaultKind] = {
         parameter_says="milliseconds until it is started",
     ),
     "power_loss": FaultKind(
-        says="the host loses its power: what was not synced is lost, the last write may be torn; started after the duration",
+        says="the host loses its power: what was not synced is lost, the last write may be torn; started "
+        "after the duration",
         begin=_power_loss,
         stops=True,
         loses=True,
@@ -138,13 +141,15 @@ FAULTS: dict[str, FaultKind] = {
         parameter_says="fails inside the n-th changing file call from the onset; 0: at the onset",
     ),
     "pause": FaultKind(
-        says="the process stands still (SIGSTOP, a long garbage collection) and goes on as if nothing had been",
+        says="the process stands still (SIGSTOP, a long garbage collection) and goes on as if nothing had "
+        "been",
         begin=_pause,
         end=_resume,
         stops=True,
     ),
     "partition": FaultKind(
-        says="the target and the other broker (all others, if there is none) do not reach each other; ZooKeeper and clients do",
+        says="the target and the other broker (all others, if there is none) do not reach each other; "
+        "ZooKeeper and clients do",
         begin=_partition,
         end=heal_links,
         needs_up=False,
@@ -163,7 +168,8 @@ FAULTS: dict[str, FaultKind] = {
         asks_zookeeper=True,
     ),
     "lose_zookeeper_replies": FaultKind(
-        says="the target's next writes to ZooKeeper are committed, but the connection breaks before the reply",
+        says="the target's next writes to ZooKeeper are committed, but the connection breaks before the "
+        "reply",
         begin=_lose_replies,
         parameter=(1, 3),
         parameter_says="how many writes",
@@ -177,7 +183,8 @@ FAULTS: dict[str, FaultKind] = {
         parameter_says="microseconds more",
     ),
     "slow_zookeeper": FaultKind(
-        says="messages between the target and ZooKeeper take longer: what the target does there is cut short by whatever comes next",
+        says="messages between the target and ZooKeeper take longer: what the target does there is cut "
+        "short by whatever comes next",
         begin=_slow_zookeeper,
         end=heal_links,
         needs_up=False,
@@ -193,14 +200,16 @@ FAULTS: dict[str, FaultKind] = {
         parameter_says="per million, in addition",
     ),
     "clean_restart": FaultKind(
-        says="the broker is asked to stop (SIGTERM): controlled shutdown, logs closed whole, clean-shutdown marker; then it is started again",
+        says="the broker is asked to stop (SIGTERM): controlled shutdown, logs closed whole, clean-shutdown "
+        "marker; then it is started again",
         begin=_clean_restart,
         stops=True,
         parameter=(1, 8_000),
         parameter_says="milliseconds from its end to its start",
     ),
     "disk_full": FaultKind(
-        says="the disk has little room left: an append beyond it raises ENOSPC and the broker halts; it is started again when there is room",
+        says="the disk has little room left: an append beyond it raises ENOSPC and the broker halts; it is "
+        "started again when there is room",
         begin=_disk_full,
         end=_heal_disk,
         stops=True,
@@ -209,16 +218,19 @@ FAULTS: dict[str, FaultKind] = {
         parameter_says="bytes of room",
     ),
     "io_error": FaultKind(
-        says="a file call raises EIO and the broker halts, as all its log directories have failed; it is started again when the fault ends",
+        says="a file call raises EIO and the broker halts, as all its log directories have failed; it is "
+        "started again when the fault ends",
         begin=_io_error,
         end=_heal_disk,
         stops=True,
         disk=True,
         parameter=(0, 60),
-        parameter_says="which call: the remainder by 3 says write, sync or read, the quotient how many of them pass before",
+        parameter_says="which call: the remainder by 3 says write, sync or read, the quotient how many of "
+        "them pass before",
     ),
     "bit_rot": FaultKind(
-        says="the process dies, and one durable bit in the last segment of a log turns over; started after the duration, recovery finds it",
+        says="the process dies, and one durable bit in the last segment of a log turns over; started after "
+        "the duration, recovery finds it",
         begin=_bit_rot,
         stops=True,
         loses=True,
@@ -227,7 +239,8 @@ FAULTS: dict[str, FaultKind] = {
         parameter_says="which log, out of those of the host",
     ),
     "lying_fsync": FaultKind(
-        says="syncs return and make nothing durable: harmless, unless the power fails before a later sync of the same file",
+        says="syncs return and make nothing durable: harmless, unless the power fails before a later sync "
+        "of the same file",
         begin=_lying_fsync,
         end=_heal_disk,
         lies=True,
@@ -244,14 +257,16 @@ FAULTS: dict[str, FaultKind] = {
     **LINK_FAULTS,
     **TIME_FAULTS,
     "zookeeper_unreachable": FaultKind(
-        says="no broker reaches ZooKeeper, which goes on: all sessions may expire; the target is of no account",
+        says="no broker reaches ZooKeeper, which goes on: all sessions may expire; the target is of no "
+        "account",
         begin=_no_zookeeper,
         end=heal_links,
         on="cluster",
         needs_up=False,
     ),
     "zookeeper_restart": FaultKind(
-        says="ZooKeeper's ensemble restarts: all connections break, none is taken for the duration, all sessions survive; the target is of no account",
+        says="ZooKeeper's ensemble restarts: all connections break, none is taken for the duration, all "
+        "sessions survive; the target is of no account",
         begin=_stop_zookeeper,
         end=_start_zookeeper,
         on="cluster",

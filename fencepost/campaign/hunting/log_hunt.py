@@ -1,6 +1,7 @@
 """Hunts for planted bugs of the log: the log machine in a process of its own, its progress, its scripts.
 
-Owns that process and the track record of the machine. Must not know how the machine works (machines/log/hunt.py), or how a hunt is shown.
+Owns that process and the track record of the machine. Must not know how the machine works
+(machines/log/hunt.py), or how a hunt is shown.
 """
 
 import subprocess
@@ -22,8 +23,9 @@ LOG_RECORD = "log-track-record.json"
 
 @frozen(kw_only=True)
 class LogHunt:
-    """The track record of one bug of the log. examples_needed: up to and including the first that shows it, None if none did; steps: of the shrunk script;
-    others: complaints met on the way that are not its own; cpu_s: of the hunting process."""
+    """The track record of one bug of the log. examples_needed: up to and including the first that shows it,
+    None if none did; steps: of the shrunk script; others: complaints met on the way that are not its own;
+    cpu_s: of the hunting process."""
 
     bug: str
     breaks: str
@@ -46,7 +48,8 @@ class LogHunt:
 
 
 def hunt_log_bug(bug: str, examples: int, shrink: bool, progress: Callable[[int], None]) -> LogHunt:
-    """Let the machine look for one bug. progress: is called with the number of examples so far. Raises EnvironmentError_ if its process fails."""
+    """Let the machine look for one bug. progress: is called with the number of examples so far. Raises
+    EnvironmentError_ if its process fails."""
     protection = log_bug(bug).protection
     command = [sys.executable, "-m", "fencepost.campaign.machines.log.hunt", bug, "--examples", str(examples)]
     if not shrink:
@@ -99,7 +102,8 @@ def _listen(command: list[str], progress: Callable[[int], None], bug: str) -> di
 
 
 def read_log_record(out: Path | None, examples: int) -> dict[str, LogHunt]:
-    """The record of earlier hunts; one that gave up below today's budget does not count. Raises TraceError."""
+    """The record of earlier hunts; one that gave up below today's budget does not count. Raises
+    TraceError."""
     if out is None or not (out / LOG_RECORD).exists():
         return {}
     try:

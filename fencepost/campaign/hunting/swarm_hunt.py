@@ -1,6 +1,7 @@
 """Hunts for planted bugs with the swarm: seeds in order until a run shows the bug by a name of its own.
 
-Owns what a hunt is and its track record on disk. Must not know how a campaign is driven or shown: the caller hands in who drives it.
+Owns what a hunt is and its track record on disk. Must not know how a campaign is driven or shown: the caller
+hands in who drives it.
 """
 
 from collections.abc import Callable
@@ -27,8 +28,9 @@ Drive = Callable[[Campaign, str], CampaignResult]
 
 @frozen(kw_only=True)
 class Hunt:
-    """The track record of one bug. seeds_needed: runs up to and including the first one that shows it, from seed 0 on, None if none did; ranges: the same for
-    each range of seeds, that one first; others: what else was found on the way, by name; wall_s: real time of this hunt."""
+    """The track record of one bug. seeds_needed: runs up to and including the first one that shows it, from
+    seed 0 on, None if none did; ranges: the same for each range of seeds, that one first; others: what else
+    was found on the way, by name; wall_s: real time of this hunt."""
 
     bug: str
     breaks: str
@@ -44,7 +46,8 @@ class Hunt:
 
     @property
     def median(self) -> int | None:
-        """Seeds needed in the middle one of the ranges (the upper one of two); None if most of them did not show it."""
+        """Seeds needed in the middle one of the ranges (the upper one of two); None if most of them did not
+        show it."""
         needed = sorted(self.ranges, key=lambda one: (one is None, one))
         return needed[len(needed) // 2] if needed else None
 
@@ -113,7 +116,8 @@ def _command(bug: PlantedBug, seed: int, anomaly: str, named_otherwise: bool) ->
 
 
 def read_record(out: Path | None, seeds: int, ranges: int) -> dict[str, Hunt]:
-    """The record of earlier hunts; one that gave up below today's budget, or has fewer ranges, does not count. Raises TraceError."""
+    """The record of earlier hunts; one that gave up below today's budget, or has fewer ranges, does not
+    count. Raises TraceError."""
     if out is None or not (out / RECORD).exists():
         return {}
     try:

@@ -7,10 +7,12 @@
 
 Owns one example: calls to the system, the history that they make, and the oracles. Must not know the system.
 
-In lockstep: the streaming form of the log judge takes each operation as it begins and ends, so that the step that contradicts an earlier one is the last of
-the example: an acknowledged record that is not read back, a record at two offsets or two at one, an end that goes back, a record that nobody sent or that
-was refused. In the end: every fault ends, the system recovers within `recovery_rounds` rounds of time and takes an append, everything is read to its end,
-the logs of the nodes are compared, and all default checks judge the whole history.
+In lockstep: the streaming form of the log judge takes each operation as it begins and ends, so that the step
+that contradicts an earlier one is the last of the example: an acknowledged record that is not read back, a
+record at two offsets or two at one, an end that goes back, a record that nobody sent or that was refused. In
+the end: every fault ends, the system recovers within `recovery_rounds` rounds of time and takes an append,
+everything is read to its end, the logs of the nodes are compared, and all default checks judge the whole
+history.
 """
 
 from pathlib import Path
@@ -46,11 +48,13 @@ MOST_READ = 1_000
 
 
 class ReplicatedLogMachine(RuleBasedStateMachine):
-    """system: under test, made anew for each example. operations, events: the history. active: faults under way. time: moves with every step
-    of the history, and by nothing else: calls come one at a time, so that their order is all there is.
+    """system: under test, made anew for each example. operations, events: the history. active: faults under
+    way. time: moves with every step of the history, and by nothing else: calls come one at a time, so that
+    their order is all there is.
 
-    profile: what the system promises readers (docs/reference/claims.md): strong, each read shows all that was acknowledged before; default, a read may lag, and what
-    it shows must stand. recovery_rounds: of `pass_time`, until a system without faults must take an append again. folder: where a failing example
+    profile: what the system promises readers (docs/reference/claims.md): strong, each read shows all that was
+    acknowledged before; default, a read may lag, and what it shows must stand. recovery_rounds: of
+    `pass_time`, until a system without faults must take an append again. folder: where a failing example
     leaves its trace, which `fencepost check` judges again.
     """
 
@@ -247,7 +251,8 @@ class ReplicatedLogMachine(RuleBasedStateMachine):
         self.dump()
 
     def dump(self) -> None:
-        """The logs of the nodes become final logs of the trace; records that all can see are those below the last end that was shown."""
+        """The logs of the nodes become final logs of the trace; records that all can see are those below the
+        last end that was shown."""
         ends = [row.end_offset for row in self.operations if row.end_offset is not None]
         for node, values in sorted(self.system.replica_logs().items()):
             self.time += MOMENT_NS

@@ -1,4 +1,5 @@
-"""The interface to a replicated log of yours: what the machine asks of it (replicated_log.py has the machine).
+"""The interface to a replicated log of yours: what the machine asks of it (replicated_log.py has the
+machine).
 
 Owns the protocol and what its answers mean. Must not know Hypothesis, or any system.
 
@@ -12,8 +13,8 @@ Owns the protocol and what its answers mean. Must not know Hypothesis, or any sy
         def begin_fault(self, kind, node): ...
         def end_fault(self, kind, node): ...
 
-Calls come one at a time, from one thread. A system of processes and sockets waits inside of the calls; one in memory has `pass_time` to let its background
-work (fetches, elections) go on.
+Calls come one at a time, from one thread. A system of processes and sockets waits inside of the calls; one in
+memory has `pass_time` to let its background work (fetches, elections) go on.
 """
 
 from abc import ABC, abstractmethod
@@ -27,7 +28,8 @@ INTEGERS = deep_iterable(instance_of(int), instance_of(tuple))
 
 
 class RefusedError(Exception):
-    """The operation did not happen and never will: the answer proves it. A record of an append that was refused must never be read."""
+    """The operation did not happen and never will: the answer proves it. A record of an append that was
+    refused must never be read."""
 
 
 class UnclearError(Exception):
@@ -36,16 +38,18 @@ class UnclearError(Exception):
 
 @frozen(kw_only=True)
 class ReadResult:
-    """What a read returned. values: of the records from the offset that was asked for on, without gaps, () at the end. end_offset: one above the last record
-    that readers may see now (Kafka's high watermark), as this answer claims it."""
+    """What a read returned. values: of the records from the offset that was asked for on, without gaps, () at
+    the end. end_offset: one above the last record that readers may see now (Kafka's high watermark), as this
+    answer claims it."""
 
     values: tuple[int, ...] = field(converter=tuple, validator=INTEGERS)
     end_offset: int = field(validator=[instance_of(int), ge(0)])
 
 
 class SystemUnderTest(ABC):
-    """A replicated log of 64-bit values with offsets from 0. nodes: what faults can hit. faults: the kinds that `begin_fault` knows; the machine breaks
-    nothing where there are none. Any exception but RefusedError and UnclearError fails the example."""
+    """A replicated log of 64-bit values with offsets from 0. nodes: what faults can hit. faults: the kinds
+    that `begin_fault` knows; the machine breaks nothing where there are none. Any exception but RefusedError
+    and UnclearError fails the example."""
 
     nodes: ClassVar[Sequence[int]] = (1, 2, 3)
     faults: ClassVar[Sequence[str]] = ()
@@ -56,11 +60,13 @@ class SystemUnderTest(ABC):
 
     @abstractmethod
     def read(self, offset: int, most: int) -> ReadResult:
-        """At most so many records from this offset on. Raises RefusedError or UnclearError if nobody answers."""
+        """At most so many records from this offset on. Raises RefusedError or UnclearError if nobody
+        answers."""
 
     @abstractmethod
     def end_offset(self) -> int:
-        """One above the last record that readers may see. Raises RefusedError or UnclearError if nobody answers."""
+        """One above the last record that readers may see. Raises RefusedError or UnclearError if nobody
+        answers."""
 
     def begin_fault(self, kind: str, node: int) -> None:
         """Break something. The machine begins no fault that is under way already."""
@@ -71,11 +77,13 @@ class SystemUnderTest(ABC):
         raise NotImplementedError(f"{type(self).__name__} lists the fault {kind} and does not end it")
 
     def pass_time(self) -> None:
-        """One round of whatever goes on in the background. Called by a rule, and between the attempts of a system that recovers."""
+        """One round of whatever goes on in the background. Called by a rule, and between the attempts of a
+        system that recovers."""
         return
 
     def replica_logs(self) -> Mapping[int, Sequence[int]]:
-        """The log of each node, whole, if they can be looked at: compared in the end, when nothing is broken any more and time has passed."""
+        """The log of each node, whole, if they can be looked at: compared in the end, when nothing is broken
+        any more and time has passed."""
         return {}
 
     def describe(self) -> str:

@@ -1,6 +1,7 @@
 """What happened before an event, as far as marks ask for it.
 
-Owns what is kept of a trace's earlier events. Must not know any mark (marks.py), nor look at anything but events.
+Owns what is kept of a trace's earlier events. Must not know any mark (marks.py), nor look at anything but
+events.
 """
 
 import msgspec
@@ -27,10 +28,12 @@ def replica_of(event: Event) -> Replica:
 
 @define
 class EventHistory:
-    """facts: as a run knows them. controllers: brokers that believe that they are the controller. registered: brokers that have a znode. deleting: the
-    controller epoch in which a topic's deletion was asked for. epochs: (base offset, leader epoch) of each run of records of one epoch in a replica's log, in
-    order. exposed: the largest high watermark of each leader epoch of a partition. cut: replicas that were cut and have not appended since. coordinators: of
-    an offsets partition. phases: of a group, with its offsets partition. rebalances: when a group began one. wrote: who appended a value first, as leader."""
+    """facts: as a run knows them. controllers: brokers that believe that they are the controller. registered:
+    brokers that have a znode. deleting: the controller epoch in which a topic's deletion was asked for.
+    epochs: (base offset, leader epoch) of each run of records of one epoch in a replica's log, in order.
+    exposed: the largest high watermark of each leader epoch of a partition. cut: replicas that were cut and
+    have not appended since. coordinators: of an offsets partition. phases: of a group, with its offsets
+    partition. rebalances: when a group began one. wrote: who appended a value first, as leader."""
 
     observed_state: ObservedState = field(factory=ObservedState)
     controllers: set[int] = field(factory=set)
@@ -60,7 +63,8 @@ class EventHistory:
         return len(inside | ({before[-1]} if before and not begins_here else set()))
 
     def exposed_to(self, replica: Replica) -> int:
-        """The largest high watermark that leaders had exposed up to the epoch of the replica's last record: later ones speak of other records."""
+        """The largest high watermark that leaders had exposed up to the epoch of the replica's last record:
+        later ones speak of other records."""
         runs, epochs = self.epochs.get(replica), self.exposed.get(replica[:2], {})
         last = runs[-1][1] if runs else -1
         return max((offset for epoch, offset in epochs.items() if epoch <= last), default=0)

@@ -1,9 +1,11 @@
 """Marks: what a campaign should reach sometimes, if its swarm is any good.
 
-Owns the table: what each mark says, how a trace shows it, what makes it likelier. Must not know how a run works, or what a judge looks for: a mark is neither
-good nor bad. A campaign that never cut a log has not tested truncation, however many seeds it ran (FoundationDB's probes, Antithesis' "sometimes").
+Owns the table: what each mark says, how a trace shows it, what makes it likelier. Must not know how a run
+works, or what a judge looks for: a mark is neither good nor bad. A campaign that never cut a log has not
+tested truncation, however many seeds it ran (FoundationDB's probes, Antithesis' "sometimes").
 
-A mark is recognised from a trace alone, in one pass over its events with what happened before (event_history.py), and one over its operations.
+A mark is recognised from a trace alone, in one pass over its events with what happened before
+(event_history.py), and one over its operations.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,8 +24,9 @@ OR = " or "
 
 @frozen(kw_only=True)
 class Mark:
-    """on, seen: the events that may show it, and whether one does; told: whether an operation does. leads: kinds of fault and request, and percentages of a
-    profile, that make it likelier: where steering leans. needs: those without which it cannot happen, or not in a thousand seeds; each "this or that"."""
+    """on, seen: the events that may show it, and whether one does; told: whether an operation does. leads:
+    kinds of fault and request, and percentages of a profile, that make it likelier: where steering leans.
+    needs: those without which it cannot happen, or not in a thousand seeds; each "this or that"."""
 
     name: str
     says: str
@@ -273,7 +276,8 @@ MARKS: tuple[Mark, ...] = (
     ),
     Mark(
         name="duplicate_known",
-        says="an idempotent retry was answered by a leader that had not written the batch itself, and did not write it again",
+        says="an idempotent retry was answered by a leader that had not written the batch itself, and did "
+        "not write it again",
         told=sign.answered_by_another,
         leads=("producers", *LEADERS_FALL),
         needs=("producers",),
@@ -308,7 +312,8 @@ def marks_of(trace: Trace) -> tuple[str, ...]:
 
 
 def possible(mark: Mark, has: Callable[[str], bool]) -> bool:
-    """Whether it can be reached with what there is. has: whether a kind of fault or request, or a percentage of the profile, is there."""
+    """Whether it can be reached with what there is. has: whether a kind of fault or request, or a percentage
+    of the profile, is there."""
     return all(any(has(each) for each in need.split(OR)) for need in mark.needs)
 
 

@@ -1,6 +1,7 @@
 """Signs: how an event, or an operation, shows a mark.
 
-Owns the small predicates. Must not know which mark uses them (marks.py). `past` does not hold the event yet, but it holds all events when operations are asked.
+Owns the small predicates. Must not know which mark uses them (marks.py). `past` does not hold the event yet,
+but it holds all events when operations are asked.
 """
 
 from bisect import bisect_left

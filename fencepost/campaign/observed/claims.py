@@ -1,6 +1,7 @@
 """What may be demanded of a run, derived from its options and its recorded facts (docs/reference/claims.md).
 
-Owns the rules from facts to claims. Must not switch a check off: a claim only says which offsets may be lost and which anomaly is allowed.
+Owns the rules from facts to claims. Must not switch a check off: a claim only says which offsets may be lost
+and which anomaly is allowed.
 """
 
 from fencepost.campaign.observed.observed_state import ObservedState
@@ -16,7 +17,8 @@ EVERYTHING = 1 << 62
 def derive_claims(
     plan: Plan, observed_state: ObservedState, operations: tuple[Operation, ...], *, setup_failed: str = ""
 ) -> Claims:
-    """The claims of a finished run. setup_failed: why the cluster never came up before any fault ("" if it did)."""
+    """The claims of a finished run. setup_failed: why the cluster never came up before any fault ("" if it
+    did)."""
     losses: dict[LossRange, None] = {}
     for loss in observed_state.losses:
         topic, partition = loss.key
@@ -40,7 +42,8 @@ def derive_claims(
     if plan.client.producer.idempotent and observed_state.started_over:
         duplicates = True
         reasons.append(
-            "a replica began at its leader's log start: it never heard of producers whose batches were deleted"
+            "a replica began at its leader's log start: it never heard of producers whose batches were "
+            "deleted"
         )
     by_plan = [topic.name for topic in plan.cluster.topics if "compact" in topic.cleanup_policy]
     compacted = (*by_plan, *sorted(observed_state.compacted_topics - set(by_plan)))

@@ -1,6 +1,7 @@
 """What a run knows of its cluster while it goes on, gathered from the recorded events alone.
 
-Owns the facts that roles, budget, liveness and claims need. Must not look inside a broker: what is not in the trace is not known.
+Owns the facts that roles, budget, liveness and claims need. Must not look inside a broker: what is not in the
+trace is not known.
 """
 
 import msgspec
@@ -41,10 +42,12 @@ def _around(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
 
 @define
 class ObservedReplica:
-    """end: log end offset as recorded; start: where it begins. floor: what its disk has lied about begins there, -1 if it has not. rewritten: a
-    compaction wrote the offsets [start, end) anew while the disk lied, and no sync has reached them since. power_failed: whether the power did since
-    the log was opened. lost_from: where a power loss cut it below what had been exposed, -1 if it did not (or all is back since); lost_to: what had
-    been exposed then. hollow: offsets [start, end) inside of the log that a power loss may have taken, whatever its end is."""
+    """end: log end offset as recorded; start: where it begins. floor: what its disk has lied about begins
+    there, -1 if it has not. rewritten: a compaction wrote the offsets [start, end) anew while the disk lied,
+    and no sync has reached them since. power_failed: whether the power did since the log was opened.
+    lost_from: where a power loss cut it below what had been exposed, -1 if it did not (or all is back since);
+    lost_to: what had been exposed then. hollow: offsets [start, end) inside of the log that a power loss may
+    have taken, whatever its end is."""
 
     end: int = 0
     start: int = 0
@@ -63,14 +66,16 @@ class ObservedReplica:
         self.rewritten, self.hollow = _below(self.rewritten, end), _below(self.hollow, end)
 
     def compacted(self, below: int, *, lying: bool) -> None:
-        """A compaction wrote everything below this offset anew (docs/reference/claims.md): with a sync that was one, or with a lie."""
+        """A compaction wrote everything below this offset anew (docs/reference/claims.md): with a sync that
+        was one, or with a lie."""
         if lying and self.start < below:
             self.rewritten = _around(self.rewritten, (self.start, below))
         elif not lying and below >= self.rewritten[1]:
             self.rewritten = NOTHING
 
     def recover(self, end: int) -> int:
-        """The log was opened again, and ends at `end`. Returns where what it surely holds ends, but for `hollow`."""
+        """The log was opened again, and ends at `end`. Returns where what it surely holds ends, but for
+        `hollow`."""
         if not self.power_failed:
             return end
         held = min(end, self.floor) if self.floor >= 0 else end
@@ -81,8 +86,9 @@ class ObservedReplica:
 
 @define
 class ObservedPartition:
-    """leader, leader_epoch, isr: as ZooKeeper holds them. led_by: (broker, epoch) of the BECAME_LEADER of the highest epoch.
-    exposed: the largest high watermark that any leader had. unclean: an election chose a leader outside the ISR."""
+    """leader, leader_epoch, isr: as ZooKeeper holds them. led_by: (broker, epoch) of the BECAME_LEADER of the
+    highest epoch. exposed: the largest high watermark that any leader had. unclean: an election chose a
+    leader outside the ISR."""
 
     leader: int = -1
     leader_epoch: int = -1
@@ -102,8 +108,9 @@ class ObservedPartition:
 
 @define
 class ObservedLoss:
-    """A replica that had lost exposed offsets [start, end) was in the ISR: the only kind of loss that the protocol allows. cause: in words. rewritten: they
-    stood inside of the log, where a compaction had written them anew while the disk lied; else the log was cut at `start`."""
+    """A replica that had lost exposed offsets [start, end) was in the ISR: the only kind of loss that the
+    protocol allows. cause: in words. rewritten: they stood inside of the log, where a compaction had written
+    them anew while the disk lied; else the log was cut at `start`."""
 
     key: Key
     node: int
@@ -115,11 +122,13 @@ class ObservedLoss:
 
 @define
 class ObservedState:
-    """controller: as /controller names it. registered: broker -> broker epoch. power_lost: brokers whose disk has lost data, and by what. lied: brokers
-    whose disk has lied about a sync; lying: those whose disk does now. retained: whether any log ever gave up its first records; started_over: whether
-    any replica dropped all it had, to begin at its leader's log start. assignments: AR, () of a partition that is gone; first_assignments: when it was
-    created; reassigning: what /admin/reassign_partitions asks for. unclean_topics: those of which any broker ever applied that unclean leaders may be
-    elected; compacted_topics: that they are compacted."""
+    """controller: as /controller names it. registered: broker -> broker epoch. power_lost: brokers whose disk
+    has lost data, and by what. lied: brokers whose disk has lied about a sync; lying: those whose disk does
+    now. retained: whether any log ever gave up its first records; started_over: whether any replica dropped
+    all it had, to begin at its leader's log start. assignments: AR, () of a partition that is gone;
+    first_assignments: when it was created; reassigning: what /admin/reassign_partitions asks for.
+    unclean_topics: those of which any broker ever applied that unclean leaders may be elected;
+    compacted_topics: that they are compacted."""
 
     controller: int = -1
     controller_epoch: int = -1

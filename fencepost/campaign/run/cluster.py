@@ -1,6 +1,7 @@
 """The simulated cluster of a run: brokers, clients, topics, and the faults that are under way.
 
-Owns the assembly of world and cores, and carries faults out within the budget. Must not know phases or claims.
+Owns the assembly of world and cores, and carries faults out within the budget. Must not know phases or
+claims.
 """
 
 from collections.abc import Mapping
@@ -43,9 +44,10 @@ RESTART_AFTER_HALT_MS = 500
 
 @define(eq=False)
 class FaultyCluster(Recorder):
-    """kinds: the table of faults. active: faults under way, with the broker hit. armed: power losses that wait for file calls, by broker.
-    stopping: brokers asked to stop, and how long they stay down, ms. halted_by_disk: brokers that wait for their disk to be healed.
-    following: faults that wait for an event."""
+    """kinds: the table of faults. active: faults under way, with the broker hit. armed: power losses that
+    wait for file calls, by broker. stopping: brokers asked to stop, and how long they stay down, ms.
+    halted_by_disk: brokers that wait for their disk to be healed. following: faults that wait for an
+    event."""
 
     kinds: ClassVar[Mapping[str, FaultKind]] = FAULTS
     plan: Plan
@@ -85,7 +87,8 @@ class FaultyCluster(Recorder):
         return node
 
     def create_topic(self, topic: TopicOptions) -> None:
-        """Write the topic's assignment, as the admin tool does: round robin, each partition shifted by one."""
+        """Write the topic's assignment, as the admin tool does: round robin, each partition shifted by
+        one."""
         brokers, count = self.broker_ids, self.plan.cluster.brokers
         if topic.replication_factor > count:
             raise PlanError(
@@ -118,7 +121,8 @@ class FaultyCluster(Recorder):
         return tuple(broker for broker in self.broker_ids if not hosts[broker].up or hosts[broker].paused)
 
     def _powerless(self) -> set[int]:
-        """Brokers whose power failed and that are down, or hold a log that is not whole again; and those whose power is about to fail."""
+        """Brokers whose power failed and that are down, or hold a log that is not whole again; and those
+        whose power is about to fail."""
         behind = {
             node
             for partition in self.observed_state.partitions.values()
@@ -141,7 +145,8 @@ class FaultyCluster(Recorder):
             self.begin(fault)
 
     def recorded(self, event: Event) -> None:
-        """Take one event down; the first fault that waits for it begins so long after it, with those of its moment; later ones wait for the next event."""
+        """Take one event down; the first fault that waits for it begins so long after it, with those of its
+        moment; later ones wait for the next event."""
         self.events.append(event)
         self.observed_state.learn(event)
         if self.following:
@@ -174,7 +179,8 @@ class FaultyCluster(Recorder):
         self.world.scheduler.after(fault.duration_ms * MILLISECOND, self.end, fault.fault_id)
 
     def _request(self, fault: Fault, ask: Ask) -> None:
-        """Make an operator's request, unless it is too late for one. Its fault begins and ends with it, before what comes of it."""
+        """Make an operator's request, unless it is too late for one. Its fault begins and ends with it,
+        before what comes of it."""
         before = len(self.events)
         reason = self._why_not_now(asks_zookeeper=True) or ask(self, fault)
         if reason:
@@ -293,8 +299,9 @@ class FaultyCluster(Recorder):
             self.restart_later(node, RESTART_AFTER_HALT_MS)
 
     def rot(self, node: int, choice: int) -> None:
-        """Turn over a bit of a batch in the last segment of one of the broker's logs. A segment before the last is read again only if somebody asks for it,
-        and what no checksum covers (offset, leader epoch, the checkpoints) Kafka believes: neither would ever be found."""
+        """Turn over a bit of a batch in the last segment of one of the broker's logs. A segment before the
+        last is read again only if somebody asks for it, and what no checksum covers (offset, leader epoch,
+        the checkpoints) Kafka believes: neither would ever be found."""
         disk = self.world.hosts[node].disk
         last = {
             path.rpartition("/")[0]: path for path in sorted(self.world.files(node)) if path.endswith(".log")

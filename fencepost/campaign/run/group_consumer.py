@@ -1,7 +1,9 @@
-"""The application of a simulated consumer: it polls, works on what it got, commits in its plan's style, and polls again.
+"""The application of a simulated consumer: it polls, works on what it got, commits in its plan's style, and
+polls again.
 
-Owns the loop. Must not know how a consumer does any of it. What a poll returned counts as processed at once, except where commits come before the work
-(style `before`): there the poll ends, for the trace, when the work is done, so that a crash in between leaves a gap that is seen.
+Owns the loop. Must not know how a consumer does any of it. What a poll returned counts as processed at once,
+except where commits come before the work (style `before`): there the poll ends, for the trace, when the work
+is done, so that a crash in between leaves a gap that is seen.
 """
 
 from attrs import define
@@ -66,8 +68,9 @@ class PollLoop:
         """Nothing has to be put away."""
 
     def failed(self, consumer: Consumer, error: ErrorCode) -> None:
-        """Somebody starts it again after a while. (A static member that was given a new id while its group rebalanced, and whose coordinator failed before that
-        was written, is fenced by its own old id: Kafka's hazard, and its operators'.)"""
+        """Somebody starts it again after a while. (A static member that was given a new id while its group
+        rebalanced, and whose coordinator failed before that was written, is fenced by its own old id: Kafka's
+        hazard, and its operators'.)"""
         consumer.sleep(RESTART_MS)
 
 

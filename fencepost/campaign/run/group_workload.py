@@ -1,6 +1,8 @@
-"""Consumers in groups: their processes begin, stand still, crash, leave and come back as the plan says, and consume meanwhile by themselves.
+"""Consumers in groups: their processes begin, stand still, crash, leave and come back as the plan says, and
+consume meanwhile by themselves.
 
-Owns the processes. Must not know the phases of a run. What consumers do is not planned one by one: their rows of the trace have op ids of their own.
+Owns the processes. Must not know the phases of a run. What consumers do is not planned one by one: their rows
+of the trace have op ids of their own.
 """
 
 from functools import partial
@@ -42,7 +44,8 @@ class Incarnation:
 
 @define(eq=False)
 class GroupWorkload:
-    """incarnations: the last one of each process. live: processes that run. reached: the highest offset that a group got of each partition."""
+    """incarnations: the last one of each process. live: processes that run. reached: the highest offset that
+    a group got of each partition."""
 
     plan: Plan
     parts: Parts
@@ -120,7 +123,8 @@ class GroupWorkload:
     # ---- progress
 
     def saw(self, row: Operation) -> None:
-        """A row of a consumer is complete. What lies below the log start is gone (retention): nobody gets it, and who stands behind it is past it."""
+        """A row of a consumer is complete. What lies below the log start is gone (retention): nobody gets it,
+        and who stands behind it is past it."""
         if row.function is not Function.POLL or row.group is None:
             return
         for record in row.records:
@@ -133,7 +137,8 @@ class GroupWorkload:
         self.reached[key] = max(offset, self.reached.get(key, -1))
 
     def failures(self) -> list[str]:
-        """Consumers that were fenced although nobody else has their instance, and their coordinator had told them that they are known."""
+        """Consumers that were fenced although nobody else has their instance, and their coordinator had told
+        them that they are known."""
         cores = [(process, self._host(process).core) for process in sorted(self.live)]
         return [
             f"{process} (fenced by itself)"
@@ -142,7 +147,8 @@ class GroupWorkload:
         ]
 
     def heal(self, process: int) -> None:
-        """The faults are over: nobody stands still, and in each group another consumer takes part from now on, with process numbers from this one."""
+        """The faults are over: nobody stands still, and in each group another consumer takes part from now
+        on, with process numbers from this one."""
         for known in self.live:
             self.world.resume(FIRST_CLIENT_NODE + known)
         groups = sorted({(mine.group, mine.topic) for mine in self.incarnations.values()})

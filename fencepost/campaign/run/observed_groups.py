@@ -1,15 +1,19 @@
-"""What a run knows of its groups beside their clients' rows: offsets that expired as they may, and groups that ended (docs/reference/traces.md).
+"""What a run knows of its groups beside their clients' rows: offsets that expired as they may, and groups
+that ended (docs/reference/traces.md).
 
 Owns two additions to the operations of a finished run, both from recorded events alone. Must not judge.
 
-1. An offset that its coordinator let expire, of a group that had been empty for the retention, is a commit of nothing by the coordinator, whose outcome
-   nobody knows. An offset that went in any other state, or too soon, gets no such row: whoever misses it has a finding. Nobody can say what is too soon
-   once a broker's clock was wrong: commits carry their coordinator's time.
-2. A group that was removed and comes back is another group (its generations begin anew): its rows carry its name with a number, and commits of unknown outcome
-   of the group before it are told for it, too. Who slept while its group ended polls on in the generation that it knows, as Kafka's consumer does until a
-   request of its membership is refused: such rows belong to the group that gave it that generation, although another one has the name by now. A dynamic
-   member's id says which group that is; a static member keeps its name, so that its joins say it. What such a member reads back is that of the group that
-   has the name by then: OffsetFetch names no member.
+1. An offset that its coordinator let expire, of a group that had been empty for the retention, is a commit of
+   nothing by the coordinator, whose outcome nobody knows. An offset that went in any other state, or too
+   soon, gets no such row: whoever misses it has a finding. Nobody can say what is too soon once a broker's
+   clock was wrong: commits carry their coordinator's time.
+2. A group that was removed and comes back is another group (its generations begin anew): its rows carry its
+   name with a number, and commits of unknown outcome of the group before it are told for it, too. Who slept
+   while its group ended polls on in the generation that it knows, as Kafka's consumer does until a request of
+   its membership is refused: such rows belong to the group that gave it that generation, although another one
+   has the name by now. A dynamic member's id says which group that is; a static member keeps its name, so
+   that its joins say it. What such a member reads back is that of the group that has the name by then:
+   OffsetFetch names no member.
 """
 
 from collections.abc import Iterable
@@ -36,10 +40,12 @@ TOLERANCE_PERCENT = 90
 
 @define
 class GroupFacts:
-    """ended: how many groups of this name have ended. of_member: after how many of them a member id was first heard of. told: (when, after how many) a
-    coordinator told a generation: by group, client or instance of the member, generation and coordinator epoch. joined: (when, after how many) a process took
-    part in a generation: by process, session, group, member and generation. ends: (when, coordinator epoch) of each end. busy: (coordinator epoch, time) of
-    the last event about a group: since then it is in its state, at this coordinator."""
+    """ended: how many groups of this name have ended. of_member: after how many of them a member id was first
+    heard of. told: (when, after how many) a coordinator told a generation: by group, client or instance of
+    the member, generation and coordinator epoch. joined: (when, after how many) a process took part in a
+    generation: by process, session, group, member and generation. ends: (when, coordinator epoch) of each
+    end. busy: (coordinator epoch, time) of the last event about a group: since then it is in its state, at
+    this coordinator."""
 
     retention: int
     ended: dict[str, int] = field(factory=dict)
@@ -93,7 +99,8 @@ class GroupFacts:
         )
 
     def learn_join(self, row: Operation) -> None:
-        """Take in one row: of a static member's join the coordinator told the generation before it answered, so that the last telling counts."""
+        """Take in one row: of a static member's join the coordinator told the generation before it answered,
+        so that the last telling counts."""
         done, generation = row.completion_time, row.generation
         if (
             row.function is not Function.JOIN
@@ -126,11 +133,13 @@ class GroupFacts:
         return evolve(operation, group=f"{group}#{known + 1}") if known else operation
 
     def _ended_by(self, group: str, time: int, epoch: int | None = None) -> int:
-        """How many groups of this name had ended by then, as far as a coordinator of this epoch (None: not told) must know."""
+        """How many groups of this name had ended by then, as far as a coordinator of this epoch (None: not
+        told) must know."""
         return sum(at <= time and (epoch is None or of <= epoch) for at, of in self.ends[group])
 
     def _of_generation(self, row: Operation) -> int | None:
-        """How many groups of this name had ended when this static member joined the generation that the row names; None: it did not join one."""
+        """How many groups of this name had ended when this static member joined the generation that the row
+        names; None: it did not join one."""
         if row.generation is None:
             return None
         by = row.completion_time if row.function is Function.JOIN else row.invoke_time
@@ -139,7 +148,8 @@ class GroupFacts:
         return max(joins)[1] if joins else None
 
     def carried_over(self, rows: list[Operation]) -> list[Operation]:
-        """Commits of unknown outcome of a group that ended: they may stand in the log, and then they are read back in the group that has its name next."""
+        """Commits of unknown outcome of a group that ended: they may stand in the log, and then they are read
+        back in the group that has its name next."""
         carried: list[Operation] = []
         for row in rows:
             group, _, number = (row.group or "").partition("#")

@@ -25,8 +25,8 @@ from fencepost.traces.plan import PlannedOperation
 
 class Recorder(Observer):
     """events: in the order in which they happened. strong: whether ends may be trusted now (the final phase).
-    operations: completed ones; invoked: (operation, process, invoke time) of those under way, by op id; begun: (row, invoke time) of those under way
-    that clients began by themselves."""
+    operations: completed ones; invoked: (operation, process, invoke time) of those under way, by op id;
+    begun: (row, invoke time) of those under way that clients began by themselves."""
 
     def __init__(self) -> None:
         self.observed_state = ObservedState()
@@ -158,8 +158,9 @@ class Recorder(Observer):
         self.operations.append(operation)
 
     def _by_current_leader(self, operation: Operation) -> bool:
-        """Whether this is an end that may be trusted: ListOffsets waits for the high watermark to reach the leader's epoch (KIP-207), and the leader
-        that answered is the one that ZooKeeper names still, so that no other could have acknowledged anything meanwhile."""
+        """Whether this is an end that may be trusted: ListOffsets waits for the high watermark to reach the
+        leader's epoch (KIP-207), and the leader that answered is the one that ZooKeeper names still, so that
+        no other could have acknowledged anything meanwhile."""
         if operation.function is not Function.LIST_OFFSETS or operation.outcome is not Outcome.OK:
             return False
         assert operation.topic is not None and operation.partition is not None
@@ -167,8 +168,8 @@ class Recorder(Observer):
         return (operation.node, operation.leader_epoch) == (partition.leader, partition.leader_epoch)
 
     def finished_operations(self, undecided: Mapping[int, Operation] | None = None) -> tuple[Operation, ...]:
-        """All operations by invoke time. Of those still under way an append is unknown and a read has learnt nothing. undecided: rows of some of them, where
-        their clients know more."""
+        """All operations by invoke time. Of those still under way an append is unknown and a read has learnt
+        nothing. undecided: rows of some of them, where their clients know more."""
         hanging = [
             evolve(undecided[op_id], invoke_time=invoke_time, completion_time=None)
             if undecided and op_id in undecided

@@ -5,7 +5,8 @@ Owns the phases and their bounds. The story in order:
 1. set-up    brokers start, a controller is elected, topics are created and get leaders
 2. safety    clients work while faults begin and end
 3. heal      every fault ends, every broker runs
-4. liveness  registered brokers, reassignments and deletions done, leaders, full ISRs, no operation hanging, one acknowledged append per partition: within
+4. liveness  registered brokers, reassignments and deletions done, leaders, full ISRs, no operation hanging,
+             one acknowledged append per partition: within
              a bound of virtual time
 5. final     one client reads every partition to its end; all replicas' logs are written into the trace
 """
@@ -47,7 +48,8 @@ MAX_FINAL_READS = 10_000
 
 
 def run(plan: Plan) -> Trace:
-    """Run the plan in the simulated world. Deterministic: the same plan gives the same digest on every machine.
+    """Run the plan in the simulated world. Deterministic: the same plan gives the same digest on every
+    machine.
 
     Raises PlanError for a plan that asks for something impossible (an unknown fault, bug or process).
     """
@@ -63,8 +65,9 @@ def run_with_rows(plan: Plan) -> tuple[Trace, Rows]:
 
 @define(eq=False)
 class Run:
-    """A run under way. next_op_id: of the run's own operations. setup_failed: why the cluster never came up. reader: the process of the run's own
-    operations, once the plan is complete (a live one grows until it is healed). rows: the trace as canonical rows, when the run is over."""
+    """A run under way. next_op_id: of the run's own operations. setup_failed: why the cluster never came up.
+    reader: the process of the run's own operations, once the plan is complete (a live one grows until it is
+    healed). rows: the trace as canonical rows, when the run is over."""
 
     plan: Plan
     cluster: "WorkingCluster" = field(init=False)
@@ -159,7 +162,8 @@ class Run:
         return True
 
     def _caught_up(self, ends: dict[tuple[str, int], int]) -> bool:
-        """Whether each group gets what stands at these offsets. A slow one has time, as long as it goes on."""
+        """Whether each group gets what stands at these offsets. A slow one has time, as long as it goes
+        on."""
         groups, before = self.workload.groups, None
         while groups.reached != before:
             before = dict(groups.reached)
@@ -309,7 +313,8 @@ class Run:
 
 
 def replica_logs(cores: Mapping[int, Any], now: int) -> Iterator[Event]:
-    """The dump of every replica's log, as events of this time. cores: of the brokers, None of one that is down."""
+    """The dump of every replica's log, as events of this time. cores: of the brokers, None of one that is
+    down."""
     for broker, core in cores.items():
         if core is None or core.shutdown.shutting_down:
             continue  # its logs are closed

@@ -1,4 +1,5 @@
-"""A simulated cluster that a program drives step by step: operations and faults happen when they are asked for, in virtual time.
+"""A simulated cluster that a program drives step by step: operations and faults happen when they are asked
+for, in virtual time.
 
     cluster = SimulatedCluster.start(Plan(seed=1))
     cluster.append("t")
@@ -7,9 +8,10 @@
     assert cluster.poll("t").records
     trace = cluster.end()
 
-Owns: the safety phase of a run whose plan is not known before. Must not know how a run heals and ends (run.py), or how it is judged. What was
-asked for is written down as a plan, so that the trace carries one, which replays and shrinks like any other. An operation begins at a whole
-millisecond; where something else of the cluster happens in the very same nanosecond, a replay may order the two differently.
+Owns: the safety phase of a run whose plan is not known before. Must not know how a run heals and ends
+(run.py), or how it is judged. What was asked for is written down as a plan, so that the trace carries one,
+which replays and shrinks like any other. An operation begins at a whole millisecond; where something else of
+the cluster happens in the very same nanosecond, a replay may order the two differently.
 """
 
 from typing import Any, ClassVar
@@ -34,8 +36,8 @@ LONGEST_WAIT_MS = 600_000
 
 @define(eq=False, kw_only=True, repr=False)
 class SimulatedCluster:
-    """run: under way. checks: what its trace can be judged by. began: virtual time of the safety phase's beginning. operations, faults: asked for so far.
-    trace: None until `end`."""
+    """run: under way. checks: what its trace can be judged by. began: virtual time of the safety phase's
+    beginning. operations, faults: asked for so far. trace: None until `end`."""
 
     run: Run
     checks: ClassVar[tuple[str, ...]] = DEFAULT_CHECKS
@@ -46,7 +48,8 @@ class SimulatedCluster:
 
     @classmethod
     def start(cls, plan: Plan) -> "SimulatedCluster":
-        """Brokers run, topics have leaders. The plan's options hold; it must not plan anything. Raises PlanError, FencepostError."""
+        """Brokers run, topics have leaders. The plan's options hold; it must not plan anything. Raises
+        PlanError, FencepostError."""
         if plan.operations or plan.faults:
             raise PlanError(
                 expected="a plan without operations and faults",
@@ -108,7 +111,8 @@ class SimulatedCluster:
         return self.finish(self.begin("list_offsets", topic, partition, **options))
 
     def begin(self, function: str, topic: str = "t", partition: int = 0, **options: Any) -> int:
-        """Begin an operation, or let it wait until its process is free, and go on; answers its op id. options: fields of a planned operation."""
+        """Begin an operation, or let it wait until its process is free, and go on; answers its op id.
+        options: fields of a planned operation."""
         self._until(self.now_ms)
         try:
             planned = PlannedOperation(
@@ -154,7 +158,8 @@ class SimulatedCluster:
         other: str = "",
         parameter: int = 0,
     ) -> bool:
-        """Begin a fault (kinds and targets: docs/reference/plans.md); whether it began: its target may not exist now, or the plan's budget may forbid it."""
+        """Begin a fault (kinds and targets: docs/reference/plans.md); whether it began: its target may not
+        exist now, or the plan's budget may forbid it."""
         if kind not in FAULTS:
             raise PlanError(
                 expected=f"one of {', '.join(FAULTS)}",
@@ -194,7 +199,8 @@ class SimulatedCluster:
         )
 
     def end(self) -> Trace:
-        """Heal the cluster, demand progress, read everything to its end; answers the trace. Ending again answers the same."""
+        """Heal the cluster, demand progress, read everything to its end; answers the trace. Ending again
+        answers the same."""
         if self.trace is None:
             plan = self.plan
             self._until(plan.safety_ms)

@@ -1,4 +1,5 @@
-"""The workload: planned operations handed to single-threaded clients, each at its time or as soon as its process is free.
+"""The workload: planned operations handed to single-threaded clients, each at its time or as soon as its
+process is free.
 
 Pipelined appends keep no process busy.
 
@@ -22,9 +23,10 @@ from fencepost.traces.plan import PlannedOperation
 
 @define(eq=False)
 class Workload:
-    """nodes: client host of each process. waiting: operations due, per process. busy: processes with one under way. last: the latest completed
-    operation of each process. planned: operations that have not begun. pipelined: appends under way beside the one operation of their process.
-    groups: the processes of consumers in groups."""
+    """nodes: client host of each process. waiting: operations due, per process. busy: processes with one
+    under way. last: the latest completed operation of each process. planned: operations that have not begun.
+    pipelined: appends under way beside the one operation of their process. groups: the processes of consumers
+    in groups."""
 
     cluster: FaultyCluster
     nodes: dict[int, int] = field(factory=dict)
@@ -89,7 +91,8 @@ class Workload:
             self._next(process)
 
     def drop_waiting(self) -> None:
-        """Forget the operations that are due and have not begun: slow processes leave a backlog that is no sign of a cluster that does not heal."""
+        """Forget the operations that are due and have not begun: slow processes leave a backlog that is no
+        sign of a cluster that does not heal."""
         for queue in self.waiting.values():
             self.planned -= len(queue)
             queue.clear()
@@ -99,7 +102,8 @@ class Workload:
         return not self.busy and not self.planned and not self.pipelined
 
     def undecided(self) -> dict[int, Operation]:
-        """The rows of pipelined appends under way, by op id: only their clients know what became of them so far."""
+        """The rows of pipelined appends under way, by op id: only their clients know what became of them so
+        far."""
         cores = [self.cluster.world.hosts[node].core for node in self.nodes.values()]
         return {
             row.op_id: row for core in cores if isinstance(core, PipelinedClient) for row in core.undecided()

@@ -1,7 +1,7 @@
 """Shrinking the cluster: fewer topics, partitions, clients, brokers and replicas.
 
-Owns: what else of a plan changes with them, so that the same thing can still happen: who is meant by a target, where an operation goes.
-Must not know options or times.
+Owns: what else of a plan changes with them, so that the same thing can still happen: who is meant by a
+target, where an operation goes. Must not know options or times.
 """
 
 import re
@@ -47,7 +47,8 @@ def _without(plan: Plan, name: str) -> Plan:
 
 
 def _partitions(shrinking: Shrinking) -> None:
-    """One partition of a topic becomes its only one; failing that, the last ones go as long as they are not needed."""
+    """One partition of a topic becomes its only one; failing that, the last ones go as long as they are not
+    needed."""
     for place in range(len(shrinking.plan.cluster.topics)):
         plan = shrinking.plan
         topic = plan.cluster.topics[place]
@@ -80,7 +81,8 @@ def _with_topic(plan: Plan, place: int, **changes: Any) -> Plan:
 
 
 def _renumbered(fault: Fault, topic: str, number: int, brokers: int) -> Fault:
-    """A fault when partition `number` has become partition 0: its replicas have moved as many brokers back."""
+    """A fault when partition `number` has become partition 0: its replicas have moved as many brokers
+    back."""
 
     def changed(target: str) -> str:
         match = _OF_PARTITION.fullmatch(target)

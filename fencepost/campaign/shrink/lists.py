@@ -1,6 +1,7 @@
 """Shrinking a list: what can be left out of a plan's operations, faults or deviations.
 
-Owns the order in which parts of a list are left out. Must not know what the list holds, or how a candidate is judged.
+Owns the order in which parts of a list are left out. Must not know what the list holds, or how a candidate is
+judged.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +23,8 @@ class Shrinking(Protocol):
     plan: Plan
 
     def first(self, candidates: Iterable[Plan]) -> int | None:
-        """Replace the plan by the first candidate that shows the anomaly; answers its place, None if none does."""
+        """Replace the plan by the first candidate that shows the anomaly; answers its place, None if none
+        does."""
         ...
 
 
@@ -32,7 +34,8 @@ Pass = Callable[[Shrinking], None]
 def leave_out(
     shrinking: Shrinking, items: Sequence[Item], build: Callable[[tuple[Item, ...]], Plan]
 ) -> tuple[Item, ...]:
-    """Leave out all items, then halves, quarters, ... and single ones, the last ones first; answers what is left.
+    """Leave out all items, then halves, quarters, ... and single ones, the last ones first; answers what is
+    left.
 
     build: the plan with these items and no others.
     """
@@ -64,7 +67,8 @@ def with_members(plan: Plan, name: str, members: tuple[Any, ...]) -> Plan:
 
 
 def remove_pairs(shrinking: Shrinking) -> None:
-    """Leave out any two of what happens, wherever they stand: an operation and the fault that only it calls for, two records that fill a batch."""
+    """Leave out any two of what happens, wherever they stand: an operation and the fault that only it calls
+    for, two records that fill a batch."""
     while True:
         plan = shrinking.plan
         members = [

@@ -1,7 +1,9 @@
-"""Shrinking options: whatever differs from its default goes back to it, and the numbers that have to stay become round.
+"""Shrinking options: whatever differs from its default goes back to it, and the numbers that have to stay
+become round.
 
-Owns: which fields of a plan are options. Must not know what they mean. The structure of a plan (how many brokers, partitions, replicas; what an
-operation does and where; kinds and targets of faults) is not an option, and times have passes of their own.
+Owns: which fields of a plan are options. Must not know what they mean. The structure of a plan (how many
+brokers, partitions, replicas; what an operation does and where; kinds and targets of faults) is not an
+option, and times have passes of their own.
 """
 
 from collections.abc import Collection, Iterable, Iterator

@@ -1,9 +1,11 @@
 """The question of shrinking: does this plan still show the anomaly?
 
-Owns: which anomaly that is, how a candidate is run and judged, and the memory of what was asked before. Must not know what candidates there are.
+Owns: which anomaly that is, how a candidate is run and judged, and the memory of what was asked before. Must
+not know what candidates there are.
 
-The anomaly of a trace is the one of lowest rank in the table of anomalies: a candidate whose name is another one shows another bug, or another
-face of the same one, and is refused. The judge that found the anomaly is asked first, because most candidates fail there.
+The anomaly of a trace is the one of lowest rank in the table of anomalies: a candidate whose name is another
+one shows another bug, or another face of the same one, and is refused. The judge that found the anomaly is
+asked first, because most candidates fail there.
 """
 
 import time
@@ -28,8 +30,8 @@ class OutOfTimeError(Exception):
 
 @frozen(kw_only=True)
 class Target:
-    """What must remain. checks: judges to ask, the one that found it first. among: it is enough that the anomaly is among the findings; otherwise it has
-    to be the name of the trace."""
+    """What must remain. checks: judges to ask, the one that found it first. among: it is enough that the
+    anomaly is among the findings; otherwise it has to be the name of the trace."""
 
     anomaly: str
     checks: tuple[str, ...] = DEFAULT_CHECKS
@@ -48,7 +50,8 @@ class Target:
         return combine(tuple(verdicts)).anomaly == self.anomaly
 
     def shown_by_plan(self, plan: Plan) -> bool:
-        """Whether the plan's run shows it. A plan that asks for something impossible, or whose run breaks down, does not."""
+        """Whether the plan's run shows it. A plan that asks for something impossible, or whose run breaks
+        down, does not."""
         try:
             return self.shown_by(run(plan))
         except Exception:  # as in a campaign: a run that raises has not shown anything
@@ -74,7 +77,8 @@ def target_of(
 ) -> ShownAnomaly:
     """Run the plan, and say which anomaly shrinking has to keep: the trace's name, or the one asked for.
 
-    expected: the anomaly that an earlier run of the same plan showed. Raises FencepostError if there is none, or not the one that is asked for.
+    expected: the anomaly that an earlier run of the same plan showed. Raises FencepostError if there is none,
+    or not the one that is asked for.
     """
     asked = checks or DEFAULT_CHECKS
     trace = run(plan)
@@ -115,7 +119,8 @@ class Oracle(Protocol):
     runs: int
 
     def first(self, candidates: Sequence[Plan]) -> int | None:
-        """The place of the first candidate that shows the target, None if none does. Raises OutOfTimeError."""
+        """The place of the first candidate that shows the target, None if none does. Raises
+        OutOfTimeError."""
         ...
 
 
@@ -126,7 +131,8 @@ def key_of(plan: Plan) -> bytes:
 
 @define(eq=False, kw_only=True)
 class InProcess:
-    """Runs candidates here, one after another. seconds: from now on, None for no limit. known: answers so far."""
+    """Runs candidates here, one after another. seconds: from now on, None for no limit. known: answers so
+    far."""
 
     target: Target
     seconds: float | None = None

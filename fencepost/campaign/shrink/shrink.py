@@ -1,13 +1,14 @@
 """Shrinking: a plan that shows an anomaly becomes a small plan that shows the same one.
 
-Owns: the order of the passes, and the best plan so far. Must not know how a candidate is run and judged (oracle.py), or
-what the candidates of a pass are (lists.py, cluster.py, options.py, times.py).
+Owns: the order of the passes, and the best plan so far. Must not know how a candidate is run and judged
+(oracle.py), or what the candidates of a pass are (lists.py, cluster.py, options.py, times.py).
 
-Delta debugging (Zeller and Hildebrandt, 2002), greedy: each pass proposes plans that are simpler in one respect, in a fixed order, and the
-first of them that still shows the anomaly replaces the plan. The passes are repeated until none of them gets any further. Every move removes
-something, lowers a number or returns an option to its default, so there is an end; and because the first of the candidates wins, not the
-quickest, the result does not depend on how many of them are tried at once. That a plan shrinks at all is due to randomness keyed by cause:
-an operation that goes reshuffles no other.
+Delta debugging (Zeller and Hildebrandt, 2002), greedy: each pass proposes plans that are simpler in one
+respect, in a fixed order, and the first of them that still shows the anomaly replaces the plan. The passes
+are repeated until none of them gets any further. Every move removes something, lowers a number or returns an
+option to its default, so there is an end; and because the first of the candidates wins, not the quickest, the
+result does not depend on how many of them are tried at once. That a plan shrinks at all is due to randomness
+keyed by cause: an operation that goes reshuffles no other.
 """
 
 import time
@@ -38,7 +39,8 @@ class ShrinkProgress:
 
 @frozen(kw_only=True)
 class Shrunk:
-    """What shrinking came to. original, plan: before and after. runs: candidates run and judged; rounds: of all passes, the last one without a change.
+    """What shrinking came to. original, plan: before and after. runs: candidates run and judged; rounds: of
+    all passes, the last one without a change.
 
     finished: nothing more can be removed; false where a limit of time or a Ctrl-C (interrupted) ended it.
     """
@@ -63,7 +65,8 @@ def _ignore_plan(plan: Plan) -> None:
 
 @define(eq=False, kw_only=True)
 class Shrinker:
-    """A plan under way. plan: the best so far; it always shows the anomaly. on_better hears of each that replaces it."""
+    """A plan under way. plan: the best so far; it always shows the anomaly. on_better hears of each that
+    replaces it."""
 
     plan: Plan
     oracle: Oracle
@@ -72,7 +75,8 @@ class Shrinker:
     rounds: int = field(default=0, init=False)
 
     def first(self, candidates: Iterable[Plan]) -> int | None:
-        """Replace the plan by the first candidate that shows the anomaly; answers its place, None if none does."""
+        """Replace the plan by the first candidate that shows the anomaly; answers its place, None if none
+        does."""
         listed = list(candidates)
         place = self.oracle.first(listed)
         if place is not None:
@@ -119,10 +123,12 @@ def shrink(
     on_better: Callable[[Plan], None] = _ignore_plan,
     on_progress: Callable[[ShrinkProgress], None] = _ignore_progress,
 ) -> Shrunk:
-    """Shrink a plan that shows the oracle's anomaly (shrink_oracle.target_of says which). A Ctrl-C or the oracle's limit of time ends it with the best so far.
+    """Shrink a plan that shows the oracle's anomaly (shrink_oracle.target_of says which). A Ctrl-C or the
+    oracle's limit of time ends it with the best so far.
 
-    on_better: is given each plan that replaces the one before it, so that it can be kept. Raises FencepostError for a plan that does not show it where
-    the oracle runs it: every candidate would be refused, and the plan taken for small.
+    on_better: is given each plan that replaces the one before it, so that it can be kept. Raises
+    FencepostError for a plan that does not show it where the oracle runs it: every candidate would be
+    refused, and the plan taken for small.
     """
     started = time.monotonic()
     shrinker = Shrinker(plan=plan, oracle=oracle, on_better=on_better, on_progress=on_progress)

@@ -1,7 +1,7 @@
 """A plan as a person reads it: only what differs from the defaults, a line each.
 
-Owns the short form and how it reaches a file. Must not know where the plan comes from. What is left out has its default when the plan is read
-(traces/plan_json.py), so the short form is a plan file like any other.
+Owns the short form and how it reaches a file. Must not know where the plan comes from. What is left out has
+its default when the plan is read (traces/plan_json.py), so the short form is a plan file like any other.
 """
 
 from pathlib import Path

@@ -99,7 +99,8 @@ def _safety(shrinking: Shrinking) -> None:
 
 
 def _round(shrinking: Shrinking) -> None:
-    """Each beginning becomes a round number, one after another: they move against each other by less than their last digits."""
+    """Each beginning becomes a round number, one after another: they move against each other by less than
+    their last digits."""
     for name in ("faults", "operations"):
         for place in range(len(getattr(shrinking.plan, name))):
             plan = shrinking.plan

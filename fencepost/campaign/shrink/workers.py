@@ -1,10 +1,12 @@
 """Candidates over worker processes: both ends of the pipe.
 
-Owns: which candidates are tried ahead of their turn. Must not know what candidates there are, or how processes are kept (workers/pool.py).
+Owns: which candidates are tried ahead of their turn. Must not know what candidates there are, or how
+processes are kept (workers/pool.py).
 
-Candidates are handed out in their order, as many at once as there are processes. The first one in that order that shows the target is the answer, also
-if a later one was known earlier: so the answer does not depend on the number of processes. A process that dies or gives no answer in time says
-that its candidate does not show the target.
+Candidates are handed out in their order, as many at once as there are processes. The first one in that order
+that shows the target is the answer, also if a later one was known earlier: so the answer does not depend on
+the number of processes. A process that dies or gives no answer in time says that its candidate does not show
+the target.
 """
 
 import os
@@ -26,7 +28,8 @@ from fencepost.traces.plan_json import plan_from_json, plan_to_json
 
 COMMAND = (sys.executable, "-m", "fencepost.campaign.shrink.workers")
 CANDIDATE_LIMIT_S = 120
-"""Real time after which a candidate is given up: a simpler plan that takes longer than any run of a campaign is no simpler."""
+"""Real time after which a candidate is given up: a simpler plan that takes longer than any run of a campaign
+is no simpler."""
 PATIENCE_S = 0.5
 """How long the driver listens before it looks at its limit of time."""
 
@@ -100,7 +103,8 @@ class Workers:
 
 
 def serve(candidates: BinaryIO, answers: BinaryIO) -> None:
-    """Answer candidates until the pipe closes. The first line is the target; Illegal says that it was shown, Ok that it was not."""
+    """Answer candidates until the pipe closes. The first line is the target; Illegal says that it was shown,
+    Ok that it was not."""
     target = msgspec.json.decode(candidates.readline(), type=Target)
     for line in candidates:
         candidate = msgspec.json.decode(line, type=Candidate)
@@ -111,7 +115,8 @@ def serve(candidates: BinaryIO, answers: BinaryIO) -> None:
 
 
 def main() -> None:
-    """Entry of the process. What libraries print goes to standard error: standard output belongs to the answers."""
+    """Entry of the process. What libraries print goes to standard error: standard output belongs to the
+    answers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

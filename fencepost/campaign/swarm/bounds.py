@@ -11,7 +11,8 @@ from fencepost.campaign.faults.links import LINK_FAULTS
 from fencepost.campaign.faults.table import FAULTS
 
 DISK = ("bit_rot", "clean_restart", "disk_full", "io_error", "lying_fsync", "slow_fsync")
-"""Kinds of fault that the default profile leaves to the profile storage, so that its plans stay what they were."""
+"""Kinds of fault that the default profile leaves to the profile storage, so that its plans stay what they
+were."""
 WIDE = (*LINK_FAULTS, *TIME_FAULTS, "zookeeper_restart", "zookeeper_unreachable")
 """Kinds that older profiles leave to fencing, truncation and chaos, for the same reason."""
 PROCESS_AND_NETWORK = tuple(sorted(set(FAULTS) - set(DISK) - set(WIDE) - set(ADMINISTRATION)))
@@ -50,10 +51,12 @@ QUICK = ("crash", "bounce", "expire_session", "isolate_zookeeper", "loss", "part
 
 @frozen(kw_only=True)
 class Profile:
-    """Bounds of a swarm. safety_ms, operations, faults: (least, most). kinds: the kinds of fault, request_kinds: of requests, in the order of their draws.
-    small_segments, retained, compacted, deletions, disks_lost, administered: of how many plans in a hundred. brokers: (least, most). requests: (least, most)
-    of operators, in the plans that are administered. single: topics without a second replica, in a hundred of the administered. stormy: networks on which
-    most messages may be overtaken, restless: operators who ask again and again, in a hundred."""
+    """Bounds of a swarm. safety_ms, operations, faults: (least, most). kinds: the kinds of fault,
+    request_kinds: of requests, in the order of their draws. small_segments, retained, compacted, deletions,
+    disks_lost, administered: of how many plans in a hundred. brokers: (least, most). requests: (least, most)
+    of operators, in the plans that are administered. single: topics without a second replica, in a hundred of
+    the administered. stormy: networks on which most messages may be overtaken, restless: operators who ask
+    again and again, in a hundred."""
 
     says: str
     safety_ms: tuple[int, int] = (20_000, 60_000)
@@ -89,18 +92,22 @@ class Profile:
     silenced: int = 0
     """Plans in a hundred in which brokers fall silent before their sessions end."""
     retried: int = 0
-    """Plans in a hundred in which disks fail for a moment while producers go on sending what was not answered."""
+    """Plans in a hundred in which disks fail for a moment while producers go on sending what was not
+    answered."""
 
     hasty: int = 0
-    """Plans in a hundred in which operators ask for the next thing while the last one is being carried out."""
+    """Plans in a hundred in which operators ask for the next thing while the last one is being carried
+    out."""
     gentle: int = 0
-    """Of a hundred plans with groups: how many have consumers that only come and leave, with time between. What a group does then has no excuse."""
+    """Of a hundred plans with groups: how many have consumers that only come and leave, with time between.
+    What a group does then has no excuse."""
     lone: int = 0
     """Plans in a hundred in which each fault comes when the cluster has got over the last one."""
     calm: int = 0
     """Plans in a hundred without faults, of a profile that is mixed."""
     mixed: bool = False
-    """Whether each plan draws its own part of these features first (subset.py): a percentage is then the chance that a plan has the feature."""
+    """Whether each plan draws its own part of these features first (subset.py): a percentage is then the
+    chance that a plan has the feature."""
 
 
 PERCENTAGES = tuple(attribute.name for attribute in fields(Profile) if attribute.type is int)

@@ -71,7 +71,8 @@ def faults_of(
 
 
 def requests_on(draw: Draws, bounds: Profile) -> list[str]:
-    """The kinds of request of an administered plan; a profile that was cut down to a few kinds has one at least."""
+    """The kinds of request of an administered plan; a profile that was cut down to a few kinds has one at
+    least."""
     kinds = [kind for kind in bounds.request_kinds if draw.chance(50, f"request.{kind}")]
     return kinds if kinds or bounds.request_kinds == REQUESTS else list(bounds.request_kinds)
 
@@ -85,7 +86,8 @@ def requests_of(
     safety_ms: int,
     brokers: int,
 ) -> tuple[Fault, ...]:
-    """What operators ask for. Most of it near a fault: a request that nothing interrupts is seldom interesting."""
+    """What operators ask for. Most of it near a fault: a request that nothing interrupts is seldom
+    interesting."""
     topic = topics[0]
     near = draw.chance(70, "request.together")
     requests: list[Fault] = []
@@ -108,7 +110,10 @@ def requests_of(
             begins = beside.at_ms + (beside.duration_ms if draw.chance(40, "request.after", number) else 0)
             at_ms = max(0, min(safety_ms, begins + draw.between((-2_000, 2_000), "request.gap", number)))
         if FAULTS[kind].on == "partition":
-            target = f"partition {topic.name}-{draw.between((0, topic.partitions - 1), 'request.partition', number)}"
+            target = (
+                f"partition "
+                f"{topic.name}-{draw.between((0, topic.partitions - 1), 'request.partition', number)}"
+            )
         elif kind in ("create_topic", "delete_topic"):
             target = f"topic {topics[-1].name}"
         elif FAULTS[kind].on == "topic":

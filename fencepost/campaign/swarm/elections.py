@@ -1,11 +1,13 @@
 """Leadership that moves faster than replicas can follow: what the swarm draws for it.
 
-Owns the draws. Must not know bugs: nothing here is a scenario, only knobs that make elections frequent and the windows between messages wide.
+Owns the draws. Must not know bugs: nothing here is a scenario, only knobs that make elections frequent and
+the windows between messages wide.
 
-Most of what went wrong with logs that part (KIP-279, KIP-320, KAFKA-7128, KAFKA-7415) needs a second election before everybody has
-heard of the first. At random times that is rare: a session must end, a leader be elected, write, and be gone again, all within a few
-round trips. So here sessions are short, brokers are far apart, sessions also end at once, faults come within round trips of
-each other and mostly hit leaders, sessions of one leader after another end in volleys, and the preferred leader takes over often.
+Most of what went wrong with logs that part (KIP-279, KIP-320, KAFKA-7128, KAFKA-7415) needs a second election
+before everybody has heard of the first. At random times that is rare: a session must end, a leader be
+elected, write, and be gone again, all within a few round trips. So here sessions are short, brokers are far
+apart, sessions also end at once, faults come within round trips of each other and mostly hit leaders,
+sessions of one leader after another end in volleys, and the preferred leader takes over often.
 """
 
 from attrs import evolve
@@ -18,11 +20,13 @@ from fencepost.traces.plan import Fault, NetworkOptions, Plan, TopicOptions
 
 KEPT_TRIPS = 40
 LONG = ("crash", "isolate_zookeeper", "pause")
-"""Kinds that cost a broker its session if they last; often it ends with them at once, so that nobody waits for the time-out."""
+"""Kinds that cost a broker its session if they last; often it ends with them at once, so that nobody waits
+for the time-out."""
 
 
 def with_quick_elections(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
-    """The plan with quick elections, in as many plans of a hundred as the profile says; in the others the plan as it is."""
+    """The plan with quick elections, in as many plans of a hundred as the profile says; in the others the
+    plan as it is."""
     if not bounds.quick or not draw.chance(bounds.quick, "quick"):
         return plan
     far = draw.chance(75, "quick.far")
@@ -66,14 +70,16 @@ def with_quick_elections(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
 
 
 def _replicated(topic: TopicOptions, draw: Draws, brokers: int) -> TopicOptions:
-    """By all brokers in many plans: a new leader that is alone in its ISR commits at once, so that nothing lags any more."""
+    """By all brokers in many plans: a new leader that is alone in its ISR commits at once, so that nothing
+    lags any more."""
     minimum = 2 if draw.chance(15, "quick.min_insync") else 1
     factor = brokers if draw.chance(70, "quick.replicas") else 3
     return evolve(topic, replication_factor=factor, min_insync_replicas=minimum)
 
 
 def _kept(topic: TopicOptions, latency_us: int) -> TopicOptions:
-    """With a retention that outlasts the trips from an append to the poll that reads it: a run in which no read ever returned a record proves nothing."""
+    """With a retention that outlasts the trips from an append to the poll that reads it: a run in which no
+    read ever returned a record proves nothing."""
     least_ms = KEPT_TRIPS * latency_us // 1_000
     return evolve(topic, retention_ms=least_ms) if 0 <= topic.retention_ms < least_ms else topic
 
@@ -127,7 +133,8 @@ def _leader(plan: Plan) -> str:
 
 
 def _lossy(plan: Plan, draw: Draws, bounds: Profile) -> list[Fault]:
-    """Messages between brokers are lost all the time, in some plans: what waits for an answer then waits for a time-out."""
+    """Messages between brokers are lost all the time, in some plans: what waits for an answer then waits for
+    a time-out."""
     if "loss" not in bounds.kinds or not draw.chance(60, "quick.lossy"):
         return []
     lost_ppm = draw.between((10_000, 500_000), "quick.lost")

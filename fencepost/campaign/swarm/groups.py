@@ -1,7 +1,8 @@
 """Consumer groups in the swarm: what is drawn for coordinators, consumers, and the lives of their processes.
 
-Owns the draws. Must not know bugs: nothing here is a scenario. Rebalances roll because processes come, go, crash and stand still all the time, and a part
-of the faults is aimed at whoever coordinates the groups, so that coordinators fail in every state of a group.
+Owns the draws. Must not know bugs: nothing here is a scenario. Rebalances roll because processes come, go,
+crash and stand still all the time, and a part of the faults is aimed at whoever coordinates the groups, so
+that coordinators fail in every state of a group.
 """
 
 from attrs import evolve
@@ -17,18 +18,21 @@ FIRST_OPERATION = 500_000
 FIRST_MOVE = 5_000
 """Fault ids of requests of operators for the offsets topic."""
 UNHEARD = "add_partitions"
-"""Consumers look for new partitions when they join, and otherwise every five minutes (metadata.max.age.ms): longer than a run waits for progress."""
+"""Consumers look for new partitions when they join, and otherwise every five minutes (metadata.max.age.ms):
+longer than a run waits for progress."""
 FAR_US, FAR_TAIL_US = 150_000, 50_000
 """The longest latencies of networks that are neither stormy nor those of quick elections."""
 REBALANCE_TRIPS = 16
-"""Messages that follow each other from a member's JoinGroup to its first heartbeat in the generation, records of the assignment included, and as many again."""
+"""Messages that follow each other from a member's JoinGroup to its first heartbeat in the generation, records
+of the assignment included, and as many again."""
 MOVES = ("reassign_move", "reassign_grow", "reassign_reorder")
 """What operators ask for the offsets topic."""
 STYLES = ["auto", "auto", "sync", "sync", "async", "async", "before"]
 
 
 def with_groups(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
-    """The plan with consumer groups, in as many plans of a hundred as the profile says; in the others the plan as it is."""
+    """The plan with consumer groups, in as many plans of a hundred as the profile says; in the others the
+    plan as it is."""
     if not bounds.groups or not draw.chance(bounds.groups, "groups"):
         return plan
     offsets = _offsets_topic(draw)
@@ -50,8 +54,9 @@ def with_groups(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
 
 
 def _slow_ms(plan: Plan) -> int:
-    """How long a message takes where that is longer than in the profile groups, 0 elsewhere. A session that ends before a rebalance of a few round trips can
-    proves nothing: the group begins anew for ever, in Kafka too."""
+    """How long a message takes where that is longer than in the profile groups, 0 elsewhere. A session that
+    ends before a rebalance of a few round trips can proves nothing: the group begins anew for ever, in Kafka
+    too."""
     network = plan.network
     slow = network.latency_min_us > FAR_US or network.latency_tail_us > FAR_TAIL_US
     return (network.latency_min_us + network.latency_tail_us) // 1_000 if slow else 0
@@ -171,7 +176,8 @@ def _moves(plan: Plan, draw: Draws, offsets: TopicOptions, kinds: list[str]) -> 
             kind=draw.choice(kinds, "groups.move", number),
             at_ms=draw.between((0, plan.safety_ms), "groups.move_at", number),
             duration_ms=0,
-            target=f"partition {offsets.name}-{draw.between((0, offsets.partitions - 1), 'groups.move_of', number)}",
+            target=f"partition "
+            f"{offsets.name}-{draw.between((0, offsets.partitions - 1), 'groups.move_of', number)}",
             parameter=draw.between((0, 7), "groups.move_to", number),
         )
         for number in range(draw.between((1, 4), "groups.moves"))

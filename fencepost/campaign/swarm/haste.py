@@ -1,11 +1,14 @@
-"""Operators in haste: requests that come within a round trip or two of each other, and whoever they concern goes meanwhile. What the swarm draws for it.
+"""Operators in haste: requests that come within a round trip or two of each other, and whoever they concern
+goes meanwhile. What the swarm draws for it.
 
-Owns the draws. Must not know bugs: nothing here is a scenario, only that a second request comes while the first one is still being carried out.
+Owns the draws. Must not know bugs: nothing here is a scenario, only that a second request comes while the
+first one is still being carried out.
 
-A controller carries out one event at a time, but what it sent for the last one is under way, or waits for its turn, when the next one begins.
-A request drawn at a random time seldom meets that. Here a broker is asked to stop, or a partition to move; the next request follows a step of
-the first (Fault.follows), mostly the controller's own next write. In many volleys the link between the controller and the broker is lossy or
-slow, so that answers come late, and the broker dies a few round trips later.
+A controller carries out one event at a time, but what it sent for the last one is under way, or waits for its
+turn, when the next one begins. A request drawn at a random time seldom meets that. Here a broker is asked to
+stop, or a partition to move; the next request follows a step of the first (Fault.follows), mostly the
+controller's own next write. In many volleys the link between the controller and the broker is lossy or slow,
+so that answers come late, and the broker dies a few round trips later.
 """
 
 from attrs import evolve
@@ -30,7 +33,8 @@ STEPS = ("partition_state", "isr_updated", "became_follower")
 
 
 def with_haste(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
-    """The plan with volleys of requests added, in as many plans of a hundred as the profile says; in the others the plan as it is."""
+    """The plan with volleys of requests added, in as many plans of a hundred as the profile says; in the
+    others the plan as it is."""
     if not bounds.hasty or not draw.chance(bounds.hasty, "haste"):
         return plan
     kinds = [kind for kind in bounds.request_kinds if draw.chance(60, f"haste.{kind}")] or list(
@@ -64,7 +68,8 @@ def _more_topics(draw: Draws, brokers: int) -> list[TopicOptions]:
 def _volley(
     plan: Plan, draw: Draws, bounds: Profile, kinds: list[str], number: int, at_ms: int, trip_ms: int
 ) -> list[Fault]:
-    """A request, one or two that follow it, trouble on the way, and the end of whoever the first one was for."""
+    """A request, one or two that follow it, trouble on the way, and the end of whoever the first one was
+    for."""
     topic, brokers = plan.cluster.topics[0], plan.cluster.brokers
     victim = f"broker {draw.between((1, brokers), 'haste.broker', number)}"
     if draw.chance(40, "haste.role_on", number):
@@ -133,7 +138,8 @@ def _request(plan: Plan, draw: Draws, fault_id: int, kind: str, at_ms: int, vict
     topics = plan.cluster.topics
     topic = topics[draw.between((0, len(topics) - 1), "haste.topic", fault_id)]
     if kind == DELETE:
-        target = f"topic {topics[draw.between((min(1, len(topics) - 1), len(topics) - 1), 'haste.deleted', fault_id)].name}"
+        range_ = (min(1, len(topics) - 1), len(topics) - 1)
+        target = f"topic {topics[draw.between(range_, 'haste.deleted', fault_id)].name}"
     elif FAULTS[kind].on == "topic":
         target = f"topic {topic.name}"
     elif FAULTS[kind].on == "partition":

@@ -1,8 +1,9 @@
 """One thing breaks, and then another: what the swarm draws for it.
 
-Owns the draws. Must not know bugs: nothing here is a scenario. Where faults overlap, nearly everything that happens has an excuse. Here each fault comes when
-the cluster has got over the last one, and lasts longer than a session and a lag: what the others do meanwhile, and how soon, is theirs alone to
-answer for (checkers/meantime). Messages are not lost by chance, and brokers are near.
+Owns the draws. Must not know bugs: nothing here is a scenario. Where faults overlap, nearly everything that
+happens has an excuse. Here each fault comes when the cluster has got over the last one, and lasts longer than
+a session and a lag: what the others do meanwhile, and how soon, is theirs alone to answer for
+(checkers/meantime). Messages are not lost by chance, and brokers are near.
 """
 
 from attrs import evolve
@@ -18,7 +19,8 @@ ENDS = ("crash", "crash", "crash", "bounce", "expire_session")
 
 
 def with_lone_faults(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
-    """The plan with faults one after another instead of its own, in as many plans of a hundred as the profile says; in the others the plan as it is."""
+    """The plan with faults one after another instead of its own, in as many plans of a hundred as the profile
+    says; in the others the plan as it is."""
     if not bounds.lone or not draw.chance(bounds.lone, "lone"):
         return plan
     return evolve(

@@ -21,7 +21,8 @@ LIKELY = 75
 
 
 def has(profile: Profile, name: str) -> bool:
-    """Whether plans of the profile may have this: a kind of fault or request, or what one of its percentages is about."""
+    """Whether plans of the profile may have this: a kind of fault or request, or what one of its percentages
+    is about."""
     if name in PERCENTAGES:
         return bool(getattr(profile, name) > 0)
     drawn = profile.kinds if profile.faults[1] else ()
@@ -37,7 +38,8 @@ def marks_possible(profile: Profile) -> tuple[str, ...]:
 
 
 def with_mark_weights(profile: Profile, marks: Iterable[str]) -> Profile:
-    """More of what leads to these marks, out of what the profile has. Kinds come behind those that are there, so that fewer draws change."""
+    """More of what leads to these marks, out of what the profile has. Kinds come behind those that are there,
+    so that fewer draws change."""
     wanted = [mark for mark in named(marks) if mark.name in marks_possible(profile)]
     leads = Counter(lead for mark in wanted for lead in mark.leads if has(profile, lead))
     if not leads:

@@ -19,8 +19,9 @@ CODECS = ["gzip", "snappy", "lz4", "zstd"]
 
 
 def with_producers(plan: Plan, draw: Draws, percent: int) -> Plan:
-    """The plan with pipelined producers, in so many plans of a hundred; in the others the plan as it is. Where all plans have them the topics are made for
-    them, too: a profile that has some for variety keeps its own."""
+    """The plan with pipelined producers, in so many plans of a hundred; in the others the plan as it is.
+    Where all plans have them the topics are made for them, too: a profile that has some for variety keeps its
+    own."""
     if not percent or not draw.chance(percent, "producer"):
         return plan
     idempotent = draw.chance(80, "idempotent")
@@ -68,7 +69,8 @@ def _restless_cluster(cluster: ClusterOptions, draw: Draws) -> ClusterOptions:
 
 
 def _restless(topic: TopicOptions, draw: Draws) -> TopicOptions:
-    """Some topics live on one broker, so that a retry meets the log that was interrupted; some roll a segment with nearly every batch."""
+    """Some topics live on one broker, so that a retry meets the log that was interrupted; some roll a segment
+    with nearly every batch."""
     if draw.chance(25, "alone"):
         topic = evolve(topic, replication_factor=1, min_insync_replicas=1)
     if draw.chance(45, "tiny_segments"):
@@ -91,7 +93,8 @@ def _adapted(
 def make_client(
     plan: Plan, parts: Parts, process: int, brokers: tuple[int, ...], *, healing: bool
 ) -> Client | PipelinedClient:
-    """The core of a process. healing: it is the run's own reader, which reads everything there is, and whose appends are plain."""
+    """The core of a process. healing: it is the run's own reader, which reads everything there is, and whose
+    appends are plain."""
     options, metadata = plan.client, ClientMetadata(brokers)
     if healing:
         plain = ProducerOptions()

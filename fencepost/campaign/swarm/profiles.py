@@ -23,7 +23,8 @@ from fencepost.traces.errors import FencepostError
 from fencepost.traces.names import unknown_name
 
 ELECTIONS = Profile(
-    says="quick elections: short sessions, brokers far apart, faults within round trips of each other that mostly hit leaders",
+    says="quick elections: short sessions, brokers far apart, faults within round trips of each other that "
+    "mostly hit leaders",
     safety_ms=(15_000, 40_000),
     operations=(150, 400),
     faults=(10, 60),
@@ -37,11 +38,13 @@ ELECTIONS = Profile(
 )
 PROFILES: dict[str, Profile] = {
     "default": Profile(
-        says="everything at random, operators in a third of the plans: the profile that a change must survive",
+        says="everything at random, operators in a third of the plans: the profile that a change must "
+        "survive",
         administered=35,
     ),
     "everything": Profile(
-        says="the one swarm: each plan has a random part of all features, kinds of fault, workloads and schedules that the other profiles have",
+        says="the one swarm: each plan has a random part of all features, kinds of fault, workloads and "
+        "schedules that the other profiles have",
         operations=(30, 300),
         faults=(1, 16),
         kinds=PROCESS_AND_NETWORK + DISK + WIDE,
@@ -70,7 +73,8 @@ PROFILES: dict[str, Profile] = {
         mixed=True,
     ),
     "reassignment": Profile(
-        says="operators at work: replicas move, topics come, grow and go, brokers stop cleanly, while controllers fail",
+        says="operators at work: replicas move, topics come, grow and go, brokers stop cleanly, while "
+        "controllers fail",
         faults=(1, 14),
         partitions=(1, 3),
         brokers=(3, 4),
@@ -81,7 +85,8 @@ PROFILES: dict[str, Profile] = {
         restless=20,
     ),
     "storage": Profile(
-        says="small segments, retention, compaction with keys, deleted records, clean and unclean restarts, disks that fail",
+        says="small segments, retention, compaction with keys, deleted records, clean and unclean restarts, "
+        "disks that fail",
         operations=(60, 400),
         partitions=(1, 3),
         kinds=PROCESS_AND_NETWORK + DISK,
@@ -92,7 +97,8 @@ PROFILES: dict[str, Profile] = {
         disks_lost=50,
     ),
     "producer": Profile(
-        says="pipelined producers, mostly idempotent: batches, several in flight, small segments, logs that forget and compact",
+        says="pipelined producers, mostly idempotent: batches, several in flight, small segments, logs that "
+        "forget and compact",
         operations=(60, 400),
         partitions=(1, 3),
         kinds=(*PROCESS_AND_NETWORK, "clean_restart", "io_error"),
@@ -106,12 +112,14 @@ PROFILES: dict[str, Profile] = {
     "elections": ELECTIONS,
     "races": evolve(
         ELECTIONS,
-        says="quick elections whose faults follow steps of the protocol: an election, an ISR change, a truncation; and a broker that is always late",
+        says="quick elections whose faults follow steps of the protocol: an election, an ISR change, a "
+        "truncation; and a broker that is always late",
         followed=95,
     ),
     "relays": evolve(
         ELECTIONS,
-        says="several leaders in a row go when they have just written, or a log was just cut, before the one broker that is always late has heard of it",
+        says="several leaders in a row go when they have just written, or a log was just cut, before the "
+        "one broker that is always late has heard of it",
         safety_ms=(25_000, 45_000),
         operations=(250, 400),
         kinds=("crash", "expire_session", "slow_link"),
@@ -121,7 +129,8 @@ PROFILES: dict[str, Profile] = {
     ),
     "silences": evolve(
         ELECTIONS,
-        says="a follower, then one leader after another is cut off within a round trip of a step of the protocol, and loses its session a little later",
+        says="a follower, then one leader after another is cut off within a round trip of a step of the "
+        "protocol, and loses its session a little later",
         safety_ms=(25_000, 45_000),
         operations=(250, 400),
         kinds=("partition", "expire_session", "slow_link"),
@@ -130,7 +139,8 @@ PROFILES: dict[str, Profile] = {
         silenced=100,
     ),
     "retries": Profile(
-        says="disks fail for a moment within an append; whoever halts is soon back, and producers send again what was not answered",
+        says="disks fail for a moment within an append; whoever halts is soon back, and producers send "
+        "again what was not answered",
         safety_ms=(25_000, 45_000),
         operations=(250, 400),
         faults=(8, 40),
@@ -143,7 +153,8 @@ PROFILES: dict[str, Profile] = {
         retried=100,
     ),
     "groups": Profile(
-        says="producers, and consumers in groups that come, go, crash and stand still; coordinators fail in every state of a rebalance",
+        says="producers, and consumers in groups that come, go, crash and stand still; coordinators fail in "
+        "every state of a rebalance",
         operations=(60, 300),
         partitions=(1, 4),
         kinds=(*PROCESS_AND_NETWORK, "clean_restart"),
@@ -152,7 +163,8 @@ PROFILES: dict[str, Profile] = {
         groups=100,
     ),
     "fencing": Profile(
-        says="whoever was replaced works on: sessions end, processes and clocks stand still, ZooKeeper is away, requests come late",
+        says="whoever was replaced works on: sessions end, processes and clocks stand still, ZooKeeper is "
+        "away, requests come late",
         operations=(60, 300),
         faults=(4, 24),
         partitions=(1, 3),
@@ -170,7 +182,8 @@ PROFILES: dict[str, Profile] = {
         followed=30,
     ),
     "truncation": Profile(
-        says="logs that part: leaders fall with a tail that nobody copied, power fails, elections are unclean, logs are cut and begin anew",
+        says="logs that part: leaders fall with a tail that nobody copied, power fails, elections are "
+        "unclean, logs are cut and begin anew",
         operations=(100, 400),
         faults=(4, 30),
         partitions=(1, 2),
@@ -188,7 +201,8 @@ PROFILES: dict[str, Profile] = {
         unclean=35,
     ),
     "chaos": Profile(
-        says="everything that there is: each kind of fault and request, producers, groups, compaction, unclean elections, three to five brokers",
+        says="everything that there is: each kind of fault and request, producers, groups, compaction, "
+        "unclean elections, three to five brokers",
         operations=(60, 300),
         faults=(2, 24),
         kinds=PROCESS_AND_NETWORK + DISK + WIDE,
@@ -211,7 +225,8 @@ PROFILES: dict[str, Profile] = {
         unclean=15,
     ),
     "haste": Profile(
-        says="operators in haste: the next request follows a step of the last one, on links that lose messages, and whoever it concerns goes meanwhile",
+        says="operators in haste: the next request follows a step of the last one, on links that lose "
+        "messages, and whoever it concerns goes meanwhile",
         faults=(1, 14),
         partitions=(1, 3),
         brokers=(3, 4),
@@ -231,8 +246,8 @@ STEERED = "+"
 
 
 def profile_named(name: str, faults: tuple[str, ...] = ()) -> Profile:
-    """The profile of this name, with these kinds of fault and request only (all of its own, if none is named). "default+log_cut" is the profile default steered
-    to the mark log_cut. Raises FencepostError."""
+    """The profile of this name, with these kinds of fault and request only (all of its own, if none is
+    named). "default+log_cut" is the profile default steered to the mark log_cut. Raises FencepostError."""
     base, *marks = name.split(STEERED)
     profile = PROFILES.get(base)
     if profile is None:

@@ -1,9 +1,11 @@
 """Faults that race a step of the protocol: what the swarm draws for it.
 
-Owns the draws. Must not know bugs: nothing here is a scenario, only that a fault comes within a few round trips of a step, whatever the step is.
+Owns the draws. Must not know bugs: nothing here is a scenario, only that a fault comes within a few round
+trips of a step, whatever the step is.
 
-A window between two messages is seldom hit by a fault at a random time, however many there are. A fault that follows an event (Fault.follows) is in
-the window each time: the leader dies when it has just been elected, when its ISR has just grown, when a follower has just cut its log.
+A window between two messages is seldom hit by a fault at a random time, however many there are. A fault that
+follows an event (Fault.follows) is in the window each time: the leader dies when it has just been elected,
+when its ISR has just grown, when a follower has just cut its log.
 """
 
 from attrs import evolve
@@ -26,7 +28,8 @@ KILLS = ("crash", "crash", "pause")
 def raced(
     faults: tuple[Fault, ...], plan: Plan, draw: Draws, bounds: Profile, latency_us: int
 ) -> tuple[Fault, ...]:
-    """The faults, most of them within two round trips of a step of the protocol, if the profile says so; what lasts for the whole plan stays."""
+    """The faults, most of them within two round trips of a step of the protocol, if the profile says so; what
+    lasts for the whole plan stays."""
     if not bounds.followed:
         return faults
     steps = [step for step in STEPS if draw.chance(30, f"follow.{step}")] or list(STEPS)
@@ -51,7 +54,8 @@ def raced(
 
 
 def _killed(fault: Fault, plan: Plan, draw: Draws, kinds: list[str]) -> list[Fault]:
-    """Instead of the fault, the leader stops and its session ends, so that nobody waits for the time-out. Later shots of a volley stay."""
+    """Instead of the fault, the leader stops and its session ends, so that nobody waits for the time-out.
+    Later shots of a volley stay."""
     place = fault.fault_id % TOGETHER
     if place != 1:
         return [fault] if place > 1 else []
@@ -62,7 +66,8 @@ def _killed(fault: Fault, plan: Plan, draw: Draws, kinds: list[str]) -> list[Fau
 
 
 def _behind(plan: Plan, draw: Draws, bounds: Profile, latency_us: int) -> list[Fault]:
-    """One broker is always late, in many plans: it has what others had a few round trips ago, and is in and out of the ISR."""
+    """One broker is always late, in many plans: it has what others had a few round trips ago, and is in and
+    out of the ISR."""
     if LATE not in bounds.kinds or not draw.chance(60, "behind"):
         return []
     return [

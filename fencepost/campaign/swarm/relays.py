@@ -1,10 +1,13 @@
 """Leadership that is handed on before everybody has heard of it: what the swarm draws for it.
 
-Owns the draws. Must not know bugs: nothing here is a scenario, only that several reigns in a row are short, with time to recover between the rows.
+Owns the draws. Must not know bugs: nothing here is a scenario, only that several reigns in a row are short,
+with time to recover between the rows.
 
-Quick elections (elections.py) at random times seldom catch a leader that has written something which some have copied and others have not: most of their
-leaders never write. Here reigns come in relays: each leader goes within two round trips of a first append, so that it has written; the last one of many relays
-within two round trips of a log that was cut. One broker is always late, and who waits for a dead leader's answer gives up after a few round trips.
+Quick elections (elections.py) at random times seldom catch a leader that has written something which some
+have copied and others have not: most of their leaders never write. Here reigns come in relays: each leader
+goes within two round trips of a first append, so that it has written; the last one of many relays within two
+round trips of a log that was cut. One broker is always late, and who waits for a dead leader's answer gives
+up after a few round trips.
 """
 
 from attrs import evolve, frozen
@@ -20,7 +23,8 @@ RECOVERY_MS = 3_000
 
 
 def with_relays(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
-    """The plan with relays of leaders instead of its faults, in as many plans of a hundred as the profile says; in the others the plan as it is."""
+    """The plan with relays of leaders instead of its faults, in as many plans of a hundred as the profile
+    says; in the others the plan as it is."""
     if not bounds.relayed or not draw.chance(bounds.relayed, "relay") or ENDS not in bounds.kinds:
         return plan
     latency_us = draw.between((10_000, 60_000), "relay.latency")
@@ -35,8 +39,9 @@ def with_relays(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
 
 @frozen(kw_only=True)
 class Reigns:
-    """What a profile of short reigns draws from. label: of its draws; latency_us: of its network, slowest_us: more on its slowest links; balanced: clusters
-    in a hundred that look for preferred leaders, every balance_ms."""
+    """What a profile of short reigns draws from. label: of its draws; latency_us: of its network, slowest_us:
+    more on its slowest links; balanced: clusters in a hundred that look for preferred leaders, every
+    balance_ms."""
 
     label: str
     latency_us: int
@@ -51,8 +56,9 @@ class Reigns:
 
 
 def with_short_reigns(plan: Plan, draw: Draws, reigns: Reigns, *, lag_ms: int) -> Plan:
-    """The plan with options under which leaders follow one another quickly: everybody has a replica, sessions are short, and who waits for a dead leader
-    gives up after a few round trips. lag_ms: after which a follower leaves the ISR."""
+    """The plan with options under which leaders follow one another quickly: everybody has a replica, sessions
+    are short, and who waits for a dead leader gives up after a few round trips. lag_ms: after which a
+    follower leaves the ISR."""
 
     def drawn(low: int, high: int, what: str) -> int:
         return draw.between((low, high), f"{reigns.label}.{what}")

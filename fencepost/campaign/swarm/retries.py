@@ -1,11 +1,14 @@
-"""Disks that fail for a moment, while producers go on sending what was not answered: what the swarm draws for it.
+"""Disks that fail for a moment, while producers go on sending what was not answered: what the swarm draws for
+it.
 
-Owns the draws. Must not know bugs: nothing here is a scenario, only that files fail often, that whoever halts is soon back, and that producers insist.
+Owns the draws. Must not know bugs: nothing here is a scenario, only that files fail often, that whoever halts
+is soon back, and that producers insist.
 
-What a log believes of its producers is put to the test by a retry that meets the log of the first attempt. Elsewhere it seldom does: another replica leads by
-then, or the producer has given up. Here most topics live on one broker; sessions are short, so that a broker is soon registered again, and outlast a failure;
-segments hold a batch or two, so that nearly every append changes many files; checkpoints are seldom older than the last append; and a disk fails within the
-few file calls behind an append, which are mostly the next one's.
+What a log believes of its producers is put to the test by a retry that meets the log of the first attempt.
+Elsewhere it seldom does: another replica leads by then, or the producer has given up. Here most topics live
+on one broker; sessions are short, so that a broker is soon registered again, and outlast a failure; segments
+hold a batch or two, so that nearly every append changes many files; checkpoints are seldom older than the
+last append; and a disk fails within the few file calls behind an append, which are mostly the next one's.
 """
 
 from attrs import evolve
@@ -19,11 +22,13 @@ FAILS = "io_error"
 CALLS = 2
 """Kinds of file call that fail: writes and syncs. Reads change nothing."""
 PASSES = 12
-"""Calls of its kind that pass at most before the one that fails: about as many as an append makes that begins a segment."""
+"""Calls of its kind that pass at most before the one that fails: about as many as an append makes that begins
+a segment."""
 
 
 def with_retries(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
-    """The plan with disks that fail for a moment instead of its faults, in as many plans of a hundred as the profile says; in the others the plan as it is."""
+    """The plan with disks that fail for a moment instead of its faults, in as many plans of a hundred as the
+    profile says; in the others the plan as it is."""
     if not bounds.retried or not draw.chance(bounds.retried, "retry") or FAILS not in bounds.kinds:
         return plan
     return evolve(

@@ -1,11 +1,14 @@
 """Brokers that fall silent before anybody replaces them: what the swarm draws for it.
 
-Owns the draws. Must not know bugs: nothing here is a scenario, only that whoever goes is cut off first, and loses its session a little later.
+Owns the draws. Must not know bugs: nothing here is a scenario, only that whoever goes is cut off first, and
+loses its session a little later.
 
-A broker that dies leaves what it has sent on its way (network.py), so that its last answers and what it wrote to ZooKeeper both arrive. One whose link broke
-does not: ZooKeeper may know what no broker has heard of, and a follower may miss the very answer that would have told it. Here brokers go in rows: a follower
-is silent for so long that it leaves the ISR, then one leader after another falls silent within a round trip of a step of the protocol, and its session ends.
-Some pairs of brokers are far from each other, so that of two followers now this one and now that one hears first.
+A broker that dies leaves what it has sent on its way (network.py), so that its last answers and what it wrote
+to ZooKeeper both arrive. One whose link broke does not: ZooKeeper may know what no broker has heard of, and a
+follower may miss the very answer that would have told it. Here brokers go in rows: a follower is silent for
+so long that it leaves the ISR, then one leader after another falls silent within a round trip of a step of
+the protocol, and its session ends. Some pairs of brokers are far from each other, so that of two followers
+now this one and now that one hears first.
 """
 
 from attrs import evolve
@@ -22,7 +25,8 @@ STEPS = ("appended", "became_leader", "isr_proposed", "isr_updated")
 
 
 def with_silences(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
-    """The plan with rows of silences instead of its faults, in as many plans of a hundred as the profile says; in the others the plan as it is."""
+    """The plan with rows of silences instead of its faults, in as many plans of a hundred as the profile
+    says; in the others the plan as it is."""
     if not bounds.silenced or not draw.chance(bounds.silenced, "silence") or CUT not in bounds.kinds:
         return plan
     latency_us = draw.between((5_000, 40_000), "silence.latency")

@@ -1,8 +1,10 @@
-"""The one swarm: each seed draws which features, schedules and kinds of fault it has, out of all that there are.
+"""The one swarm: each seed draws which features, schedules and kinds of fault it has, out of all that there
+are.
 
-Owns that draw. Must not draw anything inside a feature. The profile `everything` has every feature with some chance; here each is switched on or off
-for the plan, most of them off (swarm testing: Groce et al., ISSTA 2012). What is on has the bounds that the named profiles give it. A schedule
-says when faults come. A plan has one of them at most: each replaces the plan's faults by rows of its own.
+Owns that draw. Must not draw anything inside a feature. The profile `everything` has every feature with some
+chance; here each is switched on or off for the plan, most of them off (swarm testing: Groce et al., ISSTA
+2012). What is on has the bounds that the named profiles give it. A schedule says when faults come. A plan has
+one of them at most: each replaces the plan's faults by rows of its own.
 """
 
 from typing import Any
@@ -19,14 +21,17 @@ FULL = SCHEDULES[:-1]
 ROWS = ("relayed", "silenced", "retried")
 """Those in which every leader goes at once, a coordinator with it: no group ever comes to a generation."""
 CROWDED = 45
-"""Of a hundred plans with such a schedule: how many may have consumers in groups, logs that forget, and operators as well. Each makes a plan slower."""
+"""Of a hundred plans with such a schedule: how many may have consumers in groups, logs that forget, and
+operators as well. Each makes a plan slower."""
 CORE = 70
-"""Of a hundred plans with quick elections: how many have only the kinds of fault that end leaders and cut links."""
+"""Of a hundred plans with quick elections: how many have only the kinds of fault that end leaders and cut
+links."""
 ON = 100
 
 
 def subset_of(bounds: Profile, draw: Draws) -> Profile:
-    """The bounds of this seed's plan: those of the profile, or a random part of them if the profile is a mixture."""
+    """The bounds of this seed's plan: those of the profile, or a random part of them if the profile is a
+    mixture."""
     if not bounds.mixed:
         return bounds
     schedule = _schedule(bounds, draw)
@@ -74,7 +79,8 @@ def _schedule(bounds: Profile, draw: Draws) -> str:
 
 
 def _kinds(bounds: Profile, draw: Draws, schedule: str) -> tuple[str, ...]:
-    """A few kinds of fault, so that those that there are meet each other; schedules need all of theirs, and look themselves."""
+    """A few kinds of fault, so that those that there are meet each other; schedules need all of theirs, and
+    look themselves."""
     if schedule:
         core = tuple(kind for kind in bounds.kinds if kind in QUICK)
         return core if schedule == "quick" and core and draw.chance(CORE, "mixed.core") else bounds.kinds

@@ -1,7 +1,8 @@
 """The swarm: a seed becomes a plan, with every knob random and many fully off.
 
-Owns the distributions. Must not run anything. A knob that is sometimes exactly off finds bugs that a knob that is always a little on hides
-(swarm testing: Groce et al., ISSTA 2012). Every draw is keyed by its purpose, so that a new knob does not reshuffle the others.
+Owns the distributions. Must not run anything. A knob that is sometimes exactly off finds bugs that a knob
+that is always a little on hides (swarm testing: Groce et al., ISSTA 2012). Every draw is keyed by its
+purpose, so that a new knob does not reshuffle the others.
 """
 
 from attrs import evolve
@@ -40,8 +41,8 @@ LATER = "u"
 def swarm(
     seed: int, profile: str = "default", bugs: tuple[str, ...] = (), faults: tuple[str, ...] = ()
 ) -> Plan:
-    """The plan of this seed: the same on every machine. faults: kinds of fault and request to draw from, all of the profile's if empty. Raises
-    FencepostError for an unknown profile or kind."""
+    """The plan of this seed: the same on every machine. faults: kinds of fault and request to draw from, all
+    of the profile's if empty. Raises FencepostError for an unknown profile or kind."""
     draw = Draws(Randomness(seed))
     bounds = subset_of(profile_named(profile, faults), draw)
     safety_ms = draw.between(bounds.safety_ms, "safety")

@@ -9,7 +9,8 @@ from fencepost.traces.plan_json import plan_from_json
 
 
 def plan_of(job: Job, seed: int, profile: str = "") -> Plan:
-    """The plan that a campaign runs under `seed`. profile: instead of the job's (driver/steering.py). Raises PlanError."""
+    """The plan that a campaign runs under `seed`. profile: instead of the job's (driver/steering.py). Raises
+    PlanError."""
     if not job.plan:
         return swarm(seed, profile or job.profile, job.bugs, job.faults)
     plan = plan_from_json(job.plan)

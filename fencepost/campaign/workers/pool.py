@@ -2,8 +2,9 @@
 
 Owns: processes and pipes. Must not know: seeds, traces, what a task means.
 
-Every process has a PYTHONHASHSEED of its own, so that a run repeated in another process also proves that no digest depends
-on it. Processes stand in sessions of their own: a Ctrl-C at the terminal reaches the driver only.
+Every process has a PYTHONHASHSEED of its own, so that a run repeated in another process also proves that no
+digest depends on it. Processes stand in sessions of their own: a Ctrl-C at the terminal reaches the driver
+only.
 """
 
 import os
@@ -23,8 +24,8 @@ from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 COMMAND = (sys.executable, "-m", "fencepost.campaign.workers.worker")
 TASK_LIMIT_S = 1200
-"""Real time after which a run that has not ended is given up and its process killed. A run takes seconds; on two cores that 40
-others wanted, too, minutes."""
+"""Real time after which a run that has not ended is given up and its process killed. A run takes seconds; on
+two cores that 40 others wanted, too, minutes."""
 CLOSE_LIMIT_S = 120
 """Real time that a worker gets to finish the run in hand and sync its journal."""
 _LINE_MAX = 1 << 20
@@ -42,8 +43,9 @@ class WorkerAnswer:
 
 @define(eq=False)
 class Process:
-    """One worker process. number: unique in its pool, and its PYTHONHASHSEED; slot: which of the pool's places it fills;
-    task: in hand, None while idle; since: when it was given out; buffer: bytes of an unfinished line."""
+    """One worker process. number: unique in its pool, and its PYTHONHASHSEED; slot: which of the pool's
+    places it fills; task: in hand, None while idle; since: when it was given out; buffer: bytes of an
+    unfinished line."""
 
     number: int
     slot: int
@@ -72,7 +74,8 @@ class Process:
 
 @define
 class Pool:
-    """Processes by slot. orders: builds the first line for a slot; started: how many processes there ever were."""
+    """Processes by slot. orders: builds the first line for a slot; started: how many processes there ever
+    were."""
 
     jobs: int
     orders: Callable[[int], bytes]
@@ -142,7 +145,8 @@ class Pool:
         return any(process.task is not None for process in self.processes.values())
 
     def answers(self, wait_s: float = 1.0) -> list[WorkerAnswer]:
-        """What the processes said within `wait_s`. Raises FencepostError if one met an error of the environment."""
+        """What the processes said within `wait_s`. Raises FencepostError if one met an error of the
+        environment."""
         answers: list[WorkerAnswer] = []
         for key, _ in self._selector.select(wait_s):
             answers.extend(self._hear(key.data))
@@ -183,7 +187,8 @@ class Pool:
         return WorkerAnswer(process=process.number, task=process.task, result=None, why=f"its process {why}")
 
     def close(self) -> None:
-        """Close every pipe; each worker ends after the run in hand and syncs its journal, or is killed at the limit."""
+        """Close every pipe; each worker ends after the run in hand and syncs its journal, or is killed at the
+        limit."""
         for process in self.processes.values():
             with suppress(BrokenPipeError):
                 process.stdin.close()

@@ -20,10 +20,12 @@ MOST_SEEDS_NAMED = 1_000
 
 @frozen(kw_only=True)
 class Job:
-    """What all runs of a campaign share. plan: JSON of a plan that every seed runs ("": the swarm makes one per seed).
+    """What all runs of a campaign share. plan: JSON of a plan that every seed runs ("": the swarm makes one
+    per seed).
 
-    faults: kinds that the swarm draws from, () for all of the profile's. bugs: planted in every run. checks: judges by name, None for the default ones.
-    steer_from: the first seed of a campaign that is steered (driver/steering.py), -1 for one that is not.
+    faults: kinds that the swarm draws from, () for all of the profile's. bugs: planted in every run. checks:
+    judges by name, None for the default ones. steer_from: the first seed of a campaign that is steered
+    (driver/steering.py), -1 for one that is not.
     """
 
     profile: str = "default"
@@ -36,7 +38,8 @@ class Job:
 
 @frozen(kw_only=True)
 class Orders:
-    """The first line that a worker reads: what it needs to know once. out: the folder of traces, "" keeps none; name: of its journal."""
+    """The first line that a worker reads: what it needs to know once. out: the folder of traces, "" keeps
+    none; name: of its journal."""
 
     job: Job
     out: str
@@ -45,7 +48,8 @@ class Orders:
 
 @frozen(kw_only=True)
 class Task:
-    """What a worker does next. kind: run (and keep and judge), recheck (run again, digest only), judge (a stored run). profile: of its plan, "": the job's."""
+    """What a worker does next. kind: run (and keep and judge), recheck (run again, digest only), judge (a
+    stored run). profile: of its plan, "": the job's."""
 
     seed: int
     kind: str = field(default="run", validator=in_(("run", "recheck", "judge")))
@@ -54,9 +58,11 @@ class Task:
 
 @frozen(kw_only=True)
 class RunResult:
-    """What one task came to. crash: the exception of a run that did not end ("" if it did); wall_ms: real time it took.
+    """What one task came to. crash: the exception of a run that did not end ("" if it did); wall_ms: real
+    time it took.
 
-    decision: None for a recheck or a crash. marks: what the run reached (marks/marks.py). rotated: the worker began a new journal, the old one may be sealed.
+    decision: None for a recheck or a crash. marks: what the run reached (marks/marks.py). rotated: the worker
+    began a new journal, the old one may be sealed.
     """
 
     seed: int
@@ -85,12 +91,14 @@ class RunResult:
 
 @frozen(kw_only=True)
 class CampaignResult:
-    """What a campaign came to. seeds: asked for; finished: judged, those of earlier sittings included; ran: in this sitting.
+    """What a campaign came to. seeds: asked for; finished: judged, those of earlier sittings included; ran:
+    in this sitting.
 
-    anomalies: failing runs by the name of their worst anomaly. failing: (seed, anomaly), lowest seeds first. broken: seeds whose run
-    was too weak to mean anything; undecided: seeds that a judge could not decide; crashed: (seed, why) of runs that did not end;
-    rechecked: runs that were run twice; disagreeing: seeds whose second run had another digest. wall_s: of this sitting. marks: how many runs reached each
-    mark; never_reached: those that no run did, though the profile could.
+    anomalies: failing runs by the name of their worst anomaly. failing: (seed, anomaly), lowest seeds first.
+    broken: seeds whose run was too weak to mean anything; undecided: seeds that a judge could not decide;
+    crashed: (seed, why) of runs that did not end; rechecked: runs that were run twice; disagreeing: seeds
+    whose second run had another digest. wall_s: of this sitting. marks: how many runs reached each mark;
+    never_reached: those that no run did, though the profile could.
     """
 
     seeds: int

@@ -1,9 +1,10 @@
-"""The worker process of a campaign: reads tasks from standard input, writes one result per line to standard output.
+"""The worker process of a campaign: reads tasks from standard input, writes one result per line to standard
+output.
 
 Owns: the order run, keep, judge. Must not know: which seeds there are, or that there are other workers.
 
-A finished run is in the journal before it is judged, so that a judge that dies, or is killed, costs no run. The worker
-ignores Ctrl-C: the driver hears it and closes the pipe, and the worker ends after the run in hand.
+A finished run is in the journal before it is judged, so that a judge that dies, or is killed, costs no run.
+The worker ignores Ctrl-C: the driver hears it and closes the pipe, and the worker ends after the run in hand.
 """
 
 import gc
@@ -39,7 +40,8 @@ MOST_FINDINGS = 20
 
 @define(kw_only=True)
 class Worker:
-    """One worker. journal: open from the first run that is kept; rotations: how many journals were closed before it."""
+    """One worker. journal: open from the first run that is kept; rotations: how many journals were closed
+    before it."""
 
     orders: Orders
     rotate_bytes: int = ROTATE_BYTES
@@ -47,7 +49,8 @@ class Worker:
     rotations: int = field(default=0, init=False)
 
     def do(self, task: Task) -> RunResult:
-        """Carry out one task. A run that raises is reported as crashed; the environment's errors (FencepostError) are raised."""
+        """Carry out one task. A run that raises is reported as crashed; the environment's errors
+        (FencepostError) are raised."""
         started = time.monotonic()
         try:
             result = self._do(task)
@@ -110,7 +113,8 @@ def _in_one_line(error: Exception) -> str:
 
 
 def settle_memory() -> None:
-    """After the first run: modules and compiled judges stay, so that no garbage collection need walk over them again."""
+    """After the first run: modules and compiled judges stay, so that no garbage collection need walk over
+    them again."""
     gc.collect()
     gc.freeze()
 
@@ -134,7 +138,8 @@ def serve(tasks: BinaryIO, results: BinaryIO) -> None:
 
 
 def main() -> None:
-    """Entry of the process. What libraries print goes to standard error: standard output belongs to the results."""
+    """Entry of the process. What libraries print goes to standard error: standard output belongs to the
+    results."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -1,7 +1,8 @@
 """Rows of an `events` table as flat integer arrays, many traces stacked.
 
-Owns the step from Arrow to `Events` and which rows have no place in it: brokers that are too many for a set of bits, offsets that no log
-of a trace reaches, a broker twice in an ISR. Their traces are `odd`; nobody may read anything off their columns. Must not know rules.
+Owns the step from Arrow to `Events` and which rows have no place in it: brokers that are too many for a set
+of bits, offsets that no log of a trace reaches, a broker twice in an ISR. Their traces are `odd`; nobody may
+read anything off their columns. Must not know rules.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,8 +41,9 @@ _NEVER_SAID = int(np.iinfo(np.int64).min)
 
 @frozen(kw_only=True, eq=False)
 class EventColumns:
-    """events: all rows, those of trace t from start[t] to start[t + 1]. capacity: an offset that no log of a trace passes. odd: traces that columns
-    cannot tell. nodes, keys: how many codes there are; topics: by code."""
+    """events: all rows, those of trace t from start[t] to start[t + 1]. capacity: an offset that no log of a
+    trace passes. odd: traces that columns cannot tell. nodes, keys: how many codes there are; topics: by
+    code."""
 
     events: Events
     start: Array
@@ -54,7 +56,8 @@ class EventColumns:
 
 @frozen
 class Keys:
-    """codes: of each row's topic and partition, -1 without a topic. known: code by (topic, partition). odd: rows."""
+    """codes: of each row's topic and partition, -1 without a topic. known: code by (topic, partition). odd:
+    rows."""
 
     codes: Array
     known: dict[tuple[int, int], int]
@@ -62,7 +65,8 @@ class Keys:
 
 
 def columns_of_events(table: pa.Table, traces: Sequence[Trace]) -> EventColumns:
-    """The rows of an `events` table. traces: the headers of all of them. Raises TraceError for a row of no trace, an unknown name, a missing column."""
+    """The rows of an `events` table. traces: the headers of all of them. Raises TraceError for a row of no
+    trace, an unknown name, a missing column."""
     table, start = rows_by_trace(table.unify_dictionaries(), traces)
     column = {name: table_column(table, name) for name in table.column_names}
     topics, topic = string_codes(column["topic"])
@@ -87,15 +91,26 @@ def columns_of_events(table: pa.Table, traces: Sequence[Trace]) -> EventColumns:
     events = Events(
         of=_stacked(
             {
-                "name": name, "cause": cause, "node": node, "key": keys.codes, "topic": topic, "leader": leader, **numbers,
-                "isr": isr_bits, "replicas": replica_bits, "replicas_at": replicas_at[:-1], "replicas_to": replicas_at[1:],
-                "values_at": values_at[:-1], "values_to": values_at[1:], "known_broker_epoch": _known_broker_epochs(shutdown, column["detail"]),
+                "name": name,
+                "cause": cause,
+                "node": node,
+                "key": keys.codes,
+                "topic": topic,
+                "leader": leader,
+                **numbers,
+                "isr": isr_bits,
+                "replicas": replica_bits,
+                "replicas_at": replicas_at[:-1],
+                "replicas_to": replicas_at[1:],
+                "values_at": values_at[:-1],
+                "values_to": values_at[1:],
+                "known_broker_epoch": _known_broker_epochs(shutdown, column["detail"]),
             }
         ),
         replica=replica,
         value=integer_array(values),
         **claims_of(traces, topics, keys.known),
-    )  # fmt: skip
+    )
     reach = np.maximum(np.minimum(numbers["offset"], FAR) + np.diff(values_at), np.minimum(reach, FAR))
     odd = _any_of(start, odd_rows)
     required = [one for name, one in column.items() if name != "topic"]
@@ -212,7 +227,8 @@ def _stacked(columns: dict[str, Array]) -> Array:
 def claims_of(
     traces: Sequence[Trace], topics: Sequence[str], known: Mapping[tuple[int, int], int]
 ) -> dict[str, Array]:
-    """Loss that is allowed, and compacted topics, of the topics and partitions that a table names; no keys. known: code by (topic, partition)."""
+    """Loss that is allowed, and compacted topics, of the topics and partitions that a table names; no keys.
+    known: code by (topic, partition)."""
     codes = {name: code for code, name in enumerate(topics)}
     allowed: list[tuple[int, ...]] = []
     compacted: list[int] = []

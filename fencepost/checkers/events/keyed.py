@@ -1,6 +1,8 @@
-"""The keys of records of compacted topics, from rows of an `operations` table: what COMMIT-SAFE asks of compacted logs.
+"""The keys of records of compacted topics, from rows of an `operations` table: what COMMIT-SAFE asks of
+compacted logs.
 
-Owns which records have a key, and which are tombstones (as checkers/invariants/commit_safe.py says it of objects). Must not know what may be gone.
+Owns which records have a key, and which are tombstones (as checkers/invariants/commit_safe.py says it of
+objects). Must not know what may be gone.
 """
 
 from collections.abc import Sequence
@@ -27,7 +29,8 @@ COLUMNS = ("trace_id", "function", "topic", "key", "argument", "records")
 
 
 def keys_of_records(operations: pa.Table, traces: Sequence[Trace]) -> tuple[Array, Array]:
-    """Where each trace's keyed records begin, and the records: (value, key as a number, whether it is a tombstone), by value in each trace."""
+    """Where each trace's keyed records begin, and the records: (value, key as a number, whether it is a
+    tombstone), by value in each trace."""
     ids = [trace.trace_id for trace in traces if trace.claims.compacted]
     none = np.zeros(len(traces) + 1, np.int64), np.empty((0, 3), np.int64)
     if not ids:

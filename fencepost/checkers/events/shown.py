@@ -1,6 +1,7 @@
 """The ends that clients were shown, from rows of an `operations` table: what HW-MONO reads.
 
-Owns which operations show an end of which partition (as checkers/invariants/hw_mono.py says it of objects). Must not know what a regress is.
+Owns which operations show an end of which partition (as checkers/invariants/hw_mono.py says it of objects).
+Must not know what a regress is.
 """
 
 from collections.abc import Sequence
@@ -37,7 +38,8 @@ _MISSING = int(np.iinfo(np.int64).min)
 
 @frozen
 class _Rows:
-    """Operations that show ends, once for each of their positions. row: of `table`; of_list: where a position speaks, not the operation itself."""
+    """Operations that show ends, once for each of their positions. row: of `table`; of_list: where a position
+    speaks, not the operation itself."""
 
     table: pa.Table
     positions: Arrow

@@ -1,4 +1,5 @@
-"""A row group before the event checks: screened by columns, suspicious traces decoded and judged by the plain code.
+"""A row group before the event checks: screened by columns, suspicious traces decoded and judged by the plain
+code.
 
 Owns which traces are decoded, and the room that the kernels get. Must not know rules.
 """
@@ -45,7 +46,8 @@ _OF_REPLICAS[[NAME_CODES[name] for name in sorted(conformance.REPLICA_EVENTS)]] 
 
 @define(kw_only=True)
 class EventTables:
-    """Whole traces of one row group. headers: the traces without operations and events. operations: at least SHOWN_COLUMNS, where the invariants are asked.
+    """Whole traces of one row group. headers: the traces without operations and events. operations: at least
+    SHOWN_COLUMNS, where the invariants are asked.
 
     decoded: suspicious traces with their events, by trace id.
     """
@@ -112,7 +114,8 @@ def judge_invariants(of: EventTables) -> dict[int, Verdict]:
 
 
 def judge_conformance(of: EventTables) -> dict[int, Verdict]:
-    """The verdicts that are not a plain Ok, by trace id: one without replica events says that it has none. Raises TraceError likewise."""
+    """The verdicts that are not a plain Ok, by trace id: one without replica events says that it has none.
+    Raises TraceError likewise."""
     if of.few:
         return _judged(of.suspects(_all(of)), conformance.judge, conformance.CHECK)
     claims, unmapped = unmapped_traces(of)
@@ -125,7 +128,8 @@ def judge_conformance(of: EventTables) -> dict[int, Verdict]:
 
 
 def judge_meantime(of: EventTables) -> dict[int, Verdict]:
-    """The verdicts that are not a plain Ok, by trace id. Only events of the names that the check reads are decoded; each keeps its position in its trace."""
+    """The verdicts that are not a plain Ok, by trace id. Only events of the names that the check reads are
+    decoded; each keeps its position in its trace."""
     words = pa.array([name.value for name in meantime.NAMES], pa.string())
     wanted = arrow.is_in(of.tables.events.column("name"), value_set=words)  # of a dictionary too
     marked = wanted.combine_chunks().to_numpy(zero_copy_only=False)
@@ -143,7 +147,8 @@ def judge_meantime(of: EventTables) -> dict[int, Verdict]:
 
 
 def unmapped_traces(of: EventTables) -> tuple[Array, Array]:
-    """Which traces have replica events, and which are not replayed: those without, and those whose replica events cannot be mapped."""
+    """Which traces have replica events, and which are not replayed: those without, and those whose replica
+    events cannot be mapped."""
     name, start = of.columns.events.of[NAME], of.columns.start
     claims = _has(_OF_REPLICAS[name], start)
     broken = np.array([bool(trace.claims.assumption_broken) for trace in of.headers], np.bool_)
@@ -214,7 +219,8 @@ def _unclean(trace: Trace, topics: Sequence[str]) -> list[int] | None:
 
 
 def _state(columns: EventColumns, fields: Any, *, reach: int) -> TraceState:
-    """Room for one trace after another. fields: a screen's first values; reach: its fields by list item and broker."""
+    """Room for one trace after another. fields: a screen's first values; reach: its fields by list item and
+    broker."""
     nodes, partitions = max(columns.nodes, 1), max(1, min(columns.keys, PARTITIONS))
     begins = [getattr(fields, f"{name}_NEW") for name in ("RUN", "HOST", "TOPIC", "KEY", "REPLICA", "ITEM")]
     new = np.full((len(begins), max(map(len, begins))), -1, np.int64)

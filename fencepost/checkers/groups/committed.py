@@ -1,9 +1,10 @@
 """Committed offsets: once acknowledged, a commit is what is read back, until another one replaces it.
 
-Owns committed_offset_lost, committed_offset_unexplained, committed_offset_not_linearizable, commit_sent_again and the fact older_commit_won. The first
-two are necessary conditions with short proofs; what passes them is decided exactly: first by two orders that are usually right, otherwise by the general
-linearizability engine with `CommittedOffset`, and with `ReloadedOffset` where a later coordinator may have shown what an earlier one had not waited for,
-within limits. Nothing is taken to be committed when the trace begins.
+Owns committed_offset_lost, committed_offset_unexplained, committed_offset_not_linearizable, commit_sent_again
+and the fact older_commit_won. The first two are necessary conditions with short proofs; what passes them is
+decided exactly: first by two orders that are usually right, otherwise by the general linearizability engine
+with `CommittedOffset`, and with `ReloadedOffset` where a later coordinator may have shown what an earlier one
+had not waited for, within limits. Nothing is taken to be committed when the trace begins.
 """
 
 from bisect import bisect_left
@@ -98,7 +99,8 @@ def _unexplained(
 def _lost(
     fetch: Fetch, writers: dict[int, list[Commit]], newest: Commit | None, slack: int, partition: Partition
 ) -> Finding | None:
-    """A commit that was acknowledged before the fetch began, and began after everything that could have written what was read back."""
+    """A commit that was acknowledged before the fetch began, and began after everything that could have
+    written what was read back."""
     mine = [commit for commit in writers.get(fetch.offset, []) if commit.invoke <= fetch.completion + slack]
     latest = max((commit.latest for commit in mine), default=_LONG_AGO)
     if newest is None or latest == NEVER or newest.invoke <= latest + slack:
@@ -108,7 +110,8 @@ def _lost(
         partition=partition,
         offset=newest.offset,
         operations=(fetch.op_id, newest.op_id, *(commit.op_id for commit in mine[-1:])),
-        expected=f"offset {newest.offset}, whose commit (operation {newest.op_id}) was acknowledged before, or a later commit's",
+        expected=f"offset {newest.offset}, whose commit (operation {newest.op_id}) was acknowledged before, "
+        f"or a later commit's",
         seen=f"operation {fetch.op_id} read back {'nothing' if fetch.offset == NOTHING else fetch.offset}",
     )
 
@@ -128,7 +131,8 @@ def exact(history: GroupHistory, group: GroupOperations, partition: Partition) -
         "committed_offset_not_linearizable",
         partition=partition,
         operations=tuple(sorted({op_id >> 32 for op_id in proof.operations})),
-        expected=f"an order of the commits, generations and fetches of group {group.name} that explains what was read back",
+        expected=f"an order of the commits, generations and fetches of group {group.name} that explains "
+        f"what was read back",
         seen=proof.seen,
     ), ""
 
@@ -139,7 +143,8 @@ def _judged(operations: list[Operation], model: Model) -> Verdict:
 
 
 def _may_be_reloaded(group: GroupOperations, partition: Partition) -> bool:
-    """Whether a commit of unknown outcome may have been loaded by another coordinator than the one that wrote it."""
+    """Whether a commit of unknown outcome may have been loaded by another coordinator than the one that wrote
+    it."""
     commits, fetches = group.commits.get(partition, []), group.fetches.get(partition, [])
     epochs = {commit.epoch for commit in commits} | {fetch.epoch for fetch in fetches}
     epochs |= {joined.epoch for joined in group.joins}
@@ -149,8 +154,9 @@ def _may_be_reloaded(group: GroupOperations, partition: Partition) -> bool:
 def _operations(
     history: GroupHistory, group: GroupOperations, partition: Partition, *, told: bool = False
 ) -> list[Operation]:
-    """The commits, joins and fetches as operations of the model; op ids keep the original's above the lowest 32 bits. told: with the epochs of their
-    coordinators and whether their outcome is unknown, as `ReloadedOffset` asks for."""
+    """The commits, joins and fetches as operations of the model; op ids keep the original's above the lowest
+    32 bits. told: with the epochs of their coordinators and whether their outcome is unknown, as
+    `ReloadedOffset` asks for."""
 
     def made(
         op_id: int, function: Function, invoke: int, completion: int, argument: object, result: object = None
@@ -192,7 +198,8 @@ def _operations(
 
 
 def _present(group: GroupOperations, partition: Partition, slack: int) -> Callable[[Join | Fetch], bool]:
-    """Whether a join or a fetch was not answered by a coordinator of the past: none of a later epoch had answered before it began."""
+    """Whether a join or a fetch was not answered by a coordinator of the past: none of a later epoch had
+    answered before it began."""
     answered: tuple[Commit | Fetch | Join, ...] = (
         *(commit for commit in group.commits.get(partition, []) if commit.ok),
         *group.fetches.get(partition, []),
@@ -211,7 +218,8 @@ def _present(group: GroupOperations, partition: Partition, slack: int) -> Callab
 def regressed_commits(
     history: GroupHistory, group: GroupOperations, partition: Partition
 ) -> Iterator[Finding]:
-    """A commit that a member sends again when a later one, of a higher offset, is acknowledged already (commitSync waits, commitAsync is sent once)."""
+    """A commit that a member sends again when a later one, of a higher offset, is acknowledged already
+    (commitSync waits, commitAsync is sent once)."""
     newest: dict[tuple[tuple[int, int], str, int], Commit] = {}
     commits = group.commits.get(partition, [])
     done = sorted((c for c in commits if c.ok and c.generation >= 0), key=lambda c: c.completion)
@@ -230,8 +238,10 @@ def regressed_commits(
                 partition=partition,
                 offset=commit.offset,
                 operations=(commit.op_id, before.op_id),
-                expected=f"member {commit.member} to let go of older commits once operation {before.op_id} had committed {before.offset}",
-                seen=f"operation {commit.op_id} committed {commit.offset} after that, by attempt {commit.attempts}",
+                expected=f"member {commit.member} to let go of older commits once operation {before.op_id} "
+                f"had committed {before.offset}",
+                seen=f"operation {commit.op_id} committed {commit.offset} after that, by attempt "
+                f"{commit.attempts}",
             )
             return
 
@@ -246,7 +256,8 @@ def _by_invocation(operation: Operation) -> tuple[int, int]:
 
 
 def _legal(ordered: list[Operation]) -> bool:
-    """Whether the model allows the operations in this order, those of unknown outcome left out. (By completion or by invocation an order keeps real time.)"""
+    """Whether the model allows the operations in this order, those of unknown outcome left out. (By
+    completion or by invocation an order keeps real time.)"""
     model = CommittedOffset()
     state = model.init()
     for operation in ordered:
@@ -261,7 +272,8 @@ def _legal(ordered: list[Operation]) -> bool:
 
 
 def older_commits(group: GroupOperations, partition: Partition) -> Iterator[GroupFact]:
-    """Fetches that returned less than an acknowledged newer commit's offset, because an older commit came to pass after it."""
+    """Fetches that returned less than an acknowledged newer commit's offset, because an older commit came to
+    pass after it."""
     commits = group.commits.get(partition, [])
     before = _newest_before(commits, 0)
     hits: dict[str, list[tuple[int, ...]]] = {}

@@ -37,9 +37,11 @@ def finding(
 class GroupFact:
     """Something that a correct group may show, counted with its cause.
 
-    kind: `reprocessed` (records that a group got again), `gap` (records that it never got), `older_commit_won` (what was read back is an older commit
-    of unknown outcome, or a concurrent one, though a newer one was acknowledged). cause: `crash`, `rebalance`, `same_member`, `loss`,
-    `commit_before_processing`, `unknown_outcome`, `concurrent` or `not_known`. count: records, or fetches; operations and offset: the first example.
+    kind: `reprocessed` (records that a group got again), `gap` (records that it never got),
+    `older_commit_won` (what was read back is an older commit of unknown outcome, or a concurrent one, though
+    a newer one was acknowledged). cause: `crash`, `rebalance`, `same_member`, `loss`,
+    `commit_before_processing`, `unknown_outcome`, `concurrent` or `not_known`. count: records, or fetches;
+    operations and offset: the first example.
     """
 
     kind: str

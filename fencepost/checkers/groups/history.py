@@ -1,6 +1,8 @@
-"""What a consumer group did, out of the operations of one trace: joins, commits, fetches of committed offsets, polls of members.
+"""What a consumer group did, out of the operations of one trace: joins, commits, fetches of committed
+offsets, polls of members.
 
-Owns these relations (docs/reference/traces.md tells which columns carry them). Must not know the rules of judgement.
+Owns these relations (docs/reference/traces.md tells which columns carry them). Must not know the rules of
+judgement.
 """
 
 from bisect import bisect_right
@@ -25,7 +27,8 @@ _OF_GROUPS = frozenset({Function.JOIN, Function.COMMIT, Function.FETCH_COMMITTED
 
 @frozen(kw_only=True)
 class Join:
-    """A member has joined a generation. partitions: assigned to it, with the offset where it begins (-1: not told)."""
+    """A member has joined a generation. partitions: assigned to it, with the offset where it begins (-1: not
+    told)."""
 
     op_id: int
     member: str
@@ -38,8 +41,9 @@ class Join:
 
 @frozen(kw_only=True)
 class Commit:
-    """A commit of one partition. latest: when it can have taken effect at the latest: its completion if it was acknowledged, otherwise when a higher
-    generation was known (NEVER if none was). epoch: in which its coordinator answered. who: process and session. attempts: how often it was sent by then."""
+    """A commit of one partition. latest: when it can have taken effect at the latest: its completion if it
+    was acknowledged, otherwise when a higher generation was known (NEVER if none was). epoch: in which its
+    coordinator answered. who: process and session. attempts: how often it was sent by then."""
 
     op_id: int
     member: str
@@ -53,13 +57,15 @@ class Commit:
     who: tuple[int, int] = (0, 0)
     attempts: int = 1
     mode: str = ""
-    """auto, sync, async: of what polls returned; before: ahead of the work on it; "" where the history does not say."""
+    """auto, sync, async: of what polls returned; before: ahead of the work on it; "" where the history does
+    not say."""
 
 
 @frozen(kw_only=True)
 class Fetch:
-    """What was read back as the committed offset of one partition (-1: none). epoch: in which the coordinator answered; one that has not heard of its
-    successor may answer what was true in its own, and Kafka accepts that."""
+    """What was read back as the committed offset of one partition (-1: none). epoch: in which the coordinator
+    answered; one that has not heard of its successor may answer what was true in its own, and Kafka accepts
+    that."""
 
     op_id: int
     offset: int
@@ -96,8 +102,9 @@ class Began:
 
 @define
 class GroupOperations:
-    """One group; relations in order of invocation, the last three by partition. known: (completion, generation, op id) of everything that proves a
-    generation, in order of completion; highest: the highest generation so far, for each of them."""
+    """One group; relations in order of invocation, the last three by partition. known: (completion,
+    generation, op id) of everything that proves a generation, in order of completion; highest: the highest
+    generation so far, for each of them."""
 
     name: str
     joins: list[Join] = field(factory=list)
@@ -115,15 +122,17 @@ class GroupOperations:
         return sorted({*self.commits, *self.fetches, *self.got})
 
     def generation_known(self, above: int) -> tuple[int, int]:
-        """When a generation above this one was first known, and by which operation; (NEVER, -1) if none was."""
+        """When a generation above this one was first known, and by which operation; (NEVER, -1) if none
+        was."""
         at = bisect_right(self.highest, above)
         return (self.known[at][0], self.known[at][2]) if at < len(self.known) else (NEVER, -1)
 
 
 @frozen(kw_only=True)
 class GroupHistory:
-    """groups: by name. occupied: offsets that are known to hold a record, with an operation that proves it. ended: when an incarnation (process, session) was
-    over. slack: what must lie between two moments of different clocks so that their order is certain."""
+    """groups: by name. occupied: offsets that are known to hold a record, with an operation that proves it.
+    ended: when an incarnation (process, session) was over. slack: what must lie between two moments of
+    different clocks so that their order is certain."""
 
     groups: dict[str, GroupOperations]
     occupied: dict[Partition, dict[int, int]]

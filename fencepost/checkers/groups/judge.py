@@ -1,7 +1,8 @@
-"""The groups judge: does a consumer group share partitions and keep offsets as Kafka promises? (docs/reference/anomalies.md)
+"""The groups judge: does a consumer group share partitions and keep offsets as Kafka promises?
+(docs/reference/anomalies.md)
 
-Owns the order of the work, one verdict per trace, and the form over tables, which looks only at traces that have groups. The rules
-live in `membership`, `committed` and `processing`.
+Owns the order of the work, one verdict per trace, and the form over tables, which looks only at traces that
+have groups. The rules live in `membership`, `committed` and `processing`.
 """
 
 from collections.abc import Sequence
@@ -62,7 +63,8 @@ def judge_trace(trace: Trace) -> Verdict:
 def _offset_findings(
     history: GroupHistory, group: GroupOperations, before: list[Finding]
 ) -> tuple[list[Finding], list[str]]:
-    """What the committed offsets of a group convict. The exact question is asked only where no short proof has answered it."""
+    """What the committed offsets of a group convict. The exact question is asked only where no short proof
+    has answered it."""
     findings: list[Finding] = []
     undecided: list[str] = []
     broken = {(f.topic, f.partition) for f in before if f.anomaly == "stale_commit_accepted"}
@@ -82,7 +84,8 @@ def _offset_findings(
 
 
 def group_facts(trace: Trace) -> tuple[GroupFact, ...]:
-    """What a correct group may show, with its cause: records got again, records never got, older commits that won."""
+    """What a correct group may show, with its cause: records got again, records never got, older commits that
+    won."""
     history = history_of(trace)
     facts: list[GroupFact] = []
     for name in sorted(history.groups):

@@ -1,6 +1,7 @@
 """Members and generations: who may have which partition, and whose commits count.
 
-Owns partition_assigned_twice, generation_regressed, unassigned_poll and stale_commit_accepted. Must not know offsets.
+Owns partition_assigned_twice, generation_regressed, unassigned_poll and stale_commit_accepted. Must not know
+offsets.
 """
 
 from collections.abc import Iterator
@@ -31,8 +32,10 @@ def _assigned_twice(group: GroupOperations) -> Iterator[Finding]:
                 "partition_assigned_twice",
                 partition=partition,
                 operations=(join.op_id, other.op_id),
-                expected=f"one member of group {group.name} with this partition in generation {join.generation}",
-                seen=f"operation {other.op_id} gave it to member {other.member}, operation {join.op_id} to member {join.member}",
+                expected=f"one member of group {group.name} with this partition in generation "
+                f"{join.generation}",
+                seen=f"operation {other.op_id} gave it to member {other.member}, operation {join.op_id} to "
+                f"member {join.member}",
             )
 
 
@@ -73,7 +76,8 @@ def _unassigned(group: GroupOperations) -> Iterator[Finding]:
                     partition=partition,
                     offset=got.offsets[0],
                     operations=(got.op_id, joined[0]),
-                    expected=f"records of the partitions that operation {joined[0]} assigned to member {got.member}",
+                    expected=f"records of the partitions that operation {joined[0]} assigned to member "
+                    f"{got.member}",
                     seen=f"operation {got.op_id} of that member and generation got offset {got.offsets[0]}",
                 )
                 break
@@ -82,8 +86,10 @@ def _unassigned(group: GroupOperations) -> Iterator[Finding]:
                     "partition_assigned_twice",
                     partition=partition,
                     operations=(got.op_id, poll),
-                    expected=f"one member of group {group.name} with this partition in generation {got.generation}",
-                    seen=f"operation {poll} of member {other} and operation {got.op_id} of member {got.member} got records of it",
+                    expected=f"one member of group {group.name} with this partition in generation "
+                    f"{got.generation}",
+                    seen=f"operation {poll} of member {other} and operation {got.op_id} of member "
+                    f"{got.member} got records of it",
                 )
                 break
 
@@ -100,7 +106,8 @@ def _stale_commits(history: GroupHistory, group: GroupOperations) -> Iterator[Fi
                     partition=partition,
                     offset=commit.offset,
                     operations=(commit.op_id, op_id),
-                    expected=f"a commit of generation {commit.generation} to be refused once operation {op_id} had shown a higher one",
+                    expected=f"a commit of generation {commit.generation} to be refused once operation "
+                    f"{op_id} had shown a higher one",
                     seen=f"operation {commit.op_id}, which began after that, was acknowledged",
                 )
                 break

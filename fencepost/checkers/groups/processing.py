@@ -1,12 +1,13 @@
 """What a group processed: records that it got again, and records that it never got, with the cause.
 
-Owns reprocessed_after_commit, processing_gap, commit_beyond_position and the facts `reprocessed` and `gap`. Must not know how commits are read
-back. A record counts as processed when a member's poll returned it.
+Owns reprocessed_after_commit, processing_gap, commit_beyond_position and the facts `reprocessed` and `gap`.
+Must not know how commits are read back. A record counts as processed when a member's poll returned it.
 
-At-least-once and at-most-once are the client's choice: to get a record again after a crash or a rebalance, and to miss one because somebody
-committed before processing it, are facts. What no such cause explains is a finding. A commit in any other mode is of what polls returned, and
-convicts at once if it is beyond that, whatever comes of it. Where a history does not say in which mode its commits were made, any of them may
-have been made before processing.
+At-least-once and at-most-once are the client's choice: to get a record again after a crash or a rebalance,
+and to miss one because somebody committed before processing it, are facts. What no such cause explains is a
+finding. A commit in any other mode is of what polls returned, and convicts at once if it is beyond that,
+whatever comes of it. Where a history does not say in which mode its commits were made, any of them may have
+been made before processing.
 """
 
 from bisect import bisect_right
@@ -24,7 +25,8 @@ from fencepost.checkers.verdict import Finding
 from fencepost.traces.trace import Claims
 
 MAY_BE_AHEAD = ("", "before", "earlier")
-"""Modes of commits that excuse a gap: before processing, not known, and carried over from a group that ended."""
+"""Modes of commits that excuse a gap: before processing, not known, and carried over from a group that
+ended."""
 OF_WHAT_WAS_POLLED = ("auto", "sync", "async")
 
 
@@ -84,8 +86,8 @@ def processed(
 def _again(
     history: GroupHistory, group: GroupOperations, partition: Partition, claims: Claims, tally: Tally
 ) -> Finding | None:
-    """Polls that returned what an earlier poll of the group had returned. Where records below a position may be lost, it may be beyond the log,
-    and is reset."""
+    """Polls that returned what an earlier poll of the group had returned. Where records below a position may
+    be lost, it may be beyond the log, and is reset."""
     losses = loss_in(claims, *partition)
     last: dict[int, Got] = {}
     convicted: Finding | None = None
@@ -101,7 +103,8 @@ def _again(
                     partition=partition,
                     offset=offset,
                     operations=(got.op_id, beyond.op_id, earlier.op_id),
-                    expected=f"group {group.name} to go on from {beyond.offset}, whose commit (operation {beyond.op_id}) was acknowledged before",
+                    expected=f"group {group.name} to go on from {beyond.offset}, whose commit (operation "
+                    f"{beyond.op_id}) was acknowledged before",
                     seen=f"operation {got.op_id} got offset {offset} again, after operation {earlier.op_id}",
                 )
             else:
@@ -123,9 +126,11 @@ def _cause(history: GroupHistory, earlier: Got, later: Got) -> str:
 def _committed_beyond(
     history: GroupHistory, group: GroupOperations, partition: Partition, got: Got, offset: int
 ) -> Commit | None:
-    """A commit above the offset that the poll's member must have started from: acknowledged before it joined, and not replaced by a lower one since.
+    """A commit above the offset that the poll's member must have started from: acknowledged before it joined,
+    and not replaced by a lower one since.
 
-    A member that goes back within its own assignment does so by itself: that is the kafka judge's, and needs no commit.
+    A member that goes back within its own assignment does so by itself: that is the kafka judge's, and needs
+    no commit.
     """
     identity = (got.member, got.generation)
     starts = [join.invoke for join in group.joins if (join.member, join.generation) == identity]
@@ -171,7 +176,8 @@ def _gaps(
                 partition=partition,
                 offset=offset,
                 operations=(passed.op_id, witness),
-                expected=f"offset {offset}, which operation {witness} proves to hold a record, to be got by group {group.name}",
+                expected=f"offset {offset}, which operation {witness} proves to hold a record, to be got by "
+                f"group {group.name}",
                 seen=f"operation {passed.op_id} went beyond it; nobody got it, nor had committed beyond it",
             )
     return convicted
@@ -180,8 +186,9 @@ def _gaps(
 def _beyond_position(
     history: GroupHistory, group: GroupOperations, partition: Partition, claims: Claims
 ) -> Finding | None:
-    """A commit beyond what polls had returned to whoever committed, and beyond where it had begun to read. Where retention, compaction or loss move positions
-    without a poll, nothing is asked; nor before anything says where the member began."""
+    """A commit beyond what polls had returned to whoever committed, and beyond where it had begun to read.
+    Where retention, compaction or loss move positions without a poll, nothing is asked; nor before anything
+    says where the member began."""
     if claims.retention or partition[0] in claims.compacted or loss_in(claims, *partition):
         return None
     for commit in group.commits.get(partition, []):
@@ -213,7 +220,8 @@ def _beyond_position(
                 partition=partition,
                 offset=commit.offset,
                 operations=(commit.op_id, *(() if last is None else (last.op_id,))),
-                expected=f"a commit of at most {reached}, up to which member {commit.member} of group {group.name} had got records",
+                expected=f"a commit of at most {reached}, up to which member {commit.member} of group "
+                f"{group.name} had got records",
                 seen=f"operation {commit.op_id} committed {commit.offset} ({commit.mode})",
             )
     return None

@@ -1,7 +1,8 @@
-"""The committed offset of one partition as a sequential model: a register that a stale generation cannot write.
+"""The committed offset of one partition as a sequential model: a register that a stale generation cannot
+write.
 
-Owns the two models for the general linearizability engine: the register, and the register whose coordinator may have given up waiting for a write that the
-next one reads from the log. Must not know histories.
+Owns the two models for the general linearizability engine: the register, and the register whose coordinator
+may have given up waiting for a write that the next one reads from the log. Must not know histories.
 """
 
 from typing import Any, ClassVar
@@ -15,7 +16,8 @@ from fencepost.traces.operations import Function
 
 @frozen
 class CommittedOffset(Model):
-    """State: (committed offset, highest generation). A commit's argument is [generation, offset], a join's its generation.
+    """State: (committed offset, highest generation). A commit's argument is [generation, offset], a join's
+    its generation.
 
     A generation is fenced by a higher one; a commit without a generation is not fenced.
     """
@@ -51,12 +53,13 @@ _States = tuple[tuple[int, int], ...]
 
 @frozen
 class ReloadedOffset(Model):
-    """A `CommittedOffset` whose coordinators time out. What took longer than offsets.commit.timeout.ms to replicate is in the log, but its coordinator has
-    answered REQUEST_TIMED_OUT and never shows it; the next one shows what it loads, unless a later commit stands behind it. So a commit of unknown outcome
-    is written once, within its generation, and then seen at once or from a later coordinator epoch on.
+    """A `CommittedOffset` whose coordinators time out. What took longer than offsets.commit.timeout.ms to
+    replicate is in the log, but its coordinator has answered REQUEST_TIMED_OUT and never shows it; the next
+    one shows what it loads, unless a later commit stands behind it. So a commit of unknown outcome is written
+    once, within its generation, and then seen at once or from a later coordinator epoch on.
 
-    State: (coordinator epoch, highest generation, what is possible). A commit's argument is [generation, offset, epoch, whether its outcome is
-    unknown], a join's [generation, epoch], a fetch's its epoch.
+    State: (coordinator epoch, highest generation, what is possible). A commit's argument is [generation,
+    offset, epoch, whether its outcome is unknown], a join's [generation, epoch], a fetch's its epoch.
     """
 
     name: ClassVar[str] = "committed-offset-reloaded"
@@ -92,10 +95,12 @@ class ReloadedOffset(Model):
         if call.function == Function.FETCH_COMMITTED:
             return f"{call.function}() -> {call.result}"
         generation = call.argument[0]
-        return f"{call.function}({f'[{generation} {call.argument[1]}]' if call.function == Function.COMMIT else generation})"
+        commits = call.function == Function.COMMIT
+        return f"{call.function}({f'[{generation} {call.argument[1]}]' if commits else generation})"
 
 
 def _loaded(possible: _States) -> _States:
-    """What is possible once another coordinator has read the log: it may have done so before the write that nobody has seen."""
+    """What is possible once another coordinator has read the log: it may have done so before the write that
+    nobody has seen."""
     seen = {(hidden, _NONE_HIDDEN) for _, hidden in possible if hidden != _NONE_HIDDEN}
     return tuple(sorted({*possible, *seen}))

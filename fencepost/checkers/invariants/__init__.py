@@ -1,10 +1,12 @@
-"""The event invariants: COMMIT-SAFE, LOG-MATCH, HW-MONO, HW-BOUNDS, HW-KEPT, EPOCH-MONO, CTRL-FENCE, those of ISR, assignment and deletion, and
-progress after the faults.
+"""The event invariants: COMMIT-SAFE, LOG-MATCH, HW-MONO, HW-BOUNDS, HW-KEPT, EPOCH-MONO, CTRL-FENCE, those of
+ISR, assignment and deletion, and progress after the faults.
 
-Owns the one pass over a trace's events, and the verdict. Each invariant is a file of this folder; each gets only the events that it names. Must not know which
-system is judged, nor what was planted in it. Linear in events and records (HW-MONO: n log n in operations).
+Owns the one pass over a trace's events, and the verdict. Each invariant is a file of this folder; each gets
+only the events that it names. Must not know which system is judged, nor what was planted in it. Linear in
+events and records (HW-MONO: n log n in operations).
 
-A finding is the first of its anomaly in its partition; its certificate is the two events (or operations) that contradict each other.
+A finding is the first of its anomaly in its partition; its certificate is the two events (or operations) that
+contradict each other.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,9 @@
-"""ASSIGN and ISR-IN-AR: replicas change as an operator asked, until it is done, and nobody else is in the ISR.
+"""ASSIGN and ISR-IN-AR: replicas change as an operator asked, until it is done, and nobody else is in the
+ISR.
 
-Owns stale_reassignment, reassignment_forgotten, reassignment_incomplete, assigned_replica_deleted and isr_outside_assignment. What a controller may write into
-a topic's node is the target of an entry that stood in /admin/reassign_partitions during its reign, or the replicas that were there with that target's added.
+Owns stale_reassignment, reassignment_forgotten, reassignment_incomplete, assigned_replica_deleted and
+isr_outside_assignment. What a controller may write into a topic's node is the target of an entry that stood
+in /admin/reassign_partitions during its reign, or the replicas that were there with that target's added.
 Operators write what they like.
 """
 
@@ -23,9 +25,10 @@ NEVER_ENDED = "every reassignment has ended"
 
 @define
 class Assign:
-    """assigned: replicas as the topic's node holds them, with the position of the write. pending: target and position of each entry; asked: every target
-    of this reign. isrs: ZooKeeper's ISR and its position. refused: partitions whose entry a controller called impossible. deleting: topics that are to
-    be deleted."""
+    """assigned: replicas as the topic's node holds them, with the position of the write. pending: target and
+    position of each entry; asked: every target of this reign. isrs: ZooKeeper's ISR and its position.
+    refused: partitions whose entry a controller called impossible. deleting: topics that are to be
+    deleted."""
 
     findings: Findings
     assigned: dict[Key, tuple[tuple[int, ...], int]] = field(factory=dict)
@@ -66,7 +69,8 @@ class Assign:
         if event.node in replicas:
             self.findings.add(
                 "assigned_replica_deleted",
-                expected=f"broker {event.node} to keep its replica, which is among those wanted: {list(replicas)}",
+                expected=f"broker {event.node} to keep its replica, which is among those wanted: "
+                f"{list(replicas)}",
                 seen=f"it deleted it in leader epoch {event.leader_epoch}",
                 topic=event.topic,
                 partition=event.partition,
@@ -86,7 +90,8 @@ class Assign:
             return
         self.findings.add(
             "reassignment_forgotten",
-            expected=f"the entry for replicas {list(target)} to stand in /admin/reassign_partitions until it is done or refused",
+            expected=f"the entry for replicas {list(target)} to stand in /admin/reassign_partitions until "
+            f"it is done or refused",
             seen=f"broker {event.node} took it out while the replicas are {list(replicas)}",
             topic=event.topic,
             partition=event.partition,
@@ -105,7 +110,8 @@ class Assign:
         targets = " or ".join(str(list(target)) for target in self.asked.get(key, ())) or "nothing"
         self.findings.add(
             "stale_reassignment",
-            expected=f"replicas {list(before)} to become what was asked for in this controller's reign: {targets}",
+            expected=f"replicas {list(before)} to become what was asked for in this controller's reign: "
+            f"{targets}",
             seen=f"broker {event.node} wrote replicas {list(event.replicas)}",
             topic=event.topic,
             partition=event.partition,
@@ -147,7 +153,8 @@ class Assign:
             replicas, _ = self.assigned.get(key, ((), -1))
             self.findings.add(
                 "reassignment_incomplete",
-                expected=f"replicas {list(target)}, within the bound of the liveness phase, once the faults had ended",
+                expected=f"replicas {list(target)}, within the bound of the liveness phase, once the faults "
+                f"had ended",
                 seen=f"the replicas are {list(replicas)} and the entry is still there",
                 topic=key[0],
                 partition=key[1],

@@ -1,10 +1,13 @@
-"""COMMIT-SAFE: a record below any high watermark ever exposed is on every later leader, and on every current replica at the end, at the same offset.
+"""COMMIT-SAFE: a record below any high watermark ever exposed is on every later leader, and on every current
+replica at the end, at the same offset.
 
-Owns committed_record_lost and committed_record_truncated. "Exposed" is a HIGH_WATERMARK event of a leader; "later" is a leader epoch that is not lower (a
-broker that learns late that it led an older epoch owes nothing to a newer one). Loss that the claims allow is excused for its offsets only.
+Owns committed_record_lost and committed_record_truncated. "Exposed" is a HIGH_WATERMARK event of a leader;
+"later" is a leader epoch that is not lower (a broker that learns late that it led an older epoch owes nothing
+to a newer one). Loss that the claims allow is excused for its offsets only.
 
-Of a compacted topic the final dumps are asked more: an offset may be missing only if a later record of its key was committed too, or it is a tombstone.
-A record that was not committed displaces nothing (KAFKA-13194). Whose keys are unknown (records that no operation of the trace tells of) owe nothing.
+Of a compacted topic the final dumps are asked more: an offset may be missing only if a later record of its
+key was committed too, or it is a tombstone. A record that was not committed displaces nothing (KAFKA-13194).
+Whose keys are unknown (records that no operation of the trace tells of) owe nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,8 +28,9 @@ TOMBSTONE = "tombstone"
 
 @define
 class Committed:
-    """Of one partition. log: the records below the highest exposed high watermark. exposures: (position, leader epoch, broker, high watermark) of each
-    exposure. highest: the highest per leader epoch. isr: as ZooKeeper holds it."""
+    """Of one partition. log: the records below the highest exposed high watermark. exposures: (position,
+    leader epoch, broker, high watermark) of each exposure. highest: the highest per leader epoch. isr: as
+    ZooKeeper holds it."""
 
     log: ReplicaLog = field(factory=ReplicaLog)
     exposures: list[tuple[int, int, int, int]] = field(factory=list)
@@ -44,7 +48,8 @@ class Committed:
 
 @define
 class CommitSafe:
-    """keys: of the records of compacted topics, and whether each is a tombstone, by value id. partitions: what was exposed in each."""
+    """keys: of the records of compacted topics, and whether each is a tombstone, by value id. partitions:
+    what was exposed in each."""
 
     replicas: Replicas
     findings: Findings
@@ -88,7 +93,8 @@ class CommitSafe:
         self._owes(position, event, self._of(event).exposed_up_to(epoch), epoch)
 
     def _owes(self, position: int, event: Event, end: int, by_epoch: int) -> None:
-        """The leader's log must hold the committed records below `end`, which leaders of `by_epoch` or below exposed."""
+        """The leader's log must hold the committed records below `end`, which leaders of `by_epoch` or below
+        exposed."""
         committed = self._of(event)
         key, log = (event.topic, event.partition), self.replicas.log(event)
         offset = self._first_lost(key, log, committed.log, self.replicas.start(event), end)
@@ -97,7 +103,8 @@ class CommitSafe:
         exposed_at, epoch, node, high_watermark = committed.exposed_by(offset, by_epoch)
         self.findings.add(
             "committed_record_lost",
-            expected=f"{_record(committed.log, offset)}: leader {node} of epoch {epoch} had exposed the high watermark {high_watermark}",
+            expected=f"{_record(committed.log, offset)}: leader {node} of epoch {epoch} had exposed the "
+            f"high watermark {high_watermark}",
             seen=f"broker {event.node} leads epoch {event.leader_epoch} with {_held(log, offset)}",
             topic=event.topic,
             partition=event.partition,
@@ -108,7 +115,8 @@ class CommitSafe:
     def _first_lost(
         self, key: Key, log: ReplicaLog, committed: ReplicaLog, start: int, end: int
     ) -> int | None:
-        """The first committed offset from `start` to `end` that `log` certainly lacks and whose loss nothing excuses."""
+        """The first committed offset from `start` to `end` that `log` certainly lacks and whose loss nothing
+        excuses."""
         while start < end:
             offset = log.first_difference(start, committed.epochs[start:end], committed.values[start:end])
             if offset is None:
@@ -137,8 +145,10 @@ class CommitSafe:
                 )
                 self.findings.add(
                     "committed_record_truncated",
-                    expected=f"{_record(committed.log, offset)}: leader {leader} of epoch {epoch} had exposed the high watermark {high_watermark}",
-                    seen=f"at the end broker {node}, which is in the ISR {list(committed.isr)}, has {_held(final.log, offset)}",
+                    expected=f"{_record(committed.log, offset)}: leader {leader} of epoch {epoch} had "
+                    f"exposed the high watermark {high_watermark}",
+                    seen=f"at the end broker {node}, which is in the ISR {list(committed.isr)}, has "
+                    f"{_held(final.log, offset)}",
                     topic=key[0],
                     partition=key[1],
                     offset=offset,
@@ -146,7 +156,8 @@ class CommitSafe:
                 )
 
     def _first_compacted_away(self, key: Key, final: FinalLog, committed: ReplicaLog) -> int | None:
-        """The first committed offset that the dump lacks although nothing committed has superseded it. (An unknown record may have any key.)"""
+        """The first committed offset that the dump lacks although nothing committed has superseded it. (An
+        unknown record may have any key.)"""
         latest: set[str] = set()
         lost = None
         for offset in range(committed.end_offset - 1, max(final.log_start_offset, 0) - 1, -1):
@@ -164,7 +175,8 @@ class CommitSafe:
 
 
 def keys_of(trace: Trace) -> dict[int, tuple[str, bool]]:
-    """The keys of the records of compacted topics, and whether each is a tombstone (which may go by itself), by value id."""
+    """The keys of the records of compacted topics, and whether each is a tombstone (which may go by itself),
+    by value id."""
     keys: dict[int, tuple[str, bool]] = {}
     for operation in trace.operations if trace.claims.compacted else ():
         if (

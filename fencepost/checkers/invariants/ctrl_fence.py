@@ -1,8 +1,10 @@
 """CTRL-FENCE: a deposed controller has no effect, in ZooKeeper or at a broker.
 
-Owns fenced_controller_wrote and fenced_controller_obeyed. In ZooKeeper the fence is /controller_epoch, in commit order; a partition's state that raises the
-leader epoch is a controller's write (a leader's ISR change repeats the controller epoch that it was told, which may be old). A broker forgets the
-highest controller epoch when it restarts. An epoch is of the broker that wrote /controller_epoch; another one that uses it has read it somewhere (KAFKA-1096).
+Owns fenced_controller_wrote and fenced_controller_obeyed. In ZooKeeper the fence is /controller_epoch, in
+commit order; a partition's state that raises the leader epoch is a controller's write (a leader's ISR change
+repeats the controller epoch that it was told, which may be old). A broker forgets the highest controller
+epoch when it restarts. An epoch is of the broker that wrote /controller_epoch; another one that uses it has
+read it somewhere (KAFKA-1096).
 """
 
 from collections.abc import Callable, Mapping
@@ -16,8 +18,9 @@ from fencepost.traces.events import Event, Name
 
 @define
 class CtrlFence:
-    """controller_epoch, owner, epoch_position: the last write of /controller_epoch, and by whom. leader_epochs: ZooKeeper's, by partition. obeyed: a
-    broker's highest (controller epoch, position) in this incarnation."""
+    """controller_epoch, owner, epoch_position: the last write of /controller_epoch, and by whom.
+    leader_epochs: ZooKeeper's, by partition. obeyed: a broker's highest (controller epoch, position) in this
+    incarnation."""
 
     findings: Findings
     controller_epoch: int = -1
@@ -53,7 +56,8 @@ class CtrlFence:
         if event.controller_epoch < self.controller_epoch:
             self.findings.add(
                 "fenced_controller_wrote",
-                expected=f"no write by a controller of an epoch below {self.controller_epoch}, once /controller_epoch had become that",
+                expected=f"no write by a controller of an epoch below {self.controller_epoch}, once "
+                f"/controller_epoch had become that",
                 seen=(
                     f"controller {event.node} of epoch {event.controller_epoch} wrote leader {event.leader}, "
                     f"leader epoch {event.leader_epoch} to ZooKeeper"
@@ -67,8 +71,10 @@ class CtrlFence:
         if event.node != self.owner:
             self.findings.add(
                 "fenced_controller_wrote",
-                expected=f"controller epoch {self.controller_epoch} to be used by broker {self.owner}, which was elected in it",
-                seen=f"broker {event.node} wrote leader {event.leader}, leader epoch {event.leader_epoch} to ZooKeeper with it",
+                expected=f"controller epoch {self.controller_epoch} to be used by broker {self.owner}, "
+                f"which was elected in it",
+                seen=f"broker {event.node} wrote leader {event.leader}, leader epoch {event.leader_epoch} "
+                f"to ZooKeeper with it",
                 topic=event.topic,
                 partition=event.partition,
                 events=(self.epoch_position, position),
@@ -82,6 +88,7 @@ class CtrlFence:
         self.findings.add(
             "fenced_controller_obeyed",
             expected=f"broker {event.node} to refuse controller epochs below {highest}, which it had obeyed",
-            seen=f"it applied a {event.cause or 'control request'} of controller epoch {event.controller_epoch}",
+            seen=f"it applied a {event.cause or 'control request'} of controller epoch "
+            f"{event.controller_epoch}",
             events=(before, position),
         )

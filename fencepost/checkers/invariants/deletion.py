@@ -1,7 +1,8 @@
 """DEL-COMPLETE: the deletion of a topic ends with no node and no replica left.
 
-Owns deletion_incomplete and deleted_topic_left_behind. A replica on a broker outside the last assignment is not held against the deletion: an old replica of a
-reassignment whose broker was down is told nothing in this era.
+Owns deletion_incomplete and deleted_topic_left_behind. A replica on a broker outside the last assignment is
+not held against the deletion: an old replica of a reassignment whose broker was down is told nothing in this
+era.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +18,8 @@ NEVER_ENDED = "every deletion of a topic has ended"
 
 @define
 class Deletion:
-    """requested: position of the request, by topic. replicas: by topic, the brokers of each partition. gone: position at which a topic's node went."""
+    """requested: position of the request, by topic. replicas: by topic, the brokers of each partition. gone:
+    position at which a topic's node went."""
 
     findings: Findings
     requested: dict[str, int] = field(factory=dict)
@@ -74,7 +76,8 @@ class Deletion:
         for topic, since in self.requested.items() if event.cause == NEVER_ENDED else ():
             self.findings.add(
                 "deletion_incomplete",
-                expected=f"topic {topic} to be deleted, within the bound of the liveness phase, once the faults had ended",
+                expected=f"topic {topic} to be deleted, within the bound of the liveness phase, once the "
+                f"faults had ended",
                 seen=f"/admin/delete_topics/{topic} is still there",
                 topic=topic,
                 events=(since, position),

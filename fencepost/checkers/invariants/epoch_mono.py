@@ -1,7 +1,7 @@
 """EPOCH-MONO: leader epochs grow, and each has one leader.
 
-Owns two_leaders_one_epoch, leader_epoch_regressed and leader_epoch_repeated. A broker that restarts has forgotten its leader epochs (Kafka keeps them in
-memory), so its own are compared within one incarnation.
+Owns two_leaders_one_epoch, leader_epoch_regressed and leader_epoch_repeated. A broker that restarts has
+forgotten its leader epochs (Kafka keeps them in memory), so its own are compared within one incarnation.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,8 +19,8 @@ DELETED = "replica_deleted"
 
 @define
 class EpochMono:
-    """states: ZooKeeper's last (leader epoch, leader, position). led: (broker, position) by leader epoch. known: a broker's last (leader epoch, position)
-    per partition, in this incarnation."""
+    """states: ZooKeeper's last (leader epoch, leader, position). led: (broker, position) by leader epoch.
+    known: a broker's last (leader epoch, position) per partition, in this incarnation."""
 
     findings: Findings
     states: dict[Key, tuple[int, int, int]] = field(factory=dict)
@@ -69,7 +69,8 @@ class EpochMono:
         if event.leader_epoch == epoch:
             self.findings.add(
                 "leader_epoch_repeated",
-                expected=f"broker {event.node} to take a role once in leader epoch {epoch}, as it remembers having done",
+                expected=f"broker {event.node} to take a role once in leader epoch {epoch}, as it remembers "
+                f"having done",
                 seen=f"it took one again: {event.name.value.replace('_', ' ')}",
                 topic=event.topic,
                 partition=event.partition,

@@ -12,7 +12,8 @@ CHECK = "invariants"
 
 @define
 class Findings:
-    """check: the judge that they are of. found: by (anomaly, topic, partition), in the order in which they were found."""
+    """check: the judge that they are of. found: by (anomaly, topic, partition), in the order in which they
+    were found."""
 
     check: str = CHECK
     found: dict[tuple[str, str | None, int], Finding] = field(factory=dict)

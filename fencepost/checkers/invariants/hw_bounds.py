@@ -1,7 +1,8 @@
 """HW-BOUNDS: log start offset <= high watermark <= log end offset, at every replica and at all times.
 
-Owns high_watermark_outside_log. Retention that goes past the high watermark (KAFKA-5634), a full truncation that leaves it behind (KAFKA-9491) or one
-that comes out of a checkpoint unclamped (KAFKA-3978) break it. An event that says only some of the three is compared with what is known of the others.
+Owns high_watermark_outside_log. Retention that goes past the high watermark (KAFKA-5634), a full truncation
+that leaves it behind (KAFKA-9491) or one that comes out of a checkpoint unclamped (KAFKA-3978) break it. An
+event that says only some of the three is compared with what is known of the others.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,10 +1,14 @@
-"""HW-KEPT: a high watermark that a checkpoint held is not forgotten: a replica that starts again recovers none that is lower.
+"""HW-KEPT: a high watermark that a checkpoint held is not forgotten: a replica that starts again recovers
+none that is lower.
 
-Owns high_watermark_forgotten. What a replica recovers above its log start comes out of its checkpoint, so it was durable (R9). Until the next start the
-checkpoint is either that one or a later one, which holds what the replica had then: the next start finds no less than the least that it had since, or the
-end of what is left of its log (KAFKA-1647: a checkpoint that leaves out a partition whose leader is down; the start after that begins at 0).
+Owns high_watermark_forgotten. What a replica recovers above its log start comes out of its checkpoint, so it
+was durable (R9). Until the next start the checkpoint is either that one or a later one, which holds what the
+replica had then: the next start finds no less than the least that it had since, or the end of what is left of
+its log (KAFKA-1647: a checkpoint that leaves out a partition whose leader is down; the start after that
+begins at 0).
 
-Nothing is asked of a replica that was deleted meanwhile, nor after a power loss on a disk that had lied about a sync: what was durable is not known then.
+Nothing is asked of a replica that was deleted meanwhile, nor after a power loss on a disk that had lied about
+a sync: what was durable is not known then.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,8 +27,8 @@ LIES, POWER_LOSS = "lying_fsync", "power_loss"
 
 @define
 class HighWatermarkKept:
-    """least: by broker and replica, the least high watermark that it had since it last started, and the position of the event that told it. lied: brokers
-    whose disk has lied since its last power loss."""
+    """least: by broker and replica, the least high watermark that it had since it last started, and the
+    position of the event that told it. lied: brokers whose disk has lied since its last power loss."""
 
     findings: Findings
     least: dict[int, dict[Key, tuple[int, int]]] = field(factory=dict)
@@ -45,7 +49,8 @@ class HighWatermarkKept:
         if 0 <= event.high_watermark < min(least, event.offset):
             self.findings.add(
                 "high_watermark_forgotten",
-                expected=f"broker {event.node} to recover a high watermark of at least {min(least, event.offset)}, as its checkpoint held",
+                expected=f"broker {event.node} to recover a high watermark of at least "
+                f"{min(least, event.offset)}, as its checkpoint held",
                 seen=f"{event.high_watermark}, of a log that ends at {event.offset}",
                 topic=event.topic,
                 partition=event.partition,

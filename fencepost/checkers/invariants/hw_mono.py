@@ -1,12 +1,15 @@
 """HW-MONO: the end of a log that clients are shown does not go back.
 
-Owns high_watermark_regressed, from operations. Within one leader epoch, no shown end (of a poll or of ListOffsets) is below one shown before; across
-epochs, no ListOffsets end of a higher epoch is below any end shown before in a lower one (a fetch's may be: after an election the new leader's high
-watermark lags, and only ListOffsets is guarded, KIP-207). "Before" is real time: completed before the other was invoked; equal times are concurrent.
+Owns high_watermark_regressed, from operations. Within one leader epoch, no shown end (of a poll or of
+ListOffsets) is below one shown before; across epochs, no ListOffsets end of a higher epoch is below any end
+shown before in a lower one (a fetch's may be: after an election the new leader's high watermark lags, and
+only ListOffsets is guarded, KIP-207). "Before" is real time: completed before the other was invoked; equal
+times are concurrent.
 
 Three things are no regress:
 - an end that went back over offsets whose loss the claims allow;
-- within an epoch, a poll after its leader restarted and led that epoch again, from its checkpointed high watermark: nobody elected a new leader;
+- within an epoch, a poll after its leader restarted and led that epoch again, from its checkpointed high
+  watermark: nobody elected a new leader;
 - stamps of two clocks that each may err by e, unless they are more than 2e apart.
 """
 
@@ -43,7 +46,8 @@ Term = tuple[int, int]
 
 @define
 class HighWatermarkMono:
-    """led: leader epochs that began, per partition; led_again: the times at which an epoch's leader took over once more, ascending."""
+    """led: leader epochs that began, per partition; led_again: the times at which an epoch's leader took over
+    once more, ascending."""
 
     findings: Findings
     claims: Claims
@@ -74,7 +78,8 @@ class HighWatermarkMono:
             self._judge_partition(key, all_shown)
 
     def _judge_partition(self, key: Key, all_shown: list[ShownEnd]) -> None:
-        """Go through the invocations in time; before each, note what had completed: by any clock 2e earlier, by the same clock at all."""
+        """Go through the invocations in time; before each, note what had completed: by any clock 2e earlier,
+        by the same clock at all."""
         margin = 2 * self.claims.clock_uncertainty_ns
         by_completion = sorted(all_shown, key=lambda shown: shown.completion_time)
         any_clock: dict[Term, ShownEnd] = {}
@@ -128,7 +133,8 @@ class HighWatermarkMono:
         self.findings.add(
             "high_watermark_regressed",
             expected=(
-                f"an end at or above {earlier.end_offset}, which {_told(earlier)} had shown in leader epoch {earlier.leader_epoch} "
+                f"an end at or above {earlier.end_offset}, which {_told(earlier)} had shown in leader epoch "
+                f"{earlier.leader_epoch} "
                 f"{duration(gap)} before"
             ),
             seen=f"{_told(later)} showed {later.end_offset} in leader epoch {later.leader_epoch}",

@@ -1,7 +1,9 @@
-"""ISR-NONEMPTY, ISR-AGREE, STOP-SAFE and ISR-ALIVE: who is in the ISR, in ZooKeeper and as the leader believes; and COMMIT-SAFE of a replica that is deleted.
+"""ISR-NONEMPTY, ISR-AGREE, STOP-SAFE and ISR-ALIVE: who is in the ISR, in ZooKeeper and as the leader
+believes; and COMMIT-SAFE of a replica that is deleted.
 
-Owns empty_isr, isr_disagrees, stopping_member_joined_isr, dead_member_left_in_isr and isr_member_deleted. A leader may not believe in fewer members than
-ZooKeeper holds: what it was told, or was accepted, in ZooKeeper's present leader epoch holds all of ZooKeeper's ISR.
+Owns empty_isr, isr_disagrees, stopping_member_joined_isr, dead_member_left_in_isr and isr_member_deleted. A
+leader may not believe in fewer members than ZooKeeper holds: what it was told, or was accepted, in
+ZooKeeper's present leader epoch holds all of ZooKeeper's ISR.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +20,8 @@ DELETED, FAILED_OVER = "replica_deleted", "failed_over"
 
 @define
 class InSyncState:
-    """ZooKeeper's state of a partition, written at `position`; versions: its ISR by version of the node, in this leader epoch."""
+    """ZooKeeper's state of a partition, written at `position`; versions: its ISR by version of the node, in
+    this leader epoch."""
 
     leader: int
     leader_epoch: int
@@ -29,9 +32,10 @@ class InSyncState:
 
 @define
 class InSync:
-    """states: by partition. believed: a leader's ISR by (broker, partition). alive: brokers that a broker knows to be alive, with the position at which it
-    learned that. registered, unregistered: positions, by broker. elected: position of each controller's election, by epoch; controller_epoch: the latest.
-    deleting: topics that are to be deleted."""
+    """states: by partition. believed: a leader's ISR by (broker, partition). alive: brokers that a broker
+    knows to be alive, with the position at which it learned that. registered, unregistered: positions, by
+    broker. elected: position of each controller's election, by epoch; controller_epoch: the latest. deleting:
+    topics that are to be deleted."""
 
     findings: Findings
     states: dict[Key, InSyncState] = field(factory=dict)
@@ -113,7 +117,8 @@ class InSync:
             return
         self.findings.add(
             "isr_disagrees",
-            expected=f"the leader's ISR to hold all of ZooKeeper's, which is {list(held)} in leader epoch {event.leader_epoch}",
+            expected=f"the leader's ISR to hold all of ZooKeeper's, which is {list(held)} in leader epoch "
+            f"{event.leader_epoch}",
             seen=f"leader {event.node} goes by {list(event.isr)}",
             topic=event.topic,
             partition=event.partition,
@@ -129,7 +134,8 @@ class InSync:
             return
         self.findings.add(
             "stopping_member_joined_isr",
-            expected=f"only brokers to join the ISR that leader {event.node} was told are alive and stay: {list(known)}",
+            expected=f"only brokers to join the ISR that leader {event.node} was told are alive and stay: "
+            f"{list(known)}",
             seen=f"it proposed broker {gone[0]} in leader epoch {event.leader_epoch}",
             topic=event.topic,
             partition=event.partition,
@@ -150,7 +156,8 @@ class InSync:
             return
         self.findings.add(
             "isr_member_deleted",
-            expected=f"no replica to be deleted that is in the ISR {list(state.isr)} of leader epoch {state.leader_epoch}",
+            expected=f"no replica to be deleted that is in the ISR {list(state.isr)} of leader epoch "
+            f"{state.leader_epoch}",
             seen=f"broker {event.node} deleted its own, which was of leader epoch {event.leader_epoch}",
             topic=event.topic,
             partition=event.partition,
@@ -158,7 +165,8 @@ class InSync:
         )
 
     def _failed_over(self, position: int, event: Event) -> None:
-        """What stood before the election, and still stands, was read by the controller: a member that was gone by then must not be in it now."""
+        """What stood before the election, and still stands, was read by the controller: a member that was
+        gone by then must not be in it now."""
         since = self.elected.get(event.controller_epoch, -1)
         for key, state in sorted(self.states.items(), key=lambda item: item[1].position):
             led = self.registered.get(state.leader, position) < since
@@ -166,7 +174,8 @@ class InSync:
             if state.position < since and led and dead and key[0] not in self.deleting:
                 self.findings.add(
                     "dead_member_left_in_isr",
-                    expected=f"broker {dead[0]}, gone before controller {event.node} of epoch {event.controller_epoch} was elected, to be out of the ISR",
+                    expected=f"broker {dead[0]}, gone before controller {event.node} of epoch "
+                    f"{event.controller_epoch} was elected, to be out of the ISR",
                     seen=f"the controller has taken over and the ISR is {list(state.isr)}",
                     topic=key[0],
                     partition=key[1],

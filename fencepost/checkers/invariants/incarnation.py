@@ -1,7 +1,8 @@
 """INCARNATION: a request that was meant for an earlier incarnation of a broker changes nothing.
 
-Owns earlier_incarnation_obeyed. An incarnation is a registration: its broker epoch is the czxid of /brokers/ids/N (KIP-380). What counts is what the one
-that obeyed knew: a broker knows its own registration, a controller says in its mark which one it knew.
+Owns earlier_incarnation_obeyed. An incarnation is a registration: its broker epoch is the czxid of
+/brokers/ids/N (KIP-380). What counts is what the one that obeyed knew: a broker knows its own registration, a
+controller says in its mark which one it knew.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +15,8 @@ from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 
 SHUTDOWN = "controlled_shutdown"
-"""The mark of a controller that carried a controlled shutdown out. broker_epoch: of the request; detail: JSON {known_broker_epoch}."""
+"""The mark of a controller that carried a controlled shutdown out. broker_epoch: of the request; detail: JSON
+{known_broker_epoch}."""
 
 
 class _Detail(msgspec.Struct, frozen=True):
@@ -22,7 +24,8 @@ class _Detail(msgspec.Struct, frozen=True):
 
 
 def known_broker_epoch(detail: str) -> int:
-    """The registration that a controller's mark says it knew; -1 for a mark that does not say, or not in JSON: a trace may be anybody's."""
+    """The registration that a controller's mark says it knew; -1 for a mark that does not say, or not in
+    JSON: a trace may be anybody's."""
     try:
         return from_json(detail, _Detail).known_broker_epoch if detail else -1
     except msgspec.DecodeError:
@@ -65,7 +68,8 @@ class Incarnation:
             self._found(
                 position,
                 self.registered.get(event.leader, (-1, -1))[1],
-                f"controller {event.node} to refuse a controlled shutdown that was asked for before broker {event.leader} registered with broker epoch {known}",
+                f"controller {event.node} to refuse a controlled shutdown that was asked for before broker "
+                f"{event.leader} registered with broker epoch {known}",
                 f"it carried out one of broker epoch {event.broker_epoch}",
             )
 

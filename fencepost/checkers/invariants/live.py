@@ -1,6 +1,7 @@
 """Progress: after the faults ended, every wait of the liveness phase ends.
 
-Owns no_progress. What is waited for, and for how long, is the run's decision; it records which wait never ended.
+Owns no_progress. What is waited for, and for how long, is the run's decision; it records which wait never
+ended.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +30,8 @@ class Live:
     def _failed(self, position: int, event: Event) -> None:
         self.findings.add(
             "no_progress",
-            expected=f"{event.cause or 'progress'}, within the bound of the liveness phase, once the faults had ended",
+            expected=f"{event.cause or 'progress'}, within the bound of the liveness phase, once the faults "
+            f"had ended",
             seen=event.detail or "it never came",
             topic=event.topic,
             partition=event.partition,

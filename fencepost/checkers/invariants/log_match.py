@@ -1,8 +1,11 @@
-"""LOG-MATCH: (offset, leader epoch) names one record for ever, and replicas agree below the lower of their high watermarks.
+"""LOG-MATCH: (offset, leader epoch) names one record for ever, and replicas agree below the lower of their
+high watermarks.
 
-Owns log_divergence. Claims do not excuse it: once loss is allowed, content is keyed by epoch and offset, which is what this invariant compares;
-and at the end every replica that was dumped has cut what is lost. Only if the liveness phase failed may one not have come to that, or one that its
-partition is not assigned to any more (its broker was away when it was to be deleted): then, and for the allowed offsets only, the second half is excused.
+Owns log_divergence. Claims do not excuse it: once loss is allowed, content is keyed by epoch and offset,
+which is what this invariant compares; and at the end every replica that was dumped has cut what is lost. Only
+if the liveness phase failed may one not have come to that, or one that its partition is not assigned to any
+more (its broker was away when it was to be deleted): then, and for the allowed offsets only, the second half
+is excused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +22,8 @@ from fencepost.traces.trace import LossRange
 
 @define
 class Names:
-    """Of one partition. batches: (leader epoch, base offset) -> values, as first appended. records: leader epoch -> offset -> value."""
+    """Of one partition. batches: (leader epoch, base offset) -> values, as first appended. records: leader
+    epoch -> offset -> value."""
 
     batches: dict[tuple[int, int], tuple[int, ...]] = field(factory=dict)
     records: dict[int, dict[int, int]] = field(factory=dict)
@@ -27,8 +31,8 @@ class Names:
 
 @define
 class LogMatch:
-    """events: the whole trace, to find the first of two convicting events; loss: what the claims allow; partitions: what each (epoch, offset) names;
-    assigned: replicas of a partition, where the trace tells."""
+    """events: the whole trace, to find the first of two convicting events; loss: what the claims allow;
+    partitions: what each (epoch, offset) names; assigned: replicas of a partition, where the trace tells."""
 
     replicas: Replicas
     findings: Findings

@@ -10,7 +10,8 @@ from fencepost.traces.trace import LossRange
 
 
 def end_of_loss(allowed: Iterable[LossRange], partition: Key, offset: int) -> int:
-    """The first offset from `offset` on whose loss is not allowed: `offset` itself if its own is not. Ranges may overlap."""
+    """The first offset from `offset` on whose loss is not allowed: `offset` itself if its own is not. Ranges
+    may overlap."""
     for loss in sorted(allowed, key=lambda loss: loss.start):
         if (loss.topic, loss.partition) == partition and loss.start <= offset < loss.end:
             offset = loss.end

@@ -16,7 +16,8 @@ Key = tuple[str | None, int]
 
 @define
 class FinalLog:
-    """A replica's log as it was dumped at the end. rows: the positions of its REPLICA_LOG events, with the base offset of each."""
+    """A replica's log as it was dumped at the end. rows: the positions of its REPLICA_LOG events, with the
+    base offset of each."""
 
     log: ReplicaLog = field(factory=ReplicaLog)
     high_watermark: int = 0
@@ -30,8 +31,8 @@ class FinalLog:
 
 @define
 class Replicas:
-    """logs: by partition and node, as of the event under way. starts: where each starts now, if not at 0: what stands below is nobody's any more.
-    final: the dumps."""
+    """logs: by partition and node, as of the event under way. starts: where each starts now, if not at 0:
+    what stands below is nobody's any more. final: the dumps."""
 
     logs: dict[Key, dict[int, ReplicaLog]] = field(factory=dict)
     starts: dict[tuple[Key, int], int] = field(factory=dict)

@@ -1,6 +1,8 @@
-"""The kafka judge: do consumers, producers and transactions go through the logs as Kafka promises? (docs/reference/anomalies.md)
+"""The kafka judge: do consumers, producers and transactions go through the logs as Kafka promises?
+(docs/reference/anomalies.md)
 
-`judge_trace` judges one trace, `judge_table` all traces of an `operations` table; `measure_trace` counts what is no violation.
+`judge_trace` judges one trace, `judge_table` all traces of an `operations` table; `measure_trace` counts what
+is no violation.
 """
 
 from fencepost.checkers.kafka.judge import judge_operations, judge_table, judge_trace, judge_traces

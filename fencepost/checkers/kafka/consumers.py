@@ -1,14 +1,18 @@
-"""Consumers: from poll to poll they go on where they were, within one assignment; within a transaction always.
+"""Consumers: from poll to poll they go on where they were, within one assignment; within a transaction
+always.
 
-Owns poll_skip, position_regressed, and what the polls of one transaction add to skipped_offset and unordered_read. Must not know how a single
-poll's records must stand (the log judge). Only consumers are judged: polls that do not say where they began, polls of members, and polls of
-processes that assigned, subscribed or joined; who names the offset itself may read where it likes.
+Owns poll_skip, position_regressed, and what the polls of one transaction add to skipped_offset and
+unordered_read. Must not know how a single poll's records must stand (the log judge). Only consumers are
+judged: polls that do not say where they began, polls of members, and polls of processes that assigned,
+subscribed or joined; who names the offset itself may read where it likes.
 
-A consumer may go back without being moved when the log was cut behind its back (Kafka's OFFSET_OUT_OF_RANGE, and truncation detection, KIP-320):
+A consumer may go back without being moved when the log was cut behind its back (Kafka's OFFSET_OUT_OF_RANGE,
+and truncation detection, KIP-320):
 
     1. it reads up to offset 3: its position is 4
     2. the leader dies; the next one has lost what it had from offset 1 on: the log ends at 1
-    3. it asks for offset 4, which is out of range, and begins anew: at the log's first record (earliest), or at the log's end (latest, KIP-320)
+    3. it asks for offset 4, which is out of range, and begins anew: at the log's first record (earliest), or
+       at the log's end (latest, KIP-320)
 """
 
 import numpy as np
@@ -35,8 +39,9 @@ from fencepost.checkers.operation_columns import NONE, Array, OperationColumns
 
 @frozen(kw_only=True, eq=False)
 class ConsumerSteps:
-    """From one poll of a consumer to its next poll of the same log: rows of the operations, the last offset of the one, the first of the other. how: of the
-    walk; skipped: an occupied row between them (-1: none); back: the other began at or below the last."""
+    """From one poll of a consumer to its next poll of the same log: rows of the operations, the last offset
+    of the one, the first of the other. how: of the walk; skipped: an occupied row between them (-1: none);
+    back: the other began at or below the last."""
 
     log: Array
     row: Array
@@ -159,7 +164,8 @@ def _overlapping(columns: KafkaColumns) -> Array:
 
 
 def _rebalanced(columns: KafkaColumns, txn: Array, log: Array) -> Array:
-    """Which (transaction, log) had a rebalance within the transaction that names the log, or no log at all."""
+    """Which (transaction, log) had a rebalance within the transaction that names the log, or no log at
+    all."""
     joins = np.flatnonzero((columns.operations.function == JOIN) & (columns.txn >= 0))
     excused_pairs: set[tuple[int, int]] = set()
     whole: set[int] = set()
@@ -196,7 +202,8 @@ def consumer_findings(columns: KafkaColumns, placements: Placements, steps: Cons
                 int(steps.log[i]),
                 offset=int(steps.first[i]),
                 rows=(int(steps.row[i]), int(steps.before[i])),
-                expected=f"records beyond offset {steps.last[i]}, where the consumer was after {op(columns, int(steps.before[i]))}",
+                expected=f"records beyond offset {steps.last[i]}, where the consumer was after "
+                f"{op(columns, int(steps.before[i]))}",
                 seen=f"{op(columns, int(steps.row[i]))} began at offset {steps.first[i]}",
             )
 
@@ -220,14 +227,16 @@ def _skips(
             g,
             offset=offset,
             rows=(int(steps.row[i]), int(steps.before[i]), witness),
-            expected=f"offset {offset}, which {op(columns, witness)} proves to hold a record, after offset {steps.last[i]} of "
+            expected=f"offset {offset}, which {op(columns, witness)} proves to hold a record, after offset "
+            f"{steps.last[i]} of "
             f"{op(columns, int(steps.before[i]))}",
             seen=f"{op(columns, int(steps.row[i]))} began at offset {steps.first[i]}",
         )
 
 
 def _unexcused(columns: KafkaColumns, placements: Placements, g: int, row: int, before: int) -> int:
-    """The first occupied row of log `g`, from `row` on and below the offset `before`, that no claim excuses; -1 if there is none."""
+    """The first occupied row of log `g`, from `row` on and below the offset `before`, that no claim excuses;
+    -1 if there is none."""
     occupied = placements.occupied
     while row < len(occupied.log) and occupied.log[row] == g and occupied.offset[row] < before:
         if not excused(columns, placements, g, int(occupied.offset[row])):
@@ -237,9 +246,11 @@ def _unexcused(columns: KafkaColumns, placements: Placements, g: int, row: int, 
 
 
 def _began_anew(columns: KafkaColumns, placements: Placements, steps: ConsumerSteps, i: int) -> bool:
-    """Whether step `i` went back because the last record that the consumer had read may be lost, so that its position lay beyond the log's end.
+    """Whether step `i` went back because the last record that the consumer had read may be lost, so that its
+    position lay beyond the log's end.
 
-    It may then begin where the loss left the log's end, or above, or at the log's first record; anywhere between these it has no business.
+    It may then begin where the loss left the log's end, or above, or at the log's first record; anywhere
+    between these it has no business.
     """
     g, first, last = int(steps.log[i]), int(steps.first[i]), int(steps.last[i])
     claims = columns.traces[columns.log_trace[g]].claims
@@ -254,6 +265,7 @@ def _began_anew(columns: KafkaColumns, placements: Placements, steps: ConsumerSt
 
 
 def allowed_steps(steps: ConsumerSteps) -> tuple[Array, Array]:
-    """Logs in which a subscribed consumer skipped, and went back, between polls: rebalances may explain it, so it is only counted."""
+    """Logs in which a subscribed consumer skipped, and went back, between polls: rebalances may explain it,
+    so it is only counted."""
     loose = steps.how == NEXT_SUBSCRIBED
     return steps.log[loose & (steps.skipped >= 0)], steps.log[loose & steps.back]

@@ -1,9 +1,9 @@
 """Coverage: what was acknowledged has been read by somebody, once reading went beyond it.
 
-Owns lost_write of polls that do not say where they began, and unseen. Such polls are taken to go on from the beginning of the log
-(auto.offset.reset=earliest), so that together they have passed every offset up to the highest one that they showed. A record that another value
-replaced at its offset is lost, too; that the offset had two values is the log judge's (inconsistent_offsets). Polls that say where they began are
-the log judge's.
+Owns lost_write of polls that do not say where they began, and unseen. Such polls are taken to go on from the
+beginning of the log (auto.offset.reset=earliest), so that together they have passed every offset up to the
+highest one that they showed. A record that another value replaced at its offset is lost, too; that the offset
+had two values is the log judge's (inconsistent_offsets). Polls that say where they began are the log judge's.
 """
 
 import numpy as np
@@ -40,7 +40,8 @@ def _highest(logs: int, log: Array, offset: Array, index: Array) -> Array:
 
 
 def _replaced(columns: KafkaColumns, missing: Array) -> Array:
-    """Which of the records stand where a poll showed another: the log judge tells that (inconsistent_offsets)."""
+    """Which of the records stand where a poll showed another: the log judge tells that
+    (inconsistent_offsets)."""
     sent, shown = columns.sent, columns.shown
     told = {(g, o) for g, o in zip(sent.log[missing].tolist(), sent.told[missing].tolist(), strict=True)}
     taken = {pair for pair in zip(shown.log.tolist(), shown.offset.tolist(), strict=True) if pair in told}
@@ -62,13 +63,15 @@ def _lost(columns: KafkaColumns, placements: Placements, lost: Array, highest: A
             g,
             offset=offset,
             rows=(append, poll),
-            expected=f"value {sent.value[i]} at offset {offset}, acknowledged to {op(columns, append)}, in some read",
+            expected=f"value {sent.value[i]} at offset {offset}, acknowledged to {op(columns, append)}, in "
+            f"some read",
             seen=f"no read has it, though {op(columns, poll)} was at offset {shown.offset[highest[g]]}",
         )
 
 
 def _unseen(columns: KafkaColumns, placements: Placements, missing: Array) -> Found:
-    """Records that a consumer, which sought the beginning after their acknowledgement, did not get before it found nothing more."""
+    """Records that a consumer, which sought the beginning after their acknowledgement, did not get before it
+    found nothing more."""
     sent, operations, done = columns.sent, columns.operations, set()
     looks = _last_looks(columns, set(sent.log[missing].tolist()))
     for i in missing.tolist():
@@ -84,14 +87,17 @@ def _unseen(columns: KafkaColumns, placements: Placements, missing: Array) -> Fo
                     g,
                     offset=int(sent.told[i]),
                     rows=(append, poll, began),
-                    expected=f"value {sent.value[i]} at offset {sent.told[i]}, acknowledged to {op(columns, append)}, in some read",
-                    seen=f"no read has it; {op(columns, began)} sought the beginning after that, and {op(columns, poll)} found nothing more",
+                    expected=f"value {sent.value[i]} at offset {sent.told[i]}, acknowledged to "
+                    f"{op(columns, append)}, in some read",
+                    seen=f"no read has it; {op(columns, began)} sought the beginning after that, and "
+                    f"{op(columns, poll)} found nothing more",
                 )
                 break
 
 
 def _last_looks(columns: KafkaColumns, logs: set[int]) -> dict[int, list[tuple[int, int]]]:
-    """For each log: (the assign that sought its beginning, the last poll of that consumer) where that poll brought nothing of the log."""
+    """For each log: (the assign that sought its beginning, the last poll of that consumer) where that poll
+    brought nothing of the log."""
     operations, shown = columns.operations, columns.shown
     start = operations.positions.start
     looks: dict[int, list[tuple[int, int]]] = {}

@@ -1,7 +1,7 @@
 """What consumers, producers and groups say beside `OperationColumns`: one array per column, in row order.
 
-Owns these columns, from `Operation` values and from rows of an `operations` table. Must not know what is asked of them.
-Null becomes -1.
+Owns these columns, from `Operation` values and from rows of an `operations` table. Must not know what is
+asked of them. Null becomes -1.
 """
 
 from collections.abc import Sequence
@@ -33,8 +33,8 @@ SEEK, TOMBSTONE = "seek_to_beginning", "tombstone"
 
 @frozen(kw_only=True, eq=False)
 class Extras:
-    """Per operation. member: it names a group; key: a code, equal for equal keys; seeks: an assign that starts over; position_log_start: per
-    position (flat)."""
+    """Per operation. member: it names a group; key: a code, equal for equal keys; seeks: an assign that
+    starts over; position_log_start: per position (flat)."""
 
     member: Array
     generation: Array
@@ -70,7 +70,8 @@ def extras_of_traces(traces: Sequence[Trace]) -> Extras:
 
 
 def extras_of_table(table: pa.Table) -> Extras:
-    """The extras of the rows of an `operations` table, in order. Raises TraceError where a column is missing."""
+    """The extras of the rows of an `operations` table, in order. Raises TraceError where a column is
+    missing."""
     argument = table_column(table, "argument")
 
     def says(word: str) -> Array:

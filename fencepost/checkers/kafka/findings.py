@@ -24,7 +24,8 @@ def finding(
     expected: str,
     seen: str,
 ) -> tuple[int, Finding]:
-    """A finding about one log. rows: the convicting operations, by row; one that convicts itself is named once."""
+    """A finding about one log. rows: the convicting operations, by row; one that convicts itself is named
+    once."""
     operations = columns.operations
     return log, Finding(
         anomaly=anomaly,

@@ -1,7 +1,8 @@
 """The kafka judge: what consumers, producers and transactions saw of the logs, for many traces in one call.
 
-Owns the order of the work and one verdict per trace. The rules live in `consumers`, `producers`, `transactions` and `coverage`. What one log's
-appends and single reads say of it is the log judge's; a trace that contradicts itself is told there.
+Owns the order of the work and one verdict per trace. The rules live in `consumers`, `producers`,
+`transactions` and `coverage`. What one log's appends and single reads say of it is the log judge's; a trace
+that contradicts itself is told there.
 """
 
 from collections import defaultdict
@@ -65,9 +66,11 @@ def judge_table(table: pa.Table, traces: Iterable[Trace] = ()) -> list[tuple[int
 
 
 def applies(operations: OperationColumns, extras: Extras) -> bool:
-    """Whether any rule has something to judge: consumers, transactions, or sends that the log judge leaves open.
+    """Whether any rule has something to judge: consumers, transactions, or sends that the log judge leaves
+    open.
 
-    Clients that name every offset and append with acks=all alone have none, and cost nothing more than this look.
+    Clients that name every offset and append with acks=all alone have none, and cost nothing more than this
+    look.
     """
     return bool(applying(operations, extras).any())
 

@@ -2,11 +2,13 @@
 
 Owns where consumers stand after each poll, and the range. Must not know what is done with it.
 
-Realtime lag is a range, because nobody recorded when the log grew. After a poll a consumer stands at offset n: that was the end of the log until a record
-at n or above was there. That moment lies between `lo`, the latest invocation of an append known to stand at n or below, and `hi`, the
-earliest completion of anything that proves a record at n or above; the poll looked at the log between its own invocation and completion. So it
-lagged by at least (invocation - hi) and at most (completion - lo), neither below 0; and by [0, 0] where no record at n or above is known.
-(Where the log judge finds an inversion there is no such moment; then the most is the least.)
+Realtime lag is a range, because nobody recorded when the log grew. After a poll a consumer stands at offset
+n: that was the end of the log until a record at n or above was there. That moment lies between `lo`, the
+latest invocation of an append known to stand at n or below, and `hi`, the earliest completion of anything
+that proves a record at n or above; the poll looked at the log between its own invocation and completion. So
+it lagged by at least (invocation - hi) and at most (completion - lo), neither below 0; and by [0, 0] where no
+record at n or above is known. (Where the log judge finds an inversion there is no such moment; then the most
+is the least.)
 """
 
 from collections.abc import Iterator
@@ -24,8 +26,8 @@ _LONG_AGO = int(np.iinfo(np.int64).min) // 4
 
 @frozen(kw_only=True, eq=False)
 class Lags:
-    """One row per answered poll and partition in which its consumer stands, in order of invocation. topic: index into `topics`; time: of the
-    invocation; at_least_ns, at_most_ns: the range."""
+    """One row per answered poll and partition in which its consumer stands, in order of invocation. topic:
+    index into `topics`; time: of the invocation; at_least_ns, at_most_ns: the range."""
 
     topics: tuple[str, ...]
     op_id: Array
@@ -67,8 +69,8 @@ def lags_of(columns: KafkaColumns, placements: Placements) -> list[Lags]:
 def _stands(columns: KafkaColumns) -> Iterator[tuple[int, int, int]]:
     """(row of the poll, log, the offset that comes next) after each answered poll.
 
-    After an assign a consumer stands at the beginning of what is new to it; after a subscribe, a join or a crash nobody knows. Polls of a transaction that
-    did not commit leave it where it was.
+    After an assign a consumer stands at the beginning of what is new to it; after a subscribe, a join or a
+    crash nobody knows. Polls of a transaction that did not commit leave it where it was.
     """
     operations = columns.operations
     moving = (ASSIGN, SUBSCRIBE, JOIN, CRASH)
@@ -141,7 +143,8 @@ def _own_logs(columns: KafkaColumns) -> dict[int, dict[int, int]]:
 
 
 def _bounds(columns: KafkaColumns, placements: Placements) -> tuple[Array, Array, Array, Array]:
-    """log, offset, lo and hi, by log and offset: bounds of the moment at which the log grew to hold that offset."""
+    """log, offset, lo and hi, by log and offset: bounds of the moment at which the log grew to hold that
+    offset."""
     operations, sent, shown = columns.operations, columns.sent, columns.shown
     placed = placements.offset
     known = np.flatnonzero(placed >= 0)

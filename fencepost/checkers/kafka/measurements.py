@@ -1,4 +1,5 @@
-"""What is no violation but worth knowing: records not seen yet, over time; how far reads lag behind the log; what claims allowed.
+"""What is no violation but worth knowing: records not seen yet, over time; how far reads lag behind the log;
+what claims allowed.
 
 Owns these measurements, as documented values beside the verdict. Must not know how they are drawn or mined.
 """
@@ -19,8 +20,9 @@ from fencepost.traces.trace import Trace
 
 @frozen(kw_only=True, eq=False)
 class Unseen:
-    """One partition: how many acknowledged records (acks other than 0) no answered poll had shown, after each change. times: nanoseconds,
-    increasing; counts: of the same length. left: the op ids of appends with records that were never shown."""
+    """One partition: how many acknowledged records (acks other than 0) no answered poll had shown, after each
+    change. times: nanoseconds, increasing; counts: of the same length. left: the op ids of appends with
+    records that were never shown."""
 
     topic: str
     partition: int
@@ -31,8 +33,8 @@ class Unseen:
 
 @frozen(kw_only=True, eq=False)
 class Measurements:
-    """Of one trace. unseen: by partition, in order; allowed: how often an anomaly of the table was seen that the claims, or the
-    subscription, allow: poll_skip, position_regressed, int_send_skip."""
+    """Of one trace. unseen: by partition, in order; allowed: how often an anomaly of the table was seen that
+    the claims, or the subscription, allow: poll_skip, position_regressed, int_send_skip."""
 
     unseen: tuple[Unseen, ...]
     lags: Lags
@@ -62,7 +64,8 @@ def measure_columns(columns: KafkaColumns) -> list[Measurements]:
 
 
 def _unseen(columns: KafkaColumns) -> list[list[Unseen]]:
-    """+1 when a record is acknowledged, -1 when it is first shown; what was shown before it was acknowledged counts at no time."""
+    """+1 when a record is acknowledged, -1 when it is first shown; what was shown before it was acknowledged
+    counts at no time."""
     operations, sent = columns.operations, columns.sent
     acknowledged = np.flatnonzero((operations.outcome[sent.row] == OK) & (operations.acks[sent.row] != 0))
     told = operations.completion_time[sent.row[acknowledged]]

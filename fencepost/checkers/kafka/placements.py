@@ -1,7 +1,7 @@
 """Where records are known to stand, and which of them may be missing from what a consumer got.
 
-Owns: occupied offsets of each log with a witness, the offset of each record sent as far as known, and what the claims excuse (loss, retention,
-compaction). Must not know the rules that use them.
+Owns: occupied offsets of each log with a witness, the offset of each record sent as far as known, and what
+the claims excuse (loss, retention, compaction). Must not know the rules that use them.
 """
 
 import numpy as np
@@ -14,8 +14,9 @@ from fencepost.checkers.operation_columns import NONE, Array
 
 @frozen(kw_only=True, eq=False)
 class Occupied:
-    """One row per (log, offset) that is known to hold a record where no loss is allowed, in order. witness: a row of the operations that proves it.
-    offsets: the distinct offsets; key: log and rank of the offset among them, as one number."""
+    """One row per (log, offset) that is known to hold a record where no loss is allowed, in order. witness: a
+    row of the operations that proves it. offsets: the distinct offsets; key: log and rank of the offset among
+    them, as one number."""
 
     log: Array
     offset: Array
@@ -24,13 +25,15 @@ class Occupied:
     key: Array
 
     def after(self, log: Array, offset: Array) -> Array:
-        """For each (log, offset): the first occupied row of that log above it; len(self.log) or another log's row if there is none."""
+        """For each (log, offset): the first occupied row of that log above it; len(self.log) or another log's
+        row if there is none."""
         ranks = np.searchsorted(self.offsets, offset, side="right")
         found: Array = np.searchsorted(self.key, log * (len(self.offsets) + 1) + ranks)
         return found
 
     def between(self, log: Array, after: Array, before: Array) -> Array:
-        """For each span (after, before) of a log: the first occupied row strictly inside; -1 if there is none."""
+        """For each span (after, before) of a log: the first occupied row strictly inside; -1 if there is
+        none."""
         if not len(self.log):
             return np.full(len(log), NONE)
         at = self.after(log, after)
@@ -42,8 +45,8 @@ class Occupied:
 
 @frozen(kw_only=True, eq=False)
 class Placements:
-    """occupied: as above. offset: of each record sent, as a firm acknowledgement told it or else a poll showed it (-1: not known); unread: no poll showed
-    the record anywhere."""
+    """occupied: as above. offset: of each record sent, as a firm acknowledgement told it or else a poll
+    showed it (-1: not known); unread: no poll showed the record anywhere."""
 
     occupied: Occupied
     offset: Array
@@ -66,7 +69,8 @@ def placements_of(columns: KafkaColumns) -> Placements:
 
 
 def _first_shown(columns: KafkaColumns) -> Array:
-    """For each record sent, a row of `shown` with its value in its log: that of the lowest offset; -1 if there is none."""
+    """For each record sent, a row of `shown` with its value in its log: that of the lowest offset; -1 if
+    there is none."""
     sent, shown = columns.sent, columns.shown
     if not len(shown.log) or not len(sent.log):
         return np.full(len(sent.log), NONE)
@@ -107,7 +111,8 @@ def loss_allowed(columns: KafkaColumns, log: Array, offset: Array) -> Array:
 
 
 def excused(columns: KafkaColumns, placements: Placements, log: int, offset: int) -> bool:
-    """Whether a record at this offset may be missing from reads: below a log start under retention, or gone by compaction."""
+    """Whether a record at this offset may be missing from reads: below a log start under retention, or gone
+    by compaction."""
     claims = columns.traces[columns.log_trace[log]].claims
     topic = columns.operations.topics[columns.log_topic[log]]
     return (claims.retention and _below_log_start(columns, log, offset)) or (
@@ -116,7 +121,8 @@ def excused(columns: KafkaColumns, placements: Placements, log: int, offset: int
 
 
 def _below_log_start(columns: KafkaColumns, log: int, offset: int) -> bool:
-    """Whether a log start above the offset was claimed; also if no log start of this log was claimed at all, for then nothing is known."""
+    """Whether a log start above the offset was claimed; also if no log start of this log was claimed at all,
+    for then nothing is known."""
     operations, extras = columns.operations, columns.extras
     own = (operations.trace == columns.log_trace[log]) & (operations.topic == columns.log_topic[log])
     own &= operations.partition == columns.log_partition[log]
@@ -126,7 +132,8 @@ def _below_log_start(columns: KafkaColumns, log: int, offset: int) -> bool:
 
 
 def _compacted(columns: KafkaColumns, placements: Placements, log: int, offset: int) -> bool:
-    """Whether the record's key has another record that may stand above it, or the record may be a tombstone, or nobody knows its key."""
+    """Whether the record's key has another record that may stand above it, or the record may be a tombstone,
+    or nobody knows its key."""
     sent, extras = columns.sent, columns.extras
     rows = np.flatnonzero((sent.log == log) & (columns.operations.outcome[sent.row] != FAIL))
     here = rows[placements.offset[rows] == offset]

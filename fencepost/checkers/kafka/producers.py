@@ -1,12 +1,15 @@
 """Producers: what a process sends later stands higher, as far as Kafka promises it to this producer.
 
-Owns nonmonotonic_send. What stands below an earlier record that was acknowledged with acks=all is the log judge's (append_inversion); what remains
-are earlier records with acks=1 that were read, and unknown outcomes of an idempotent producer: the sequence numbers leave them no later moment. An unknown
-outcome without idempotence may happen at any later time; acks=0 says nothing. Where the claim `duplicates` says that records may stand twice, nothing
-is asked: retries without idempotence place them anew, and a log that forgot its producers takes late retries.
+Owns nonmonotonic_send. What stands below an earlier record that was acknowledged with acks=all is the log
+judge's (append_inversion); what remains are earlier records with acks=1 that were read, and unknown outcomes
+of an idempotent producer: the sequence numbers leave them no later moment. An unknown outcome without
+idempotence may happen at any later time; acks=0 says nothing. Where the claim `duplicates` says that records
+may stand twice, nothing is asked: retries without idempotence place them anew, and a log that forgot its
+producers takes late retries.
 
-Where a process has several sends in flight, only what ended before is earlier; those of an idempotent producer keep the order in which they were sent all the
-same (KAFKA-5494), acknowledged ones among themselves too, which the log judge takes for concurrent.
+Where a process has several sends in flight, only what ended before is earlier; those of an idempotent
+producer keep the order in which they were sent all the same (KAFKA-5494), acknowledged ones among themselves
+too, which the log judge takes for concurrent.
 """
 
 import numpy as np
@@ -61,7 +64,8 @@ def producer_findings(columns: KafkaColumns, placements: Placements) -> Found:
             int(log[later]),
             offset=int(low[later]),
             rows=(int(row[later]), int(row[earlier])),
-            expected=f"offsets above {high[earlier]}, where {op(columns, int(row[earlier]))} of the same process stands",
+            expected=f"offsets above {high[earlier]}, where {op(columns, int(row[earlier]))} of the same "
+            f"process stands",
             seen=f"{op(columns, int(row[later]))}, sent after it, stands at offset {low[later]}",
         )
 

@@ -1,7 +1,9 @@
-"""The kafka judge's relations: logs, records sent, records shown, and the rows that move consumers, of many traces stacked.
+"""The kafka judge's relations: logs, records sent, records shown, and the rows that move consumers, of many
+traces stacked.
 
-Owns the step from operations to these relations. Must not know the rules of judgement. A log is one partition in one trace; a
-process is one incarnation (process, session) in one trace. Memory is proportional to records and operations, never to offsets.
+Owns the step from operations to these relations. Must not know the rules of judgement. A log is one partition
+in one trace; a process is one incarnation (process, session) in one trace. Memory is proportional to records
+and operations, never to offsets.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,8 +36,9 @@ OK, FAIL = OUTCOMES.index(Outcome.OK), OUTCOMES.index(Outcome.FAIL)
 
 @frozen(kw_only=True, eq=False)
 class Sent:
-    """One row per record of an append, in the order of operations. row: its operation; told: the offset that its acknowledgement names (-1: none);
-    firm: acknowledged with acks=all and told, or of an unknown transaction that is known to have committed."""
+    """One row per record of an append, in the order of operations. row: its operation; told: the offset that
+    its acknowledgement names (-1: none); firm: acknowledged with acks=all and told, or of an unknown
+    transaction that is known to have committed."""
 
     row: Array
     log: Array
@@ -56,8 +59,9 @@ class ShownRecords:
 
 @frozen(kw_only=True, eq=False)
 class KafkaColumns:
-    """operations, extras: the rows themselves. log_trace, log_topic, log_partition: of each log (trace and topic are indices); process: of each row,
-    dense; txn: of each row, the row of the transaction that it is part of (-1: none); log_of_position: of each flat position (-1: a log without records)."""
+    """operations, extras: the rows themselves. log_trace, log_topic, log_partition: of each log (trace and
+    topic are indices); process: of each row, dense; txn: of each row, the row of the transaction that it is
+    part of (-1: none); log_of_position: of each flat position (-1: a log without records)."""
 
     operations: OperationColumns
     extras: Extras
@@ -157,7 +161,8 @@ def _processes(operations: OperationColumns) -> Array:
 
 
 def _transactions(operations: OperationColumns, process: Array) -> Array:
-    """The row of the transaction that each row is part of: the last one of its process that began before it, if it ended after it."""
+    """The row of the transaction that each row is part of: the last one of its process that began before it,
+    if it ended after it."""
     txn = np.full(len(process), NONE)
     heads = operations.function == TXN
     if not heads.any():

@@ -1,6 +1,7 @@
 """Transactions: what one must not see of itself, and how its own records stand to each other.
 
-Owns precommitted_read, int_nonmonotonic_send and the count of int_send_skip. Must not know polls of one transaction among each other (consumers).
+Owns precommitted_read, int_nonmonotonic_send and the count of int_send_skip. Must not know polls of one
+transaction among each other (consumers).
 """
 
 from collections import defaultdict
@@ -47,13 +48,16 @@ def _precommitted(columns: KafkaColumns) -> Found:
             g,
             offset=int(shown.offset[i]),
             rows=(poll, sender, txn),
-            expected=f"nothing of {op(columns, sender)} before its transaction, {op(columns, txn)}, has committed",
-            seen=f"{op(columns, poll)} of the same transaction read value {value} at offset {shown.offset[i]}",
+            expected=f"nothing of {op(columns, sender)} before its transaction, {op(columns, txn)}, has "
+            f"committed",
+            seen=f"{op(columns, poll)} of the same transaction read value {value} at offset "
+            f"{shown.offset[i]}",
         )
 
 
 def _sent_together(columns: KafkaColumns, placements: Placements) -> list[tuple[int, list[int]]]:
-    """(log, records of one transaction there, in the order in which it sent them, by their rows in `sent`); all have a known place."""
+    """(log, records of one transaction there, in the order in which it sent them, by their rows in `sent`);
+    all have a known place."""
     sent, operations = columns.sent, columns.operations
     txn = columns.txn[sent.row]
     offset = placements.offset
@@ -79,13 +83,15 @@ def _nonmonotonic(columns: KafkaColumns, placements: Placements) -> Found:
             g,
             offset=int(offset[j]),
             rows=(later, earlier, int(columns.txn[later])),
-            expected=f"offsets above {offset[i]}, where {op(columns, earlier)} of the same transaction stands",
+            expected=f"offsets above {offset[i]}, where {op(columns, earlier)} of the same transaction "
+            f"stands",
             seen=f"{op(columns, later)}, sent after it, stands at offset {offset[j]}",
         )
 
 
 def _at_or_below_earlier(row: Array, offset: Array, members: list[int]) -> tuple[int, int]:
-    """(i, j): the first of these records, j, that stands at or below one of an earlier append, i the highest of those; NONE twice if there is none."""
+    """(i, j): the first of these records, j, that stands at or below one of an earlier append, i the highest
+    of those; NONE twice if there is none."""
     before = here = NONE  # the highest record of earlier appends, and of the append at hand so far
     for j in members:
         if here != NONE and row[here] != row[j]:
@@ -99,7 +105,8 @@ def _at_or_below_earlier(row: Array, offset: Array, members: list[int]) -> tuple
 
 
 def skipped_sends(columns: KafkaColumns, placements: Placements) -> list[int]:
-    """The log of each pair of a transaction's records between which somebody else's is known to stand (int_send_skip)."""
+    """The log of each pair of a transaction's records between which somebody else's is known to stand
+    (int_send_skip)."""
     together = _sent_together(columns, placements) if (columns.txn >= 0).any() else []
     pairs = [(g, i, j) for g, members in together for i, j in pairwise(members)]
     if not pairs:

@@ -11,7 +11,8 @@ from fencepost.checkers.operation_columns import Array
 POLLED, ASSIGNED, SUBSCRIBED, KEPT, JOINED, CRASHED = range(6)
 """Kinds of turns. KEPT follows an assignment, once for each log that it names."""
 FIRST, NEXT, NEXT_SUBSCRIBED, WITHIN = range(4)
-"""What a poll follows: nothing that it must go on from; the last poll; the same, but rebalances between are not recorded; one of the same transaction."""
+"""What a poll follows: nothing that it must go on from; the last poll; the same, but rebalances between are
+not recorded; one of the same transaction."""
 
 
 @compiled
@@ -32,8 +33,9 @@ def consumer_walk(
 ) -> tuple[Array, Array]:
     """For each turn, in process order: what it follows, and which turn that was (-1: none).
 
-    pair: a (process, log), dense; committed: what the poll read moves the consumer; fresh: the assignment starts over. A consumer
-    remembers where it is in a log as long as each assignment names that log; a join, a crash or another generation makes it forget.
+    pair: a (process, log), dense; committed: what the poll read moves the consumer; fresh: the assignment
+    starts over. A consumer remembers where it is in a log as long as each assignment names that log; a join,
+    a crash or another generation makes it forget.
     """
     follows = np.zeros(len(kind), np.int8)
     before = np.full(len(kind), -1, np.int64)
@@ -83,10 +85,11 @@ def producer_walk(
     overlapping: Array,
     ending: Array,
 ) -> Array:
-    """For each send, in the order of `key` (producer and log) and time: an earlier one that stands at or above it, -1 if there is none.
+    """For each send, in the order of `key` (producer and log) and time: an earlier one that stands at or
+    above it, -1 if there is none.
 
-    counts: the send may be the earlier one; ending: the sends in the order of key and completion. Where sends of a process overlap, only what
-    completed before is earlier.
+    counts: the send may be the earlier one; ending: the sends in the order of key and completion. Where sends
+    of a process overlap, only what completed before is earlier.
     """
     before = np.full(len(key), -1, np.int64)
     best, ended = -1, 0

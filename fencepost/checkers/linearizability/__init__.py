@@ -1,4 +1,5 @@
-"""The general judge: is a history linearizable with respect to a sequential model? Exact for any model, by a compiled search.
+"""The general judge: is a history linearizable with respect to a sequential model? Exact for any model, by a
+compiled search.
 
 `judge_trace(trace, model, limits)` answers a verdict; models live in checkers/models.
 """

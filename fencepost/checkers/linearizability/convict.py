@@ -2,8 +2,8 @@
 
 Owns the words of a conviction that needed no search. Must not know how deciders decide.
 
-What a decider convicts is put to the general search once more, together with what could explain it and nothing else. That makes the set minimal, and
-it checks the decider with every finding.
+What a decider convicts is put to the general search once more, together with what could explain it and
+nothing else. That makes the set minimal, and it checks the decider with every finding.
 """
 
 from collections.abc import Sequence
@@ -74,7 +74,8 @@ def _minimal(
     """Those of the convicting operations that are needed, and whether no bound got in the way."""
     of = {one.operation.op_id: one for one in part}
     scope = [of[prefix[op].operation.op_id] for op in decided.scope]
-    # by the whole part: what a prefix cuts off need not happen in it, but what it answered may be what convicts
+    # by the whole part: what a prefix cuts off need not happen in it, but what it answered may be what
+    # convicts
     needed = [told for one in convicting if (told := of[one.operation.op_id]).known]
     others = {one.operation.op_id for one in scope} - {one.operation.op_id for one in needed}
     shrinking = Shrinking(scope, needed, table, guard, relaxed=others)

@@ -43,9 +43,10 @@ class SearchAnswer(Enum):
 
 @frozen(kw_only=True, eq=False)
 class SearchOutcome:
-    """The answer of one search. path: operations (numbers of the part) in the order in which choices made them happen; to everything if
-    linearizable, to the deepest configuration otherwise. level: completions that this satisfies. steps, nodes: how much was tried and
-    remembered; effort: operations looked at, and QUESTION for each question to the model."""
+    """The answer of one search. path: operations (numbers of the part) in the order in which choices made
+    them happen; to everything if linearizable, to the deepest configuration otherwise. level: completions
+    that this satisfies. steps, nodes: how much was tried and remembered; effort: operations looked at, and
+    QUESTION for each question to the model."""
 
     answer: SearchAnswer
     path: tuple[int, ...]

@@ -1,11 +1,13 @@
 """Why a part is not linearizable: how far an order goes, and the fewest operations that exclude each other.
 
-Owns: the longest linearizable prefix as an order of operations, and shrinking. Must not know verdicts of other judges.
+Owns: the longest linearizable prefix as an order of operations, and shrinking. Must not know verdicts of
+other judges.
 
-Shrinking relaxes, it does not delete: a history without a write may be illegal only because of what the write explained. A relaxed operation
-is taken as if its outcome were unknown, so it may have happened at any time after its invocation, or never. That only ever allows
-more, so what is still illegal then is a proof by itself: *these operations fit in no order, whatever the others did*. The set is minimal in
-that none of its members can be relaxed as well, unless a bound ended the shrinking.
+Shrinking relaxes, it does not delete: a history without a write may be illegal only because of what the write
+explained. A relaxed operation is taken as if its outcome were unknown, so it may have happened at any time
+after its invocation, or never. That only ever allows more, so what is still illegal then is a proof by
+itself: *these operations fit in no order, whatever the others did*. The set is minimal in that none of its
+members can be relaxed as well, unless a bound ended the shrinking.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +36,8 @@ SET_UP = 20
 
 
 def prefix_order(arrays: Arrays, outcome: SearchOutcome, table: Table) -> tuple[list[int], int]:
-    """The operations (numbers) in the order in which they happen on the way to `outcome`, and the state they lead to.
+    """The operations (numbers) in the order in which they happen on the way to `outcome`, and the state they
+    lead to.
 
     Replays the search's rule: open observers that are possible happen at once.
     """
@@ -63,15 +66,17 @@ def prefix_order(arrays: Arrays, outcome: SearchOutcome, table: Table) -> tuple[
 
 
 def cut(part: Iterable[Asked], end: int) -> list[Asked]:
-    """The prefix of what was invoked up to a moment. What completes later keeps its result, but need not happen."""
+    """The prefix of what was invoked up to a moment. What completes later keeps its result, but need not
+    happen."""
     begun = (one for one in part if one.invoke <= end)
     return [one if one.complete <= end else evolve(one, complete=NEVER) for one in begun]
 
 
 @define
 class Shrinking:
-    """Constraints being dropped. everyone: the operations that are looked at; needed: those whose constraints may be needed, the least likely first;
-    relaxed: op ids of the others; exact: no bound got in the way; left: what may still be spent."""
+    """Constraints being dropped. everyone: the operations that are looked at; needed: those whose constraints
+    may be needed, the least likely first; relaxed: op ids of the others; exact: no bound got in the way;
+    left: what may still be spent."""
 
     everyone: list[Asked]
     needed: list[Asked]
@@ -118,7 +123,8 @@ class Shrinking:
 
 
 def shrunk(arrays: Arrays, outcome: SearchOutcome, table: Table, guard: Guard) -> tuple[list[Asked], bool]:
-    """The operations of a minimal set, the one that fits nowhere first, and whether no bound ended the shrinking."""
+    """The operations of a minimal set, the one that fits nowhere first, and whether no bound ended the
+    shrinking."""
     culprit = arrays.asked[int(arrays.part.returns[outcome.level])].operation.op_id
     # a search that gave up knows no illegal prefix; all operations are one
     end = arrays.asked[int(arrays.part.returns[outcome.level])].complete
@@ -150,7 +156,8 @@ def bare_finding(part: Iterable[Asked], model: Model, name: str) -> Finding:
     return Finding(
         anomaly="not_linearizable",
         check="linearizability",
-        expected=f"an order of the operations{f' on {name}' if name else ''} that the model {model.name} allows",
+        expected=f"an order of the operations{f' on {name}' if name else ''} that the model {model.name} "
+        f"allows",
         seen=f"{len(known)} operations that fit in no order (the proof was not shrunk)",
         operations=known,
     )
@@ -185,7 +192,8 @@ def explain(arrays: Arrays, outcome: SearchOutcome, table: Table, guard: Guard, 
     proof, exact = shrunk(arrays, outcome, _wide(model, arrays.asked), half)
     seen = (
         f"{least}the first {outcome.level} completions can be ordered (for instance to the state "
-        f"{model.describe_state(table.states[state])[:200]}), the next one cannot: {model.describe(culprit.call)} of process "
+        f"{model.describe_state(table.states[state])[:200]}), the next one cannot: "
+        f"{model.describe(culprit.call)} of process "
         f"{culprit.operation.process}; {listed(model, proof, exact, 'whatever the others did')}"
     )
     proven = tuple(one.operation.op_id for one in proof)

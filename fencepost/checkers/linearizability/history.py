@@ -1,9 +1,11 @@
 """A trace's operations as parts of a history that a search can work on.
 
-Owns: which operations count, how they split into parts, and the arrays of a part. Must not know how a search goes.
+Owns: which operations count, how they split into parts, and the arrays of a part. Must not know how a search
+goes.
 
-Failed operations did not happen and are left out, as are those that say nothing to the model. Intervals are closed: of equal times the
-invocation comes first. `relaxed` operations are taken as if their outcome were unknown, which only ever allows more.
+Failed operations did not happen and are left out, as are those that say nothing to the model. Intervals are
+closed: of equal times the invocation comes first. `relaxed` operations are taken as if their outcome were
+unknown, which only ever allows more.
 """
 
 from collections import defaultdict
@@ -40,10 +42,12 @@ class Asked:
 
 
 def asked_of(model: Model, operation: Operation, widen: int = 0) -> Asked | None:
-    """The operation as the model sees it; None if it says nothing. widen: by how much each stamp may err. Raises TraceError."""
+    """The operation as the model sees it; None if it says nothing. widen: by how much each stamp may err.
+    Raises TraceError."""
     if operation.function not in model.functions:
         raise TraceError(
-            expected=f"functions of the model {model.name or type(model).__name__}: {', '.join(sorted(model.functions))}",
+            expected=f"functions of the model {model.name or type(model).__name__}: "
+            f"{', '.join(sorted(model.functions))}",
             seen=operation.function.value,
             where=f"operation {operation.op_id}",
         )
@@ -108,7 +112,8 @@ def with_relaxed(model: Model, part: Iterable[Asked], relaxed: Collection[int]) 
 
 @frozen(kw_only=True, eq=False)
 class Arrays:
-    """A part in the order of its numbers, and its arrays. slots: of known operations; foresees: whether rule 3 is used."""
+    """A part in the order of its numbers, and its arrays. slots: of known operations; foresees: whether rule
+    3 is used."""
 
     asked: tuple[Asked, ...]
     part: SearchPart
@@ -189,7 +194,8 @@ def _foresight(
 
 
 def _slots(returns: np.ndarray, invoked: np.ndarray, complete: np.ndarray) -> tuple[np.ndarray, int]:
-    """The slot of each known operation: the lowest that is free when it is invoked; and how many there are."""
+    """The slot of each known operation: the lowest that is free when it is invoked; and how many there
+    are."""
     slot = np.full(len(complete), -1, np.int64)
     free: list[int] = []
     count = begin = 0

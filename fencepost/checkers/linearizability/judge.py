@@ -1,6 +1,7 @@
 """The verdict of a trace against a sequential model.
 
-Owns the order of the work: contradictions, then what is surely legal, then each other part, then what its findings say. Must not know how a search goes.
+Owns the order of the work: contradictions, then what is surely legal, then each other part, then what its
+findings say. Must not know how a search goes.
 """
 
 from collections.abc import Callable
@@ -29,8 +30,9 @@ UNWATCHED = 10_000
 
 @frozen(kw_only=True)
 class Judged:
-    """A verdict with its counts. operations: those that count; parts: the history split into so many; steps, nodes: tried and remembered by
-    the search; decided: parts that needed none, because their values are unambiguous."""
+    """A verdict with its counts. operations: those that count; parts: the history split into so many; steps,
+    nodes: tried and remembered by the search; decided: parts that needed none, because their values are
+    unambiguous."""
 
     verdict: Verdict
     operations: int = 0
@@ -42,7 +44,8 @@ class Judged:
 
 @define
 class _Progress:
-    """What is known so far, kept outside of what a limit may interrupt. open: why some part is undecided, "" if none is."""
+    """What is known so far, kept outside of what a limit may interrupt. open: why some part is undecided, ""
+    if none is."""
 
     findings: list[Finding] = field(factory=list)
     open: str = ""
@@ -75,7 +78,8 @@ class _Way:
 
 
 def judge_trace(trace: Trace, model: Model, limits: SearchLimits | None = None) -> Verdict:
-    """Is this trace linearizable with respect to `model`? Raises ModelError for a model that raises, nothing for bad traces."""
+    """Is this trace linearizable with respect to `model`? Raises ModelError for a model that raises, nothing
+    for bad traces."""
     return judge_counted(trace, model, limits).verdict
 
 
@@ -87,8 +91,8 @@ def judge_counted(
     shrink: bool = True,
     deciders: bool = True,
 ) -> Judged:
-    """As `judge_trace`, with counts. shrink: find a minimal proof; without it a finding names all operations of its part. deciders: use them
-    where they fit; without them the general search judges everything."""
+    """As `judge_trace`, with counts. shrink: find a minimal proof; without it a finding names all operations
+    of its part. deciders: use them where they fit; without them the general search judges everything."""
     if trace.claims.assumption_broken:
         return _broken(trace.claims.assumption_broken)
     if fits(model) and SCREEN.due(STEPS * len(trace.operations)):
@@ -161,7 +165,8 @@ def _judge(trace: Trace, model: Model, guard: Guard, widen: int, way: _Way, prog
                 except LimitReached:
                     if guard.reached:
                         raise
-                    # only the explanation's share is used up: the bare finding stays, the other parts are judged
+                    # only the explanation's share is used up: the bare finding stays, the other parts are
+                    # judged
 
 
 def _search(

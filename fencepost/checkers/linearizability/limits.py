@@ -2,9 +2,11 @@
 
 Owns the clock, the process's memory and the watchdog. Must not know what is being limited.
 
-Between slices of compiled work and between steps the clock is simply read. A step that does not return is interrupted: a watchdog thread
-raises `LimitReached` in the thread that runs it, again and again until it leaves. What cannot be interrupted from inside the process is one call
-into C that does not come back (a huge power, a regular expression), and what such a call allocates: bound those in the model (docs/how-to/models.md).
+Between slices of compiled work and between steps the clock is simply read. A step that does not return is
+interrupted: a watchdog thread raises `LimitReached` in the thread that runs it, again and again until it
+leaves. What cannot be interrupted from inside the process is one call into C that does not come back (a huge
+power, a regular expression), and what such a call allocates: bound those in the model
+(docs/how-to/models.md).
 """
 
 import ctypes
@@ -27,7 +29,8 @@ class LimitReached(BaseException):
 
 @frozen(kw_only=True)
 class SearchLimits:
-    """timeout_s: seconds of wall clock; memory_bytes: by which the process may grow; nodes: configurations that are remembered at most."""
+    """timeout_s: seconds of wall clock; memory_bytes: by which the process may grow; nodes: configurations
+    that are remembered at most."""
 
     timeout_s: float = 60.0
     memory_bytes: int = 2 << 30
@@ -54,9 +57,9 @@ def _page_size() -> int:
 
 @define(eq=False)
 class Guard:
-    """One use of limits. deadline: on the monotonic clock; base: memory in use at the beginning; reached: which limit, "" if none; at_once: the
-    beginning is now, not only when it is first used; outer: of the work that this
-    one is a share of. Asking the system for memory may take longer than judging a short history."""
+    """One use of limits. deadline: on the monotonic clock; base: memory in use at the beginning; reached:
+    which limit, "" if none; at_once: the beginning is now, not only when it is first used; outer: of the work
+    that this one is a share of. Asking the system for memory may take longer than judging a short history."""
 
     limits: SearchLimits
     deadline: float = field(init=False)
@@ -118,7 +121,8 @@ class Guard:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """While the body runs, a watchdog raises LimitReached in it once a limit is reached, whatever it is doing."""
+        """While the body runs, a watchdog raises LimitReached in it once a limit is reached, whatever it is
+        doing."""
         assert self.base >= 0, "what is in use at the beginning does not count"
         done, raised, lock = threading.Event(), threading.Event(), self._raising
         thread = ctypes.c_ulong(threading.get_ident())
@@ -144,8 +148,8 @@ def _settle(
 ) -> None:
     """Stop the watchdog, and let what it raised arrive here.
 
-    An exception that is taken back (with NULL) leaves CPython 3.11 looking for one at every call, for ever, and a
-    thread that is traced then never gets past the beginning of a function. So one more is raised, which
+    An exception that is taken back (with NULL) leaves CPython 3.11 looking for one at every call, for ever,
+    and a thread that is traced then never gets past the beginning of a function. So one more is raised, which
     replaces the one that may be under way; when it has arrived, nothing is left.
     """
     asked = False

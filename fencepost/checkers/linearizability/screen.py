@@ -2,8 +2,9 @@
 
 Owns the columns of such a history, and which histories fit. Must not know findings.
 
-Turning an operation into a call takes longer than deciding about it. Where every text is plain (no escapes, nothing that needs words about
-a mistake) the columns alone are enough; what is not surely legal, and every history that does not fit, is judged one operation at a time.
+Turning an operation into a call takes longer than deciding about it. Where every text is plain (no escapes,
+nothing that needs words about a mistake) the columns alone are enough; what is not surely legal, and every
+history that does not fit, is judged one operation at a time.
 """
 
 from operator import attrgetter
@@ -36,7 +37,8 @@ _TIME_LIMIT = 1 << 62
 
 @frozen(kw_only=True)
 class Screened:
-    """What is known of a history. parts, operations: how many are in order for sure; rest: the trace with all others."""
+    """What is known of a history. parts, operations: how many are in order for sure; rest: the trace with all
+    others."""
 
     parts: int
     operations: int
@@ -44,7 +46,8 @@ class Screened:
 
 
 def fits(model: Model) -> bool:
-    """Whether histories of a model may be screened; a class that is derived from it may allow something else."""
+    """Whether histories of a model may be screened; a class that is derived from it may allow something
+    else."""
     return type(model) is KeyValue and isinstance(model.initial, str) and not model.initial
 
 
@@ -58,7 +61,8 @@ KERNELS = Kernels(legal_keys, call=_call)
 
 
 def screened(model: Model, trace: Trace, widen: int = 0, smallest: int = SMALLEST) -> Screened | None:
-    """The keys that are in order for sure, or None where the history does not fit. widen: by how much each stamp may err."""
+    """The keys that are in order for sure, or None where the history does not fit. widen: by how much each
+    stamp may err."""
     if not fits(model) or len(trace.operations) < smallest:
         return None
     try:
@@ -81,7 +85,8 @@ def screened(model: Model, trace: Trace, widen: int = 0, smallest: int = SMALLES
 
 
 def _columns(operations: tuple[Operation, ...], widen: int) -> tuple[Texts, Array, Array] | None:
-    """The operations that count as texts, the number of each one's key, and which rows count. None where one by one they may say more."""
+    """The operations that count as texts, the number of each one's key, and which rows count. None where one
+    by one they may say more."""
 
     def column(name: str) -> list[Any]:
         return list(map(attrgetter(name), operations))
@@ -110,7 +115,8 @@ def _columns(operations: tuple[Operation, ...], widen: int) -> tuple[Texts, Arra
 
 
 def _plain(column: list[Any], wanted: Array, counts: Array) -> tuple[Array, Array, Array] | None:
-    """Bytes, starts and sizes of JSON strings without escapes, exactly where they are wanted among what counts; None otherwise."""
+    """Bytes, starts and sizes of JSON strings without escapes, exactly where they are wanted among what
+    counts; None otherwise."""
     if not counts.all():
         column = [text if asked else None for text, asked in zip(column, counts.tolist(), strict=True)]
         wanted = wanted & counts

@@ -2,7 +2,8 @@
 
 Owns interning, and the only calls of a model's `step`. Must not know histories or searches.
 
-A step is asked of the model once. States that are == (or that the model's own `equal` holds for alike) are one.
+A step is asked of the model once. States that are == (or that the model's own `equal` holds for alike) are
+one.
 """
 
 from collections.abc import Callable
@@ -38,8 +39,8 @@ def _exact(value: Any) -> tuple[str | None, str | None]:
 
 @define(eq=False)
 class Table:
-    """What is known of a model so far. states, calls: by number; steps: the compiled form; filled: how many of its entries are taken;
-    lens: through which states are seen, for the part at hand (`Model.lens`)."""
+    """What is known of a model so far. states, calls: by number; steps: the compiled form; filled: how many
+    of its entries are taken; lens: through which states are seen, for the part at hand (`Model.lens`)."""
 
     model: Model
     states: list[Any] = field(factory=list)
@@ -61,7 +62,8 @@ class Table:
         return self.steps.keys.nbytes + self.steps.values.nbytes
 
     def state(self, state: Any) -> int:
-        """The number of a state. Raises FencepostError for one that cannot be hashed while `equal` is not the model's own."""
+        """The number of a state. Raises FencepostError for one that cannot be hashed while `equal` is not the
+        model's own."""
         try:
             number = self._numbers.get(state)
         except TypeError:
@@ -85,7 +87,8 @@ class Table:
         return number
 
     def call(self, call: Call) -> int:
-        """The number of a call. Values that are == but of different types (1 and true) are different calls."""
+        """The number of a call. Values that are == but of different types (1 and true) are different
+        calls."""
         key = (call.function, call.key, *_exact(call.argument), *_exact(call.result))
         number = self._call_numbers.setdefault(key, len(self.calls))
         if number == len(self.calls):
@@ -93,7 +96,8 @@ class Table:
         return number
 
     def reach(self, call: Call) -> int:
-        """The number of the question whether a state can still lead to an observer: a step that goes nowhere, or is impossible."""
+        """The number of the question whether a state can still lead to an observer: a step that goes nowhere,
+        or is impossible."""
         key = ("reach", call.function, call.key, *_exact(call.argument), *_exact(call.result))
         number = self._call_numbers.setdefault(key, len(self.calls))
         if number == len(self.calls):

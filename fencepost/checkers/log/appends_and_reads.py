@@ -1,8 +1,10 @@
-"""The log judge's two relations, appends and reads, stacked by group; a group is one partition's log in one trace.
+"""The log judge's two relations, appends and reads, stacked by group; a group is one partition's log in one
+trace.
 
-Owns how operations become appends and reads of a log (one read per partition of a poll), and which of a trace's statements contradict
-each other. Must not know the rules of judgement. Rows are sorted by group and keep the order of the operations within one.
-The relations are named tuples of read-only arrays because that is what a compiled kernel takes whole.
+Owns how operations become appends and reads of a log (one read per partition of a poll), and which of a
+trace's statements contradict each other. Must not know the rules of judgement. Rows are sorted by group and
+keep the order of the operations within one. The relations are named tuples of read-only arrays because that
+is what a compiled kernel takes whole.
 """
 
 from collections.abc import Callable
@@ -35,10 +37,10 @@ _OK, _FAIL = OUTCOMES.index(Outcome.OK), OUTCOMES.index(Outcome.FAIL)
 class Kind(IntEnum):
     """What an append's outcome proves.
 
-    FIRM: acknowledged with acks=all, it stands at its offset from then on. So does what a transaction of unknown
-    outcome was told if it is known to have committed; that bounds no moment, and its completion is NEVER.
-    SOFT: it may stand in the log or not (unknown, or acks=1 or 0, whose acknowledgement survives no fail-over).
-    FAILED: it was never written.
+    FIRM: acknowledged with acks=all, it stands at its offset from then on. So does what a transaction of
+    unknown outcome was told if it is known to have committed; that bounds no moment, and its completion is
+    NEVER. SOFT: it may stand in the log or not (unknown, or acks=1 or 0, whose acknowledgement survives no
+    fail-over). FAILED: it was never written.
     """
 
     FIRM = 0
@@ -47,12 +49,13 @@ class Kind(IntEnum):
 
 
 NOT_ACKNOWLEDGED, ALL, LEADER, NOBODY = range(4)
-"""Who acknowledged an append: nobody did (it is unknown or failed), all in-sync replicas (acks=all), the leader (acks=1), or the client itself (acks=0)."""
+"""Who acknowledged an append: nobody did (it is unknown or failed), all in-sync replicas (acks=all), the
+leader (acks=1), or the client itself (acks=0)."""
 
 
 class Appends(NamedTuple):
-    """One row per append. base: the offset of its first record, -1 if not told; values: slice [start[i], start[i + 1]) of `value`;
-    first: the rows of group g are [first[g], first[g + 1])."""
+    """One row per append. base: the offset of its first record, -1 if not told; values: slice [start[i],
+    start[i + 1]) of `value`; first: the rows of group g are [first[g], first[g + 1])."""
 
     first: Array
     op_id: Array
@@ -67,8 +70,8 @@ class Appends(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """One row per answered read of one log. position: the offset asked for, end: the end claimed (-1: not said); records: slice
-    [start[i], start[i + 1]) of offset, value and record_epoch; first: as in Appends."""
+    """One row per answered read of one log. position: the offset asked for, end: the end claimed (-1: not
+    said); records: slice [start[i], start[i + 1]) of offset, value and record_epoch; first: as in Appends."""
 
     first: Array
     op_id: Array
@@ -89,9 +92,10 @@ class Reads(NamedTuple):
 
 @frozen(kw_only=True, eq=False)
 class LogColumns:
-    """Groups in order of trace, topic, partition. trace, topic, partition: of each group (trace and topic are indices).
-    extras: what few logs need beside; ends: of transactions, by append; acknowledged: per append, who did;
-    asked: per trace, whether its operations are about logs at all; broken: trace index -> how the trace contradicts itself."""
+    """Groups in order of trace, topic, partition. trace, topic, partition: of each group (trace and topic are
+    indices). extras: what few logs need beside; ends: of transactions, by append; acknowledged: per append,
+    who did; asked: per trace, whether its operations are about logs at all; broken: trace index -> how the
+    trace contradicts itself."""
 
     traces: tuple[Trace, ...]
     topics: tuple[str, ...]
@@ -186,10 +190,11 @@ def _log_starts(
     partition: Array,
     grouping: tuple[Callable[[Array, Array, Array], Array], Array, int],
 ) -> tuple[Array, Array]:
-    """Every log start that an answered append, poll or list_offsets states, whatever its outcome: the group (-1: nobody appended to or read
-    it), and the offset.
+    """Every log start that an answered append, poll or list_offsets states, whatever its outcome: the group
+    (-1: nobody appended to or read it), and the offset.
 
-    grouping: the code of a partition's log, the codes of the groups in order, and the bound on partitions that codes are made for.
+    grouping: the code of a partition's log, the codes of the groups in order, and the bound on partitions
+    that codes are made for.
     """
     key, keys, width = grouping
     positions = operations.positions
@@ -324,7 +329,8 @@ def _contradictions(operations: OperationColumns) -> dict[int, str]:
 
 
 def _repeated(trace: Array, op_id: Array) -> Array:
-    """Rows whose (trace, op id) stands in an earlier row too; without a sort where op ids increase. trace: indices."""
+    """Rows whose (trace, op id) stands in an earlier row too; without a sort where op ids increase. trace:
+    indices."""
     repeated = np.zeros(len(op_id), np.bool_)
     if ((trace[1:] > trace[:-1]) | ((trace[1:] == trace[:-1]) & (op_id[1:] > op_id[:-1]))).all():
         return repeated

@@ -114,5 +114,6 @@ def _torn_over(group: PartitionLog) -> Finding | None:
         offset=int(offset[i]),
         operations=(int(op[i]), int(op[j])),
         expected="the records of one batch side by side, in the order sent",
-        seen=f"offset {offset[i]} must hold value {value[i]} by operation {op[i]} and value {value[j]} by operation {op[j]}",
+        seen=f"offset {offset[i]} must hold value {value[i]} by operation {op[i]} and value {value[j]} by "
+        f"operation {op[j]}",
     )

@@ -1,9 +1,10 @@
 """Bounds on the moments at which a log grew, and the search for two that contradict each other.
 
-Owns `Bounds` (steps 2 and 3) and the clock arithmetic of a pair. p_k is the moment the log grew to include offset k: p_0 <= p_1 <= ...
-Each operation bounds it from below or from above. A chain exists if and only if no lower bound at i exceeds an upper bound at j >= i.
-Must not know what such a pair is called. Clock uncertainty e: stamps of one clock keep their order, so such a pair is cleared by no e; a pair
-from two clocks is cleared by e >= (lower - upper) / 2.
+Owns `Bounds` (steps 2 and 3) and the clock arithmetic of a pair. p_k is the moment the log grew to include
+offset k: p_0 <= p_1 <= ... Each operation bounds it from below or from above. A chain exists if and only if
+no lower bound at i exceeds an upper bound at j >= i. Must not know what such a pair is called. Clock
+uncertainty e: stamps of one clock keep their order, so such a pair is cleared by no e; a pair from two clocks
+is cleared by e >= (lower - upper) / 2.
 """
 
 import numpy as np
@@ -17,7 +18,8 @@ from fencepost.checkers.operation_columns import NEVER, Array
 
 @frozen(kw_only=True, eq=False)
 class Bounds:
-    """Bounds on p at `index`: moments, the clocks that stamped them, and the operations they come from (as positions in a relation)."""
+    """Bounds on p at `index`: moments, the clocks that stamped them, and the operations they come from (as
+    positions in a relation)."""
 
     index: Array
     time: Array
@@ -33,7 +35,8 @@ class Bounds:
 
 @frozen(kw_only=True)
 class Pair:
-    """A lower bound above an upper one: positions of both in their Bounds' rows, and the smallest uncertainty that clears it (-1: none)."""
+    """A lower bound above an upper one: positions of both in their Bounds' rows, and the smallest uncertainty
+    that clears it (-1: none)."""
 
     low: int
     high: int
@@ -51,7 +54,8 @@ def appended(group: PartitionLog) -> Bounds:
 
 
 def acknowledgements(group: PartitionLog) -> Bounds:
-    """Upper bounds: what a firm append was told stands in the log when it was told, if anybody knows when that was. Rows: appends."""
+    """Upper bounds: what a firm append was told stands in the log when it was told, if anybody knows when
+    that was. Rows: appends."""
     appends = group.appends
     row = np.flatnonzero((appends.kind == Kind.FIRM) & (appends.completion != NEVER))
     last = group.below_loss(appends.base[row] + np.diff(appends.start)[row] - 1)
@@ -60,7 +64,8 @@ def acknowledgements(group: PartitionLog) -> Bounds:
 
 
 def claimed_ends(group: PartitionLog) -> Bounds:
-    """Lower bounds: at some moment of a strong read, the offset at its end was not in the log yet. Rows: reads."""
+    """Lower bounds: at some moment of a strong read, the offset at its end was not in the log yet. Rows:
+    reads."""
     reads = group.reads
     row = np.flatnonzero(group.strong)
     bounds = Bounds(index=reads.end[row], time=reads.invoke[row], clock=reads.clock[row], row=row)
@@ -68,8 +73,8 @@ def claimed_ends(group: PartitionLog) -> Bounds:
 
 
 def shows(group: PartitionLog, below_slot: bool = False) -> Bounds:
-    """Upper bounds: offsets that a read showed to be in the log, by its last record or by its end (or log start, or last stable offset,
-    neither of which is above the end). Rows: reads.
+    """Upper bounds: offsets that a read showed to be in the log, by its last record or by its end (or log
+    start, or last stable offset, neither of which is above the end). Rows: reads.
 
     below_slot: charge a record to the offset below its batch instead of to the batch's end.
     """
@@ -88,7 +93,8 @@ def shows(group: PartitionLog, below_slot: bool = False) -> Bounds:
 
 
 def worst_pair(low: Bounds, high: Bounds, uncertainty: int) -> Pair | None:
-    """The pair low.index <= high.index, low.time > high.time that is hardest to clear; None if `uncertainty` clears all."""
+    """The pair low.index <= high.index, low.time > high.time that is hardest to clear; None if `uncertainty`
+    clears all."""
     if not len(low.index) or not len(high.index):
         return None
     low = low.where(np.argsort(low.index, kind="stable"))
@@ -126,9 +132,11 @@ def _worst(
     high_clock: Array,
     clocks: int,
 ) -> tuple[int, int, int, int]:
-    """Of pairs in violation, the widest of one clock and the widest of two (positions, -1 if none). Bounds sorted by index.
+    """Of pairs in violation, the widest of one clock and the widest of two (positions, -1 if none). Bounds
+    sorted by index.
 
-    The latest lower bound so far is kept per clock; `first` and `second` are the latest of two different clocks.
+    The latest lower bound so far is kept per clock; `first` and `second` are the latest of two different
+    clocks.
     """
     latest = np.full(clocks, -1, np.int64)
     first = second = same_low = same_high = cross_low = cross_high = -1

@@ -1,7 +1,7 @@
 """Step 4: which two operations forbid the moments at which the log grew, and what is that called?
 
-Owns the certificates of real time about the log's end. The bounds of appends and reads stand in `bounds`; which kinds of bound meet names
-the anomaly.
+Owns the certificates of real time about the log's end. The bounds of appends and reads stand in `bounds`;
+which kinds of bound meet names the anomaly.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,8 @@ def chain_findings(group: PartitionLog) -> Iterator[Finding]:
     lost = _lost(group, ended, acknowledged)
     yield from _append_inversion(group, worst_pair(sent, acknowledged, group.uncertainty))
     yield from _read_before_sent(group)
-    # a read that saw slot j forbids later appends below j's batch; that it saw j's own append too early is read_before_sent
+    # a read that saw slot j forbids later appends below j's batch; that it saw j's own append too early is
+    # read_before_sent
     yield from _append_below(group, worst_pair(sent, shows(group, below_slot=True), group.uncertainty))
     yield from _stale(group, worst_pair(ended, acknowledged.where(lost), group.uncertainty), "lost_write")
     yield from _stale(group, worst_pair(ended, acknowledged.where(~lost), group.uncertainty), "stale_read")
@@ -40,8 +41,8 @@ def chain_findings(group: PartitionLog) -> Iterator[Finding]:
 
 
 def _lost(group: PartitionLog, ended: Bounds, acknowledged: Bounds) -> Array:
-    """Of the acknowledgements, which are of records that no read shows once a strong read has ended at or before them, though neither
-    retention, nor compaction, nor an abort may have removed them."""
+    """Of the acknowledgements, which are of records that no read shows once a strong read has ended at or
+    before them, though neither retention, nor compaction, nor an abort may have removed them."""
     appends, seen = group.appends, group.evidence
     last_shown = np.full(len(appends.kind), LONG_AGO)
     read = np.flatnonzero((seen.row >= 0) & (seen.sender >= 0))
@@ -67,7 +68,8 @@ def _append_inversion(group: PartitionLog, pair: Pair | None) -> Iterator[Findin
         "append_inversion",
         offset=_offset_of(group, i),
         operations=(int(appends.op_id[i]), int(appends.op_id[j])),
-        expected=f"operation {appends.op_id[i]}, invoked at {moment(appends.invoke[i])}, above offset {appends.base[j]}, "
+        expected=f"operation {appends.op_id[i]}, invoked at {moment(appends.invoke[i])}, above offset "
+        f"{appends.base[j]}, "
         f"which operation {appends.op_id[j]} was told by {moment(appends.completion[j])}",
         seen=f"operation {appends.op_id[i]} stands at offset {_offset_of(group, i)}",
         uncertainty=pair.uncertainty,
@@ -96,8 +98,10 @@ def _read_before_sent(group: PartitionLog) -> Iterator[Finding]:
         "read_before_sent",
         offset=int(seen.offset[i]),
         operations=(int(appends.op_id[append]), int(reads.op_id[read])),
-        expected=f"no read of value {seen.value[i]} before operation {appends.op_id[append]} was invoked at {moment(appends.invoke[append])}",
-        seen=f"operation {reads.op_id[read]} had read it at offset {seen.offset[i]} by {reads.completion[read]}",
+        expected=f"no read of value {seen.value[i]} before operation {appends.op_id[append]} was invoked at "
+        f"{moment(appends.invoke[append])}",
+        seen=f"operation {reads.op_id[read]} had read it at offset {seen.offset[i]} by "
+        f"{reads.completion[read]}",
         uncertainty=-1 if same[worst] else int(gap[worst] + 1) // 2,
     )
 
@@ -111,7 +115,8 @@ def _append_below(group: PartitionLog, pair: Pair | None) -> Iterator[Finding]:
         "append_below_shown_end",
         offset=_offset_of(group, i),
         operations=(int(appends.op_id[i]), int(reads.op_id[r])),
-        expected=f"operation {appends.op_id[i]}, invoked at {moment(appends.invoke[i])}, at or above {_showed(group, r)}",
+        expected=f"operation {appends.op_id[i]}, invoked at {moment(appends.invoke[i])}, at or above "
+        f"{_showed(group, r)}",
         seen=f"operation {appends.op_id[i]} stands at offset {_offset_of(group, i)}",
         uncertainty=pair.uncertainty,
     )
@@ -137,8 +142,10 @@ def _stale(group: PartitionLog, pair: Pair | None, anomaly: str) -> Iterator[Fin
         anomaly,
         offset=int(last),
         operations=(int(reads.op_id[r]), int(appends.op_id[j])),
-        expected=f"an end above offset {last}, which operation {appends.op_id[j]} was told by {moment(appends.completion[j])}",
-        seen=f"operation {reads.op_id[r]}, invoked at {moment(reads.invoke[r])}, claimed end {reads.end[r]}{never}",
+        expected=f"an end above offset {last}, which operation {appends.op_id[j]} was told by "
+        f"{moment(appends.completion[j])}",
+        seen=f"operation {reads.op_id[r]}, invoked at {moment(reads.invoke[r])}, claimed end "
+        f"{reads.end[r]}{never}",
         uncertainty=pair.uncertainty,
     )
 
@@ -153,6 +160,7 @@ def _regressed(group: PartitionLog, pair: Pair | None) -> Iterator[Finding]:
         offset=int(reads.end[later]),
         operations=(int(reads.op_id[later]), int(reads.op_id[earlier])),
         expected=f"no end below {_showed(group, earlier)}",
-        seen=f"operation {reads.op_id[later]}, invoked at {moment(reads.invoke[later])}, claimed end {reads.end[later]}",
+        seen=f"operation {reads.op_id[later]}, invoked at {moment(reads.invoke[later])}, claimed end "
+        f"{reads.end[later]}",
         uncertainty=pair.uncertainty,
     )

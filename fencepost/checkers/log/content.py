@@ -1,7 +1,8 @@
 """Steps 1 and 7: what stands at which offset, no time involved.
 
-Owns the rules about content and leader epochs; those about batches and about skipped offsets stand in `batches` and `skips`. Must not
-know anything of time. One function per anomaly; each answers with one certificate or None.
+Owns the rules about content and leader epochs; those about batches and about skipped offsets stand in
+`batches` and `skips`. Must not know anything of time. One function per anomaly; each answers with one
+certificate or None.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +29,8 @@ def content_findings(group: PartitionLog) -> Iterator[Finding]:
 
 
 def _conflicting_evidence(group: PartitionLog, key: str, what: str) -> tuple[int, int] | None:
-    """Two pieces of evidence that agree in `key` and differ in `what`: where loss is not allowed, or else within one leader epoch."""
+    """Two pieces of evidence that agree in `key` and differ in `what`: where loss is not allowed, or else
+    within one leader epoch."""
     seen = group.evidence
     plain = np.flatnonzero(~seen.keyed & ~seen.soft)
     pair = conflict((getattr(seen, key)[plain],), getattr(seen, what)[plain])
@@ -78,7 +80,8 @@ def _phantom(group: PartitionLog) -> Finding | None:
 
 
 def _failed_visible(group: PartitionLog) -> Finding | None:
-    """Records of failed appends; of an aborted transaction only to those who did not ask for uncommitted ones."""
+    """Records of failed appends; of an aborted transaction only to those who did not ask for uncommitted
+    ones."""
     seen = group.evidence
     bad = np.zeros(len(seen.sender), np.bool_)
     sent = np.flatnonzero((seen.sender >= 0) & (seen.row >= 0))
@@ -100,7 +103,8 @@ def _unordered(group: PartitionLog) -> Finding | None:
         offset=int(reads.offset[i + 1]),
         operations=(int(reads.op_id[row[i]]),),
         expected="the records of a read in increasing offset order",
-        seen=f"operation {reads.op_id[row[i]]} returned offset {reads.offset[i]} before {reads.offset[i + 1]}",
+        seen=f"operation {reads.op_id[row[i]]} returned offset {reads.offset[i]} before "
+        f"{reads.offset[i + 1]}",
     )
 
 

@@ -1,7 +1,8 @@
-"""Who sent and who showed what in one log: statements "this value stood at this offset", and the batches that follow from them.
+"""Who sent and who showed what in one log: statements "this value stood at this offset", and the batches that
+follow from them.
 
-Owns these two relations, which the rules of content and time share. Must not know the rules themselves. Nothing here addresses by
-offset: everything is sorted, so any offsets will do.
+Owns these two relations, which the rules of content and time share. Must not know the rules themselves.
+Nothing here addresses by offset: everything is sorted, so any offsets will do.
 """
 
 from typing import Protocol
@@ -16,9 +17,10 @@ from fencepost.checkers.verdict import Finding
 
 @frozen(kw_only=True, eq=False)
 class Evidence:
-    """One row per statement "this value stood at this offset". sender: the append row that sent the value (-1: nobody), nth: which of its
-    records; row: the read row that showed it (-1: an acknowledgement); keyed: loss is allowed at that offset; soft: said by an append that is
-    not firm, so it holds only under its (epoch, offset)."""
+    """One row per statement "this value stood at this offset". sender: the append row that sent the value
+    (-1: nobody), nth: which of its records; row: the read row that showed it (-1: an acknowledgement); keyed:
+    loss is allowed at that offset; soft: said by an append that is not firm, so it holds only under its
+    (epoch, offset)."""
 
     offset: Array
     value: Array
@@ -33,8 +35,9 @@ class Evidence:
 
 @frozen(kw_only=True, eq=False)
 class Placements:
-    """One row per batch that stands in the log where no loss is allowed, in order of base. append: its row (-1: a record whose append cannot be
-    told); last: the offset of its last record; acknowledged: its append is firm and was told this base."""
+    """One row per batch that stands in the log where no loss is allowed, in order of base. append: its row
+    (-1: a record whose append cannot be told); last: the offset of its last record; acknowledged: its append
+    is firm and was told this base."""
 
     base: Array
     last: Array
@@ -124,8 +127,8 @@ def evidence_of(group: LogRows) -> Evidence:
 
 
 def _senders(group: LogRows, by: Array, told_offset: Array, told_value: Array) -> tuple[Array, Array]:
-    """Who sent each record that was read: the earliest append of that value that did not fail (else one that did); where values repeat,
-    rather the firm append that was told that very offset."""
+    """Who sent each record that was read: the earliest append of that value that did not fail (else one that
+    did); where values repeat, rather the firm append that was told that very offset."""
     appends, values = group.appends, group.reads.value
     failed = appends.kind[group.append_of_value] == Kind.FAILED
     order = np.lexsort((appends.invoke[group.append_of_value], failed, appends.value))
@@ -181,7 +184,8 @@ def placements_of(group: LogRows) -> Placements:
 
 
 def conflict(keys: tuple[Array, ...], what: Array) -> tuple[int, int] | None:
-    """Two rows with equal keys and different `what`, the first in order of the keys; None if there are none."""
+    """Two rows with equal keys and different `what`, the first in order of the keys; None if there are
+    none."""
     if not len(what):
         return None
     order = np.lexsort((what, *reversed(keys)))
@@ -197,7 +201,10 @@ def how_of(group: LogRows, i: int) -> str:
     seen = group.evidence
     verb = "was told that value" if seen.row[i] < 0 else "read value"
     epoch = f" (leader epoch {seen.epoch[i]})" if seen.epoch[i] >= 0 else ""
-    return f"operation {seen.op_id[i]} {verb} {seen.value[i]} {'is ' if seen.row[i] < 0 else ''}at offset {seen.offset[i]}{epoch}"
+    return (
+        f"operation {seen.op_id[i]} {verb} {seen.value[i]} {'is ' if seen.row[i] < 0 else ''}at offset "
+        f"{seen.offset[i]}{epoch}"
+    )
 
 
 def pair_finding(group: LogRows, anomaly: str, pair: tuple[int, int] | None, expected: str) -> Finding | None:

@@ -1,6 +1,8 @@
-"""One log taken out of the columns for a closer look: its rows, its rules, and what follows from them for every rule.
+"""One log taken out of the columns for a closer look: its rows, its rules, and what follows from them for
+every rule.
 
-Owns the value that the rules of `content`, `skips`, `chain`, `side_chains` and `holes` share. Must not know the rules themselves.
+Owns the value that the rules of `content`, `skips`, `chain`, `side_chains` and `holes` share. Must not know
+the rules themselves.
 """
 
 from functools import cached_property
@@ -43,7 +45,8 @@ class PartitionLog:
     read_of_record: Array = field(init=False)
     """For each record read (flat), its read row."""
     standing: Array = field(init=False)
-    """Which appends may stand in the log: those that did not fail, and those that failed with their transaction."""
+    """Which appends may stand in the log: those that did not fail, and those that failed with their
+    transaction."""
     strong: Array = field(init=False)
     """Which reads claim an end that may be trusted."""
     trusted: Array = field(init=False)

@@ -1,9 +1,11 @@
-"""Step 5: with dense offsets, can unknown appends that nobody saw fill the holes below the known end, in time?
+"""Step 5: with dense offsets, can unknown appends that nobody saw fill the holes below the known end, in
+time?
 
-Owns the counting of holes and the bounded exact fit of batches. Must not know which anomaly else the log shows. An unseen append may fill
-any hole whose deadline (the earliest upper bound at or above it) is not before its invocation, so each candidate can fill all holes from
-some offset on. With single records the j-th hole needs j candidates that may fill it or an earlier hole, and that suffices. With
-batches it is bin packing: the count is necessary; a search within `FIT_STEPS` decides, and gives up beyond.
+Owns the counting of holes and the bounded exact fit of batches. Must not know which anomaly else the log
+shows. An unseen append may fill any hole whose deadline (the earliest upper bound at or above it) is not
+before its invocation, so each candidate can fill all holes from some offset on. With single records the j-th
+hole needs j candidates that may fill it or an earlier hole, and that suffices. With batches it is bin
+packing: the count is necessary; a search within `FIT_STEPS` decides, and gives up beyond.
 """
 
 from collections.abc import Callable
@@ -26,8 +28,9 @@ MAX_SEGMENTS = 200
 
 @frozen(kw_only=True, eq=False)
 class Holes:
-    """start, length: runs of holes with one deadline each, in order; joined: a batch may reach into the run from the one before (only a claimed
-    log start or last stable offset parts them, no end); open_ended: it may reach beyond the last run too; size, invoke, clock: of each candidate."""
+    """start, length: runs of holes with one deadline each, in order; joined: a batch may reach into the run
+    from the one before (only a claimed log start or last stable offset parts them, no end); open_ended: it
+    may reach beyond the last run too; size, invoke, clock: of each candidate."""
 
     start: Array
     length: Array
@@ -49,7 +52,8 @@ def hole_finding(group: PartitionLog) -> tuple[Finding | None, str]:
 
 
 def unfilled(group: PartitionLog, holes: Holes) -> tuple[Finding | None, str]:
-    """The same of these holes. group: of whose operations only those matter that bound the moment at which the log grew beyond a run."""
+    """The same of these holes. group: of whose operations only those matter that bound the moment at which
+    the log grew beyond a run."""
     if not len(holes.start):
         return None, ""
     reach = _reach(group, holes)
@@ -67,7 +71,8 @@ def _holes(group: PartitionLog) -> Holes:
     beside = max(group.log_start.max(initial=0), group.stable.max(initial=0))  # neither is above the end
     firmly = int(max(placed.last.max(initial=-1) + 1, ends.max(initial=0)))
     known = max(firmly, int(beside))
-    # offsets where a run of holes may begin: after a batch, at a claimed end, at 0; covered: how far batches reach before it
+    # offsets where a run of holes may begin: after a batch, at a claimed end, at 0; covered: how far batches
+    # reach before it
     begin = np.unique(np.concatenate(([0], placed.last + 1, ends)))
     begin = begin[begin < known]
     covered = np.concatenate(([-1], np.maximum.accumulate(placed.last)))[
@@ -151,7 +156,8 @@ def _fits(holes: Holes, first: Array) -> bool | None:
 def _search(holes: Holes, first: Array) -> bool | None:
     """Depth-first: fill the runs in order, largest batches first, remembering states that failed.
 
-    A state is (run, what is left of it, how many candidates of each kind are used); candidates of one size and reach are alike.
+    A state is (run, what is left of it, how many candidates of each kind are used); candidates of one size
+    and reach are alike.
     """
     kinds, counts = np.unique(np.array((-holes.size, first)), axis=1, return_counts=True)
     sizes, reaches, supply = (-kinds[0]).tolist(), kinds[1].tolist(), counts.tolist()

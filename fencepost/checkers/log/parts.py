@@ -1,6 +1,7 @@
 """Reads split by partition: one part for each partition that an operation read or asked about.
 
-Owns which position, end, log start and last stable offset a reply states about which partition. Must not know the rules of judgement.
+Owns which position, end, log start and last stable offset a reply states about which partition. Must not know
+the rules of judgement.
 """
 
 import numpy as np
@@ -14,7 +15,8 @@ _LIST = FUNCTIONS.index(Function.LIST_OFFSETS)
 
 
 def gather(start: Array, rows: Array) -> tuple[Array, Array | slice]:
-    """The slices of `rows` one after another: their new starts, and which flat positions they are (a slice if all of them in order)."""
+    """The slices of `rows` one after another: their new starts, and which flat positions they are (a slice if
+    all of them in order)."""
     lengths = start[rows + 1] - start[rows]
     starts = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
@@ -27,8 +29,9 @@ def gather(start: Array, rows: Array) -> tuple[Array, Array | slice]:
 
 @frozen(kw_only=True, eq=False)
 class Parts:
-    """One row per read of one partition: the operation's row, and its records as positions in the flat records. log_start, stable: the log
-    start and the last stable offset that the reply claims; without rows where the operations have no statements."""
+    """One row per read of one partition: the operation's row, and its records as positions in the flat
+    records. log_start, stable: the log start and the last stable offset that the reply claims; without rows
+    where the operations have no statements."""
 
     row: Array
     topic: Array
@@ -78,10 +81,11 @@ _EMPTY = np.empty(0, np.int64)
 
 
 def _own_claims(operations: OperationColumns, rows: Array) -> tuple[Array, ...]:
-    """Position, end and epoch that operations on one partition state; log start and last stable offset too where there are statements.
+    """Position, end and epoch that operations on one partition state; log start and last stable offset too
+    where there are statements.
 
-    What list_offsets returned is the end, unless it asked for the earliest offset (the log start), or for the latest one of a
-    read_committed reader (the last stable offset).
+    What list_offsets returned is the end, unless it asked for the earliest offset (the log start), or for the
+    latest one of a read_committed reader (the last stable offset).
     """
     listed = operations.function[rows] == _LIST
     offset, end = operations.offset[rows], operations.end_offset[rows]
@@ -117,7 +121,8 @@ def _place_claims(operations: OperationColumns, placed: Array | slice, of_place:
 
 
 def _split_parts(operations: OperationColumns, reads: Array, topic: Array, partition: Array) -> Parts:
-    """Reads with positions, or with records of several partitions: one part for each (operation, partition) that is named."""
+    """Reads with positions, or with records of several partitions: one part for each (operation, partition)
+    that is named."""
     records, positions = operations.records, operations.positions
     counted = np.diff(positions.start)
     own = reads[(counted[reads] == 0) & (topic[reads] >= 0)]
@@ -129,9 +134,19 @@ def _split_parts(operations: OperationColumns, reads: Array, topic: Array, parti
     # columns: operation row, topic, partition, claims; named parts first, then those only records name
     parts = [
         (own, topic[own], partition[own], *own_claims),
-        (of_place, positions.topic[placed], positions.partition[placed], *_place_claims(operations, placed, of_place)),
-        (of_record, records.topic[flat], records.partition[flat], *[np.full(len(of_record), NONE)] * len(own_claims)),
-    ]  # fmt: skip
+        (
+            of_place,
+            positions.topic[placed],
+            positions.partition[placed],
+            *_place_claims(operations, placed, of_place),
+        ),
+        (
+            of_record,
+            records.topic[flat],
+            records.partition[flat],
+            *[np.full(len(of_record), NONE)] * len(own_claims),
+        ),
+    ]
     stacked = np.array([np.concatenate(column) for column in zip(*parts, strict=True)], np.int64)
     _, kept, part = np.unique(stacked[:3], axis=1, return_index=True, return_inverse=True)
     part_of_record = part.reshape(-1)[stacked.shape[1] - len(of_record) :]

@@ -1,4 +1,5 @@
-"""What may be demanded of each log: the trace's claims and the profile, per group, in a form that kernels can read.
+"""What may be demanded of each log: the trace's claims and the profile, per group, in a form that kernels can
+read.
 
 Owns the translation from claims to rules. Must not know how a rule is checked.
 """
@@ -25,8 +26,9 @@ class Profile(IntEnum):
 
 
 class Rules(NamedTuple):
-    """Per group. dense: as in Claims, and neither compaction nor control records leave holes; duplicates, unique: as in Claims and Trace;
-    keyed: loss is allowed somewhere in this log; profile: a Profile; uncertainty: of clocks, nanoseconds."""
+    """Per group. dense: as in Claims, and neither compaction nor control records leave holes; duplicates,
+    unique: as in Claims and Trace; keyed: loss is allowed somewhere in this log; profile: a Profile;
+    uncertainty: of clocks, nanoseconds."""
 
     profile: Array
     dense: Array
@@ -40,7 +42,8 @@ PROFILES = {profile.name.lower(): profile for profile in Profile}
 
 
 def rules_of(columns: LogColumns, profile: str | None = None) -> Rules:
-    """The rules for each group; `profile` overrides what the traces claim. Raises TraceError if there is no such profile.
+    """The rules for each group; `profile` overrides what the traces claim. Raises TraceError if there is no
+    such profile.
 
     (A trace whose claims name no known profile is Assumption broken; its rules do not matter.)
     """

@@ -1,8 +1,8 @@
 """The session profile: per process, positions and ends never go back within a leader epoch.
 
-Owns this rule for all logs of the session profile at once. A process is one incarnation (process, session); its order is its own
-operations' order, and where a trace allows several in flight, only what had completed before counts. Reads that do not say their leader epoch
-are not compared: an election may lie between them.
+Owns this rule for all logs of the session profile at once. A process is one incarnation (process, session);
+its order is its own operations' order, and where a trace allows several in flight, only what had completed
+before counts. Reads that do not say their leader epoch are not compared: an election may lie between them.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,8 @@ def session_findings(columns: LogColumns, rules: Rules) -> Iterator[tuple[int, F
                 Finding(
                     anomaly=anomaly,
                     check=CHECK,
-                    expected=f"{what} at or above {column[before]}, which operation {reads.op_id[before]} of the same process had in "
+                    expected=f"{what} at or above {column[before]}, which operation {reads.op_id[before]} "
+                    f"of the same process had in "
                     f"leader epoch {reads.epoch[now]}",
                     seen=f"operation {reads.op_id[now]} has {column[now]}",
                     topic=columns.topics[columns.topic[g]],

@@ -1,9 +1,11 @@
 """Step 6, the chains beside the high watermark's: the log start, and the last stable offset.
 
-Owns their bounds and certificates. q_k is the moment the log start passed offset k, s_k the moment the last stable offset did; both only
-rise, and neither is above the end, so p_k <= q_k and p_k <= s_k (their upper bounds are upper bounds of p_k too: `bounds.shows`). Only
-claims that may be trusted count, because after an election a follower's log start and high watermark lag. A record that a read_committed
-read returned lies below the last stable offset, whoever claims what; and while a transaction is being written, its records do not.
+Owns their bounds and certificates. q_k is the moment the log start passed offset k, s_k the moment the last
+stable offset did; both only rise, and neither is above the end, so p_k <= q_k and p_k <= s_k (their upper
+bounds are upper bounds of p_k too: `bounds.shows`). Only claims that may be trusted count, because after an
+election a follower's log start and high watermark lag. A record that a read_committed read returned lies
+below the last stable offset, whoever claims what; and while a transaction is being written, its records do
+not.
 """
 
 from collections.abc import Iterator
@@ -39,7 +41,8 @@ def side_findings(group: PartitionLog) -> Iterator[Finding]:
 
 
 def _claims(group: PartitionLog, claimed: Array, *, passed: bool) -> Bounds:
-    """Bounds by trusted claims of an offset x: x - 1 is passed at completion (upper bounds); or x is not passed at invocation (lower ones)."""
+    """Bounds by trusted claims of an offset x: x - 1 is passed at completion (upper bounds); or x is not
+    passed at invocation (lower ones)."""
     reads = group.reads
     row = np.flatnonzero(claimed >= 0)
     if passed:
@@ -51,7 +54,8 @@ def _claims(group: PartitionLog, claimed: Array, *, passed: bool) -> Bounds:
 
 
 def _stable_shown(group: PartitionLog) -> Bounds:
-    """Upper bounds of the last stable offset: trusted claims, and the last record of each read_committed read."""
+    """Upper bounds of the last stable offset: trusted claims, and the last record of each read_committed
+    read."""
     reads = group.reads
     claims = _claims(group, group.stable, passed=True)
     row = np.flatnonzero((np.diff(reads.start) > 0) & group.committed)
@@ -100,9 +104,11 @@ def _regressed(
         anomaly,
         offset=int(claimed[later]),
         operations=(int(reads.op_id[later]), int(reads.op_id[earlier])),
-        expected=f"no {name} below {_reach(group, earlier, claimed)}, which operation {reads.op_id[earlier]} had shown by "
+        expected=f"no {name} below {_reach(group, earlier, claimed)}, which operation "
+        f"{reads.op_id[earlier]} had shown by "
         f"{reads.completion[earlier]}",
-        seen=f"operation {reads.op_id[later]}, invoked at {moment(reads.invoke[later])}, claimed {name} {claimed[later]}",
+        seen=f"operation {reads.op_id[later]}, invoked at {moment(reads.invoke[later])}, claimed {name} "
+        f"{claimed[later]}",
         uncertainty=pair.uncertainty,
     )
 
@@ -133,7 +139,8 @@ def _read_below_log_start(group: PartitionLog) -> Iterator[Finding]:
         "read_below_log_start",
         offset=offset,
         operations=(int(reads.op_id[r]), int(reads.op_id[earlier])),
-        expected=f"no record below {group.log_start[earlier]}, the log start that operation {reads.op_id[earlier]} had shown by "
+        expected=f"no record below {group.log_start[earlier]}, the log start that operation "
+        f"{reads.op_id[earlier]} had shown by "
         f"{reads.completion[earlier]}",
         seen=f"operation {reads.op_id[r]}, invoked at {moment(reads.invoke[r])}, returned offset {offset}",
         uncertainty=pair.uncertainty,
@@ -141,7 +148,8 @@ def _read_below_log_start(group: PartitionLog) -> Iterator[Finding]:
 
 
 def _open_transaction(group: PartitionLog) -> Iterator[Finding]:
-    """A read_committed read, or a claimed last stable offset, beyond a record whose transaction was still being written."""
+    """A read_committed read, or a claimed last stable offset, beyond a record whose transaction was still
+    being written."""
     placed, extras, appends, ends = group.placements, group.extras, group.appends, group.ends
     known = np.flatnonzero(placed.append >= 0)
     known = known[extras.fate[placed.append[known]] == Fate.COMMITTED]
@@ -160,7 +168,9 @@ def _open_transaction(group: PartitionLog) -> Iterator[Finding]:
         "open_transaction_read",
         offset=base,
         operations=(int(reads.op_id[r]), int(appends.op_id[a]), int(extras.transaction[a])),
-        expected=f"nothing at or above {base} for read_committed readers before transaction {extras.transaction[a]} could end at {low.time[pair.low]}",
-        seen=f"operation {reads.op_id[r]} had gone to {_reach(group, r, group.stable)} by {reads.completion[r]}",
+        expected=f"nothing at or above {base} for read_committed readers before transaction "
+        f"{extras.transaction[a]} could end at {low.time[pair.low]}",
+        seen=f"operation {reads.op_id[r]} had gone to {_reach(group, r, group.stable)} by "
+        f"{reads.completion[r]}",
         uncertainty=pair.uncertainty,
     )

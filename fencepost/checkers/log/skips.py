@@ -1,9 +1,11 @@
 """Step 1, the skip rule: what a read passed over held nothing, or is gone for a reason that was claimed.
 
-Owns the anomaly `skipped_offset` and the reasons: retention (below the log start), compaction (a later record of the key stands, or could have
-stood when the read completed; or a tombstone), and transactions (a read_committed read passes over what was aborted). Of the later records of a
-key the next one decides, because the log grew in order: it could have stood at t unless some lower bound at or below it is after t. An
-append of the key that nobody saw excuses from its invocation on, wherever it stands; so nobody is blamed wrongly, and a skip may pass.
+Owns the anomaly `skipped_offset` and the reasons: retention (below the log start), compaction (a later record
+of the key stands, or could have stood when the read completed; or a tombstone), and transactions (a
+read_committed read passes over what was aborted). Of the later records of a key the next one decides, because
+the log grew in order: it could have stood at t unless some lower bound at or below it is after t. An append
+of the key that nobody saw excuses from its invocation on, wherever it stands; so nobody is blamed wrongly,
+and a skip may pass.
 """
 
 import numpy as np
@@ -21,7 +23,8 @@ INFINITE = float("inf")
 
 @frozen(kw_only=True, eq=False)
 class Occupied:
-    """Offsets that hold a record where no loss is allowed, in order. by: an operation that says so; append: who sent it (-1: cannot be told)."""
+    """Offsets that hold a record where no loss is allowed, in order. by: an operation that says so; append:
+    who sent it (-1: cannot be told)."""
 
     offset: Array
     by: Array
@@ -30,8 +33,9 @@ class Occupied:
 
 @frozen(kw_only=True, eq=False)
 class Excuses:
-    """For each occupied offset. gone: excused whatever the time; hidden: excused to read_committed reads; next: the offset of the next record of its
-    key (NEVER: none); since: the moment from which it is excused, if clocks are exact (NEVER: never); loose: appends whose place nobody saw."""
+    """For each occupied offset. gone: excused whatever the time; hidden: excused to read_committed reads;
+    next: the offset of the next record of its key (NEVER: none); since: the moment from which it is excused,
+    if clocks are exact (NEVER: never); loose: appends whose place nobody saw."""
 
     gone: Array
     hidden: Array
@@ -61,7 +65,8 @@ def skipped_offset(group: PartitionLog) -> Finding | None:
 
 
 def replaceable(group: PartitionLog) -> Array:
-    """Which appends wrote records that compaction may remove: tombstones, and those with another append of their key."""
+    """Which appends wrote records that compaction may remove: tombstones, and those with another append of
+    their key."""
     if not group.compacted:
         return np.zeros(len(group.appends.kind), np.bool_)
     key = group.extras.key
@@ -83,8 +88,8 @@ def _of(column: Array, append: Array, default: object) -> Array:
 
 
 def _steps(group: PartitionLog) -> tuple[Array, Array]:
-    """Pairs (before, at): for each record read, the offset that the read stood at before it (retention may have moved it from where it began);
-    no pair for a first record whose read does not say where it began."""
+    """Pairs (before, at): for each record read, the offset that the read stood at before it (retention may
+    have moved it from where it began); no pair for a first record whose read does not say where it began."""
     reads = group.reads
     offset, row = reads.offset, group.read_of_record
     before = np.empty_like(offset)
@@ -137,13 +142,15 @@ def _skip(
         offset=offset,
         operations=(int(reads.op_id[r]), *witness),
         expected=f"offset {offset} before offset {reads.offset[record]}",
-        seen=f"operation {reads.op_id[r]} went from {start} to {reads.offset[record]} past offset {offset}, {why}{excuse}",
+        seen=f"operation {reads.op_id[r]} went from {start} to {reads.offset[record]} past offset {offset}, "
+        f"{why}{excuse}",
         uncertainty=clears,
     )
 
 
 def _unexcused(group: PartitionLog, occupied: Occupied, gap: Array, at: Array, stop: Array) -> Finding | None:
-    """Of the gaps (records at their upper ends; slices of `occupied` within), the worst one that nothing excuses."""
+    """Of the gaps (records at their upper ends; slices of `occupied` within), the worst one that nothing
+    excuses."""
     if not len(gap) or not group.unique:  # where values repeat, whose record it was cannot be told
         return None
     excuses = _excuses(group, occupied)
@@ -230,7 +237,8 @@ def _standing(group: PartitionLog, offset: Array) -> Array:
 
 
 def _clearing(group: PartitionLog, excuses: Excuses, read: int, wrong: Array) -> Array:
-    """The smallest uncertainty that excuses each of these occupied offsets to a read; infinite where none does."""
+    """The smallest uncertainty that excuses each of these occupied offsets to a read; infinite where none
+    does."""
     clock, bound = group.reads.clock[read], group.reads.completion[read]
     if not group.timed or not group.compacted:
         return np.full(len(wrong), INFINITE)

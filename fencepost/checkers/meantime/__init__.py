@@ -1,8 +1,10 @@
 """The meantime: was what happened on the way justified, and did things move while nothing stood in their way?
 
-The invariants judge what may never be; here each decision that costs availability is asked for its reason (elections, removals from an ISR), and whatever can
-move has to, within bounds that follow from the options, whenever nothing is broken (docs/reference/verdicts.md). Owns the one pass and the verdict. Must not know which
-system is judged. Only events of NAMES are looked at, which are few: the form over tables decodes no others.
+The invariants judge what may never be; here each decision that costs availability is asked for its reason
+(elections, removals from an ISR), and whatever can move has to, within bounds that follow from the options,
+whenever nothing is broken (docs/reference/verdicts.md). Owns the one pass and the verdict. Must not know
+which system is judged. Only events of NAMES are looked at, which are few: the form over tables decodes no
+others.
 """
 
 from collections.abc import Callable, Iterable
@@ -60,7 +62,8 @@ Handler = Callable[[int, Event], None]
 
 
 def judge(trace: Trace) -> Verdict:
-    """All that is asked of the meantime. A trace without a plan says nothing of options, and is asked nothing."""
+    """All that is asked of the meantime. A trace without a plan says nothing of options, and is asked
+    nothing."""
     verdict = judge_events(trace, enumerate(trace.events))
     options = options_of(trace.plan)
     if options is None or verdict.decision is Decision.ASSUMPTION_BROKEN:

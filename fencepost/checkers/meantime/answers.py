@@ -1,9 +1,11 @@
-"""JUSTIFIED and COMPACTION: what clients were refused, and what compaction left of their keys. The only rules of the meantime that read operations.
+"""JUSTIFIED and COMPACTION: what clients were refused, and what compaction left of their keys. The only rules
+of the meantime that read operations.
 
-Owns needless_refusal and latest_value_lost. Asked of a single trace; the form over tables, which has only events at this point, does not ask them.
+Owns needless_refusal and latest_value_lost. Asked of a single trace; the form over tables, which has only
+events at this point, does not ask them.
 
-A member of a group in which all speak the same protocol is never refused for its own. Compaction may take every record of a key
-but the last (L4): a topic that nothing else deletes from has it until the end.
+A member of a group in which all speak the same protocol is never refused for its own. Compaction may take
+every record of a key but the last (L4): a topic that nothing else deletes from has it until the end.
 """
 
 from collections.abc import Iterable
@@ -14,7 +16,8 @@ from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
 NEVER_EARNED = frozenset({"INCONSISTENT_GROUP_PROTOCOL", "INVALID_GROUP_ID"})
-"""Errors of group requests that say that the client asks for something impossible. The consumers of a plan are all alike."""
+"""Errors of group requests that say that the client asks for something impossible. The consumers of a plan
+are all alike."""
 TOMBSTONE = "tombstone"
 
 
@@ -24,7 +27,8 @@ def judge_answers(findings: Findings, trace: Trace, compacted: frozenset[str]) -
         if operation.function is Function.JOIN and operation.error in NEVER_EARNED:
             findings.add(
                 "needless_refusal",
-                expected=f"process {operation.process} to join group {operation.group}: all consumers of the plan are alike",
+                expected=f"process {operation.process} to join group {operation.group}: all consumers of "
+                f"the plan are alike",
                 seen=f"{operation.error}",
                 operations=(operation.op_id,),
             )
@@ -69,8 +73,10 @@ def _latest(
             if value >= 0 and event.log_start_offset <= offset < event.high_watermark and value not in values:
                 findings.add(
                     "latest_value_lost",
-                    expected=f"the last record of key {key}, at offset {offset}, to stay: compaction takes only earlier ones",
-                    seen=f"broker {node}'s log from {event.log_start_offset} to {event.end_offset} does not have it",
+                    expected=f"the last record of key {key}, at offset {offset}, to stay: compaction takes "
+                    f"only earlier ones",
+                    seen=f"broker {node}'s log from {event.log_start_offset} to {event.end_offset} does not "
+                    f"have it",
                     topic=topic,
                     partition=partition,
                     offset=offset,

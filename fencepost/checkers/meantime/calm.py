@@ -1,7 +1,9 @@
-"""Calm: since when nothing is broken, nobody came or went, and no controller was elected; and how long a row of messages takes then.
+"""Calm: since when nothing is broken, nobody came or went, and no controller was elected; and how long a row
+of messages takes then.
 
-Owns both. Must not know rules. What an operator asks for does not end it: a cluster that is well does it meanwhile. Nor does a broker that is dead: the
-others are well once its node is gone, and until then nobody knows, so that there is no calm.
+Owns both. Must not know rules. What an operator asks for does not end it: a cluster that is well does it
+meanwhile. Nor does a broker that is dead: the others are well once its node is gone, and until then nobody
+knows, so that there is no calm.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,9 +17,11 @@ STOPPING = "PendingControlledShutdown"
 STOPS = frozenset({"bit_rot", "bounce", "crash"})
 """Kinds of fault that do nothing but end a process at once, until it is started again."""
 SLOWEST = 3
-"""So many messages of a row may take as long as the network allows; the others take its latency and twice its tail."""
+"""So many messages of a row may take as long as the network allows; the others take its latency and twice its
+tail."""
 FAR_US = 600_000
-"""A network whose slowest message takes longer than that holds some back for seconds, so that others overtake them."""
+"""A network whose slowest message takes longer than that holds some back for seconds, so that others overtake
+them."""
 
 
 def fault_of(event: Event) -> str:
@@ -26,7 +30,8 @@ def fault_of(event: Event) -> str:
 
 
 def is_asked(network: Network) -> bool:
-    """Whether anything can be said about time: how often a message must be sent again that was lost by chance has no bound."""
+    """Whether anything can be said about time: how often a message must be sent again that was lost by chance
+    has no bound."""
     return not (network.loss_ppm or network.reorder_ppm or network.latency_max_us > FAR_US)
 
 
@@ -62,7 +67,8 @@ class Calm:
         }
 
     def after(self, moment: int) -> int | None:
-        """From when on a bound counts: the moment, or the beginning of the calm if that is later; None while something is broken."""
+        """From when on a bound counts: the moment, or the beginning of the calm if that is later; None while
+        something is broken."""
         return max(moment, self.since) if self.reigns else None
 
     @property

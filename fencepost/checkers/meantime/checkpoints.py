@@ -1,10 +1,13 @@
-"""HW-KEPT: a broker that starts again knows the high watermarks that it had an interval of checkpoints before it ended.
+"""HW-KEPT: a broker that starts again knows the high watermarks that it had an interval of checkpoints before
+it ended.
 
-Owns stale_checkpoint. The invariant HW-KEPT (invariants/hw_kept.py) asks only for what an earlier start has recovered, since it knows no options.
-Here the bound is replica.high.watermark.checkpoint.interval.ms: what the replica had that long before its broker's end is in the file, which is
-replaced whole and durably. A high watermark may go back meanwhile; the least one since then counts, and no more than is left of the log.
+Owns stale_checkpoint. The invariant HW-KEPT (invariants/hw_kept.py) asks only for what an earlier start has
+recovered, since it knows no options. Here the bound is replica.high.watermark.checkpoint.interval.ms: what
+the replica had that long before its broker's end is in the file, which is replaced whole and durably. A high
+watermark may go back meanwhile; the least one since then counts, and no more than is left of the log.
 
-Not asked: a broker whose clock was wrong or whose disk lied in the run, and one that had a fault of another kind within the interval.
+Not asked: a broker whose clock was wrong or whose disk lied in the run, and one that had a fault of another
+kind within the interval.
 """
 
 from collections import deque
@@ -83,7 +86,8 @@ class Checkpoints:
             if 0 <= event.high_watermark < min(least, event.offset):
                 self.findings.add(
                     "stale_checkpoint",
-                    expected=f"broker {event.node} to recover a high watermark of at least {min(least, event.offset)}, "
+                    expected=f"broker {event.node} to recover a high watermark of at least "
+                    f"{min(least, event.offset)}, "
                     f"which it had {self.interval // MILLISECOND} ms before its end",
                     seen=f"{event.high_watermark}, of a log that ends at {event.offset}",
                     topic=event.topic,

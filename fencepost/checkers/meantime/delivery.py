@@ -1,8 +1,11 @@
-"""MEANTIME: a decision reaches everybody whom the protocol names, within a bound that counts from the decision.
+"""MEANTIME: a decision reaches everybody whom the protocol names, within a bound that counts from the
+decision.
 
-Owns late_decision. slow_delivery (recovery.py) asks once the whole cluster is at rest, which takes a calm of many seconds. Here each state that
-is written while nothing is broken is asked for by itself. Of a controller's, each live replica takes its role in that leader epoch or a later one,
-and each live broker takes over metadata. Of a leader's own change of the ISR, each live broker takes over metadata, once the controller was notified.
+Owns late_decision. slow_delivery (recovery.py) asks once the whole cluster is at rest, which takes a calm of
+many seconds. Here each state that is written while nothing is broken is asked for by itself. Of a
+controller's, each live replica takes its role in that leader epoch or a later one, and each live broker takes
+over metadata. Of a leader's own change of the ISR, each live broker takes over metadata, once the controller
+was notified.
 """
 
 from collections import deque
@@ -17,7 +20,8 @@ from fencepost.checkers.meantime.options import MILLISECOND, Options
 from fencepost.traces.events import Event, Name
 
 STEPS = 40
-"""Messages in a row at most: the rest of the controller's event (20), batches that are under way to a broker (12), its own (6)."""
+"""Messages in a row at most: the rest of the controller's event (20), batches that are under way to a broker
+(12), its own (6)."""
 SLACK_MS = 1_500
 """Disks of those who take a role, and what waits at a host."""
 UPDATE = "UpdateMetadataRequest"
@@ -147,7 +151,8 @@ class Delivery:
         bound_ms = (decision.due - decision.time) // MILLISECOND
         self.findings.add(
             "late_decision",
-            expected=f"everybody to hear within {bound_ms} ms of leader {decision.leader} in leader epoch {decision.leader_epoch}, as nothing was broken",
+            expected=f"everybody to hear within {bound_ms} ms of leader {decision.leader} in leader epoch "
+            f"{decision.leader_epoch}, as nothing was broken",
             seen=seen,
             topic=decision.key[0],
             partition=decision.key[1],

@@ -1,11 +1,14 @@
-"""JUSTIFIED: a controller takes a leader or an ISR member away, or raises a leader epoch, only for a reason that the record shows.
+"""JUSTIFIED: a controller takes a leader or an ISR member away, or raises a leader epoch, only for a reason
+that the record shows.
 
-Owns needless_election, needless_removal, unclean_election and stopping_member_left_in_isr. Reasons of a broker: it was gone (its node below
-/brokers/ids was removed), or it was asked to stop. Reasons of a partition: it had no leader, it is reassigned, or its preferred replica is to
-lead. A controller acts on what it read, which may be long ago; therefore a reason need not be recent. But it is used up: a broker that was gone
-once explains one removal from each ISR, and one leader less of each partition.
+Owns needless_election, needless_removal, unclean_election and stopping_member_left_in_isr. Reasons of a
+broker: it was gone (its node below /brokers/ids was removed), or it was asked to stop. Reasons of a
+partition: it had no leader, it is reassigned, or its preferred replica is to lead. A controller acts on what
+it read, which may be long ago; therefore a reason need not be recent. But it is used up: a broker that was
+gone once explains one removal from each ISR, and one leader less of each partition.
 
-Availability that is lost without a reason is a defect, too: each such election fences the clients and followers of a leader that was well.
+Availability that is lost without a reason is a defect, too: each such election fences the clients and
+followers of a leader that was well.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +28,8 @@ SHUT_DOWN = "controlled_shutdown"
 
 @define
 class Known:
-    """What stands in ZooKeeper of a partition. position: of the event that says so; elected: of the one that began the leader epoch."""
+    """What stands in ZooKeeper of a partition. position: of the event that says so; elected: of the one that
+    began the leader epoch."""
 
     leader: int
     leader_epoch: int
@@ -84,7 +88,8 @@ class Elections:
             self.registered.pop(event.node, None)
         else:
             self.registered[event.node] = position
-            # Until its next process has registered, the controller knows the one that asked; a new session is no new process.
+            # Until its next process has registered, the controller knows the one that asked; a new session is
+            # no new process.
             if self.started.get(event.node, -1) > self.stopping.get(event.node, -1):
                 self.stopping.pop(event.node, None)
 
@@ -129,7 +134,8 @@ class Elections:
             self._shut_down(position, event)
 
     def _shut_down(self, position: int, event: Event) -> None:
-        """A controller answers a broker that stops: it is in no ISR any more, unless it leads, is the last one, or its leader took it back since."""
+        """A controller answers a broker that stops: it is in no ISR any more, unless it leads, is the last
+        one, or its leader took it back since."""
         broker = event.leader
         asked = self.stopping.get(broker, -1)
         for key, state in sorted(self.states.items(), key=lambda item: item[1].position):
@@ -137,7 +143,8 @@ class Elections:
             if others and state.position < asked and key[0] not in self.going:
                 self.findings.add(
                     "stopping_member_left_in_isr",
-                    expected=f"broker {broker}, which was asked to stop, to be out of the ISR when the controller answers",
+                    expected=f"broker {broker}, which was asked to stop, to be out of the ISR when the "
+                    f"controller answers",
                     seen=f"controller {event.node} answered, and the ISR is {list(state.isr)}",
                     topic=key[0],
                     partition=key[1],
@@ -145,8 +152,9 @@ class Elections:
                 )
 
     def _reason(self, kind: str, key: Key, broker: int) -> bool:
-        """Whether the broker stops or is gone; or was gone, in a way that this controller must learn of, and that explained nothing of this kind yet. Who was
-        there when the reign began, and never went since, is alive to this controller."""
+        """Whether the broker stops or is gone; or was gone, in a way that this controller must learn of, and
+        that explained nothing of this kind yet. Who was there when the reign began, and never went since, is
+        alive to this controller."""
         gone, since = self.gone.get(broker, -1), self.registered.get(broker)
         if since is None or broker in self.stopping:
             self.used[kind, key, broker] = gone
@@ -173,7 +181,10 @@ class Elections:
         removed = [] if outside else [member for member in before.isr if member not in event.isr]
         needless = [member for member in removed if not self._may_go(key, member, targets)]
         for member in needless:
-            expected = f"broker {member} to stay in the ISR {list(before.isr)}: it was neither gone nor stopping, nor moved away"
+            expected = (
+                f"broker {member} to stay in the ISR {list(before.isr)}: it was neither gone nor "
+                f"stopping, nor moved away"
+            )
             self._find("needless_removal", key, before, position, event, expected)
         if not (removed or outside or targets or self._leader_explained(key, before, event)):
             expected = (
@@ -195,13 +206,15 @@ class Elections:
         if self.registered.get(before.leader, -1) > before.elected or self._reason(
             "leader", key, before.leader
         ):
-            return True  # another incarnation than the one that was elected (docs/decisions/0001-restarted-leader.md), or gone
+            # another incarnation than the one that was elected (docs/decisions/0001-restarted-leader.md), or
+            # gone
+            return True
         preferred = self.assigned.get(key, (NO_LEADER,))[0]
         return event.leader == preferred != before.leader
 
     def _outside(self, key: Key, before: Known, position: int, event: Event) -> None:
-        """A leader from outside of the ISR: where the topic allows it, and nobody of the ISR could lead. Whoever was there when this reign began, and never
-        went, was known to be alive."""
+        """A leader from outside of the ISR: where the topic allows it, and nobody of the ISR could lead.
+        Whoever was there when this reign began, and never went, was known to be alive."""
         if key[0] not in self.unclean:
             self._find(
                 "unclean_election",
@@ -224,7 +237,8 @@ class Elections:
                 before,
                 position,
                 event,
-                f"broker {well[0]} to lead, which is in the ISR {list(before.isr)} and was there since this controller was elected",
+                f"broker {well[0]} to lead, which is in the ISR {list(before.isr)} and was there since this "
+                f"controller was elected",
             )
 
     def _find(
@@ -233,7 +247,8 @@ class Elections:
         self.findings.add(
             anomaly,
             expected=expected,
-            seen=f"broker {event.node} wrote leader {event.leader}, leader epoch {event.leader_epoch}, ISR {list(event.isr)}",
+            seen=f"broker {event.node} wrote leader {event.leader}, leader epoch {event.leader_epoch}, ISR "
+            f"{list(event.isr)}",
             topic=key[0],
             partition=key[1],
             events=(before.position, position),

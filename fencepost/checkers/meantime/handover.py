@@ -1,7 +1,9 @@
-"""MEANTIME: who is gone leads nothing and is in no ISR that has others, and a partition is led as soon as somebody can lead it.
+"""MEANTIME: who is gone leads nothing and is in no ISR that has others, and a partition is led as soon as
+somebody can lead it.
 
-Owns late_election and late_removal. slow_election (recovery.py) waits until every broker is registered again. Here the brokers that are left are
-asked, within a bound that counts from the last one that came or went and the last controller that was elected: what it does then is one event.
+Owns late_election and late_removal. slow_election (recovery.py) waits until every broker is registered again.
+Here the brokers that are left are asked, within a bound that counts from the last one that came or went and
+the last controller that was elected: what it does then is one event.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +17,8 @@ from fencepost.checkers.meantime.options import MILLISECOND, Options
 from fencepost.traces.events import Event, Name
 
 STEPS = 30
-"""Messages in a row at most: a fail-over's reads and writes (20), then the brokers' changes; nobody's answer is waited for."""
+"""Messages in a row at most: a fail-over's reads and writes (20), then the brokers' changes; nobody's answer
+is waited for."""
 SLACK_MS = 1_500
 """Disks, and what waits in the controller's queue."""
 
@@ -79,7 +82,8 @@ class Handover:
                 self.findings.add(
                     anomaly,
                     expected=f"{expected} within {self.bound // MILLISECOND} ms, as nothing else was broken",
-                    seen=f"leader {leader}, ISR {list(isr)}; brokers {sorted(calm.registered)} are registered",
+                    seen=f"leader {leader}, ISR {list(isr)}; brokers {sorted(calm.registered)} are "
+                    f"registered",
                     topic=key[0],
                     partition=key[1],
                     events=(since, calm.position, position),

@@ -1,4 +1,5 @@
-"""The options of a plan that bounds follow from, read out of its JSON without the rest: to read a whole plan costs as much as to judge a trace.
+"""The options of a plan that bounds follow from, read out of its JSON without the rest: to read a whole plan
+costs as much as to judge a trace.
 
 Owns the few fields. Must not know rules.
 """

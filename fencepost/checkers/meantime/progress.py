@@ -1,8 +1,9 @@
 """MEANTIME: what a leader has appended is committed within a bound, whenever nothing is broken.
 
-Owns slow_commit. Followers that do not copy are taken out of the ISR after replica.lag.time.max.ms, so that none holds up a commit for longer; a
-record that every ISR member has is committed by their next fetch. The bound counts from the append, the last change of the leader or of the ISR, and
-the beginning of the calm, whichever comes last.
+Owns slow_commit. Followers that do not copy are taken out of the ISR after replica.lag.time.max.ms, so that
+none holds up a commit for longer; a record that every ISR member has is committed by their next fetch. The
+bound counts from the append, the last change of the leader or of the ISR, and the beginning of the calm,
+whichever comes last.
 """
 
 from collections import deque
@@ -17,14 +18,16 @@ from fencepost.checkers.meantime.options import MILLISECOND, Options
 from fencepost.traces.events import Event, Name
 
 STEPS = 12
-"""Messages in a row: a fetch that is under way, one for the record, the next one; a proposed ISR, its answer, and who asks about it."""
+"""Messages in a row: a fetch that is under way, one for the record, the next one; a proposed ISR, its answer,
+and who asks about it."""
 SLACK_MS = 1_500
 """Disks."""
 
 
 @define
 class Reign:
-    """Of one partition: who leads it, since when the bound counts, and what is not committed yet: end offset, time and position of each append."""
+    """Of one partition: who leads it, since when the bound counts, and what is not committed yet: end offset,
+    time and position of each append."""
 
     leader: int
     since: int
@@ -163,8 +166,10 @@ class Progress:
             return
         self.findings.add(
             "slow_commit",
-            expected=f"leader {reign.leader} to commit up to {end} within {bound // MILLISECOND} ms, as nothing was broken",
-            seen=f"its high watermark was {reign.high_watermark} for {(event.time - since) // MILLISECOND} ms",
+            expected=f"leader {reign.leader} to commit up to {end} within {bound // MILLISECOND} ms, as "
+            f"nothing was broken",
+            seen=f"its high watermark was {reign.high_watermark} for {(event.time - since) // MILLISECOND} "
+            f"ms",
             topic=key[0],
             partition=key[1],
             offset=end,

@@ -1,8 +1,10 @@
-"""JUSTIFIED: a coordinator takes a member for dead only when it may have been silent, and a rebalance takes no longer than members need to hear of it.
+"""JUSTIFIED: a coordinator takes a member for dead only when it may have been silent, and a rebalance takes
+no longer than members need to hear of it.
 
-Owns needless_expulsion, needless_rebalance and slow_rebalance. What the members' processes did (came, crashed, paused, left) is in the plan; what was
-broken is in the record. Asked only where nothing was broken for a session's time-out and what messages take at most, and where no message is lost by
-chance. A group that rebalances without a reason stops all its members from working: availability that is lost without a reason.
+Owns needless_expulsion, needless_rebalance and slow_rebalance. What the members' processes did (came,
+crashed, paused, left) is in the plan; what was broken is in the record. Asked only where nothing was broken
+for a session's time-out and what messages take at most, and where no message is lost by chance. A group that
+rebalances without a reason stops all its members from working: availability that is lost without a reason.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,10 +29,12 @@ BY_A_MEMBER = (" joins", " joins again", " leaves", " has ended")
 PAUSE_MS = 100
 """Of one `records` of a planned pause."""
 TRIPS = 12
-"""Messages in a row in which a member hears of a rebalance: an answer to a heartbeat, a poll that ends, a commit, a look for the coordinator, JoinGroup."""
+"""Messages in a row in which a member hears of a rebalance: an answer to a heartbeat, a poll that ends, a
+commit, a look for the coordinator, JoinGroup."""
 
 JOIN_MS = 5_000
-"""How long a consumer waits for the answer to JoinGroup beyond the rebalance's time-out, when a coordinator is gone that has it."""
+"""How long a consumer waits for the answer to JoinGroup beyond the rebalance's time-out, when a coordinator
+is gone that has it."""
 SLACK_MS = 500
 """A back-off or two, and the disks of whoever stores a commit."""
 
@@ -44,8 +48,9 @@ class Detail(msgspec.Struct, frozen=True):
 
 @define
 class Rebalances:
-    """offset_ns: when the safety phase began, from which the plan counts; -1 before. silent: moments at which the plan makes a consumer silent, and for how
-    long, nanoseconds of the plan. calm: since when nothing was broken; active: faults. phases: by group, its phase, when it came to it, and the event."""
+    """offset_ns: when the safety phase began, from which the plan counts; -1 before. silent: moments at which
+    the plan makes a consumer silent, and for how long, nanoseconds of the plan. calm: since when nothing was
+    broken; active: faults. phases: by group, its phase, when it came to it, and the event."""
 
     findings: Findings
     options: Options
@@ -71,7 +76,8 @@ class Rebalances:
 
     @property
     def long_ago(self) -> int:
-        """Nanoseconds in which a group has got over whatever happened: a session and a poll may have had to end."""
+        """Nanoseconds in which a group has got over whatever happened: a session and a poll may have had to
+        end."""
         consumer = self.options.consumer
         wait_ms = consumer.session_timeout_ms + consumer.max_poll_interval_ms
         return wait_ms * MILLISECOND + TRIPS * self.worst_ns
@@ -138,7 +144,8 @@ class Rebalances:
             return
         self.findings.add(
             "needless_expulsion",
-            expected=f"members of group {told.group} to stay: for {self.long_ago // MILLISECOND} ms nothing was broken and no consumer stopped",
+            expected=f"members of group {told.group} to stay: for {self.long_ago // MILLISECOND} ms nothing "
+            f"was broken and no consumer stopped",
             seen=told.why,
             topic=event.topic,
             partition=event.partition,
@@ -151,7 +158,8 @@ class Rebalances:
             return
         self.findings.add(
             "needless_rebalance",
-            expected=f"group {told.group} to stay {STABLE}: for {joined // MILLISECOND} ms nothing was broken and no consumer came, stopped or left",
+            expected=f"group {told.group} to stay {STABLE}: for {joined // MILLISECOND} ms nothing was "
+            f"broken and no consumer came, stopped or left",
             seen=told.why,
             topic=event.topic,
             partition=event.partition,
@@ -170,7 +178,8 @@ class Rebalances:
             return
         self.findings.add(
             "slow_rebalance",
-            expected=f"the members of group {told.group} to have joined within {bound // MILLISECOND} ms, as nothing was broken and no consumer stopped",
+            expected=f"the members of group {told.group} to have joined within {bound // MILLISECOND} ms, "
+            f"as nothing was broken and no consumer stopped",
             seen=f"it took {(event.time - since) // MILLISECOND} ms",
             topic=event.topic,
             partition=event.partition,

@@ -1,9 +1,11 @@
-"""MEANTIME: whenever nothing is broken for long enough, every broker is registered, every partition is led, and every ISR is whole.
+"""MEANTIME: whenever nothing is broken for long enough, every broker is registered, every partition is led,
+and every ISR is whole.
 
-Owns slow_registration, slow_election, slow_recovery and slow_delivery. The liveness phase asks for the same once, after everything was healed, with a bound
-that any cluster can meet; much repairs itself until then. Here every stretch of time counts in which no fault is active and no operator asks
-for anything. The bound follows from the options, each part of it with its reason. Networks that lose messages, or hold many back for seconds,
-are not asked: how often a message must be sent again has no bound.
+Owns slow_registration, slow_election, slow_recovery and slow_delivery. The liveness phase asks for the same
+once, after everything was healed, with a bound that any cluster can meet; much repairs itself until then.
+Here every stretch of time counts in which no fault is active and no operator asks for anything. The bound
+follows from the options, each part of it with its reason. Networks that lose messages, or hold many back for
+seconds, are not asked: how often a message must be sent again has no bound.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,17 +19,19 @@ from fencepost.checkers.meantime.options import MILLISECOND, Options
 from fencepost.traces.events import Event, Name
 
 STEPS = 60
-"""Messages in a row, at most, from a broker's end to the last role that is told: an election (4), the fail-over's reads and writes (20), then
-what else is due, each with its reads, its write, and its request to a broker that is answered before the next."""
+"""Messages in a row, at most, from a broker's end to the last role that is told: an election (4), the
+fail-over's reads and writes (20), then what else is due, each with its reads, its write, and its request to a
+broker that is answered before the next."""
 SLACK_MS = 3_000
 """Disks and steps of slow hosts, waits between attempts to register."""
 
 
 @define(kw_only=True)
 class Bounds:
-    """Nanoseconds after which what the name says has to be so. registered: a node of the last session may stand for a session's time-out, and a
-    broker that notices late has its own session end as late. led: then the controller's session may have ended, and requests are sent again.
-    in_sync: a follower asks where to cut and fetches, each of which may have to time out first; the leader may have to find first that another
+    """Nanoseconds after which what the name says has to be so. registered: a node of the last session may
+    stand for a session's time-out, and a broker that notices late has its own session end as late. led: then
+    the controller's session may have ended, and requests are sent again. in_sync: a follower asks where to
+    cut and fetches, each of which may have to time out first; the leader may have to find first that another
     one lags."""
 
     registered: int
@@ -62,8 +66,8 @@ def bounds_of(options: Options) -> Bounds | None:
 
 @define
 class Recovery:
-    """brokers: how many there are. calm: since when nothing was broken or asked for, and the event after which it was so. asked: which of the
-    three questions were asked of this calm."""
+    """brokers: how many there are. calm: since when nothing was broken or asked for, and the event after
+    which it was so. asked: which of the three questions were asked of this calm."""
 
     findings: Findings
     bounds: Bounds
@@ -209,7 +213,8 @@ class Recovery:
             topic, partition = key or (None, -1)
             self.findings.add(
                 anomaly,
-                expected=f"it within {bound // MILLISECOND} ms, as nothing was broken and nobody asked for anything",
+                expected=f"it within {bound // MILLISECOND} ms, as nothing was broken and nobody asked for "
+                f"anything",
                 seen=f"{seen}, {(event.time - self.calm[0]) // MILLISECOND} ms after the last disturbance",
                 topic=topic,
                 partition=partition,

@@ -1,8 +1,9 @@
 """JUSTIFIED: a leader takes a follower out of the ISR only when it has lagged for replica.lag.time.max.ms.
 
-Owns needless_shrink and idle_isr_change: what is proposed as a shrink has fewer members than the leader goes by, an expansion more. A leader
-takes it that everybody in its first ISR was caught up when it began to lead. Hosts whose clocks were wrong in the run are not asked, and a
-quarter of the time is conceded: a step of a slow host begins long before its events are recorded.
+Owns needless_shrink and idle_isr_change: what is proposed as a shrink has fewer members than the leader goes
+by, an expansion more. A leader takes it that everybody in its first ISR was caught up when it began to lead.
+Hosts whose clocks were wrong in the run are not asked, and a quarter of the time is conceded: a step of a
+slow host begins long before its events are recorded.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,8 +20,8 @@ CLOCKS = ("clock_jump", "clock_drift")
 
 @define
 class Shrinks:
-    """lag_ns: replica.lag.time.max.ms. led: by leader and partition, when and where it became that, and the ISR then; a later epoch of the same leader changes
-    nothing. odd: hosts whose clocks were wrong."""
+    """lag_ns: replica.lag.time.max.ms. led: by leader and partition, when and where it became that, and the
+    ISR then; a later epoch of the same leader changes nothing. odd: hosts whose clocks were wrong."""
 
     findings: Findings
     lag_ns: int
@@ -67,7 +68,8 @@ class Shrinks:
             return
         self.findings.add(
             "needless_shrink",
-            expected=f"leader {event.node} to wait for {self.lag_ns // 1_000_000} ms before it finds that a follower lags",
+            expected=f"leader {event.node} to wait for {self.lag_ns // 1_000_000} ms before it finds that a "
+            f"follower lags",
             seen=f"it led for {(event.time - since) // 1_000_000} ms when it proposed ISR {list(event.isr)}",
             topic=event.topic,
             partition=event.partition,

@@ -1,9 +1,11 @@
 """What a sequential model is, and what it is asked.
 
-Owns `Model`, `Call` and how an operation's columns become a call. Must not know histories, times or how a search goes.
+Owns `Model`, `Call` and how an operation's columns become a call. Must not know histories, times or how a
+search goes.
 
-A model says what a system does when nobody else is there: a first state, and what each call does to a state. Linearizability
-asks whether the recorded calls, each somewhere between its invocation and its completion, can be put in one order that the model allows.
+A model says what a system does when nobody else is there: a first state, and what each call does to a state.
+Linearizability asks whether the recorded calls, each somewhere between its invocation and its completion, can
+be put in one order that the model allows.
 """
 
 import inspect
@@ -35,7 +37,8 @@ UNHEARD: Final = _Sentinel.UNHEARD
 class Call:
     """One operation as a model sees it: hashable, without times.
 
-    argument, result: JSON values with lists as tuples and objects as sorted tuples of pairs; result is UNHEARD where the outcome is unknown.
+    argument, result: JSON values with lists as tuples and objects as sorted tuples of pairs; result is
+    UNHEARD where the outcome is unknown.
     """
 
     function: str
@@ -64,7 +67,8 @@ class JsonText(str):
 
 
 def decoded(operation: Operation, column: str) -> Any:
-    """The JSON value in `argument` or `result` (None where the column is null). Raises TraceError if it is no JSON."""
+    """The JSON value in `argument` or `result` (None where the column is null). Raises TraceError if it is no
+    JSON."""
     text = operation.argument if column == "argument" else operation.result
     if text is None:
         return None
@@ -126,7 +130,8 @@ class Model:
         and forget them."""
 
     def parameters(self) -> dict[str, Any] | None:
-        """The arguments that it was made with, by the names of its parameters; None where some have no name."""
+        """The arguments that it was made with, by the names of its parameters; None where some have no
+        name."""
         args, named = vars(self).get("_arguments", ((), {}))
         bound = inspect.signature(type(self).__init__).bind(self, *args, **named)
         found: dict[str, Any] = {}
@@ -145,36 +150,44 @@ class Model:
         return None
 
     def step(self, state: Any, call: Call) -> Any:
-        """The state after `call`, or IMPOSSIBLE. An unheard call that would change nothing may answer either."""
+        """The state after `call`, or IMPOSSIBLE. An unheard call that would change nothing may answer
+        either."""
         raise NotImplementedError
 
     def partition(self, call: Call) -> str | None:
-        """The independent part of the system that a call belongs to; if one call answers None, the history is not split."""
+        """The independent part of the system that a call belongs to; if one call answers None, the history is
+        not split."""
         return call.key or ""
 
     def equal(self, one: Any, other: Any) -> bool:
-        """Whether two states behave alike. Override it for states that are equal without being ==, or that cannot be hashed."""
+        """Whether two states behave alike. Override it for states that are equal without being ==, or that
+        cannot be hashed."""
         return bool(one == other)
 
     def observes(self, call: Call) -> bool:
-        """Whether a call with a known result changes no state at all: then the search need not choose when it happens."""
+        """Whether a call with a known result changes no state at all: then the search need not choose when it
+        happens."""
         return call.function in self.reads
 
     def resets(self, call: Call) -> bool:
-        """Whether a call may undo what others built up: False only for calls that `reaches` takes into account."""
+        """Whether a call may undo what others built up: False only for calls that `reaches` takes into
+        account."""
         return True
 
     def reaches(self, state: Any, call: Call) -> bool:
-        """Whether calls that do not reset may lead from `state` to one where the observer `call` is possible. True is always safe."""
+        """Whether calls that do not reset may lead from `state` to one where the observer `call` is possible.
+        True is always safe."""
         return True
 
     def overwrites(self, call: Call) -> bool:
-        """Whether a call that may happen in every state leads to the same state from all of them (a put). False is always safe."""
+        """Whether a call that may happen in every state leads to the same state from all of them (a put).
+        False is always safe."""
         return False
 
     def lens(self, calls: Iterable[Call]) -> Callable[[Any], Any] | None:
-        """If no more than these calls will ever be made: a function from each state to one that stands for all which they cannot tell from it, now or
-        later. None, which is always safe: every difference counts."""
+        """If no more than these calls will ever be made: a function from each state to one that stands for
+        all which they cannot tell from it, now or later. None, which is always safe: every difference
+        counts."""
         return None
 
     def describe(self, call: Call) -> str:
@@ -191,7 +204,8 @@ class Model:
         return shown(state)
 
     def call(self, operation: Operation) -> Call | None:
-        """An operation (not a failed one) as a call; None if it says nothing. Raises TraceError for what makes no sense here."""
+        """An operation (not a failed one) as a call; None if it says nothing. Raises TraceError for what
+        makes no sense here."""
         function = _NAMES[operation.function]
         unknown = operation.outcome is Outcome.UNKNOWN
         if unknown and function in self.reads:
@@ -216,8 +230,8 @@ class Starting(Model):
     """A model of ours that starts from a value. initial: what `init` starts from, as JSON; by name only, so
     that a derived class has its first parameter for itself.
 
-    Nothing writes to a model once it is made. It is not frozen all the same: a class derived from a frozen one
-    could not set its own parameters in `__init__`.
+    Nothing writes to a model once it is made. It is not frozen all the same: a class derived from a frozen
+    one could not set its own parameters in `__init__`.
     """
 
     initial: Any = field(default=None, converter=frozen_value, kw_only=True)

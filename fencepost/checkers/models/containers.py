@@ -14,7 +14,8 @@ from fencepost.traces.operations import Operation
 class Set(Starting):
     """add(e), remove(e), contains(e), and read, which answers all elements.
 
-    add and remove may answer true or false: whether they changed anything. Without a read each element is a part of its own.
+    add and remove may answer true or false: whether they changed anything. Without a read each element is a
+    part of its own.
     """
 
     name: ClassVar[str] = "set"

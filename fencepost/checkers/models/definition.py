@@ -19,7 +19,8 @@ def check_definition(model: type) -> None:
     for name, annotation in vars(model).get("__annotations__", {}).items():
         if name in OF_THE_CLASS and "ClassVar" not in str(annotation):
             raise FencepostError(
-                expected=f"`{name}` as an attribute of the class: `{name} = ...` or `{name}: ClassVar[...] = ...`",
+                expected=f"`{name}` as an attribute of the class: `{name} = ...` or `{name}: ClassVar[...] "
+                f"= ...`",
                 seen="an annotation that makes it a parameter of a dataclass or attrs class",
                 where=where,
             )
@@ -39,7 +40,8 @@ def _functions(model: type, name: str, where: str) -> frozenset[str]:
     for function in given:
         if function not in known:
             raise FencepostError(
-                expected=f"`{name}` out of {', '.join(sorted(known)) or 'its functions, of which there are none'}",
+                expected=f"`{name}` out of "
+                f"{', '.join(sorted(known)) or 'its functions, of which there are none'}",
                 seen=repr(function),
                 where=where,
             )

@@ -42,7 +42,11 @@ class AppendOnlyList(Starting):
     def call(self, operation: Operation) -> Call | None:
         """As every model; a read answers a list. Raises TraceError."""
         call = super().call(operation)
-        if call is not None and call.function == "read" and not (operation.result or "").lstrip().startswith("["):  # fmt: skip
+        if (
+            call is not None
+            and call.function == "read"
+            and not (operation.result or "").lstrip().startswith("[")
+        ):
             raise TraceError(
                 expected="a list as result of read",
                 seen=str(operation.result),

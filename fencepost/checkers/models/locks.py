@@ -23,7 +23,8 @@ from fencepost.traces.operations import Operation, Outcome
 
 @define(unsafe_hash=True)
 class Mutex(Starting):
-    """acquire takes the free lock, release gives it back; only its holder can. The state is the holder, null when free."""
+    """acquire takes the free lock, release gives it back; only its holder can. The state is the holder, null
+    when free."""
 
     name: ClassVar[str] = "mutex"
     functions: ClassVar[frozenset[str]] = frozenset({"acquire", "release"})
@@ -40,10 +41,11 @@ class Mutex(Starting):
 
 @define(unsafe_hash=True)
 class FencedLock(Starting):
-    """A mutex whose acquire answers a token, an integer above all tokens before it (at first above `initial`, 0).
+    """A mutex whose acquire answers a token, an integer above all tokens before it (at first above `initial`,
+    0).
 
-    The state is the holder and the highest token. An acquisition of which nothing was heard took some higher token; the lowest possible one
-    stands for all, because it leaves the most room for those after it.
+    The state is the holder and the highest token. An acquisition of which nothing was heard took some higher
+    token; the lowest possible one stands for all, because it leaves the most room for those after it.
     """
 
     name: ClassVar[str] = "fenced-lock"

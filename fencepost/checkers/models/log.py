@@ -1,6 +1,7 @@
 """A partition log with offsets and an end.
 
-The linear judge (checkers/log) decides this model without any search; here it is for small histories, and to hold the two against each other.
+The linear judge (checkers/log) decides this model without any search; here it is for small histories, and to
+hold the two against each other.
 """
 
 from typing import Any, ClassVar
@@ -14,10 +15,12 @@ from fencepost.traces.operations import Operation, Outcome
 
 @define(unsafe_hash=True)
 class Log(Starting):
-    """append(values) answers its base offset, poll(from) answers records and (a strong one) the end, list_offsets (a strong one) the end.
+    """append(values) answers its base offset, poll(from) answers records and (a strong one) the end,
+    list_offsets (a strong one) the end.
 
-    The state is the tuple of values; an offset is a position in it. As calls: append has the values as argument and the base offset as result;
-    poll has the offset that it read from, and (end or None, (offset, value)...); list_offsets has the end as result.
+    The state is the tuple of values; an offset is a position in it. As calls: append has the values as
+    argument and the base offset as result; poll has the offset that it read from, and (end or None, (offset,
+    value)...); list_offsets has the end as result.
     """
 
     name: ClassVar[str] = "log"

@@ -29,7 +29,8 @@ class Register(Starting):
 
 @define(unsafe_hash=True)
 class CasRegister(Register):
-    """A register with cas([old new]): true stores `new` where `old` was; false tells that something else was there."""
+    """A register with cas([old new]): true stores `new` where `old` was; false tells that something else was
+    there."""
 
     name: ClassVar[str] = "cas-register"
     functions: ClassVar[frozenset[str]] = frozenset({"read", "write", "cas"})
@@ -76,7 +77,8 @@ UNSEEN: Final = _Text.UNSEEN
 
 @define(unsafe_hash=True)
 class KeyValue(Starting):
-    """Independent texts under keys: put(v) replaces, append(v) adds behind, get answers; a key that nobody wrote holds `initial` ("")."""
+    """Independent texts under keys: put(v) replaces, append(v) adds behind, get answers; a key that nobody
+    wrote holds `initial` ("")."""
 
     name: ClassVar[str] = "key-value"
     functions: ClassVar[frozenset[str]] = frozenset({"get", "put", "append"})

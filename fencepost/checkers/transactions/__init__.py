@@ -1,7 +1,8 @@
-"""The transactions judge: could what transactions read of each other have happened in any order? (docs/reference/anomalies.md)
+"""The transactions judge: could what transactions read of each other have happened in any order?
+(docs/reference/anomalies.md)
 
-`judge_trace` judges one trace, `judge_table` all traces of an `operations` table; `cycles_of_trace` also counts the cycles that
-Kafka allows.
+`judge_trace` judges one trace, `judge_table` all traces of an `operations` table; `cycles_of_trace` also
+counts the cycles that Kafka allows.
 """
 
 from fencepost.checkers.transactions.judge import (

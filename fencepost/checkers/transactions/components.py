@@ -2,8 +2,8 @@
 
 Owns both algorithms. Must not know what nodes and edges mean.
 
-Tarjan's algorithm without recursion, in time linear in nodes and edges (Tarjan, "Depth-first search and linear graph
-algorithms", 1972): a stack of nodes under way, each with the next of its edges.
+Tarjan's algorithm without recursion, in time linear in nodes and edges (Tarjan, "Depth-first search and
+linear graph algorithms", 1972): a stack of nodes under way, each with the next of its edges.
 """
 
 from collections import deque
@@ -14,8 +14,8 @@ from fencepost.checkers.compiled import compiled
 from fencepost.checkers.operation_columns import NONE, Array
 
 MOST_STARTS = 32
-"""Nodes of a component from which a shortest cycle is looked for. A component of a real violation is small; in one of
-thousands of nodes any short cycle will do as a certificate."""
+"""Nodes of a component from which a shortest cycle is looked for. A component of a real violation is small;
+in one of thousands of nodes any short cycle will do as a certificate."""
 
 
 def components(nodes: int, source: Array, target: Array) -> Array:
@@ -95,9 +95,9 @@ def shortest_cycle(members: Array, source: Array, target: Array, weigh: Array) -
     """A shortest cycle within one component.
 
     Args:
-        members: the component's nodes; cycles are looked for from the first MOST_STARTS of those that weigh something.
-        source, target: the edges of the graph.
-        weigh: of each node, whether it counts for the length (moments of time do not).
+        members: the component's nodes; cycles are looked for from the first MOST_STARTS of those that weigh
+        something. source, target: the edges of the graph. weigh: of each node, whether it counts for the
+        length (moments of time do not).
 
     Returns:
         the edges of the cycle, as indices into `source`, in order; each begins where the one before ended.
@@ -117,7 +117,8 @@ def shortest_cycle(members: Array, source: Array, target: Array, weigh: Array) -
 
 
 def _back_to(start: int, beyond: dict[int, list[int]], target: Array, weigh: Array) -> list[int]:
-    """The edges of a shortest way from a node back to itself: breadth first, where nodes that weigh nothing cost nothing."""
+    """The edges of a shortest way from a node back to itself: breadth first, where nodes that weigh nothing
+    cost nothing."""
     came: dict[int, int] = {}
     origin: dict[int, int] = {}
     todo: deque[int] = deque([start])

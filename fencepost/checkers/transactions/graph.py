@@ -2,19 +2,21 @@
 
 Owns nodes and edges. Must not know which cycles are violations, or how cycles are found.
 
-A node is a transaction (a `txn` row with its parts), or an append or poll that is part of none. Nodes are named by their rows
-in the operations. Edges, after Adya's and Elle's names:
+A node is a transaction (a `txn` row with its parts), or an append or poll that is part of none. Nodes are
+named by their rows in the operations. Edges, after Adya's and Elle's names:
 
     wr   from the writer of a record to whoever read it
     ww   from the writer of a record to the writer of the next known record of that log, in offset order
     rw   from a reader to the writer of the first known record at or above the position that it had reached
     time from whatever ended to whatever began later: in one process, or anywhere
 
-Every wr edge is there, not only the one to the writer of the highest offset: a cycle of wr alone must not need ww to be seen.
-There are as many as records read. rw edges go by positions, not by ranks of records: markers and aborted records take offsets.
+Every wr edge is there, not only the one to the writer of the highest offset: a cycle of wr alone must not
+need ww to be seen. There are as many as records read. rw edges go by positions, not by ranks of records:
+markers and aborted records take offsets.
 
-Time takes O(n) edges through moments: node -> the moment of its end -> the next moment -> ... -> node. Moments are extra nodes
-behind the rows, so that the closure of these edges is exactly "ended before it began".
+Time takes O(n) edges through moments: node -> the moment of its end -> the next moment -> ... -> node.
+Moments are extra nodes behind the rows, so that the closure of these edges is exactly "ended before it
+began".
 """
 
 import numpy as np
@@ -31,8 +33,8 @@ from fencepost.checkers.statements import READ_UNCOMMITTED
 class Edges:
     """Edges as two arrays of nodes, and for each the record or position behind it.
 
-    source, target: nodes; log, offset: where the two meet (-1 for time); part: the row of the poll that read (wr, rw), of the
-    append that came second (ww), -1 for time.
+    source, target: nodes; log, offset: where the two meet (-1 for time); part: the row of the poll that read
+    (wr, rw), of the append that came second (ww), -1 for time.
     """
 
     source: Array
@@ -47,8 +49,8 @@ class Edges:
 
 @frozen(kw_only=True, eq=False)
 class Graph:
-    """The graph of some traces. rows: how many operations there are; nodes: rows and moments together, so that a node of at
-    least `rows` is a moment; trace: of each row."""
+    """The graph of some traces. rows: how many operations there are; nodes: rows and moments together, so
+    that a node of at least `rows` is a moment; trace: of each row."""
 
     columns: KafkaColumns
     rows: int
@@ -103,7 +105,8 @@ class _Writers:
 
 
 def _writers(columns: KafkaColumns, placements: Placements) -> _Writers:
-    """Acknowledged appends with acks=all, records of transactions that committed, and whatever somebody read."""
+    """Acknowledged appends with acks=all, records of transactions that committed, and whatever somebody
+    read."""
     sent, operations = columns.sent, columns.operations
     alone = columns.txn[sent.row] < 0
     head = np.where(alone, sent.row, columns.txn[sent.row])
@@ -124,7 +127,8 @@ def _unique(columns: KafkaColumns, log: Array) -> Array:
 
 
 def _read(columns: KafkaColumns, node: Array) -> Edges:
-    """wr: each record that somebody read, from its sender. Reads that asked for uncommitted records prove nothing."""
+    """wr: each record that somebody read, from its sender. Reads that asked for uncommitted records prove
+    nothing."""
     sent, shown, operations = columns.sent, columns.shown, columns.operations
     sender = _sender_of(columns)
     statements = operations.statements
@@ -171,10 +175,11 @@ def _written_next(columns: KafkaColumns, node: Array, writers: _Writers) -> Edge
 
 
 def _not_read(columns: KafkaColumns, node: Array, writers: _Writers) -> Edges:
-    """rw: from a reader to the writer of the first known record at or above its position, where it read none there itself.
+    """rw: from a reader to the writer of the first known record at or above its position, where it read none
+    there itself.
 
-    The position is that behind the last record that a node's polls returned of a log, or where an empty poll began. Logs
-    that are compacted have no such edges: a record that was not returned may have been removed.
+    The position is that behind the last record that a node's polls returned of a log, or where an empty poll
+    began. Logs that are compacted have no such edges: a record that was not returned may have been removed.
     """
     shown, operations = columns.shown, columns.operations
     poll = (operations.function == POLL) & (operations.outcome == OK) & (operations.offset >= 0)
@@ -257,8 +262,9 @@ def _time(operations: OperationColumns, whole: Array, group: Array, first_moment
     Returns:
         the edges, and the number behind the last moment.
 
-    What did not end for certain bounds nothing. Stamps of different clocks err by the uncertainty that the trace claims: an end
-    counts as later by twice as much, also where both stamps are of one clock, which loses edges and adds none.
+    What did not end for certain bounds nothing. Stamps of different clocks err by the uncertainty that the
+    trace claims: an end counts as later by twice as much, also where both stamps are of one clock, which
+    loses edges and adds none.
     """
     counted = np.isin(operations.function, (APPEND, POLL, TXN)) & whole
     uncertain = np.array([trace.claims.clock_uncertainty_ns for trace in operations.traces], np.int64)

@@ -2,12 +2,14 @@
 
 Owns the grades. Must not know how edges are made (`graph`) or how cycles are found (`components`).
 
-What Kafka promises a read_committed reader is that a transaction is visible after its commit. So if T1 reads what T2 wrote,
-T2 had committed before T1 committed. A cycle of such reads is impossible, and so is one of reads and of time, in one
-process or anywhere, since what ended before another began had read before that one committed. These are findings.
+What Kafka promises a read_committed reader is that a transaction is visible after its commit. So if T1 reads
+what T2 wrote, T2 had committed before T1 committed. A cycle of such reads is impossible, and so is one of
+reads and of time, in one process or anywhere, since what ended before another began had read before that one
+committed. These are findings.
 
-Cycles with ww or rw are not: transactions of Kafka are written while they are open, so that two of them may stand in two
-logs in two orders (G0), and nobody promises a reader the latest records (G-single, G2-item). They are counted.
+Cycles with ww or rw are not: transactions of Kafka are written while they are open, so that two of them may
+stand in two logs in two orders (G0), and nobody promises a reader the latest records (G-single, G2-item).
+They are counted.
 """
 
 from collections import defaultdict
@@ -36,9 +38,10 @@ READS, IN_PROCESS, IN_REAL_TIME = "circular_reads", "circular_reads_in_process",
 class Cycles:
     """How many groups of transactions of a trace are in a cycle, after Adya's and Elle's names.
 
-    found: name -> components. G0: of writes alone. G1c: of writes and reads. G-single: with one anti-dependency (rw).
-    G2-item: with more. -process and -realtime: with the order of a process, or of time, as further edges; who is in a cycle
-    without them is counted there as well. Only circular reads are violations; the other cycles are legal in Kafka.
+    found: name -> components. G0: of writes alone. G1c: of writes and reads. G-single: with one
+    anti-dependency (rw). G2-item: with more. -process and -realtime: with the order of a process, or of time,
+    as further edges; who is in a cycle without them is counted there as well. Only circular reads are
+    violations; the other cycles are legal in Kafka.
     """
 
     found: dict[str, int]
@@ -61,7 +64,8 @@ def judge_columns(operations: OperationColumns, traces: Sequence[Trace]) -> list
 
 
 def judge_table(table: pa.Table, traces: Iterable[Trace] = ()) -> list[tuple[int, Verdict]]:
-    """As `judge_traces`, for the rows of an `operations` table. Raises TraceError where a column is missing."""
+    """As `judge_traces`, for the rows of an `operations` table. Raises TraceError where a column is
+    missing."""
     known = tuple(traces)
     operations = columns_of_table(table, known)
     concerned = np.zeros(len(operations.traces), np.bool_)
@@ -158,7 +162,8 @@ def _joined(kinds: Sequence[Edges]) -> tuple[Array, Array, Array, Array, Array]:
 
 
 def _groups(graph: Graph, kinds: Sequence[Edges], needs: Edges | None = None) -> list[Array]:
-    """The components of these edges that hold a cycle, each as its nodes. needs: only those with such an edge inside."""
+    """The components of these edges that hold a cycle, each as its nodes. needs: only those with such an edge
+    inside."""
     source, target, *_ = _joined(kinds)
     component = components(graph.nodes, source, target)
     if needs is not None:
@@ -172,7 +177,8 @@ def _groups(graph: Graph, kinds: Sequence[Edges], needs: Edges | None = None) ->
 
 
 def _with_anti_dependencies(graph: Graph, time: Sequence[Edges]) -> dict[str, int]:
-    """Components with rw edges inside: G-single if one such edge closes a cycle of the others, else G2-item."""
+    """Components with rw edges inside: G-single if one such edge closes a cycle of the others, else
+    G2-item."""
     counts = {"G-single": 0, "G2-item": 0}
     plain = (graph.wr, graph.ww, *time)
     source, target, *_ = _joined(plain)
@@ -205,7 +211,8 @@ def _leads(beyond: dict[int, list[int]], start: int, goal: int) -> bool:
 
 
 def _cycle(graph: Graph, kinds: Sequence[Edges], members: Array) -> list[tuple[int, int, int]]:
-    """A shortest cycle as hops between operations: (from row, to row, edge), where edge is -1 for the order of time."""
+    """A shortest cycle as hops between operations: (from row, to row, edge), where edge is -1 for the order
+    of time."""
     source, target, *_ = _joined(kinds)
     edges = shortest_cycle(members, source, target, np.arange(graph.nodes) < graph.rows)
     hops: list[tuple[int, int, int]] = []

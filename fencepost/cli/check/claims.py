@@ -57,7 +57,8 @@ def claims_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "claims_file",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="A JSON object with fields of docs/reference/claims.md, to be taken instead of those of each trace.",
+            help="A JSON object with fields of docs/reference/claims.md, to be taken instead of those of "
+            "each trace.",
         ),
         click.option(
             "--allow-duplicates",

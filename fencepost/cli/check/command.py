@@ -29,8 +29,8 @@ MOST_LISTED = 20
 
 @define
 class Tally:
-    """What was judged. decisions: traces by their verdict; notable: those with a verdict other than Ok, the first MOST_LISTED; unreadable: reasons;
-    most_lost: lost records to list (None: all)."""
+    """What was judged. decisions: traces by their verdict; notable: those with a verdict other than Ok, the
+    first MOST_LISTED; unreadable: reasons; most_lost: lost records to list (None: all)."""
 
     most_lost: int | None = MOST_LOST
     log: LogTotals = field(factory=LogTotals)
@@ -106,11 +106,13 @@ def command(
     topic_settings: tuple[str, ...],
     **model: Any,
 ) -> ExitCode:
-    """Judge traces with the plain checker: folders of traces (Parquet and journals), or files of JSON lines (docs/reference/traces.md).
+    """Judge traces with the plain checker: folders of traces (Parquet and journals), or files of JSON lines
+    (docs/reference/traces.md).
 
-    What cannot be read is told and left out, the rest is judged; files and parts of folders are judged in parallel and told in
-    order. Traces of other systems count as well: whatever is written in a format that is known can be judged. With --model, client
-    operations are held against a sequential model instead (docs/how-to/models.md).
+    What cannot be read is told and left out, the rest is judged; files and parts of folders are judged in
+    parallel and told in order. Traces of other systems count as well: whatever is written in a format that is
+    known can be judged. With --model, client operations are held against a sequential model instead
+    (docs/how-to/models.md).
 
     \b
     Examples

@@ -1,6 +1,7 @@
 """`fencepost check --model`: histories held against a sequential model.
 
-Owns: the options of that question, and the answer per history with counts and time. Must not know how linearizability is decided.
+Owns: the options of that question, and the answer per history with counts and time. Must not know how
+linearizability is decided.
 """
 
 import sys
@@ -37,8 +38,10 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--model",
             metavar="NAME",
-            help="Ask whether client operations are linearizable: register, cas-register, key-value, map, append-only-list, set,"
-            " queue, unordered-queue, at-least-once-queue, mutex, fenced-lock, semaphore, lease, counter, log, or"
+            help="Ask whether client operations are linearizable: register, cas-register, key-value, map, "
+            "append-only-list, set,"
+            " queue, unordered-queue, at-least-once-queue, mutex, fenced-lock, semaphore, lease, counter, "
+            "log, or"
             " MODULE:CLASS of yours.",
         ),
         click.option(
@@ -52,7 +55,8 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "--timeout",
             type=click.FloatRange(min=0, min_open=True),
             metavar="SECONDS",
-            help=f"With --model, the time for one history; then it is unknown. [default: {TIMEOUT_SECONDS:g}]",
+            help=f"With --model, the time for one history; then it is unknown. [default: "
+            f"{TIMEOUT_SECONDS:g}]",
         ),
         click.option(
             "--memory",
@@ -64,7 +68,8 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "--minimum-overlap",
             type=click.IntRange(min=1),
             metavar="PAIRS",
-            help="With --model, how many pairs of operations have to overlap; with fewer a history proves nothing.",
+            help="With --model, how many pairs of operations have to overlap; with fewer a history proves "
+            "nothing.",
         ),
     )
     for option in reversed(options):
@@ -142,7 +147,8 @@ def check_model(
     explain: int,
     output: Output,
 ) -> ExitCode:
-    """Judge every history of the pieces, in their order; tell each verdict, and explain the first Illegal ones. Ctrl-C tells what was judged so far."""
+    """Judge every history of the pieces, in their order; tell each verdict, and explain the first Illegal
+    ones. Ctrl-C tells what was judged so far."""
     from fencepost.cli.check.pool import judged_by_all
     from fencepost.cli.check.work import Judgement
     from fencepost.mining.inputs.traces import Quarantined

@@ -1,8 +1,10 @@
 """Pieces judged by several processes, told in the order of the input.
 
-Owns: processes, pipes, order, and the limit that holds even where a judge does not come back. Must not know what is asked.
+Owns: processes, pipes, order, and the limit that holds even where a judge does not come back. Must not know
+what is asked.
 
-A piece belongs to one process. What a later piece says waits until every earlier one is through; a slow one delays only what is told, not the work.
+A piece belongs to one process. What a later piece says waits until every earlier one is through; a slow one
+delays only what is told, not the work.
 """
 
 import os
@@ -26,13 +28,15 @@ from fencepost.traces.errors import FencepostError
 
 COMMAND = (sys.executable, "-m", "fencepost.cli.check.worker")
 GRACE_S = 10.0
-"""Beyond the time limit, before a process that does not come back is killed; the judge itself is a fraction of a second late."""
+"""Beyond the time limit, before a process that does not come back is killed; the judge itself is a fraction
+of a second late."""
 READ_BYTES = 1 << 18
 
 
 @define(eq=False)
 class Worker:
-    """One process. number: of the piece in hand; last: the trace that it judges, since: when it began, on the monotonic clock; 0 while it reads."""
+    """One process. number: of the piece in hand; last: the trace that it judges, since: when it began, on the
+    monotonic clock; 0 while it reads."""
 
     process: "subprocess.Popen[bytes]"
     number: int = -1
@@ -70,8 +74,8 @@ class Worker:
 
 @define(eq=False)
 class Pool:
-    """The processes and what they said. waiting: pieces not given out, with how many traces of each are judged; said: by piece, not told yet;
-    finished: pieces of which nothing more will come."""
+    """The processes and what they said. waiting: pieces not given out, with how many traces of each are
+    judged; said: by piece, not told yet; finished: pieces of which nothing more will come."""
 
     pieces: Sequence[Piece]
     question: Question
@@ -121,7 +125,8 @@ class Pool:
             worker.number = -1
 
     def told(self) -> Iterator[tuple[int, WorkMessage]]:
-        """What is said of each piece, by its number, in the order of the pieces. Raises FencepostError for a question that is wrong."""
+        """What is said of each piece, by its number, in the order of the pieces. Raises FencepostError for a
+        question that is wrong."""
         for number in range(len(self.pieces)):
             mine = self.said.setdefault(number, deque())
             while mine or number not in self.finished:
@@ -170,7 +175,8 @@ class Pool:
         self.said.setdefault(number, deque()).append(told)
 
     def _replace(self, worker: Worker, reason: str) -> None:
-        """A process that is gone: the trace in hand is undecided and the rest of its piece goes to another; what it could not even read is told."""
+        """A process that is gone: the trace in hand is undecided and the rest of its piece goes to another;
+        what it could not even read is told."""
         self._selector.unregister(worker.stdout)
         self.workers.remove(worker)
         worker.close()
@@ -190,9 +196,14 @@ class Pool:
         self._say(
             worker.number,
             Judgement(
-                index=last.index, source=last.source, trace_id=last.trace_id, stored=last.stored, verdict=verdict, seconds=seconds,
+                index=last.index,
+                source=last.source,
+                trace_id=last.trace_id,
+                stored=last.stored,
+                verdict=verdict,
+                seconds=seconds,
             ),
-        )  # fmt: skip
+        )
         self.waiting.appendleft((worker.number, last.index + 1))
         self._start()
 
@@ -200,7 +211,8 @@ class Pool:
 def judged_by_all(
     pieces: Sequence[Piece], question: Question, jobs: int
 ) -> Iterator[tuple[int, WorkMessage]]:
-    """Each piece's verdicts, by its number, in order; by as many processes as there is work for, in this one if that is one."""
+    """Each piece's verdicts, by its number, in order; by as many processes as there is work for, in this one
+    if that is one."""
     if jobs == 1 or len(pieces) < 2:
         for number, piece in enumerate(pieces):
             for told in judged(piece, question):

@@ -1,6 +1,7 @@
 """What `fencepost check` asks of one piece of its input, in whatever process.
 
-Owns: the question in a form that can be sent, and the answer per trace. Must not know processes, order, or what is printed.
+Owns: the question in a form that can be sent, and the answer per trace. Must not know processes, order, or
+what is printed.
 """
 
 import time
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class Question:
-    """checks, profile, claims: for the judges of a log; lost_listed: lost records to list of one history (None: all).
-    Or model: its name, with its parameters by name; timeout_s, memory_bytes: for one history; minimum_overlap:
-    how many pairs of operations have to overlap."""
+    """checks, profile, claims: for the judges of a log; lost_listed: lost records to list of one history
+    (None: all). Or model: its name, with its parameters by name; timeout_s, memory_bytes: for one history;
+    minimum_overlap: how many pairs of operations have to overlap."""
 
     checks: tuple[str, ...] = ()
     profile: str | None = None
@@ -57,8 +58,9 @@ class Began:
 
 @frozen(kw_only=True)
 class Judgement:
-    """The verdict of one trace. index: its place in its piece; counts: of what the judge did, by name; log: what became
-    of the records of its logs (None: nobody asked, or it contradicts itself); seconds: of judging, by the wall clock."""
+    """The verdict of one trace. index: its place in its piece; counts: of what the judge did, by name; log:
+    what became of the records of its logs (None: nobody asked, or it contradicts itself); seconds: of
+    judging, by the wall clock."""
 
     index: int
     source: str
@@ -125,7 +127,8 @@ def _judgement(found: Found, index: int, question: Question) -> Judgement:
 
 
 def judged(piece: Piece, question: Question, skip: int = 0) -> Iterator[WorkMessage]:
-    """Every trace of a piece announced and judged, and why the rest is unreadable. skip: traces that were judged before.
+    """Every trace of a piece announced and judged, and why the rest is unreadable. skip: traces that were
+    judged before.
 
     Raises FencepostError for what is wrong with the question (a model that raises).
     """

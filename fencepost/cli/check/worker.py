@@ -2,8 +2,9 @@
 
 Owns: the two ends of that pipe. Must not know: which other pieces there are.
 
-A message is a line of JSON: {"began": ...}, {"judgement": ...}, {"quarantined": ...}, {"done": true}, or {"fatal": ...} for what is wrong with the
-question itself. The process ignores Ctrl-C: whoever started it hears it and ends it.
+A message is a line of JSON: {"began": ...}, {"judgement": ...}, {"quarantined": ...}, {"done": true}, or
+{"fatal": ...} for what is wrong with the question itself. The process ignores Ctrl-C: whoever started it
+hears it and ends it.
 """
 
 import gc
@@ -23,7 +24,8 @@ from fencepost.traces.errors import FencepostError
 
 @frozen(kw_only=True)
 class Orders:
-    """The first line. path: where Python looks for modules, so that a model of the caller's is found here too."""
+    """The first line. path: where Python looks for modules, so that a model of the caller's is found here
+    too."""
 
     question: Question
     path: tuple[str, ...]
@@ -107,7 +109,8 @@ def serve(orders_in: BinaryIO, results: BinaryIO) -> None:
 
 
 def main() -> None:
-    """Entry of the process. What libraries and models print goes to standard error: standard output belongs to the results."""
+    """Entry of the process. What libraries and models print goes to standard error: standard output belongs
+    to the results."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -1,1 +1,2 @@
-"""What `produce`, `consume` and `groups` share: clients of a running cluster, and the histories they record."""
+"""What `produce`, `consume` and `groups` share: clients of a running cluster, and the histories they
+record."""

@@ -1,6 +1,7 @@
 """What the client tools share: the cluster that they speak to, the topic, the options that both have.
 
-Owns the look at cluster.json and at the topic in ZooKeeper before any work begins. Must not know what is sent or read.
+Owns the look at cluster.json and at the topic in ZooKeeper before any work begins. Must not know what is sent
+or read.
 """
 
 import asyncio
@@ -66,7 +67,8 @@ record_option: Decorator = click.option(
     "--record",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Add what was done to this history (.jsonl), for `fencepost check FILE`. Record producers and consumers into the same file.",
+    help="Add what was done to this history (.jsonl), for `fencepost check FILE`. Record producers and "
+    "consumers into the same file.",
 )
 partition_option: Decorator = click.option(
     "--partition", type=click.IntRange(0), metavar="P", help="Only this partition."

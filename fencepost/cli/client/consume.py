@@ -40,7 +40,8 @@ from fencepost.traces.errors import ExitCode
 @click.option(
     "--from-beginning",
     is_flag=True,
-    help="Begin where the log starts, not with what comes from now on. In a group: where nothing is committed.",
+    help="Begin where the log starts, not with what comes from now on. In a group: where nothing is "
+    "committed.",
 )
 @click.option("--max", "most", type=click.IntRange(1), metavar="N", help="End after so many records.")
 @click.option(
@@ -113,7 +114,8 @@ def _tell(output: Output, record: Path, strangers: int, without_id: int) -> None
     output.note(f"recorded in {record}; judge it: {check_traces(record)}")
     if strangers:
         output.note(
-            f"{strangers:,} records were sent by nobody whose history stands in {record}: the judge takes them for phantoms,"
+            f"{strangers:,} records were sent by nobody whose history stands in {record}: the judge takes "
+            f"them for phantoms,"
             " unless their producers are recorded into the same file"
         )
     if without_id:

@@ -1,7 +1,7 @@
 """The consumers behind `fencepost consume`: one that reads by itself, and one that is a member of a group.
 
-Owns when they end, and how a record becomes a line. Must not know the command line. What is printed counts as processed: a member commits it afterwards,
-never before.
+Owns when they end, and how a record becomes a line. Must not know the command line. What is printed counts as
+processed: a member commits it afterwards, never before.
 """
 
 import asyncio
@@ -29,14 +29,16 @@ if TYPE_CHECKING:
 POLL_S = 0.1
 """How often a consumer without news looks whether its patience is over."""
 FAREWELL_S = 3.0
-"""Most time that the last commit and the leave may take; the group notices the absence of a member by itself."""
+"""Most time that the last commit and the leave may take; the group notices the absence of a member by
+itself."""
 FOREIGN = 1 << 62
 """Value ids from here on are of records that no workload wrote (impl/log/values.py), -1 is none."""
 
 
 @define
 class Lines:
-    """Standard output. most: records that may be printed, None for any number; printed: so far. closed: whoever read has left."""
+    """Standard output. most: records that may be printed, None for any number; printed: so far. closed:
+    whoever read has left."""
 
     most: int | None
     key_separator: str | None
@@ -85,7 +87,8 @@ def _text(data: bytes | None) -> str | None:
 
 
 def nameable(rows: Sequence[Operation]) -> tuple[list[Operation], int]:
-    """The rows without records that carry no value id, and how many those are. What was fetched and not printed counts as read."""
+    """The rows without records that carry no value id, and how many those are. What was fetched and not
+    printed counts as read."""
     kept, without = [], 0
     for row in rows:
         known = tuple(record for record in row.records if 0 <= record.value < FOREIGN)
@@ -146,8 +149,9 @@ class Alone:
 
 @define(eq=False)
 class Member:
-    """Reads what its group assigns. rows: of the trace; open: begun and not complete, by op id. heard: when the last record came, on the loop's clock.
-    closing: the last word to the group is being said; refused: why the group does not want it any more."""
+    """Reads what its group assigns. rows: of the trace; open: begun and not complete, by op id. heard: when
+    the last record came, on the loop's clock. closing: the last word to the group is being said; refused: why
+    the group does not want it any more."""
 
     where: Target
     group: str

@@ -1,7 +1,8 @@
 """What clients of a real cluster did, as one trace in a file: each run of a client tool adds its operations.
 
-Owns the file: `--record FILE` of `produce` and `consume`. Must not know clients. The runs of one FILE are judged together: a consumer's history without its
-producers' would show records that nobody sent. Each run has processes and a clock of its own; clocks of one machine err by CLOCK_UNCERTAINTY_NS at most.
+Owns the file: `--record FILE` of `produce` and `consume`. Must not know clients. The runs of one FILE are
+judged together: a consumer's history without its producers' would show records that nobody sent. Each run has
+processes and a clock of its own; clocks of one machine err by CLOCK_UNCERTAINTY_NS at most.
 
 A producer's run writes ahead: each append stands in the file, as one of unknown outcome, before it is
 sent, and again when it has completed. The file can be judged at any moment, also after `kill -9`.
@@ -26,7 +27,8 @@ from fencepost.traces.operations import Function, Operation
 from fencepost.traces.trace import Claims, Trace
 
 CLOCK_UNCERTAINTY_NS = 10_000_000
-"""Two processes read the wall clock when they start and count on from there: the system may have slewed it in between."""
+"""Two processes read the wall clock when they start and count on from there: the system may have slewed it in
+between."""
 PROFILE, TARGET = "client", "processes"
 BEGUN = "client_run"
 """Cause of the mark of a run that has not ended; its offset is the run's number."""
@@ -36,7 +38,8 @@ REASON = "a producer retried appends of unknown outcome without idempotence"
 
 @frozen(kw_only=True)
 class Recorded:
-    """What stands in the file now. operations: of all runs; strangers: records read in this run that no run recorded the sending of."""
+    """What stands in the file now. operations: of all runs; strangers: records read in this run that no run
+    recorded the sending of."""
 
     operations: int
     strangers: int

@@ -302,7 +302,8 @@ class _WrittenAhead:
 
 
 async def _lines(stream: BinaryIO) -> AsyncIterator[bytes]:
-    """The lines of a stream as they come, without their ends; a thread reads them, because nobody else may wait for a terminal."""
+    """The lines of a stream as they come, without their ends; a thread reads them, because nobody else may
+    wait for a terminal."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[bytes | None] = asyncio.Queue()
     room = threading.Semaphore(LINES_AHEAD)
@@ -323,7 +324,8 @@ async def _lines(stream: BinaryIO) -> AsyncIterator[bytes]:
 
 
 def _split(stream: BinaryIO) -> Iterator[bytes]:
-    """The lines of a stream, read below its buffer: whoever waits in a buffer holds its lock, and the interpreter could not end."""
+    """The lines of a stream, read below its buffer: whoever waits in a buffer holds its lock, and the
+    interpreter could not end."""
     raw, rest = getattr(stream, "raw", stream), b""
     while chunk := raw.read(CHUNK_BYTES):
         *lines, rest = (rest + chunk).split(b"\n")

@@ -53,7 +53,8 @@ def _address(context: click.Context, parameter: click.Parameter, value: str | No
 def command() -> None:
     """Run the reference brokers as operating-system processes, over TCP, real files and a real ZooKeeper.
 
-    ZooKeeper runs from PySpark's jars unless one is given; `stop`, or Ctrl-C in `up`, leaves no process behind.
+    ZooKeeper runs from PySpark's jars unless one is given; `stop`, or Ctrl-C in `up`, leaves no process
+    behind.
 
     \b
     Examples
@@ -110,12 +111,14 @@ def command() -> None:
 @click.option(
     "--embedded",
     is_flag=True,
-    help="No processes and no ZooKeeper server: the simulated cluster, on the wall clock, ready at once (docs/how-to/embedded.md).",
+    help="No processes and no ZooKeeper server: the simulated cluster, on the wall clock, ready at once "
+    "(docs/how-to/embedded.md).",
 )
 @click.option(
     "--control",
     type=click.IntRange(0, 65_535),
-    help="With --embedded: a control port for tests in any language, HTTP and JSON on 127.0.0.1; 0 for any free one (docs/reference/control.md).",
+    help="With --embedded: a control port for tests in any language, HTTP and JSON on 127.0.0.1; 0 for any "
+    "free one (docs/reference/control.md).",
 )
 @json_option
 @click.pass_context
@@ -133,7 +136,8 @@ def up(
     control: int | None,
     as_json: bool,
 ) -> ExitCode:
-    """Start ZooKeeper and the brokers, each a process of its own, and print their state once they are healthy.
+    """Start ZooKeeper and the brokers, each a process of its own, and print their state once they are
+    healthy.
 
     Ctrl-C ends all of them, and so does any error on the way; no process is left behind.
 
@@ -260,7 +264,8 @@ def _closing_terminal_interrupts() -> Iterator[None]:
 @directory_option
 @json_option
 def status(directory: Path, as_json: bool) -> ExitCode:
-    """Print the state of every process, and what ZooKeeper says of it. Exit code 1 if the cluster is not healthy.
+    """Print the state of every process, and what ZooKeeper says of it. Exit code 1 if the cluster is not
+    healthy.
 
     \b
     Examples
@@ -279,7 +284,8 @@ def status(directory: Path, as_json: bool) -> ExitCode:
 def stop(broker: int | None, directory: Path, as_json: bool) -> ExitCode:
     """End the brokers, then the ZooKeeper server that was started with them. The data stays.
 
-    With a BROKER: ask that one to stop (SIGTERM). The controller takes its leaders away first, then it closes its logs and ends.
+    With a BROKER: ask that one to stop (SIGTERM). The controller takes its leaders away first, then it closes
+    its logs and ends.
 
     \b
     Examples

@@ -1,4 +1,5 @@
-"""`fencepost cluster up --embedded`: the simulated cluster on the wall clock, for clients of Kafka's protocol.
+"""`fencepost cluster up --embedded`: the simulated cluster on the wall clock, for clients of Kafka's
+protocol.
 
 Owns the words and the waiting. Must not know how it is hosted (fencepost/kafka), or judged.
 """
@@ -27,8 +28,9 @@ def up_embedded(
 ) -> ExitCode:
     """Serve until Ctrl-C, then judge what was recorded. Exit code as of `fencepost check`.
 
-    port: of the first broker, 0 for any free ones; directory: of the brokers' files, None for simulated disks; session_timeout_ms: None for the
-    embedded cluster's own default. control: the control port (docs/reference/control.md), 0 for any free one, None for none; its token is in control_directory.
+    port: of the first broker, 0 for any free ones; directory: of the brokers' files, None for simulated
+    disks; session_timeout_ms: None for the embedded cluster's own default. control: the control port
+    (docs/reference/control.md), 0 for any free one, None for none; its token is in control_directory.
     """
     import fencepost.kafka
     from fencepost.checkers.verdict import Decision

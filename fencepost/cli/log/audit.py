@@ -37,7 +37,8 @@ def places_of(arguments: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
 
 
 def audit_places(request: AuditRequest, output: Output) -> ExitCode:
-    """Audit everything that was asked for and say what was found. Raises EnvironmentError_ for a place that is no data directory."""
+    """Audit everything that was asked for and say what was found. Raises EnvironmentError_ for a place that
+    is no data directory."""
     found = survey(request)
     audited = _audit(found, output)
     code = _exit_code(found, audited)
@@ -129,7 +130,8 @@ def _show_findings(findings: Findings, output: Output) -> None:
     for finding in findings.verdict().findings:
         at = f" at offset {finding.offset}" if finding.offset >= 0 else ""
         output.say(
-            f"  {'MILD' if finding.anomaly == MILD else 'WRONG'} {finding.anomaly}{at}: {BY_NAME[finding.anomaly].definition}"
+            f"  {'MILD' if finding.anomaly == MILD else 'WRONG'} {finding.anomaly}{at}: "
+            f"{BY_NAME[finding.anomaly].definition}"
         )
         output.say(f"    expected {printable(finding.expected, LONGEST)}")
         output.say(f"    saw      {printable(finding.seen, LONGEST)}")
@@ -150,7 +152,8 @@ def _show_sum(found: Survey, audited: list[PartitionAudit], output: Output) -> N
     unjudged = sum(bool(partition.unjudged) for partition in audited)
     if unjudged:
         output.say(
-            f"note: of {_plural(unjudged, 'compacted partition')} some replicas hold more records than others, as compaction leaves them;"
+            f"note: of {_plural(unjudged, 'compacted partition')} some replicas hold more records than "
+            f"others, as compaction leaves them;"
             " --deep asks whether it might take the rest"
         )
     size = f"{found.bytes / MEBIBYTE:.1f} MiB"

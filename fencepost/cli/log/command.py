@@ -30,9 +30,9 @@ def command() -> None:
 def dump(path: Path, deep: bool, verify_index: bool, as_json: bool) -> ExitCode:
     """Show what the files of a log hold: one file, a partition's directory, or a broker's data directory.
 
-    Segments (.log) batch by batch with the state of their checksums, offset, time and transaction indexes, producer
-    snapshots, leader epochs and checkpoints. What is damaged, cut off or foreign is told with how far the file is
-    good; the exit code is then 1.
+    Segments (.log) batch by batch with the state of their checksums, offset, time and transaction indexes,
+    producer snapshots, leader epochs and checkpoints. What is damaged, cut off or foreign is told with how
+    far the file is good; the exit code is then 1.
 
     \b
     Examples
@@ -68,12 +68,14 @@ def dump(path: Path, deep: bool, verify_index: bool, as_json: bool) -> ExitCode:
 def audit(
     places: tuple[str, ...], topics: tuple[str, ...], compacted: tuple[str, ...], deep: bool, as_json: bool
 ) -> ExitCode:
-    """Compare the replicas of the same partitions in several brokers' data directories, and each with its own files.
+    """Compare the replicas of the same partitions in several brokers' data directories, and each with its own
+    files.
 
-    NAME is what to call a broker, DIR its data directory (log.dirs) or a copy of it; a broker with several directories
-    is named several times. Told are: replicas that differ, above all below the lower high watermark; damaged, missing
-    and doubled batches; epochs, sequence numbers, checkpoints, indexes and producer snapshots that contradict the
-    batches. Files are only read, from the first byte to the last. How to copy the directories: docs/how-to/audit.md.
+    NAME is what to call a broker, DIR its data directory (log.dirs) or a copy of it; a broker with several
+    directories is named several times. Told are: replicas that differ, above all below the lower high
+    watermark; damaged, missing and doubled batches; epochs, sequence numbers, checkpoints, indexes and
+    producer snapshots that contradict the batches. Files are only read, from the first byte to the last. How
+    to copy the directories: docs/how-to/audit.md.
 
     \b
     Examples

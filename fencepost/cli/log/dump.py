@@ -1,7 +1,8 @@
-"""What `fencepost log dump` says: every file as lines for a person and as one JSON object for a program, while it is being read.
+"""What `fencepost log dump` says: every file as lines for a person and as one JSON object for a program,
+while it is being read.
 
-Owns the order: file, what is in it, what is wrong with it, how far it is good. Must not know the formats (impl/log/dump/dump*.py).
-A dump may be larger than memory, so that nothing of it is kept.
+Owns the order: file, what is in it, what is wrong with it, how far it is good. Must not know the formats
+(impl/log/dump/dump*.py). A dump may be larger than memory, so that nothing of it is kept.
 """
 
 import sys
@@ -62,8 +63,8 @@ class DumpRequest:
 
 @define
 class Sink:
-    """Where a dump goes. waiting: lines that are not printed yet. flaws, files, unreadable: counted over everything. fresh: nothing was written into
-    the innermost JSON list yet."""
+    """Where a dump goes. waiting: lines that are not printed yet. flaws, files, unreadable: counted over
+    everything. fresh: nothing was written into the innermost JSON list yet."""
 
     output: Output
     files: int = 0
@@ -108,7 +109,8 @@ class Sink:
             self.fresh = False
 
     def open_item(self, values: dict[str, Any], name: str) -> None:
-        """A member of the innermost JSON list with a list of this name in it; `item` writes into that one until `close_item`."""
+        """A member of the innermost JSON list with a list of this name in it; `item` writes into that one
+        until `close_item`."""
         self.write(("" if self.fresh else ",") + encoded(values)[:-1] + f',"{name}":[')
         self.fresh = True
 
@@ -133,7 +135,8 @@ class Sink:
 
 
 def dump_path(path: Path, request: DumpRequest, output: Output) -> ExitCode:
-    """Dump every file that `path` means. Raises EnvironmentError_ if there is none, OSError if the path itself cannot be read."""
+    """Dump every file that `path` means. Raises EnvironmentError_ if there is none, OSError if the path
+    itself cannot be read."""
     files, sink = list(files_of(path)), Sink(output)
     if request.alone:
         with RealSource(path):
@@ -238,8 +241,9 @@ def _decoders(directory: str) -> tuple[Callable[[Record], str], Callable[[Record
 
 
 def _watchers(file: LogFile, alone: bool, sink: Sink) -> list[Watcher]:
-    """The indexes beside a segment, to be followed; a missing one is a flaw, unless there is nothing to index: Kafka makes the files of a new segment
-    when it first needs them. alone: nobody else dumps the indexes themselves."""
+    """The indexes beside a segment, to be followed; a missing one is a flaw, unless there is nothing to
+    index: Kafka makes the files of a new segment when it first needs them. alone: nobody else dumps the
+    indexes themselves."""
     found: list[Watcher] = []
     if file.base_offset is None or file.aside:
         return found

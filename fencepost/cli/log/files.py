@@ -1,7 +1,7 @@
 """Which of Kafka's files a path means.
 
-Owns the real side of impl/log/dump/dump: directories, names, what kind a name says; audit/source.py opens them. Must not know what stands in a file or how it
-is shown.
+Owns the real side of impl/log/dump/dump: directories, names, what kind a name says; audit/source.py opens
+them. Must not know what stands in a file or how it is shown.
 """
 
 import re
@@ -43,8 +43,9 @@ _ASIDE = (layout.CLEANED, layout.SWAP, layout.DELETED)
 
 @frozen(kw_only=True)
 class LogFile:
-    """A file to dump. kind: one of the kinds above, or "" for what is none of Kafka's. base_offset: what the name says. aside: the name says that the
-    file is on its way in or out (compaction, deletion). error: why a directory could not be listed, else empty."""
+    """A file to dump. kind: one of the kinds above, or "" for what is none of Kafka's. base_offset: what the
+    name says. aside: the name says that the file is on its way in or out (compaction, deletion). error: why a
+    directory could not be listed, else empty."""
 
     path: Path
     kind: str
@@ -58,8 +59,9 @@ class LogFile:
 
 
 def files_of(path: Path) -> Iterator[LogFile]:
-    """The files that a path means, in the order of their names: itself, those of a partition's directory, or of all partitions of a data directory.
-    Raises EnvironmentError_ if there is nothing there or nothing of Kafka's in it."""
+    """The files that a path means, in the order of their names: itself, those of a partition's directory, or
+    of all partitions of a data directory. Raises EnvironmentError_ if there is nothing there or nothing of
+    Kafka's in it."""
     if not path.exists():
         raise EnvironmentError_(
             expected="a log directory or a file of one", seen="nothing there", where=str(path)

@@ -1,6 +1,7 @@
 """Records of __consumer_offsets in words and as JSON, for `fencepost log dump`.
 
-Owns how a committed offset and a group's metadata are written. Must not know files. What is no such record is told as bytes, like any other.
+Owns how a committed offset and a group's metadata are written. Must not know files. What is no such record is
+told as bytes, like any other.
 """
 
 from typing import Any
@@ -53,7 +54,10 @@ def _group(value: GroupValue) -> str:
         f"; {printable(member.member_id)} has {_assignment(value, member.assignment)}"
         for member in value.members
     )
-    return f"generation {value.generation} protocol {value.protocol or 'none'} leader {value.leader or 'nobody'}{members}"
+    return (
+        f"generation {value.generation} protocol {value.protocol or 'none'} leader "
+        f"{value.leader or 'nobody'}{members}"
+    )
 
 
 def _assignment(value: GroupValue, data: bytes) -> str:

@@ -1,6 +1,7 @@
 """The words and the JSON of `fencepost log dump`: batches, records, times, payloads.
 
-Owns how each is written, and the escaping of what others put into a log. Must not know files, or in which order things are said.
+Owns how each is written, and the escaping of what others put into a log. Must not know files, or in which
+order things are said.
 """
 
 import base64
@@ -50,7 +51,8 @@ def batch_in_words(seen: BatchSeen) -> str:
     crc = "good" if seen.computed_crc is None else "BAD"
     return (
         f"  at {header.position} offset {header.base_offset}..{header.last_offset} records {header.count}"
-        f" size {header.size} epoch {header.leader_epoch} {header.timestamp_type} time {time_in_words(header.max_timestamp_ms)}"
+        f" size {header.size} epoch {header.leader_epoch} {header.timestamp_type} time "
+        f"{time_in_words(header.max_timestamp_ms)}"
         f" codec {header.codec}{producer}{marks}{deletes} crc {header.crc:08x} {crc}"
     )
 

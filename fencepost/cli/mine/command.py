@@ -30,7 +30,8 @@ def _model_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--model",
             metavar="NAME",
-            help="Ask too whether the client operations of small histories are linearizable: register, cas-register, key-value, set, queue,"
+            help="Ask too whether the client operations of small histories are linearizable: register, "
+            "cas-register, key-value, set, queue,"
             " mutex, fenced-lock, counter, log, or MODULE:CLASS of yours.",
         ),
         *parameter_options,
@@ -89,7 +90,8 @@ def _asked_model(
 @click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER...")
 @out_option(
     "out/mined",
-    "New or empty folder for findings, verdicts, quarantine and statistics (Parquet), summary.json and index.html.",
+    "New or empty folder for findings, verdicts, quarantine and statistics (Parquet), summary.json and "
+    "index.html.",
 )
 @click.option("--master", show_default="what spark-submit says, or else local[*]", help="Where Spark runs.")
 @checks_option
@@ -101,7 +103,8 @@ def _asked_model(
     "--giant",
     type=click.IntRange(min=1),
     metavar="OPERATIONS",
-    help="A history of more operations is judged by ranges of its log's slots, in bounded memory. [default: 1000000]",
+    help="A history of more operations is judged by ranges of its log's slots, in bounded memory. [default: "
+    "1000000]",
 )
 @click.option(
     "--format",
@@ -147,10 +150,11 @@ def command(
 ) -> ExitCode:
     """Judge whole campaigns on Spark, with the judges of `fencepost check`.
 
-    The tasks read the columns themselves; nothing is shuffled. Giant histories are judged by slot ranges, and traces that lie
-    scattered over a file are brought together first; it says so. Files of histories are read in whatever format `fencepost check`
-    knows. Needs the spark extra and a Java runtime of 17 or later.
-    Ended with Ctrl-C it leaves the results of what was judged, and goes on with --resume; so does one that was killed.
+    The tasks read the columns themselves; nothing is shuffled. Giant histories are judged by slot ranges, and
+    traces that lie scattered over a file are brought together first; it says so. Files of histories are read
+    in whatever format `fencepost check` knows. Needs the spark extra and a Java runtime of 17 or later. Ended
+    with Ctrl-C it leaves the results of what was judged, and goes on with --resume; so does one that was
+    killed.
 
     \b
     Examples
@@ -244,7 +248,8 @@ def mine_with_bar(
 
 
 def show(summary: "Summary", output: Output) -> None:
-    """The summary for a person: verdicts by check, findings by anomaly with one trace each, what was unreadable."""
+    """The summary for a person: verdicts by check, findings by anomaly with one trace each, what was
+    unreadable."""
     inputs = table("input", ">traces", ">with findings")
     for source, count in summary.traces.items():
         illegal = summary.illegal.get(source, 0)
@@ -271,7 +276,8 @@ def show(summary: "Summary", output: Output) -> None:
             f"and {summary.quarantined - MOST_NAMED} more unreadable pieces, see {summary.out}/quarantine"
         )
     output.say(
-        f"\n{summary.operations} operations and {summary.events} events judged; results in {summary.out}, the page is {summary.out}/index.html"
+        f"\n{summary.operations} operations and {summary.events} events judged; results in {summary.out}, "
+        f"the page is {summary.out}/index.html"
     )
 
 

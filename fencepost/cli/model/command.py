@@ -165,13 +165,20 @@ def explore_command(
     if eventually and code is ExitCode.NOTHING_FOUND:
         code, told["eventually"] = stays_possible_told(model.system(bounds, ()), limits, output)
     output.emit(
-        {"model": name, "constants": bounds_of(bounds), **told, "seconds": round(seconds, 3), "exit_code": int(code)}
-    )  # fmt: skip
+        {
+            "model": name,
+            "constants": bounds_of(bounds),
+            **told,
+            "seconds": round(seconds, 3),
+            "exit_code": int(code),
+        }
+    )
     return code
 
 
 def _system(model: Model, bounds: Any, checks: tuple[str, ...], *, eventually: bool) -> "SlottedSystem[Any]":
-    """The model with these bounds; a name that it does not know, or nothing to ask, is the caller's mistake."""
+    """The model with these bounds; a name that it does not know, or nothing to ask, is the caller's
+    mistake."""
     unknown = sorted(set(checks) - set(model.invariants))
     if unknown:
         raise FencepostError(
@@ -202,8 +209,10 @@ def _system(model: Model, bounds: Any, checks: tuple[str, ...], *, eventually: b
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the table there, as Markdown."
 )
 @click.option(
-    "--resume", is_flag=True, help="Keep the rows that the table of --out has already: a long run may be ended."
-)  # fmt: skip
+    "--resume",
+    is_flag=True,
+    help="Keep the rows that the table of --out has already: a long run may be ended.",
+)
 @json_option
 def matrix_command(name: str, size: str, out: Path | None, resume: bool, as_json: bool) -> ExitCode:
     """Run a model's variants through the explorer and through TLC (one worker), and compare what both say.

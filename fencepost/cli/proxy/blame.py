@@ -18,8 +18,9 @@ MOST_SHOWN = 20
 @click.argument("taps", type=click.Path(path_type=Path, exists=True, dir_okay=False), nargs=-1, required=True)
 @json_option
 def command(record: Path, taps: tuple[Path, ...], as_json: bool) -> ExitCode:
-    """Join what crossed the wire (RECORD: a run of `fencepost proxy`, or its folder if it has one run) with what an application did
-    and was told (TAPS), and say on which side a loss, duplicate or reordering happened.
+    """Join what crossed the wire (RECORD: a run of `fencepost proxy`, or its folder if it has one run) with
+    what an application did and was told (TAPS), and say on which side a loss, duplicate or reordering
+    happened.
 
     Exit code 1: something did, on either side.
 
@@ -39,7 +40,14 @@ def command(record: Path, taps: tuple[Path, ...], as_json: bool) -> ExitCode:
     for blame in joined.blames[:MOST_SHOWN]:
         proof = [*blame.lines, *(f"operation {number}" for number in blame.operations)]
         says = f"{blame.says} ({'; '.join(proof)})"
-        add_row(shown, blame.side, blame.kind, *(printable(text, 400) for text in (blame.place, says, str(blame.frame or ""))), style="red")  # fmt: skip
+
+        add_row(
+            shown,
+            blame.side,
+            blame.kind,
+            *(printable(text, 400) for text in (blame.place, says, str(blame.frame or ""))),
+            style="red",
+        )
     if joined.blames:
         output.say(shown)
     if len(joined.blames) > MOST_SHOWN:
@@ -50,12 +58,22 @@ def command(record: Path, taps: tuple[Path, ...], as_json: bool) -> ExitCode:
     code = ExitCode.FINDINGS if joined.blames else ExitCode.NOTHING_FOUND
     rows = [
         {
-            "side": blame.side.value, "kind": blame.kind.value, "place": blame.place, "says": blame.says,
-            "lines": list(blame.lines), "operations": list(blame.operations),
-            "frame": None if blame.frame is None else {"connection": blame.frame.connection, "correlation": blame.frame.correlation, "api": blame.frame.api},
+            "side": blame.side.value,
+            "kind": blame.kind.value,
+            "place": blame.place,
+            "says": blame.says,
+            "lines": list(blame.lines),
+            "operations": list(blame.operations),
+            "frame": None
+            if blame.frame is None
+            else {
+                "connection": blame.frame.connection,
+                "correlation": blame.frame.correlation,
+                "api": blame.frame.api,
+            },
         }
         for blame in joined.blames
-    ]  # fmt: skip
+    ]
     output.emit({"findings": rows, "counts": joined.counts, "exit_code": int(code)})
     return code
 

@@ -46,20 +46,23 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     default="127.0.0.1:9192",
     show_default=True,
     callback=_address,
-    help="Where clients are pointed. Each listener of each broker gets a port of its own, from the next one on.",
+    help="Where clients are pointed. Each listener of each broker gets a port of its own, from the next one "
+    "on.",
 )
 @click.option(
     "--record",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Record into this folder: one trace for each run, in run-0001 and so on. Without it nothing is recorded.",
+    help="Record into this folder: one trace for each run, in run-0001 and so on. Without it nothing is "
+    "recorded.",
 )
 @click.option(
     "--values",
     type=Named(KEPT),
     default="hash",
     show_default=True,
-    help="What is kept of records. hash: a keyed hash of key, value and headers. full: all of it, in files of their own. size: how long they are.",
+    help="What is kept of records. hash: a keyed hash of key, value and headers. full: all of it, in files "
+    "of their own. size: how long they are.",
 )
 @click.option(
     "--when-full",
@@ -96,12 +99,14 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     multiple=True,
     metavar="TOPIC",
     callback=_topics,
-    help="A topic that somebody writes to without the proxy: a record that nobody sent here is no finding. May be repeated.",
+    help="A topic that somebody writes to without the proxy: a record that nobody sent here is no finding. "
+    "May be repeated.",
 )
 @click.option(
     "--pass-unknown",
     is_flag=True,
-    help="Requests that this version cannot read pass unread, and are named in the record. Without it ApiVersions offers nothing that cannot be read.",
+    help="Requests that this version cannot read pass unread, and are named in the record. Without it "
+    "ApiVersions offers nothing that cannot be read.",
 )
 @click.option(
     "--tls",
@@ -168,8 +173,8 @@ def command(
 ) -> ExitCode:
     """Stand between an unmodified application and any Kafka: point its bootstrap.servers at --listen.
 
-    Frames pass byte for byte, but for the addresses of brokers and the versions that ApiVersions offers. What passes is
-    recorded as a trace that `check`, `convert`, `mine` and `watch` read. Ends with Ctrl-C.
+    Frames pass byte for byte, but for the addresses of brokers and the versions that ApiVersions offers. What
+    passes is recorded as a trace that `check`, `convert`, `mine` and `watch` read. Ends with Ctrl-C.
 
     \b
     Examples
@@ -295,17 +300,19 @@ def _links(context: click.Context, parameter: click.Parameter, value: tuple[str,
     required=True,
     metavar="LINK",
     callback=_links,
-    help="SOURCE,TARGET[,LISTENER]=HOST:PORT>HOST:PORT: listen at the first address, pass bytes to the second.",
+    help="SOURCE,TARGET[,LISTENER]=HOST:PORT>HOST:PORT: listen at the first address, pass bytes to the "
+    "second.",
 )
 def links_command(links: tuple[Any, ...]) -> ExitCode:
     """Links between brokers, in bytes only: each line of standard input cuts, delays or heals some.
 
-    A link that is cut passes nothing and resets nothing; what was under way goes on after the heal. Each line is a JSON
-    object, and is answered by one. source, target and listener are names of --link or "*"; way is both, there or back.
+    A link that is cut passes nothing and resets nothing; what was under way goes on after the heal. Each line
+    is a JSON object, and is answered by one. source, target and listener are names of --link or "*"; way is
+    both, there or back.
 
     \b
     Examples
-      fencepost proxy links --link '1,2=127.1.1.2:9092>127.0.0.1:9093' --link '2,1=127.1.2.1:9092>127.0.0.1:9092'
+      fencepost proxy links --link '1,2=127.1.1.2:9092>127.0.0.1:9093'
       # then, line by line
       #   {"do": "cut", "source": "1", "target": "2", "way": "there"}
       #   {"do": "delay", "milliseconds": 200, "source": "2"}

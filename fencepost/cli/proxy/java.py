@@ -14,7 +14,8 @@ RELEASE = "11"
 
 
 def build(kafka_clients: Path, out: Path) -> int:
-    """Compile into a jar; answers how many classes it has. Raises EnvironmentError_ without a JDK, or if javac refuses."""
+    """Compile into a jar; answers how many classes it has. Raises EnvironmentError_ without a JDK, or if
+    javac refuses."""
     for tool in ("javac", "jar"):
         if shutil.which(tool) is None:
             raise EnvironmentError_(

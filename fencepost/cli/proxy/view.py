@@ -51,7 +51,8 @@ class View:
     _at: float = field(factory=time.monotonic)
 
     async def begin(self, port: int, watched: str | None) -> None:
-        """Say where the proxy is, and start what runs next to it. watched: the folder to judge while it is written."""
+        """Say where the proxy is, and start what runs next to it. watched: the folder to judge while it is
+        written."""
         where = f"{self.proxy.host}:{port}"
         upstream = f"{self.proxy.upstream[0]}:{self.proxy.upstream[1]}"
         run = None if self.record is None else str(self.record.files.run)
@@ -89,7 +90,10 @@ class View:
             return
         if isinstance(row, dict) and row.get("type") == "finding":
             self.found += 1
-            words = f"{row.get('anomaly')} at {row.get('topic')}-{row.get('partition')}, offset {row.get('offset')}"
+            words = (
+                f"{row.get('anomaly')} at {row.get('topic')}-{row.get('partition')}, offset "
+                f"{row.get('offset')}"
+            )
             self.findings.append(words)
             self.output.emit(row)
             if self._live is None:
@@ -137,7 +141,12 @@ class View:
         """What is shown now."""
         rates = table("", ">so far", ">a second")
         for name, value in self.counts().items():
-            add_row(rates, name, f"{value:,.1f}" if name.startswith("MB") else f"{value:,.0f}", f"{self._rates.get(name, 0):,.1f}")  # fmt: skip
+            add_row(
+                rates,
+                name,
+                f"{value:,.1f}" if name.startswith("MB") else f"{value:,.0f}",
+                f"{self._rates.get(name, 0):,.1f}",
+            )
         parts: list[Table | Text] = [rates]
         if lags := self.lags():
             shown = table("group", "partition", ">lag")

@@ -79,16 +79,37 @@ def _common(function: Any) -> Any:
             help="Another value for a constant of the configuration, in TLA+. May be repeated.",
         ),
         click.option(
-            "--workers", type=Workers(), default="auto", show_default=True,
+            "--workers",
+            type=Workers(),
+            default="auto",
+            show_default=True,
             help="Threads. Depth and the length of a counterexample are exact with 1.",
         ),
-        click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Stop, undecided."),
-        click.option("--memory", type=click.IntRange(1), metavar="MB", help="Resident memory of the Java process at most."),
-        click.option("--deadlock/--no-deadlock", default=None, help="Look for deadlocks; by default as the configuration says, else yes."),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(min=0, min_open=True),
+            metavar="SECONDS",
+            help="Stop, undecided.",
+        ),
+        click.option(
+            "--memory",
+            type=click.IntRange(1),
+            metavar="MB",
+            help="Resident memory of the Java process at most.",
+        ),
+        click.option(
+            "--deadlock/--no-deadlock",
+            default=None,
+            help="Look for deadlocks; by default as the configuration says, else yes.",
+        ),
         click.option("--coverage", is_flag=True, help="Count how often each action is taken."),
-        click.option("--jar", type=click.Path(path_type=Path, dir_okay=False), help="tla2tools.jar, instead of the one that is found."),
+        click.option(
+            "--jar",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="tla2tools.jar, instead of the one that is found.",
+        ),
         json_option,
-    )  # fmt: skip
+    )
     for option in reversed(options):
         function = option(function)
     return function

@@ -37,7 +37,8 @@ class Case:
 
 @frozen(kw_only=True)
 class Cases:
-    """What was read. undecided: (source, trace id, why) of traces that cannot be mapped; unreadable: reasons."""
+    """What was read. undecided: (source, trace id, why) of traces that cannot be mapped; unreadable:
+    reasons."""
 
     cases: list[Case] = field(factory=list)
     undecided: list[tuple[str, int, str]] = field(factory=list)
@@ -80,8 +81,9 @@ def conform_command(
 ) -> ExitCode:
     """Replay the protocol events of recorded runs through ReplicationTrace.tla, partition by partition.
 
-    It is the question of `fencepost check --checks conformance`, answered by TLC on the guards of the TLA+ twin: each event is a step that
-    the protocol allows, or the first one that no action explains is told with the guard that stands against it.
+    It is the question of `fencepost check --checks conformance`, answered by TLC on the guards of the TLA+
+    twin: each event is a step that the protocol allows, or the first one that no action explains is told with
+    the guard that stands against it.
 
     \b
     Examples

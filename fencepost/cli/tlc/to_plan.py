@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     "--counterexample",
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="What `tlc check Replication --json` or `model explore replication --json` printed, instead of a new run of TLC.",
+    help="What `tlc check Replication --json` or `model explore replication --json` printed, instead of a "
+    "new run of TLC.",
 )
 @click.option(
     "--replicas", type=click.IntRange(2, 5), default=3, show_default=True, help="For a new run of TLC."
@@ -71,11 +72,13 @@ def to_plan_command(
     jar: Path | None,
     as_json: bool,
 ) -> ExitCode:
-    """Turn a counterexample of a dropped protection into a plan: appends, and faults that make the same order of events.
+    """Turn a counterexample of a dropped protection into a plan: appends, and faults that make the same order
+    of events.
 
-    The model says in which order things go wrong, not how long they take. So plans with this order and other timings are tried,
-    each by a run, until the implementation with that bug planted shows an anomaly of the bug's invariant and the healthy one shows
-    nothing. Only then is a plan written. Exit code 3 if none of the drafts does.
+    The model says in which order things go wrong, not how long they take. So plans with this order and other
+    timings are tried, each by a run, until the implementation with that bug planted shows an anomaly of the
+    bug's invariant and the healthy one shows nothing. Only then is a plan written. Exit code 3 if none of the
+    drafts does.
 
     \b
     Examples
@@ -188,7 +191,8 @@ def _tell(
     if isinstance(answer, Fruitless):
         output.say(
             f"no plan: {answer.drafts} drafts, {answer.runs} runs"
-            f"{f', of which {answer.near} showed something without the bug, too' if answer.near else ''}; another --seed tries others"
+            f"{f', of which {answer.near} showed something without the bug, too' if answer.near else ''}; "
+            f"another --seed tries others"
         )
         output.emit({"plan": None, **attrs.asdict(answer), "exit_code": int(ExitCode.UNDECIDED)})
         return ExitCode.UNDECIDED

@@ -49,10 +49,12 @@ def command(
     faults: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Run a client library in one exact version under seeded faults of requests and brokers, and judge what the application saw.
+    """Run a client library in one exact version under seeded faults of requests and brokers, and judge what
+    the application saw.
 
-    Each seed draws the client's settings, how many producers and group members there are, what they send at once, and which
-    requests and brokers fail when. Clients are not deterministic: the first scenario of each anomaly is replayed ten times, and its rate is reported.
+    Each seed draws the client's settings, how many producers and group members there are, what they send at
+    once, and which requests and brokers fail when. Clients are not deterministic: the first scenario of each
+    anomaly is replayed ten times, and its rate is reported.
 
     \b
     Examples
@@ -103,13 +105,16 @@ def show(summary: dict[str, Any], output: Output) -> None:
         best = finding.get("small") or finding
         output.say(f"{anomaly} breaks: {finding['promise']}", *(f"  {word}" for word in best["words"]))
     output.say(
-        f"{summary['library']}: {summary['seeds']} seeds, {summary['acknowledged']} of {summary['records']} records"
+        f"{summary['library']}: {summary['seeds']} seeds, {summary['acknowledged']} of {summary['records']} "
+        f"records"
         f" acknowledged, {summary['duplicates']} duplicates in {summary['seeds_with_duplicates']} seeds,"
-        f" {summary['seeds_per_minute']} seeds per minute, processor time {summary['client_seconds']} s of the client and"
+        f" {summary['seeds_per_minute']} seeds per minute, processor time {summary['client_seconds']} s of "
+        f"the client and"
         f" {summary['processor_seconds']} s of brokers and judges"
     )
     output.say(
-        f"faults struck in {summary['struck']} of {summary['seeds']} seeds; {len(summary['never'])} kinds of fault"
+        f"faults struck in {summary['struck']} of {summary['seeds']} seeds; {len(summary['never'])} kinds "
+        f"of fault"
         " never struck (--json lists them)",
         *(
             f"  {verb}: {', '.join(f'{api} {count}' for api, count in apis.items())}"

@@ -13,7 +13,8 @@ from fencepost.traces.errors import ExitCode
 def command() -> None:
     """Small programs around client libraries of other people, which `fencepost torture` speaks to.
 
-    A driver is built in your cache, once for each version. docs/reference/drivers.md has the protocol, for a driver of your own.
+    A driver is built in your cache, once for each version. docs/reference/drivers.md has the protocol, for a
+    driver of your own.
 
     \b
     Examples
@@ -64,7 +65,8 @@ def list_drivers(as_json: bool) -> ExitCode:
 @click.argument("libraries", nargs=-1, required=True, metavar="NAME[@VERSION]...")
 @json_option
 def build_drivers(libraries: tuple[str, ...], as_json: bool) -> ExitCode:
-    """Build drivers, each in one exact version, in your cache: $FENCEPOST_DRIVERS, or fencepost/drivers in the user's cache folder.
+    """Build drivers, each in one exact version, in your cache: $FENCEPOST_DRIVERS, or fencepost/drivers in
+    the user's cache folder.
 
     \b
     Examples
@@ -90,7 +92,8 @@ def build_drivers(libraries: tuple[str, ...], as_json: bool) -> ExitCode:
 @click.argument("library", metavar="NAME[@VERSION]")
 @json_option
 def check_driver(library: str, as_json: bool) -> ExitCode:
-    """Build a driver and try everything that it says it can do against an embedded cluster; each check reads back and compares.
+    """Build a driver and try everything that it says it can do against an embedded cluster; each check reads
+    back and compares.
 
     \b
     Examples

@@ -1,4 +1,5 @@
-"""Groups of the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and what administrators see."""
+"""Groups of the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and what administrators
+see."""
 
 import asyncio
 from functools import partial

@@ -1,4 +1,5 @@
-"""What is in a batch, good and bad: which ones a broker appends, and with which error it refuses the others."""
+"""What is in a batch, good and bad: which ones a broker appends, and with which error it refuses the
+others."""
 
 from functools import partial
 

@@ -1,6 +1,8 @@
-"""What an admin command must know of a cluster before it writes, and how it refuses. Owns the reading; must not know what is asked.
+"""What an admin command must know of a cluster before it writes, and how it refuses. Owns the reading; must
+not know what is asked.
 
-A command is a procedure of ZooKeeper requests (impl/core/procedures.py): whoever runs it hands it the replies.
+A command is a procedure of ZooKeeper requests (impl/core/procedures.py): whoever runs it hands it the
+replies.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
@@ -23,7 +25,8 @@ Named = TypeVar("Named", bound=Hashable)
 
 
 class AdminError(FencepostError, ValueError):
-    """A request that the cluster cannot carry out as it is; nothing was written. code: what a broker answers that is asked for it."""
+    """A request that the cluster cannot carry out as it is; nothing was written. code: what a broker answers
+    that is asked for it."""
 
     def __init__(
         self,
@@ -39,7 +42,8 @@ class AdminError(FencepostError, ValueError):
 
 
 class ChangedMeanwhileError(AdminError):
-    """What was read had changed when the write came: somebody else was faster. Whoever asks again reads anew."""
+    """What was read had changed when the write came: somebody else was faster. Whoever asks again reads
+    anew."""
 
 
 @frozen
@@ -57,8 +61,9 @@ class Topic:
 
 @frozen(kw_only=True)
 class ClusterTopics:
-    """brokers: alive, sorted. names: of all topics. topics: those that were asked for and exist. deleting: topics marked for deletion. reassigning: targets of
-    the reassignment that is in progress, empty without one; electing: whether a preferred election is."""
+    """brokers: alive, sorted. names: of all topics. topics: those that were asked for and exist. deleting:
+    topics marked for deletion. reassigning: targets of the reassignment that is in progress, empty without
+    one; electing: whether a preferred election is."""
 
     brokers: tuple[int, ...]
     names: tuple[str, ...]

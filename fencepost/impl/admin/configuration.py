@@ -1,4 +1,5 @@
-"""The configuration of topics: check, alter, describe (docs/spec/cluster.md Z). Owns the checks and the one write; brokers take it over when they are notified."""
+"""The configuration of topics: check, alter, describe (docs/spec/cluster.md Z). Owns the checks and the one
+write; brokers take it over when they are notified."""
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -62,7 +63,8 @@ def setting_of(topic: str, name: str) -> Setting:
 
 
 def alter_config(topic: str, added: Mapping[str, str], removed: Collection[str]) -> ZooKeeperSteps:
-    """Write the topic's configuration with these overrides and without those, and notify the brokers; returns it. Raises AdminError."""
+    """Write the topic's configuration with these overrides and without those, and notify the brokers; returns
+    it. Raises AdminError."""
     check_config(topic, added)
     if added.keys() | removed:
         refuse_twice((*added, *removed), "setting", f"topic {topic}")
@@ -82,8 +84,8 @@ def _altered(
 
 
 def change_config(topic: str, change: Change, *, validate_only: bool = False) -> ZooKeeperSteps:
-    """Write what `change` makes of the topic's overrides and notify the brokers; returns it. validate_only: everything but the write. Raises
-    AdminError."""
+    """Write what `change` makes of the topic's overrides and notify the brokers; returns it. validate_only:
+    everything but the write. Raises AdminError."""
     where, path = f"topic {topic}", znodes.config_path(topic)
     cluster: ClusterTopics = yield from read_cluster({topic})
     cluster.topic(topic, "alter")

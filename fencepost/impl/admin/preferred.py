@@ -33,7 +33,8 @@ def decode_partitions(data: bytes, where: str) -> list[TopicPartition]:
 
 
 def elect_preferred(keys: list[TopicPartition] | None, where: str) -> ZooKeeperSteps:
-    """Ask the controller to let the preferred replicas of these partitions lead, or of all. Returns the partitions."""
+    """Ask the controller to let the preferred replicas of these partitions lead, or of all. Returns the
+    partitions."""
     cluster: ClusterTopics = yield from read_cluster(None if keys is None else {key.topic for key in keys})
     for key in keys or ():
         if key.partition not in cluster.topic(key.topic, where).assignment:

@@ -1,4 +1,5 @@
-"""The reassignment tool (C13): generate, execute, verify, with Kafka's files. Owns the files and the checks; the controller does the moving."""
+"""The reassignment tool (C13): generate, execute, verify, with Kafka's files. Owns the files and the checks;
+the controller does the moving."""
 
 from collections.abc import Collection
 from enum import StrEnum
@@ -42,7 +43,8 @@ class _Topics(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def decode_reassignment(data: bytes, where: str) -> Targets:
-    """A reassignment file: each partition's target. Raises AdminError, also for a partition that stands twice."""
+    """A reassignment file: each partition's target. Raises AdminError, also for a partition that stands
+    twice."""
     try:
         read = msgspec.json.decode(data, type=_Reassignment)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -113,7 +115,8 @@ class Proposal:
 
 
 def generate(topics: Collection[str], brokers: Collection[int], draw: Draw, where: str) -> ZooKeeperSteps:
-    """Place the partitions of these topics anew on these brokers, each with as many replicas as it has. Returns a Proposal; nothing is written."""
+    """Place the partitions of these topics anew on these brokers, each with as many replicas as it has.
+    Returns a Proposal; nothing is written."""
     cluster: ClusterTopics = yield from read_cluster(topics)
     targets = tuple(sorted(brokers))
     refuse_twice(targets, "broker", "--broker-list")
@@ -139,8 +142,8 @@ def generate(topics: Collection[str], brokers: Collection[int], draw: Draw, wher
 
 
 def execute(targets: Targets, where: str) -> ZooKeeperSteps:
-    """Check everything, then ask the controller with one write, which fails if a reassignment is in progress. Returns the current assignment, for a
-    rollback."""
+    """Check everything, then ask the controller with one write, which fails if a reassignment is in progress.
+    Returns the current assignment, for a rollback."""
     cluster: ClusterTopics = yield from read_cluster({key.topic for key in targets})
     current: Targets = {}
     for key, replicas in targets.items():
@@ -196,7 +199,8 @@ class Verified:
         told = []
         if self.progress is ReassignmentProgress.FAILED:
             told.append(
-                f"ERROR: Assigned replicas ({_listed(self.assigned)}) don't match the list of replicas for reassignment"
+                f"ERROR: Assigned replicas ({_listed(self.assigned)}) don't match the list of replicas for "
+                f"reassignment"
                 f" ({_listed(self.target)}) for partition {self.partition}"
             )
         return [*told, f"Reassignment of partition {self.partition} {self.progress}"]
@@ -207,7 +211,8 @@ def _listed(replicas: tuple[int, ...]) -> str:
 
 
 def verify(targets: Targets) -> ZooKeeperSteps:
-    """What became of each: in progress as long as the node names this target, completed if the replicas are the target in its order, else failed."""
+    """What became of each: in progress as long as the node names this target, completed if the replicas are
+    the target in its order, else failed."""
     cluster: ClusterTopics = yield from read_cluster({key.topic for key in targets})
     verified = []
     for key, target in targets.items():

@@ -1,4 +1,5 @@
-"""Topics: create, delete, add partitions, describe (C14). Owns the checks and the one write of each; the controller does the rest."""
+"""Topics: create, delete, add partitions, describe (C14). Owns the checks and the one write of each; the
+controller does the rest."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import cast
@@ -26,7 +27,8 @@ from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 from fencepost.traces.outcomes import ErrorCode
 
 MOST_PARTITIONS = JUTE_MAXBUFFER // len('"0":[1],')
-"""Of a topic: its node would fit no ZooKeeper request with more. Checked before the replicas are placed, so that a large number costs nothing."""
+"""Of a topic: its node would fit no ZooKeeper request with more. Checked before the replicas are placed, so
+that a large number costs nothing."""
 MOST_SHOWN = 64
 """Characters, or numbers, of a wrong value that an error shows."""
 Draw = Callable[[int], int]
@@ -35,7 +37,8 @@ Draw = Callable[[int], int]
 
 @frozen(kw_only=True)
 class PartitionDescription:
-    """One partition as ZooKeeper has it. state: None before it had its first leader. adding, removing: brokers, while it is reassigned."""
+    """One partition as ZooKeeper has it. state: None before it had its first leader. adding, removing:
+    brokers, while it is reassigned."""
 
     partition: TopicPartition
     replicas: tuple[int, ...]
@@ -59,8 +62,9 @@ def create_topic(
     config: Mapping[str, str] | None = None,
     validate_only: bool = False,
 ) -> ZooKeeperSteps:
-    """Place the replicas, or take an assignment, and create the topic's nodes; returns the assignment. config: overrides, which brokers are told of
-    before there is a replica. validate_only: everything but the write. Raises AdminError, ReplicationFactorError."""
+    """Place the replicas, or take an assignment, and create the topic's nodes; returns the assignment.
+    config: overrides, which brokers are told of before there is a replica. validate_only: everything but the
+    write. Raises AdminError, ReplicationFactorError."""
     config = config or {}
     check_name(name)
     check_config(name, config)
@@ -196,8 +200,9 @@ def add_partitions(
     *,
     validate_only: bool = False,
 ) -> ZooKeeperSteps:
-    """Let the topic have so many; replicas are placed as if all had been placed at once. assignment: replicas of each new partition. validate_only:
-    everything but the write. Returns the whole assignment. Raises AdminError, ReplicationFactorError."""
+    """Let the topic have so many; replicas are placed as if all had been placed at once. assignment: replicas
+    of each new partition. validate_only: everything but the write. Returns the whole assignment. Raises
+    AdminError, ReplicationFactorError."""
     cluster: ClusterTopics = yield from read_cluster({name})
     topic = cluster.topic(name, "alter")
     where, count = f"topic {name}", len(topic.assignment)
@@ -271,7 +276,8 @@ def _start(brokers: tuple[int, ...], assignment: Assignment) -> int:
 
 
 def describe_topics(names: Collection[str] | None = None) -> ZooKeeperSteps:
-    """PartitionDescriptions of these topics, or all, sorted. Raises AdminError for one that does not exist."""
+    """PartitionDescriptions of these topics, or all, sorted. Raises AdminError for one that does not
+    exist."""
     cluster: ClusterTopics = yield from read_cluster(names)
     for name in names or ():
         if name not in cluster.topics:

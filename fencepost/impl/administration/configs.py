@@ -1,9 +1,9 @@
 """DescribeConfigs, AlterConfigs, IncrementalAlterConfigs (KIP-133, KIP-226, KIP-339).
 
 Owns Kafka's answers: sources, synonyms, and what an alteration makes of a topic's overrides. Must not know
-what a setting may be: impl/core/topic_config has the table, impl/admin checks and writes. Any broker answers for
-topics; it reads ZooKeeper, so that whoever has altered a setting reads it back. A broker's own settings are
-those that it was started with; none of them changes while it runs.
+what a setting may be: impl/core/topic_config has the table, impl/admin checks and writes. Any broker answers
+for topics; it reads ZooKeeper, so that whoever has altered a setting reads it back. A broker's own settings
+are those that it was started with; none of them changes while it runs.
 """
 
 from collections import Counter
@@ -158,7 +158,8 @@ class ConfigRequests:
 
 
 def _nothing_is_set(resource: AlteredResource) -> None:
-    """Nothing of a broker changes while it runs; to take away what it does not have is no change. Raises AdminError."""
+    """Nothing of a broker changes while it runs; to take away what it does not have is no change. Raises
+    AdminError."""
     names = [each.name for each in resource.settings if each.alteration is not Alteration.DELETE]
     if names:
         raise AdminError(

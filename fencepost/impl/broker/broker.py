@@ -81,7 +81,8 @@ class Broker:
     _timers: dict[str | int, Callable[..., None]] = field(factory=dict)
 
     def step(self, input: Input, now: int) -> list[Effect]:
-        """Apply one input at host time `now`; returns the effects, in the order in which they must be released."""
+        """Apply one input at host time `now`; returns the effects, in the order in which they must be
+        released."""
         broker_context = self.broker_context
         broker_context.now, broker_context.outbox = now, []
         try:
@@ -96,7 +97,8 @@ class Broker:
         return broker_context.outbox
 
     def _log_directory_failed(self, error: Exception) -> None:
-        """All log directories have failed, as there is only one: Kafka halts then. What the step had said before stands: its file calls had returned."""
+        """All log directories have failed, as there is only one: Kafka halts then. What the step had said
+        before stands: its file calls had returned."""
         self.broker_context.record(Name.LOG_DIRECTORY_FAILED, detail=str(error))
         enter(self.broker_context, BrokerState.NOT_RUNNING)
         self.broker_context.outbox.append(Halt(f"the log directory failed: {error}"))
@@ -111,7 +113,9 @@ class Broker:
 
     def _on_message(self, arrived: MessageArrived) -> None:
         if self.broker_context.broker_epoch < 0:
-            return  # requests are served once the broker is registered: an incarnation without an epoch cannot tell which are meant for it
+            # requests are served once the broker is registered: an incarnation without an epoch cannot tell
+            # which are meant for it
+            return
         message = arrived.message
         kind = type(message)
         if self.shutdown.shutting_down and kind not in ACCEPTED_WHILE_STOPPING:
@@ -196,10 +200,11 @@ def make_broker(
     now: int = 0,
     grouping: Grouping = GROUPED,
 ) -> Broker:
-    """Assemble a broker from its parts. now: host time at which its process begins, nanoseconds. grouping: of ZooKeeper requests.
+    """Assemble a broker from its parts. now: host time at which its process begins, nanoseconds. grouping: of
+    ZooKeeper requests.
 
-    Correlation ids begin there: an answer that a peer's purgatory held back for an earlier process of this broker is then never taken for one to
-    this process, as TCP would not deliver it at all.
+    Correlation ids begin there: an answer that a peer's purgatory held back for an earlier process of this
+    broker is then never taken for one to this process, as TCP would not deliver it at all.
     """
     broker_context = BrokerContext(broker_id, options, files, correlation_id=now, grouping=grouping)
     procedures = Procedures(broker_context)
@@ -270,7 +275,8 @@ def _controller(broker_context: BrokerContext, procedures: Procedures, parts: Pa
 
 
 def _connect(broker: Broker, parts: Parts) -> None:
-    """Who handles which input, which message and which timer; a timer is handed what stands in its key behind its name."""
+    """Who handles which input, which message and which timer; a timer is handed what stands in its key behind
+    its name."""
     replicas, shutdown, controller = broker.replicas, broker.shutdown, broker.controller
     leader, fetcher = replicas.leader, replicas.fetcher
     broker._inputs = {

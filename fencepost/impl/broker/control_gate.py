@@ -51,7 +51,8 @@ class ControlGate:
         return NO_ERROR
 
     def broker_epoch_fencing(self, request: ControlRequest) -> ErrorCode:
-        """Protection KIP-380: refuse what was meant for an earlier incarnation (only `<` is stale: the controller may know a newer one first)."""
+        """Protection KIP-380: refuse what was meant for an earlier incarnation (only `<` is stale: the
+        controller may know a newer one first)."""
         if request.broker_epoch < self.broker_context.broker_epoch:
             return ErrorCode.STALE_BROKER_EPOCH
         return NO_ERROR

@@ -1,7 +1,9 @@
-"""Controlled shutdown at the broker that stops (C11, steps 1 and 5): ask the controller, ask again, then stop.
+"""Controlled shutdown at the broker that stops (C11, steps 1 and 5): ask the controller, ask again, then
+stop.
 
-Owns the broker's state from the request to stop until the process ends. Must not know how leaders are moved. A controller that cannot be found or
-does not answer holds the broker up for a bounded time only: after the last attempt it stops all the same, and its partitions fail over.
+Owns the broker's state from the request to stop until the process ends. Must not know how leaders are moved.
+A controller that cannot be found or does not answer holds the broker up for a bounded time only: after the
+last attempt it stops all the same, and its partitions fail over.
 """
 
 from attrs import define
@@ -29,7 +31,8 @@ _SHUTTING_DOWN: str = BrokerState.SHUTTING_DOWN.value
 
 @define
 class ControlledShutdown:
-    """attempts: requests to a controller so far. asked: correlation id of the one that is not answered, 0 for none."""
+    """attempts: requests to a controller so far. asked: correlation id of the one that is not answered, 0 for
+    none."""
 
     broker_context: BrokerContext
     procedures: Procedures
@@ -51,8 +54,8 @@ class ControlledShutdown:
 
     @property
     def shutting_down(self) -> bool:
-        """Whether the logs are closed: nothing is served any more, only the last words to ZooKeeper are waited for. Asked at every message, so that the name
-        is compared as it stands."""
+        """Whether the logs are closed: nothing is served any more, only the last words to ZooKeeper are
+        waited for. Asked at every message, so that the name is compared as it stands."""
         return self.broker_context.broker_state == _SHUTTING_DOWN
 
     def on_timer(self) -> None:
@@ -97,7 +100,8 @@ class ControlledShutdown:
         self.procedures.start(self._leave())
 
     def _leave(self) -> Procedure:
-        """What closing the session does: /controller and the registration go now, not after the session's time-out."""
+        """What closing the session does: /controller and the registration go now, not after the session's
+        time-out."""
         context = self.controller.context
         if self.controller.active:
             yield Multi((Check(znodes.CONTROLLER_EPOCH, context.epoch_version), Delete(znodes.CONTROLLER)))

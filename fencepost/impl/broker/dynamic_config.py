@@ -1,12 +1,16 @@
-"""Topic configuration that changes while brokers run: /config/topics/T and /config/changes (docs/spec/cluster.md Z; Kafka's DynamicConfigManager), and /cluster/id.
+"""Topic configuration that changes while brokers run: /config/topics/T and /config/changes
+(docs/spec/cluster.md Z; Kafka's DynamicConfigManager), and /cluster/id.
 
-Owns the overrides in force, the nodes that nobody else makes, and the notifications: which are new, and which are old enough to go. Must not know what an
-option does. Its requests are a procedure of their own, so that nobody waits for them.
+Owns the overrides in force, the nodes that nobody else makes, and the notifications: which are new, and which
+are old enough to go. Must not know what an option does. Its requests are a procedure of their own, so that
+nobody waits for them.
 
     who changes     1. one multi: write /config/topics/T, create /config/changes/config_change_N
-    every broker    2. its watch of /config/changes fires   3. read what is new   4. read /config/topics/T, and apply it
+    every broker    2. its watch of /config/changes fires   3. read what is new   4. read /config/topics/T,
+                    and apply it
 
-A notification says only where to look: one that a broker did not see, since its session had expired, is made up for by reading all configurations.
+A notification says only where to look: one that a broker did not see, since its session had expired, is made
+up for by reading all configurations.
 """
 
 import base64
@@ -50,9 +54,10 @@ PARENTS = (
 
 @define
 class DynamicConfig:
-    """cluster_id: empty until it was read. configs: the overrides read last, of topics that have any. seen: notifications, and when each was seen first (host
-    time, nanoseconds). everything, notified, topics: what is to be looked at; running: whether a procedure does so now.
-    on_options(topic): its options have changed; on_all_read(): those of every topic are known."""
+    """cluster_id: empty until it was read. configs: the overrides read last, of topics that have any. seen:
+    notifications, and when each was seen first (host time, nanoseconds). everything, notified, topics: what
+    is to be looked at; running: whether a procedure does so now. on_options(topic): its options have changed;
+    on_all_read(): those of every topic are known."""
 
     broker_context: BrokerContext
     procedures: Procedures
@@ -158,7 +163,8 @@ class DynamicConfig:
             return None
 
     def _remember(self, names: Collection[str]) -> ZooKeeperSteps:
-        """These notifications have been looked at; old ones go. Every broker tries; a notification is never written again, so that its version is 0."""
+        """These notifications have been looked at; old ones go. Every broker tries; a notification is never
+        written again, so that its version is 0."""
         now = self.broker_context.now
         self.seen = {name: self.seen.get(name, now) for name in names}
         old = [name for name, since in self.seen.items() if now - since > EXPIRATION_MS * MILLISECOND]
@@ -166,7 +172,8 @@ class DynamicConfig:
             yield tuple(Delete(f"{znodes.CONFIG_CHANGES}/{name}", 0) for name in old)
 
     def _read(self, topics: Collection[str]) -> ZooKeeperSteps:
-        """Read and apply; each node is watched, as the configuration of a topic that is deleted goes without a notification."""
+        """Read and apply; each node is watched, as the configuration of a topic that is deleted goes without
+        a notification."""
         nodes = {znodes.config_path(topic): CONFIG_BYTES for topic in topics}
         replies = yield from read_nodes(self.broker_context.grouping, nodes, watch=True)
         for topic, reply in zip(topics, replies, strict=True):

@@ -1,4 +1,5 @@
-"""The table of parts that a broker is assembled from. A planted bug swaps one entry for a small subclass (campaign/bugs); nothing else changes."""
+"""The table of parts that a broker is assembled from. A planted bug swaps one entry for a small subclass
+(campaign/bugs); nothing else changes."""
 
 from attrs import frozen
 

@@ -1,7 +1,9 @@
-"""Ids of idempotent producers, in blocks out of /latest_producer_id_block (KIP-98; Kafka's ProducerIdManager).
+"""Ids of idempotent producers, in blocks out of /latest_producer_id_block (KIP-98; Kafka's
+ProducerIdManager).
 
-Owns the block of this broker and the requests that wait for the next one. Must not know what an id is for. An id is given once in the life of a cluster: a
-block is claimed by a conditional write before its first id leaves, and what a process has not given when it ends is never given.
+Owns the block of this broker and the requests that wait for the next one. Must not know what an id is for. An
+id is given once in the life of a cluster: a block is claimed by a conditional write before its first id
+leaves, and what a process has not given when it ends is never given.
 """
 
 from collections import deque
@@ -29,8 +31,8 @@ FIRST_EPOCH = 0
 
 @define
 class ProducerIds:
-    """next_id to end: ids that are left of this broker's block (next_id > end: none). waiting: (client, correlation id), in order of arrival.
-    claiming: a procedure claims a block now."""
+    """next_id to end: ids that are left of this broker's block (next_id > end: none). waiting: (client,
+    correlation id), in order of arrival. claiming: a procedure claims a block now."""
 
     broker_context: BrokerContext
     procedures: Procedures
@@ -61,7 +63,8 @@ class ProducerIds:
             self.procedures.start(self._claim())
 
     def _claim(self) -> Procedure:
-        """Claim the block after the last one. A write whose reply was lost is recognised by its content: no other broker can have written it."""
+        """Claim the block after the last one. A write whose reply was lost is recognised by its content: no
+        other broker can have written it."""
         mine: ProducerIdBlock | None = None
         for _ in range(ATTEMPTS):
             current = yield GetData(znodes.PRODUCER_IDS)
@@ -84,7 +87,8 @@ class ProducerIds:
         self._serve()
 
     def fenced_claim(self, mine: ProducerIdBlock, current: Any) -> Create | SetData:
-        """Protection R10: the claim holds only against the block that was read, so that no two brokers give the same ids."""
+        """Protection R10: the claim holds only against the block that was read, so that no two brokers give
+        the same ids."""
         data = znodes.encode_producer_id_block(mine)
         if not isinstance(current, Data):
             return Create(znodes.PRODUCER_IDS, data)

@@ -21,8 +21,9 @@ RETRY_MS = 500
 
 @define
 class Registration:
-    """own_sessions: sessions of this process; a node of an earlier one of them may be replaced, one of another process may not.
-    registered_session: the session whose registration is done. paths_made: whether this process has made the persistent nodes."""
+    """own_sessions: sessions of this process; a node of an earlier one of them may be replaced, one of
+    another process may not. registered_session: the session whose registration is done. paths_made: whether
+    this process has made the persistent nodes."""
 
     broker_context: BrokerContext
     procedures: Procedures
@@ -69,7 +70,8 @@ class Registration:
         self.broker_context.set_timer(RETRY_TIMER, RETRY_MS)
 
     def own_registration(self, owner: int, session_id: int) -> bool:
-        """Protection KAFKA-1387 (KAFKA-7165): a node of another session goes with that session; only this session's own is a registration."""
+        """Protection KAFKA-1387 (KAFKA-7165): a node of another session goes with that session; only this
+        session's own is a registration."""
         return owner == session_id
 
     def _registered(self, broker_epoch: int) -> None:

@@ -1,7 +1,7 @@
 """What a producer asks any broker: who leads, and for an id.
 
-One question of a kind at a time, another broker each time, a rest after an answer that did not help. Owns those requests and their time-outs. Must not know
-what the answers are used for.
+One question of a kind at a time, another broker each time, a rest after an answer that did not help. Owns
+those requests and their time-outs. Must not know what the answers are used for.
 """
 
 from attrs import define, field
@@ -22,8 +22,8 @@ QUESTIONS: dict[TimerKey, Question] = {METADATA: MetadataRequest, IDENTITY: Init
 
 @define(eq=False)
 class Asking:
-    """turn: which broker is asked next. asked: correlation ids of the questions under way, by the timer that watches over them; resting: those that
-    wait for their timer before they are asked again."""
+    """turn: which broker is asked next. asked: correlation ids of the questions under way, by the timer that
+    watches over them; resting: those that wait for their timer before they are asked again."""
 
     options: ClientOptions
     metadata: ClientMetadata

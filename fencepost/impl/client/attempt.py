@@ -14,9 +14,9 @@ VALUES_PER_OPERATION = 1000
 
 @define
 class Attempt:
-    """correlation_id: of the request in flight, -1 for none. requests: sent, metadata included; attempts: to leaders only.
-    resetting: the position is out of range, and the next request asks where to go on. unknown: some attempt's fate is unknown. error: of the last
-    attempt. The rest is what the answer said."""
+    """correlation_id: of the request in flight, -1 for none. requests: sent, metadata included; attempts: to
+    leaders only. resetting: the position is out of range, and the next request asks where to go on. unknown:
+    some attempt's fate is unknown. error: of the last attempt. The rest is what the answer said."""
 
     operation: PlannedOperation
     key: TopicPartition

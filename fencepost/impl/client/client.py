@@ -1,8 +1,9 @@
 """A single-threaded client: one operation at a time, retried until it is decided or its time is up.
 
-The part of docs/spec/cluster.md, P that every client needs. Owns attempts, time-outs and the mapping of errors to outcomes
-(traces/outcomes.py). Must not know how operations are chosen or recorded. An attempt whose fate is unknown ends an append
-as unknown, unless the client was told to retry such attempts; reads are retried freely.
+The part of docs/spec/cluster.md, P that every client needs. Owns attempts, time-outs and the mapping of
+errors to outcomes (traces/outcomes.py). Must not know how operations are chosen or recorded. An attempt whose
+fate is unknown ends an append as unknown, unless the client was told to retry such attempts; reads are
+retried freely.
 """
 
 from attrs import define, field
@@ -30,17 +31,19 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.plan import ClientOptions, PlannedOperation
 
 MAX_ATTEMPTS = 256
-"""Requests of one operation; also the room for attempts in a correlation id. Far more than the delivery time-out allows at the default back-off."""
+"""Requests of one operation; also the room for attempts in a correlation id. Far more than the delivery
+time-out allows at the default back-off."""
 MAX_BYTES = 1_048_576
 REQUEST, BACKOFF, DELIVERY = ("request",), ("backoff",), ("delivery",)
 FETCH_BYTES_PER_RECORD = 87
-"""Bytes of a one-record batch of the longest value id: turns max.poll.records into a byte limit of a fetch; batches come whole."""
+"""Bytes of a one-record batch of the longest value id: turns max.poll.records into a byte limit of a fetch;
+batches come whole."""
 
 
 @define
 class Client:
-    """process: of the trace. positions: the next offset to poll, per partition. ends: the highest high watermark it was shown, per partition.
-    current: the operation under way."""
+    """process: of the trace. positions: the next offset to poll, per partition. ends: the highest high
+    watermark it was shown, per partition. current: the operation under way."""
 
     process: int
     options: ClientOptions
@@ -144,7 +147,8 @@ class Client:
         self.outbox.append(SetTimer(BACKOFF, self.now + self.options.retry_backoff_ms * MILLISECOND))
 
     def _give_up(self, current: Attempt) -> None:
-        """The delivery time-out: what is known by now decides. A read learnt nothing; an append in flight may still happen."""
+        """The delivery time-out: what is known by now decides. A read learnt nothing; an append in flight may
+        still happen."""
         in_flight = current.correlation_id >= 0 and not current.asking_metadata
         undecided = current.operation.function == "append" and (current.unknown or in_flight)
         if in_flight and current.error is NO_ERROR:

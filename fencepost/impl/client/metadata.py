@@ -1,4 +1,5 @@
-"""What a client believes about leaders. Owns the merge rule: an answer with a lower leader epoch than known is old news (KIP-320)."""
+"""What a client believes about leaders. Owns the merge rule: an answer with a lower leader epoch than known
+is old news (KIP-320)."""
 
 from attrs import define, field
 
@@ -8,7 +9,8 @@ from fencepost.impl.messages.broker_api import MetadataResponse, TopicPartition
 
 @define
 class ClientMetadata:
-    """leaders: (leader, leader epoch) per partition. bootstrap: brokers to ask, in turn. views: of topics, until the next update."""
+    """leaders: (leader, leader epoch) per partition. bootstrap: brokers to ask, in turn. views: of topics,
+    until the next update."""
 
     bootstrap: tuple[int, ...]
     leaders: dict[TopicPartition, tuple[int, int]] = field(factory=dict)

@@ -1,8 +1,10 @@
-"""Partitioners: to which partition of its topic a record goes (docs/spec/cluster.md P1; KIP-480 for the sticky one).
+"""Partitioners: to which partition of its topic a record goes (docs/spec/cluster.md P1; KIP-480 for the
+sticky one).
 
-Owns the choice. Must not know batches, leaders' addresses, or what happens to a record then. A partitioner of one's own is any object with the two
-methods of `Partitioner`; it must not draw from anything but what it is given, or a run does not repeat. Records of one key keep their order only where the key
-alone decides: that is the key hash, as long as the number of partitions stays.
+Owns the choice. Must not know batches, leaders' addresses, or what happens to a record then. A partitioner of
+one's own is any object with the two methods of `Partitioner`; it must not draw from anything but what it is
+given, or a run does not repeat. Records of one key keep their order only where the key alone decides: that is
+the key hash, as long as the number of partitions stays.
 """
 
 from typing import Protocol
@@ -35,7 +37,8 @@ def partition_of_key(key: bytes, partitions: int) -> int:
 
 @frozen(kw_only=True)
 class TopicView:
-    """What the metadata says of a topic. partitions: all of them, ascending; available: those that have a leader."""
+    """What the metadata says of a topic. partitions: all of them, ascending; available: those that have a
+    leader."""
 
     topic: str
     partitions: tuple[int, ...]
@@ -48,14 +51,16 @@ class TopicView:
 
 
 class Partitioner(Protocol):
-    """The protocol of a partitioner. cause: the number of the append, so that a random choice depends on it and on nothing that ran before."""
+    """The protocol of a partitioner. cause: the number of the append, so that a random choice depends on it
+    and on nothing that ran before."""
 
     def partition(self, view: TopicView, key: bytes | None, cause: int) -> int:
         """The partition of the records of this append: one of `view.partitions`."""
         ...
 
     def on_new_batch(self, view: TopicView, previous: int, cause: int) -> None:
-        """The partition chosen last has no batch with room: a new one would be begun there. `partition` is asked again after this."""
+        """The partition chosen last has no batch with room: a new one would be begun there. `partition` is
+        asked again after this."""
         ...
 
 
@@ -103,7 +108,8 @@ class Random:
 
 @define
 class Sticky:
-    """Appends go to one partition until its batch is full, then to another one: fewer, larger batches (KIP-480). current: by topic."""
+    """Appends go to one partition until its batch is full, then to another one: fewer, larger batches
+    (KIP-480). current: by topic."""
 
     random: KeyedRandom
     current: dict[str, int] = field(factory=dict)
@@ -124,7 +130,8 @@ class Sticky:
 
 @define
 class KeyHash:
-    """Kafka's default: the key decides (murmur2 over all partitions, available or not); without a key as `Sticky`."""
+    """Kafka's default: the key decides (murmur2 over all partitions, available or not); without a key as
+    `Sticky`."""
 
     sticky: Sticky
 

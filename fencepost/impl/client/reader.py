@@ -1,8 +1,9 @@
 """A reader: goes on through the partitions that it was assigned, without a group, for as long as it runs.
 
-Owns positions, fetches and their retries. Must not know groups, commits or who reads. One fetch per partition is in flight; a partition whose leader is not
-known asks for metadata and rests. What was read stands in `delivered`, in order, until the host takes it; a row of the trace is completed with it, stamped
-with the host's own times. Each partition is a process of the trace: their fetches overlap.
+Owns positions, fetches and their retries. Must not know groups, commits or who reads. One fetch per partition
+is in flight; a partition whose leader is not known asks for metadata and rests. What was read stands in
+`delivered`, in order, until the host takes it; a row of the trace is completed with it, stamped with the
+host's own times. Each partition is a process of the trace: their fetches overlap.
 """
 
 from collections import deque
@@ -51,9 +52,10 @@ class ReadRecord:
 
 @define(eq=False)
 class Reading:
-    """One partition. process: of the trace. position: the next offset to read, NONE until the leader said where to begin; start: which end it asks for
-    then. correlation_id: of the request in flight, sent at asked_at; resting: until the back-off is over. stale: its leader must be asked for. end: the last
-    one that was shown to an empty poll, whose repetition is no news."""
+    """One partition. process: of the trace. position: the next offset to read, NONE until the leader said
+    where to begin; start: which end it asks for then. correlation_id: of the request in flight, sent at
+    asked_at; resting: until the back-off is over. stale: its leader must be asked for. end: the last one that
+    was shown to an empty poll, whose repetition is no news."""
 
     key: TopicPartition
     start: int
@@ -69,8 +71,9 @@ class Reading:
 
 @define(eq=False)
 class Reader:
-    """readings: in the order in which they were assigned. correlation_id, op_id: the last ones used. asked_metadata: the request
-    in flight, NONE if there is none. end_offsets: the high watermark that was shown last, by partition."""
+    """readings: in the order in which they were assigned. correlation_id, op_id: the last ones used.
+    asked_metadata: the request in flight, NONE if there is none. end_offsets: the high watermark that was
+    shown last, by partition."""
 
     options: ClientOptions
     metadata: ClientMetadata

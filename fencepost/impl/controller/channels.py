@@ -1,4 +1,5 @@
-"""Control requests on their way to brokers (C10): batched per broker and event, one in flight per broker, in order, repeated until the broker is gone.
+"""Control requests on their way to brokers (C10): batched per broker and event, one in flight per broker, in
+order, repeated until the broker is gone.
 
 Owns the queues. Must not know what the requests mean.
 """
@@ -40,8 +41,8 @@ class Channel:
 
 @define
 class Channels:
-    """channels: by broker id. leader_and_isr: partitions of the batch that is being built, per broker; metadata: for all brokers;
-    stop_replicas: per broker, leader epoch and whether to delete."""
+    """channels: by broker id. leader_and_isr: partitions of the batch that is being built, per broker;
+    metadata: for all brokers; stop_replicas: per broker, leader epoch and whether to delete."""
 
     broker_context: BrokerContext
     channels: dict[int, Channel] = field(factory=dict)
@@ -73,7 +74,8 @@ class Channels:
     def add_leader_and_isr(
         self, brokers: Iterable[int], keys: Collection[TopicPartition], *, metadata: bool = True
     ) -> None:
-        """These brokers learn of these partitions' states; so does everybody's metadata, unless they have just heard of them."""
+        """These brokers learn of these partitions' states; so does everybody's metadata, unless they have
+        just heard of them."""
         for broker in brokers if keys else ():
             self.leader_and_isr.setdefault(broker, {}).update(dict.fromkeys(keys))
         if metadata:
@@ -84,12 +86,13 @@ class Channels:
         self.metadata.update(dict.fromkeys(keys))
 
     def add_stop_replica(self, broker: int, key: TopicPartition, leader_epoch: int, *, delete: bool) -> None:
-        """This broker stops its replica, and deletes it if asked; it is told after everybody heard of the batch's leaders."""
+        """This broker stops its replica, and deletes it if asked; it is told after everybody heard of the
+        batch's leaders."""
         self.stop_replicas.setdefault(broker, {})[key] = (leader_epoch, delete)
 
     def introduce(self, context: ControllerContext) -> None:
-        """Protection KAFKA-4443: a new controller tells everybody who is alive, and all partitions, before it gives a role: a broker that has just started
-        follows nobody of whom it has not heard."""
+        """Protection KAFKA-4443: a new controller tells everybody who is alive, and all partitions, before it
+        gives a role: a broker that has just started follows nobody of whom it has not heard."""
         self.add_metadata(context.states)
         self.flush(context, metadata_always=True)
 
@@ -161,11 +164,13 @@ class Channels:
             self._send(channel)
 
     def resend_until_answered(self, channel: Channel) -> bool:
-        """Protection KAFKA-2729: a leader that never hears of its new epoch keeps a stale version of its state, and can change its ISR no more."""
+        """Protection KAFKA-2729: a leader that never hears of its new epoch keeps a stale version of its
+        state, and can change its ISR no more."""
         return True
 
     def on_response(self, broker: int, response: ControlResponse) -> ControlRequest | None:
-        """The next one goes out. Returns the request that was answered; None for an answer that nobody waits for."""
+        """The next one goes out. Returns the request that was answered; None for an answer that nobody waits
+        for."""
         channel = self.channels.get(broker)
         if channel is None or not channel.in_flight or channel.in_flight != response.correlation_id:
             return None
@@ -186,9 +191,10 @@ def _states(
     *,
     forget: bool = True,
 ) -> tuple[PartitionState, ...]:
-    """What is said of these partitions. known: what was said of partitions in this batch before; all brokers are told the same. A partition whose topic goes
-    may have no state any more; all that is said of it is: forget it. forget: unless it is said to a replica (LeaderAndIsr), of a role that was written before
-    the deletion began; StopReplica says the rest."""
+    """What is said of these partitions. known: what was said of partitions in this batch before; all brokers
+    are told the same. A partition whose topic goes may have no state any more; all that is said of it is:
+    forget it. forget: unless it is said to a replica (LeaderAndIsr), of a role that was written before the
+    deletion began; StopReplica says the rest."""
     told = []
     states, assignments, out_of_service = context.states, context.assignments, context.out_of_service
     for key in sorted(keys):
@@ -203,7 +209,13 @@ def _states(
                 state = _NO_STATE
             leader = LEADER_DURING_DELETE if leaving else state.leader
             known[key] = said = PartitionState(
-                key, state.controller_epoch, leader, state.leader_epoch, state.isr, state.zk_version, assignments[key]
-            )  # fmt: skip
+                key,
+                state.controller_epoch,
+                leader,
+                state.leader_epoch,
+                state.isr,
+                state.zk_version,
+                assignments[key],
+            )
         told.append(said)
     return tuple(told)

@@ -1,4 +1,5 @@
-"""What the active controller knows (C4). Loaded at fail-over, reset on resignation (KAFKA-5310); never trusted over a version conflict."""
+"""What the active controller knows (C4). Loaded at fail-over, reset on resignation (KAFKA-5310); never
+trusted over a version conflict."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -11,7 +12,8 @@ from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 
 @frozen(kw_only=True)
 class AdminNodes:
-    """What stood below /admin at fail-over: topics to delete; whether there are reassignments and preferred elections to resume."""
+    """What stood below /admin at fail-over: topics to delete; whether there are reassignments and preferred
+    elections to resume."""
 
     delete_topics: tuple[str, ...]
     reassign: bool
@@ -20,10 +22,12 @@ class AdminNodes:
 
 @define
 class ControllerContext:
-    """epoch, epoch_version: of /controller_epoch as this controller wrote it. live_brokers: id -> broker epoch, also of those that shut down.
-    shutting_down: likewise, those that asked for a controlled shutdown. assignments: AR in order. states: leader and ISR as last read or written.
-    reassigning: target of each reassignment that is not complete. stopping: brokers whose old replica of a reassigned partition is not deleted
-    yet. deleting: topics to be deleted; out_of_service: those of them whose deletion has begun. admin: as read at fail-over, None before."""
+    """epoch, epoch_version: of /controller_epoch as this controller wrote it. live_brokers: id -> broker
+    epoch, also of those that shut down. shutting_down: likewise, those that asked for a controlled shutdown.
+    assignments: AR in order. states: leader and ISR as last read or written. reassigning: target of each
+    reassignment that is not complete. stopping: brokers whose old replica of a reassigned partition is not
+    deleted yet. deleting: topics to be deleted; out_of_service: those of them whose deletion has begun.
+    admin: as read at fail-over, None before."""
 
     epoch: int = -1
     epoch_version: int = -1

@@ -1,10 +1,13 @@
-"""Controlled shutdown at the controller (C11): leaders move away before their broker stops, so that no partition is without one.
+"""Controlled shutdown at the controller (C11): leaders move away before their broker stops, so that no
+partition is without one.
 
 Owns steps 2 to 4 of five:
 
     1. SIGTERM: the broker asks the controller (impl/broker/controlled_shutdown.py)
-    2. the controller moves leaders to other ISR members and stores them, in few ZooKeeper round trips; followers leave their ISRs likewise
-    3. it tells everybody: LeaderAndIsr, UpdateMetadata, and StopReplica to the one that leaves, one request of each per broker
+    2. the controller moves leaders to other ISR members and stores them, in few ZooKeeper round trips;
+       followers leave their ISRs likewise
+    3. it tells everybody: LeaderAndIsr, UpdateMetadata, and StopReplica to the one that leaves, one request
+       of each per broker
     4. it answers with the partitions that could not be moved (3 and 4 may overlap)
     5. the broker stops, or asks again
 """
@@ -74,7 +77,8 @@ def refusal(request: ControlledShutdownRequest, error: ErrorCode) -> ControlledS
 
 
 def _movable(controller: ControllerState, key: TopicPartition) -> bool:
-    """Partitions with one replica go with their broker; those of a topic that is being deleted need no leader (KAFKA-2937)."""
+    """Partitions with one replica go with their broker; those of a topic that is being deleted need no leader
+    (KAFKA-2937)."""
     context = controller.context
     return key in context.states and len(context.assignments[key]) > 1 and context.in_service(key)
 

@@ -1,7 +1,8 @@
 """The controller's life: one event queue, one procedure at a time, until it resigns (C1, C5, C6).
 
-Owns the queue and the two transitions (elected, resigned). Must not know how any procedure works. What a procedure does after the controller
-moved is stopped by its first fenced write, not by timing; what it would do after this one has resigned does not happen at all.
+Owns the queue and the two transitions (elected, resigned). Must not know how any procedure works. What a
+procedure does after the controller moved is stopped by its first fenced write, not by timing; what it would
+do after this one has resigned does not happen at all.
 """
 
 from collections import deque
@@ -39,9 +40,9 @@ Event = Callable[[], ZooKeeperSteps]
 
 @define
 class Controller:
-    """queue: events that wait; running: whether a procedure is under way. changed_states, changed_topics: whose watches fired since the event that
-    looks at them all was queued. beside: a procedure that starts at the end of the step,
-    behind the first request of the one that is under way."""
+    """queue: events that wait; running: whether a procedure is under way. changed_states, changed_topics:
+    whose watches fired since the event that looks at them all was queued. beside: a procedure that starts at
+    the end of the step, behind the first request of the one that is under way."""
 
     broker_context: BrokerContext
     procedures: Procedures
@@ -60,7 +61,8 @@ class Controller:
         self.queue.append(self._reelect)
 
     def on_session_expired(self) -> None:
-        """The ephemeral /controller is gone with the session. The procedure under way goes on and meets the fence; the queue is dropped."""
+        """The ephemeral /controller is gone with the session. The procedure under way goes on and meets the
+        fence; the queue is dropped."""
         self.queue.clear()
         self.changed_states, self.changed_topics = {}, {}
         self.queue.append(self._expire)
@@ -105,7 +107,8 @@ class Controller:
         yield from self._if_active(partial(listeners.topics_written, topics=topics))
 
     def on_unclean_enabled(self, topic: str) -> None:
-        """Any replica of the topic may lead from now on: partitions that wait for an ISR member wait no more."""
+        """Any replica of the topic may lead from now on: partitions that wait for an ISR member wait no
+        more."""
         self.queue.append(lambda: self._if_active(partial(listeners.unclean_enabled, topic=topic)))
 
     def on_balance_timer(self) -> None:
@@ -138,7 +141,8 @@ class Controller:
     def ask(
         self, procedure: Callable[[ControllerState], ZooKeeperSteps], refused: Callable[[], None]
     ) -> None:
-        """Queue what somebody asks of the controller. refused: called instead if this broker is not the controller, or resigns on the way."""
+        """Queue what somebody asks of the controller. refused: called instead if this broker is not the
+        controller, or resigns on the way."""
         if not self.state.active:
             refused()
             return
@@ -176,7 +180,8 @@ class Controller:
         self.running = False
 
     def _in_this_reign(self, steps: ZooKeeperSteps) -> ZooKeeperSteps:
-        """Carry the steps on, unless the controller resigned while they waited for a reply: what they know was of a reign that is over (KAFKA-4447)."""
+        """Carry the steps on, unless the controller resigned while they waited for a reply: what they know
+        was of a reign that is over (KAFKA-4447)."""
         reply = None
         while True:
             try:
@@ -201,7 +206,8 @@ class Controller:
         self.broker_context.send_periodic(source, response)
 
     def _balance(self, state: ControllerState) -> ZooKeeperSteps:
-        """Then again an interval after it is done, so that at most one waits however long ZooKeeper is away."""
+        """Then again an interval after it is done, so that at most one waits however long ZooKeeper is
+        away."""
         yield from listeners.balance_leaders(state)
         self.broker_context.set_timer(BALANCE_TIMER, self.broker_context.options.leader_imbalance_interval_ms)
 

@@ -1,6 +1,7 @@
 """Procedures that elect partition leaders and shrink ISRs on behalf of the controller (C8).
 
-Each reads top to bottom: choose, raise the leader epoch by one, write by CAS, on a conflict read and choose again.
+Each reads top to bottom: choose, raise the leader epoch by one, write by CAS, on a conflict read and choose
+again.
 """
 
 from collections.abc import Callable, Collection
@@ -20,7 +21,8 @@ KeyedStrategy = Callable[[TopicPartition, LeaderAndIsr], Choice | None]
 
 
 def create(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
-    """Give new partitions their first leaders: the first live replica; all live ones are in sync, since all are empty."""
+    """Give new partitions their first leaders: the first live replica; all live ones are in sync, since all
+    are empty."""
     context = controller.context
     electable = context.electable()
     states = {}
@@ -48,7 +50,8 @@ def create(controller: ControllerState, keys: Collection[TopicPartition]) -> Zoo
 
 
 def elect(controller: ControllerState, key: TopicPartition, strategy: Strategy) -> ZooKeeperSteps:
-    """Apply a strategy to one partition; nothing is written if it has no candidate. Returns whether a leader was written."""
+    """Apply a strategy to one partition; nothing is written if it has no candidate. Returns whether a leader
+    was written."""
     written = yield from elect_together(controller, (key,), lambda _, state: strategy(state))
     return key in written
 
@@ -56,7 +59,8 @@ def elect(controller: ControllerState, key: TopicPartition, strategy: Strategy) 
 def elect_together(
     controller: ControllerState, keys: Collection[TopicPartition], strategy: KeyedStrategy
 ) -> ZooKeeperSteps:
-    """As `elect`, for many partitions in few round trips. Those whose write met a conflict are chosen for anew. Returns the partitions written."""
+    """As `elect`, for many partitions in few round trips. Those whose write met a conflict are chosen for
+    anew. Returns the partitions written."""
     context = controller.context
     written: dict[TopicPartition, None] = {}
     for _ in range(ATTEMPTS):
@@ -95,7 +99,8 @@ def elect_offline(controller: ControllerState, key: TopicPartition) -> ZooKeeper
 
 
 def elect_offline_together(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
-    """Find leaders for partitions whose leader is gone; one without a candidate is left without a leader, its last ISR member kept."""
+    """Find leaders for partitions whose leader is gone; one without a candidate is left without a leader, its
+    last ISR member kept."""
     context, election = controller.context, controller.election
     electable, live = context.electable(), context.live_brokers
 
@@ -113,7 +118,8 @@ def elect_offline_together(controller: ControllerState, keys: Collection[TopicPa
 
 
 def re_elect(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
-    """Raise the epochs of partitions whose leader came back as another incarnation: what it exposed before may be ahead of what it knows now."""
+    """Raise the epochs of partitions whose leader came back as another incarnation: what it exposed before
+    may be ahead of what it knows now."""
     context = controller.context
 
     def strategy(_: TopicPartition, state: LeaderAndIsr) -> Choice | None:
@@ -136,8 +142,8 @@ def elect_preferred(controller: ControllerState, keys: Collection[TopicPartition
 
 
 def elect_unclean(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
-    """Find leaders for partitions without a live one, in sync or not, whatever their topics allow: somebody asked for it (KIP-460). Returns the partitions
-    written."""
+    """Find leaders for partitions without a live one, in sync or not, whatever their topics allow: somebody
+    asked for it (KIP-460). Returns the partitions written."""
     context = controller.context
     electable = context.electable()
 

@@ -1,7 +1,9 @@
-"""Controller fail-over (C6), in order: watches, stale notifications, context, metadata, whatever needs a leader, then what the predecessor left under way.
+"""Controller fail-over (C6), in order: watches, stale notifications, context, metadata, whatever needs a
+leader, then what the predecessor left under way.
 
-One addition to Kafka's order: a leader that registered after its partition's state was last written is another incarnation than the one that was elected. It
-may know a lower high watermark than it exposed before, so its epoch is raised (docs/decisions/0001-restarted-leader.md).
+One addition to Kafka's order: a leader that registered after its partition's state was last written is
+another incarnation than the one that was elected. It may know a lower high watermark than it exposed before,
+so its epoch is raised (docs/decisions/0001-restarted-leader.md).
 """
 
 from fencepost.impl.controller import elections, listeners, loading, reassignment, topic_deletion
@@ -48,7 +50,8 @@ def _take_up_deletions(controller: ControllerState) -> ZooKeeperSteps:
 
 
 def _start_state_machines(controller: ControllerState) -> None:
-    """Everybody has just heard of all partitions, so that only those that host one are told more of it (LeaderAndIsr)."""
+    """Everybody has just heard of all partitions, so that only those that host one are told more of it
+    (LeaderAndIsr)."""
     context, live = controller.context, controller.context.live_brokers
     online, offline = PartitionPhase.ONLINE, PartitionPhase.OFFLINE
     served = context.served(context.states)

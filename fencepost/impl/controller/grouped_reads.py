@@ -1,4 +1,5 @@
-"""Reading many nodes in few requests. Owns the requests and the watches that go with them; must not know what the nodes mean."""
+"""Reading many nodes in few requests. Owns the requests and the watches that go with them; must not know what
+the nodes mean."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -30,8 +31,8 @@ def read_nodes(
     watch: bool = False,
     read: Callable[[Data], Any] = _as_it_is,
 ) -> ZooKeeperSteps:
-    """Returns what `read`, a pure function, makes of each node, or Failed, in order of the paths. nodes: paths, and how many bytes each is believed to hold.
-    watch: each that is there is watched.
+    """Returns what `read`, a pure function, makes of each node, or Failed, in order of the paths. nodes:
+    paths, and how many bytes each is believed to hold. watch: each that is there is watched.
 
     A multi-read sets no watches, so that they are set behind it, for what has changed since its answer:
 
@@ -45,7 +46,8 @@ def read_nodes(
     )
 
     def kept(reply: Reply) -> tuple[list[Any], int]:
-        """What is made of each node of a group, and the transaction to watch them from: NOT_MULTI if they are watched already."""
+        """What is made of each node of a group, and the transaction to watch them from: NOT_MULTI if they are
+        watched already."""
         if isinstance(reply, MultiReadDone):
             return [read(one) if isinstance(one, Data) else one for one in reply.replies], reply.zxid
         return [read(reply) if isinstance(reply, Data) else reply], NOT_MULTI

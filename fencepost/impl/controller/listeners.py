@@ -1,4 +1,5 @@
-"""Procedures behind the controller's watches and answers (C5, C9): each reads ZooKeeper again and acts on what it finds, not on what the watch said."""
+"""Procedures behind the controller's watches and answers (C5, C9): each reads ZooKeeper again and acts on
+what it finds, not on what the watch said."""
 
 from collections.abc import Sequence
 
@@ -56,7 +57,8 @@ def _went_offline(controller: ControllerState, gone: set[int]) -> ZooKeeperSteps
         if context.states[key].leader not in gone and gone.intersection(context.assignments[key])
     ]
     yield from elections.elect_offline_together(controller, led)
-    # a leader may have taken one of them back since: what is remembered of an ISR is as old as the last notification
+    # a leader may have taken one of them back since: what is remembered of an ISR is as old as the last
+    # notification
     outside = [
         key
         for key in followed
@@ -139,8 +141,9 @@ def replicas_stopped(
     request: StopReplicaRequest,
     results: tuple[tuple[TopicPartition, ErrorCode], ...],
 ) -> ZooKeeperSteps:
-    """A broker answered this StopReplica: a deletion or a reassignment may go on. The answer may have waited in the queue until the broker was another
-    incarnation, or this controller was elected once more: then it is to nothing that is waited for now."""
+    """A broker answered this StopReplica: a deletion or a reassignment may go on. The answer may have waited
+    in the queue until the broker was another incarnation, or this controller was elected once more: then it
+    is to nothing that is waited for now."""
     context = controller.context
     if request.controller_epoch != context.epoch or request.broker_epoch != context.live_brokers.get(broker):
         return

@@ -1,4 +1,5 @@
-"""What the controller reads from ZooKeeper (C5): brokers and topics, and what stood below /admin at fail-over. Owns the reads and their watches."""
+"""What the controller reads from ZooKeeper (C5): brokers and topics, and what stood below /admin at
+fail-over. Owns the reads and their watches."""
 
 from collections.abc import Sequence
 
@@ -60,8 +61,9 @@ def read_assignments(controller: ControllerState, names: Sequence[str]) -> ZooKe
 
 
 def read_admin(controller: ControllerState) -> ZooKeeperSteps:
-    """What there is to resume below /admin, watched, into the context of this reign. It runs beside the fail-over: its requests go out right behind
-    the first one, and since ZooKeeper answers in order, its answers are here before those to whatever is asked later."""
+    """What there is to resume below /admin, watched, into the context of this reign. It runs beside the
+    fail-over: its requests go out right behind the first one, and since ZooKeeper answers in order, its
+    answers are here before those to whatever is asked later."""
     context = controller.context
     topics, reassign, preferred = yield (
         GetChildren(znodes.DELETE_TOPICS, watch=True),

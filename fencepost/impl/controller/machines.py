@@ -1,4 +1,5 @@
-"""The state machines of partitions and replicas as tables (C7): which state may follow which. An illegal transition is refused."""
+"""The state machines of partitions and replicas as tables (C7): which state may follow which. An illegal
+transition is refused."""
 
 from enum import StrEnum
 

@@ -1,6 +1,8 @@
-"""Where the replicas of a new topic, or of new partitions, go (C14): Kafka's rack-unaware round robin, as a pure function.
+"""Where the replicas of a new topic, or of new partitions, go (C14): Kafka's rack-unaware round robin, as a
+pure function.
 
-Owns the rule. Must not know ZooKeeper, nor where start and shift come from (Kafka draws both; a test or a plan names them).
+Owns the rule. Must not know ZooKeeper, nor where start and shift come from (Kafka draws both; a test or a
+plan names them).
 """
 
 from fencepost.traces.errors import FencepostError
@@ -19,9 +21,11 @@ def place_replicas(
     shift: int = 0,
     first_partition: int = 0,
 ) -> dict[int, tuple[int, ...]]:
-    """Replicas by partition number, preferred leader first. start: index of the broker that leads partition 0; shift: distance between its first two
-    replicas, less one; it grows by one with each round over the brokers, so that two brokers share few partitions. first_partition: number of
-    the first new one, when partitions are added to a topic that was placed with the same start and shift. Raises ReplicationFactorError."""
+    """Replicas by partition number, preferred leader first. start: index of the broker that leads partition
+    0; shift: distance between its first two replicas, less one; it grows by one with each round over the
+    brokers, so that two brokers share few partitions. first_partition: number of the first new one, when
+    partitions are added to a topic that was placed with the same start and shift. Raises
+    ReplicationFactorError."""
     count = len(brokers)
     if not 1 <= replication_factor <= count:
         raise ReplicationFactorError(

@@ -1,4 +1,5 @@
-"""Preferred leader election (C15): by request through /admin/preferred_replica_election, and by the balance task."""
+"""Preferred leader election (C15): by request through /admin/preferred_replica_election, and by the balance
+task."""
 
 from fencepost.impl.controller import elections
 from fencepost.impl.controller.state import ControllerState
@@ -13,11 +14,13 @@ IMBALANCE_PERCENT = 10
 
 
 def preferred_election_requested(controller: ControllerState) -> ZooKeeperSteps:
-    """Elect what the node asks for, then remove it. A new controller finds the node and does it again, which changes nothing that is done.
+    """Elect what the node asks for, then remove it. A new controller finds the node and does it again, which
+    changes nothing that is done.
 
-    A node as it was made, of version 0, is emptied before it is removed: a removal that is sent again because its reply was lost then meets another
-    version in the node that an operator has made meanwhile (as reassignment.remove_entries). To empty it fires the watch,
-    so that this is asked again, for nothing but the removal.
+    A node as it was made, of version 0, is emptied before it is removed: a removal that is sent again because
+    its reply was lost then meets another version in the node that an operator has made meanwhile (as
+    reassignment.remove_entries). To empty it fires the watch, so that this is asked again, for nothing but
+    the removal.
     """
     yield Exists(znodes.PREFERRED_ELECTION, watch=True)
     reply = yield GetData(znodes.PREFERRED_ELECTION)

@@ -1,18 +1,22 @@
-"""Partition reassignment (C12): from the old replicas to the target ones, without ever having fewer than there were.
+"""Partition reassignment (C12): from the old replicas to the target ones, without ever having fewer than
+there were.
 
-Owns the order, which a new controller takes up from what stands in ZooKeeper, whichever step its predecessor died at:
+Owns the order, which a new controller takes up from what stands in ZooKeeper, whichever step its predecessor
+died at:
 
     1. /admin/reassign_partitions names the target; entries that cannot be done are removed
     2. AR := old + target in the topic's node
     3. the leader epoch is raised: leader and new replicas learn of AR, the new ones begin to fetch
     4. wait, by a watch on the partition's state, until the whole target is in the ISR
-    5. one write of the state: a leader within the target, the ISR without the old replicas. A late fetch of one of them cannot bring it back
-       (KAFKA-1097): until the leader has heard of AR = target its ISR writes meet another version, from then on it refuses the fetch
+    5. one write of the state: a leader within the target, the ISR without the old replicas. A late fetch of
+       one of them cannot bring it back (KAFKA-1097): until the leader has heard of AR = target its ISR writes
+       meet another version, from then on it refuses the fetch
     6. the old replicas are told to stop and delete, and answer
     7. AR := target in the topic's node
     8. the entry is removed, the node with the last one; everybody learns of the new AR
 
-Kafka does not wait for the answers of step 6, so that a controller that dies then leaves replicas behind that nobody will ever delete.
+Kafka does not wait for the answers of step 6, so that a controller that dies then leaves replicas behind that
+nobody will ever delete.
 """
 
 from collections.abc import Collection
@@ -50,7 +54,8 @@ FENCE_BYTES = 256
 
 
 def reassignments_requested(controller: ControllerState, *, resuming: bool = False) -> ZooKeeperSteps:
-    """Take up the entries that are new. KAFKA-6193: all are known before any is removed, so that a removal keeps the others. resuming: at fail-over."""
+    """Take up the entries that are new. KAFKA-6193: all are known before any is removed, so that a removal
+    keeps the others. resuming: at fail-over."""
     yield Exists(znodes.REASSIGN, watch=True)
     reply = yield GetData(znodes.REASSIGN)
     if not isinstance(reply, Data):
@@ -102,11 +107,12 @@ def why_not(
     resuming: bool,
     accepted: bool = False,
 ) -> str:
-    """Why a reassignment cannot be done; empty if it can. One that the predecessor may have begun (AR holds the target) survives the death of a
-    target broker. If AR *is* the target, the predecessor may have died between steps 1 and 2 of one that only adds replicas: no leader knows of them yet, and
-    they would never be in sync (found by the swarm, profile chaos, seed 408).
-    accepted: the predecessor wrote the entry itself, after these checks; its target may be another than that which AR was grown for, so that to refuse it
-    now would leave AR grown."""
+    """Why a reassignment cannot be done; empty if it can. One that the predecessor may have begun (AR holds
+    the target) survives the death of a target broker. If AR *is* the target, the predecessor may have died
+    between steps 1 and 2 of one that only adds replicas: no leader knows of them yet, and they would never be
+    in sync (found by the swarm, profile chaos, seed 408). accepted: the predecessor wrote the entry itself,
+    after these checks; its target may be another than that which AR was grown for, so that to refuse it now
+    would leave AR grown."""
     context = controller.context
     if key not in context.assignments:
         return "the partition does not exist"
@@ -125,12 +131,13 @@ def why_not(
 
 
 def remove_entries(controller: ControllerState, done: Targets) -> ZooKeeperSteps:
-    """Take these entries out of the node, if they still ask for these targets; the last ones take the node with them. A node as it was made, of version 0, is
-    emptied before it is removed:
+    """Take these entries out of the node, if they still ask for these targets; the last ones take the node
+    with them. A node as it was made, of version 0, is emptied before it is removed:
 
     1. the removal is done and its reply lost; the request is sent again
     2. meanwhile an operator has made the next node, which begins at version 0 too
-    3. the second removal meets another version, and what was asked for meanwhile stands (found by the swarm, profile reassignment, seed 294)
+    3. the second removal meets another version, and what was asked for meanwhile stands (found by the swarm,
+       profile reassignment, seed 294)
     """
     context = controller.context
     for _ in range(ATTEMPTS):
@@ -156,8 +163,9 @@ def remove_entries(controller: ControllerState, done: Targets) -> ZooKeeperSteps
 
 
 def reassign(controller: ControllerState, targets: Targets) -> ZooKeeperSteps:
-    """Ask for these targets, as the admin tool does, or for others than before: a reassignment under way goes on to its new target from where it is. To
-    cancel one is to ask for the replicas that it began with. Returns why it could not be written; empty if it was."""
+    """Ask for these targets, as the admin tool does, or for others than before: a reassignment under way goes
+    on to its new target from where it is. To cancel one is to ask for the replicas that it began with.
+    Returns why it could not be written; empty if it was."""
     context = controller.context
     moved = [key for key in targets if key in context.reassigning]
     for _ in range(ATTEMPTS):
@@ -177,7 +185,10 @@ def reassign(controller: ControllerState, targets: Targets) -> ZooKeeperSteps:
         if isinstance(reply, Data):
             write = SetData(znodes.REASSIGN, data, reply.stat.version)
         if write_size(write)[0] + REQUEST_BYTES > JUTE_MAXBUFFER - FENCE_BYTES:
-            return f"{len(entries | targets)} partitions are too many for one ZooKeeper node; ask for fewer at a time"
+            return (
+                f"{len(entries | targets)} partitions are too many for one ZooKeeper node; ask for fewer "
+                f"at a time"
+            )
         written = yield from controller.writer.write(context, write)
         if isinstance(written, MultiDone):
             break
@@ -193,8 +204,8 @@ def reassign(controller: ControllerState, targets: Targets) -> ZooKeeperSteps:
 
 
 def begin(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
-    """Begin, or go on under a new controller or with a broker that returned. A partition without a state had no live replica ever: its first leader will
-    be elected first."""
+    """Begin, or go on under a new controller or with a broker that returned. A partition without a state had
+    no live replica ever: its first leader will be elected first."""
     states = yield from controller.writer.read_states(controller.context, keys, watch=True)
     caught_up = {key: None for key, state in states.items() if _caught_up(controller, key, state)}
     yield from move_to_target(controller, caught_up)
@@ -280,14 +291,16 @@ def _stop_and_delete(controller: ControllerState, key: TopicPartition, broker: i
 
 
 def on_stopped(controller: ControllerState, key: TopicPartition, broker: int, error: ErrorCode) -> None:
-    """An old replica's broker answered. One that refused obeys a later epoch than this controller knows, which its successor will see to."""
+    """An old replica's broker answered. One that refused obeys a later epoch than this controller knows,
+    which its successor will see to."""
     if broker in controller.context.stopping.get(key, {}) and error is ErrorCode.NONE:
         controller.move_replica(key, broker, ReplicaPhase.DELETION_SUCCESSFUL, ReplicaPhase.NON_EXISTENT)
         del controller.context.stopping[key][broker]
 
 
 def brokers_changed(controller: ControllerState, gone: set[int], new: set[int]) -> ZooKeeperSteps:
-    """Old replicas whose brokers died are not waited for; one that returned is told again; a target that returned goes on catching up."""
+    """Old replicas whose brokers died are not waited for; one that returned is told again; a target that
+    returned goes on catching up."""
     context = controller.context
     again = []
     for key in sorted(context.reassigning):
@@ -304,7 +317,8 @@ def brokers_changed(controller: ControllerState, gone: set[int], new: set[int]) 
 
 
 def retire_stopped(controller: ControllerState) -> ZooKeeperSteps:
-    """Steps 7 and 8, of those of which no old replica is left. A deletion of the topic that waited for them goes on."""
+    """Steps 7 and 8, of those of which no old replica is left. A deletion of the topic that waited for them
+    goes on."""
     context = controller.context
     targets = {key: context.reassigning[key] for key, left in context.stopping.items() if not left}
     if not targets:

@@ -22,8 +22,8 @@ from fencepost.traces.events import Name
 
 @define
 class ControllerState:
-    """active: between the end of an election won and resignation. phases, replicas: the state machines, of replicas by broker; refused: illegal transitions
-    that were met."""
+    """active: between the end of an election won and resignation. phases, replicas: the state machines, of
+    replicas by broker; refused: illegal transitions that were met."""
 
     broker_context: BrokerContext
     writer: ControllerWriter
@@ -59,7 +59,8 @@ class ControllerState:
             self.settle_replica(key, replica)
 
     def settle_replica(self, key: TopicPartition, broker: int) -> None:
-        """As `settle_replicas`, of one. Needs no leadership information: a partition may be without (KAFKA-6650)."""
+        """As `settle_replicas`, of one. Needs no leadership information: a partition may be without
+        (KAFKA-6650)."""
         live = broker in self.context.live_brokers
         self.move_replica(key, broker, ReplicaPhase.ONLINE if live else ReplicaPhase.OFFLINE)
 
@@ -74,7 +75,8 @@ class ControllerState:
         return self.replicas[broker].get(key, ReplicaPhase.NON_EXISTENT)
 
     def move_replica(self, key: TopicPartition, broker: int, *phases: ReplicaPhase) -> bool:
-        """Change a replica's phase, one after another; the first illegal transition is refused, logged and counted, and ends it."""
+        """Change a replica's phase, one after another; the first illegal transition is refused, logged and
+        counted, and ends it."""
         for phase in phases:
             current = self.replica_phase(key, broker)
             if phase not in REPLICA_TRANSITIONS[current]:
@@ -98,7 +100,8 @@ class ControllerState:
         )
 
     def reset_on_resign(self) -> ControllerContext:
-        """Protection KAFKA-5310: what the next reign begins with: nothing of this one, so that no old reassignment is taken up again."""
+        """Protection KAFKA-5310: what the next reign begins with: nothing of this one, so that no old
+        reassignment is taken up again."""
         return ControllerContext()
 
     def reset(self) -> None:

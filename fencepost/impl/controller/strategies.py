@@ -1,6 +1,7 @@
 """Leader election strategies (C8): pure functions from what the controller knows to the next leader and ISR.
 
-Each returns (leader, isr), or None where the strategy has no candidate. The caller raises the leader epoch and writes by CAS.
+Each returns (leader, isr), or None where the strategy has no candidate. The caller raises the leader epoch
+and writes by CAS.
 """
 
 from collections.abc import Collection
@@ -15,7 +16,8 @@ class LeaderElection:
     def offline(
         self, assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int], *, unclean: bool
     ) -> Choice | None:
-        """The first live replica in AR order that is in the ISR; if none and the topic allows it, the first live one (which loses data)."""
+        """The first live replica in AR order that is in the ISR; if none and the topic allows it, the first
+        live one (which loses data)."""
         for replica in assignment:
             if replica in live and replica in isr:
                 return replica, tuple(member for member in isr if member in live)
@@ -35,7 +37,8 @@ class LeaderElection:
     def reassignment(
         self, target: tuple[int, ...], isr: tuple[int, ...], live: Collection[int], leader: int
     ) -> Choice | None:
-        """Within the target: the leader stays if it is part of it, else the first live one leads. Whoever is not part of it leaves the ISR."""
+        """Within the target: the leader stays if it is part of it, else the first live one leads. Whoever is
+        not part of it leaves the ISR."""
         if not set(target) <= set(isr):
             return None  # not all of them caught up: nobody may be taken away
         able = [replica for replica in target if replica in live]
@@ -57,10 +60,12 @@ class LeaderElection:
     def last_in_sync_stays(
         self, assignment: tuple[int, ...], electable: Collection[int], leader: int
     ) -> Choice | None:
-        """Protection KAFKA-340: a leader that no other ISR member can replace stays, whoever else is alive."""
+        """Protection KAFKA-340: a leader that no other ISR member can replace stays, whoever else is
+        alive."""
         return None
 
     def keep_last_isr_member(self, isr: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:
-        """Protection KAFKA-708: the ISR without the dead, but never empty: the last member stays, so that no other replica can lead cleanly."""
+        """Protection KAFKA-708: the ISR without the dead, but never empty: the last member stays, so that no
+        other replica can lead cleanly."""
         kept = [member for member in isr if member not in gone]
         return tuple(kept) if kept else isr[-1:]

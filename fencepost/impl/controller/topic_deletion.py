@@ -1,13 +1,16 @@
 """Topic deletion (C14): every replica is deleted on its broker, then the topic's nodes go.
 
-Owns the order. A replica goes Offline -> DeletionStarted -> DeletionSuccessful, or DeletionIneligible while its broker is down.
+Owns the order. A replica goes Offline -> DeletionStarted -> DeletionSuccessful, or DeletionIneligible while
+its broker is down.
 
     1. /admin/delete_topics/T appears; a topic under reassignment waits
     2. everybody forgets the topic (UpdateMetadata); no partition of it is elected any more
     3. each live broker gets a StopReplica that deletes; a dead one gets it when it returns
-    4. all have answered: the partitions' nodes, the topic's node, its configuration, and last /admin/delete_topics/T are removed
+    4. all have answered: the partitions' nodes, the topic's node, its configuration, and last
+       /admin/delete_topics/T are removed
 
-Whichever step a controller dies at, the node of step 1 is still there, and its successor begins again (KAFKA-1681): each step may be done twice.
+Whichever step a controller dies at, the node of step 1 is still there, and its successor begins again
+(KAFKA-1681): each step may be done twice.
 """
 
 from fencepost.impl.controller.loading import read_topics
@@ -49,7 +52,8 @@ def take_up(controller: ControllerState, topics: tuple[str, ...]) -> ZooKeeperSt
 
 
 def resume(controller: ControllerState) -> ZooKeeperSteps:
-    """Begin what may begin, ask again where a broker returned, and complete what is done. Doing it once more than needed changes nothing."""
+    """Begin what may begin, ask again where a broker returned, and complete what is done. Doing it once more
+    than needed changes nothing."""
     context = controller.context
     for topic in list(context.deleting):
         keys = context.partitions_of(topic)
@@ -132,7 +136,8 @@ def _complete(controller: ControllerState, topic: str, keys: list[TopicPartition
 
 
 def restore_assignment(controller: ControllerState, topic: str) -> ZooKeeperSteps:
-    """Protection KAFKA-6612: partitions added to a topic that is being deleted are taken out of its node again; else they would outlive it."""
+    """Protection KAFKA-6612: partitions added to a topic that is being deleted are taken out of its node
+    again; else they would outlive it."""
     context = controller.context
     path = znodes.topic_path(topic)
     reply = yield GetData(path)

@@ -1,13 +1,16 @@
-"""How the controller writes to ZooKeeper: fenced by the version of /controller_epoch, and by CAS on each partition's state (C3).
+"""How the controller writes to ZooKeeper: fenced by the version of /controller_epoch, and by CAS on each
+partition's state (C3).
 
-Owns the two checks and what their failure means, and how many writes or reads go in one request. Must not know why anything is written.
+Owns the two checks and what their failure means, and how many writes or reads go in one request. Must not
+know why anything is written.
 
-    1. the controller pauses (GC); its session expires; another broker becomes controller and writes /controller_epoch
+    1. the controller pauses (GC); its session expires; another broker becomes controller and writes
+       /controller_epoch
     2. the old one resumes in the middle of a procedure, on a new session, and writes what it had decided
     3. multi[check /controller_epoch version, write] refuses: the version moved; the old controller resigns
 
-Groups: the members of a group are written together or not at all, so one conflict (a leader changed an ISR) refuses them all; they are then written
-one by one, each under the same fence, so that it fails nobody else.
+Groups: the members of a group are written together or not at all, so one conflict (a leader changed an ISR)
+refuses them all; they are then written one by one, each under the same fence, so that it fails nobody else.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -60,13 +63,14 @@ class ControllerWriter:
         return (Check(znodes.CONTROLLER_EPOCH, context.epoch_version),)
 
     def write(self, context: ControllerContext, *operations: WriteOperation) -> ZooKeeperSteps:
-        """Do all operations or none. Returns MultiDone, or Failed with `index` counted among `operations`. Raises ControllerMovedError."""
+        """Do all operations or none. Returns MultiDone, or Failed with `index` counted among `operations`.
+        Raises ControllerMovedError."""
         (reply,) = yield from self.write_all(context, (operations,))
         return reply
 
     def write_all(self, context: ControllerContext, members: Sequence[Member]) -> ZooKeeperSteps:
-        """Do each member or not, whatever becomes of the others, in few round trips. No member may depend on another. Returns for each what `write`
-        returns. Raises ControllerMovedError."""
+        """Do each member or not, whatever becomes of the others, in few round trips. No member may depend on
+        another. Returns for each what `write` returns. Raises ControllerMovedError."""
         assert context.epoch_version >= 0, (
             "a controller that was never elected writes nothing: its fence would fit any version"
         )
@@ -124,8 +128,8 @@ class ControllerWriter:
     def read_states(
         self, context: ControllerContext, keys: Collection[TopicPartition], *, watch: bool = False
     ) -> ZooKeeperSteps:
-        """Read partitions' states into the context, in groups. Returns those of the partitions that have one. Raises ControllerMovedError if a later
-        controller wrote one of them."""
+        """Read partitions' states into the context, in groups. Returns those of the partitions that have one.
+        Raises ControllerMovedError if a later controller wrote one of them."""
         replicas = max((len(context.assignments.get(key, ())) for key in keys), default=0)
         nodes = dict.fromkeys(znodes.state_paths(keys), znodes.state_bytes(replicas))
         found = yield from read_nodes(self.broker_context.grouping, nodes, watch=watch, read=_decoded)
@@ -140,7 +144,8 @@ class ControllerWriter:
     def create_states(
         self, context: ControllerContext, states: Mapping[TopicPartition, LeaderAndIsr]
     ) -> ZooKeeperSteps:
-        """Write the first states of new partitions, in groups. Returns those of which the context now holds a state of this controller's making."""
+        """Write the first states of new partitions, in groups. Returns those of which the context now holds a
+        state of this controller's making."""
         parents = dict.fromkeys(znodes.partition_paths(key)[0] for key in states)
         yield from self.write_all(context, [(Create(path),) for path in parents])
         members: list[Member] = []
@@ -153,8 +158,8 @@ class ControllerWriter:
     def update_states(
         self, context: ControllerContext, states: Mapping[TopicPartition, LeaderAndIsr]
     ) -> ZooKeeperSteps:
-        """Replace states by CAS on the versions that the context holds, in groups. A conflict fails no other partition; what stands there is read.
-        Returns the partitions written."""
+        """Replace states by CAS on the versions that the context holds, in groups. A conflict fails no other
+        partition; what stands there is read. Returns the partitions written."""
         replies = yield from self.write_all(
             context,
             [
@@ -170,7 +175,8 @@ class ControllerWriter:
         states: Mapping[TopicPartition, LeaderAndIsr],
         replies: Sequence[MultiDone | Failed],
     ) -> ZooKeeperSteps:
-        """What was written is known with its version; of the rest what stands there is read: it may be ours, by an attempt whose reply was lost."""
+        """What was written is known with its version; of the rest what stands there is read: it may be ours,
+        by an attempt whose reply was lost."""
         written: dict[TopicPartition, None] = {}
         conflicts = []
         for (key, state), reply in zip(states.items(), replies, strict=True):
@@ -192,7 +198,8 @@ class ControllerWriter:
     def update_assignments(
         self, context: ControllerContext, assignments: Mapping[TopicPartition, tuple[int, ...]]
     ) -> ZooKeeperSteps:
-        """Write assigned replicas into their topics' nodes, of which others write other partitions. Returns the partitions that stand there so."""
+        """Write assigned replicas into their topics' nodes, of which others write other partitions. Returns
+        the partitions that stand there so."""
         written: dict[TopicPartition, None] = {}
         topics: dict[str, dict[int, tuple[int, ...]]] = {}
         for key, replicas in assignments.items():
@@ -224,7 +231,8 @@ class ControllerWriter:
     # ---- removal
 
     def delete_all(self, context: ControllerContext, paths: Sequence[str]) -> ZooKeeperSteps:
-        """Remove nodes in this order, in groups; those that are gone already are fine. Children come before parents: a group waits for the one before."""
+        """Remove nodes in this order, in groups; those that are gone already are fine. Children come before
+        parents: a group waits for the one before."""
         for group in groups(
             paths, lambda path: write_size(Delete(path)), self.broker_context.grouping, FENCE_SIZE
         ):

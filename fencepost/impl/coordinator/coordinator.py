@@ -1,6 +1,7 @@
 """The group coordinator of one broker: requests and timers of consumer groups, handed to the part that knows.
 
-Owns the wiring, FindCoordinator, and what is said about groups. Must not know any rule. Kafka's GroupCoordinator and GroupMetadataManager in one.
+Owns the wiring, FindCoordinator, and what is said about groups. Must not know any rule. Kafka's
+GroupCoordinator and GroupMetadataManager in one.
 """
 
 from collections.abc import Callable
@@ -83,7 +84,8 @@ class GroupCoordinator:
     # ---- who coordinates
 
     def find(self, source: int, request: kafka.FindCoordinatorRequest) -> None:
-        """The leader of the group's offsets partition, as this broker has heard; the topic is created if it may be."""
+        """The leader of the group's offsets partition, as this broker has heard; the topic is created if it
+        may be."""
         key = TopicPartition(OFFSETS_TOPIC, self.table.number_of(request.group_id))
         leader, _ = self.metadata.leaders.get(key, (-1, -1))
         error = NO_ERROR if self.table.count and leader >= 0 else ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -105,7 +107,8 @@ class GroupCoordinator:
         self.procedures.start(self._creation())
 
     def _creation(self) -> Procedure:
-        """As the first broker that is asked does it (KafkaApis.createGroupMetadataTopic); that another one was quicker does no harm."""
+        """As the first broker that is asked does it (KafkaApis.createGroupMetadataTopic); that another one
+        was quicker does no harm."""
         brokers = self.metadata.live_brokers
         replicas = min(
             self.table.broker_context.options.groups.offsets_topic_replication_factor, len(brokers)

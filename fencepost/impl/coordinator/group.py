@@ -1,6 +1,7 @@
 """One group at its coordinator: members, generation, assignment, offsets.
 
-Owns the state and its small rules: who leads, which protocol is chosen, who has joined. Must not know requests' answers, timers or logs.
+Owns the state and its small rules: who leads, which protocol is chosen, who has joined. Must not know
+requests' answers, timers or logs.
 """
 
 from attrs import define, field, frozen
@@ -15,7 +16,8 @@ Protocols = tuple[tuple[str, bytes], ...]
 
 
 def member_id_of(name: str, *, node: int, broker_epoch: int, number: int) -> str:
-    """The id that a broker gives to a member: its instance's name or its client's, and what makes it unique."""
+    """The id that a broker gives to a member: its instance's name or its client's, and what makes it
+    unique."""
     return f"{name}-{node}-{broker_epoch}-{number}"
 
 
@@ -34,7 +36,8 @@ class Waiting:
 
 @define
 class Member:
-    """join, sync: its JoinGroup or SyncGroup that waits. protocols: name and subscription, in its order of preference."""
+    """join, sync: its JoinGroup or SyncGroup that waits. protocols: name and subscription, in its order of
+    preference."""
 
     member_id: str
     group_instance_id: str | None
@@ -62,9 +65,11 @@ class StoredOffset:
 
 @define
 class Group:
-    """number: of its offsets partition. generation: moves up while the group exists. members: by id, in order of joining. static: member id of each
-    group.instance.id. pending: ids that were given out and have not joined yet (KIP-394). delaying: an empty group that waits for more members, for
-    at most remaining_ms more; newcomer: one came meanwhile. since_ms: when it came into its phase. expiring: offsets whose tombstone is on its way."""
+    """number: of its offsets partition. generation: moves up while the group exists. members: by id, in order
+    of joining. static: member id of each group.instance.id. pending: ids that were given out and have not
+    joined yet (KIP-394). delaying: an empty group that waits for more members, for at most remaining_ms more;
+    newcomer: one came meanwhile. since_ms: when it came into its phase. expiring: offsets whose tombstone is
+    on its way."""
 
     group_id: str
     number: int
@@ -162,7 +167,8 @@ class Group:
         return frozenset.intersection(*known) if known else frozenset()
 
     def choose_protocol(self) -> str:
-        """Each member votes for the first one that everybody knows; most votes win, and the leader's order among equals."""
+        """Each member votes for the first one that everybody knows; most votes win, and the leader's order
+        among equals."""
         candidates = self.candidates()
         votes: dict[str, int] = {}
         for member in self.members.values():

@@ -1,8 +1,9 @@
-"""Writing groups into __consumer_offsets: an append that is answered when every replica has it, as acks=all is.
+"""Writing groups into __consumer_offsets: an append that is answered when every replica has it, as acks=all
+is.
 
-Owns what waits for the high watermark of an offsets partition, and the answer to "is it me?". Must not know what the records say, nor who asked. What
-becomes of an append is told exactly once: no error, an error before anything was written (base offset -1), or an error after it, when the records may
-count or not.
+Owns what waits for the high watermark of an offsets partition, and the answer to "is it me?". Must not know
+what the records say, nor who asked. What becomes of an append is told exactly once: no error, an error before
+anything was written (base offset -1), or an error after it, when the records may count or not.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,7 +56,8 @@ class GroupLog:
         return self.table.broker_context
 
     def not_coordinator(self, number: int) -> ErrorCode:
-        """Protection KAFKA-4362: a broker answers for a group only while it leads the group's offsets partition, and in the epoch in which it loaded it."""
+        """Protection KAFKA-4362: a broker answers for a group only while it leads the group's offsets
+        partition, and in the epoch in which it loaded it."""
         partition = self.table.partitions.get(TopicPartition(OFFSETS_TOPIC, number))
         if not self.table.count or partition is None or not partition.is_leader:
             return ErrorCode.NOT_COORDINATOR
@@ -64,7 +66,8 @@ class GroupLog:
         return NO_ERROR
 
     def append(self, number: int, epoch: int, records: Sequence[KeyAndValue], done: Done) -> None:
-        """Append these records as one batch, if this broker leads the partition in this epoch. `done` may be called at once."""
+        """Append these records as one batch, if this broker leads the partition in this epoch. `done` may be
+        called at once."""
         key = TopicPartition(OFFSETS_TOPIC, number)
         partition = self.table.partitions.get(key)
         if partition is None or not partition.is_leader or partition.leader_epoch != epoch:

@@ -1,10 +1,15 @@
-"""Becoming and ceasing to be a coordinator: groups are loaded from the log of their offsets partition, and forgotten (P4).
+"""Becoming and ceasing to be a coordinator: groups are loaded from the log of their offsets partition, and
+forgotten (P4).
 
-Owns the order of loads and unloads. Must not know what members ask. A broker coordinates the groups of an offsets partition
-from the moment in which all that its log held at the election is read *and* below the high watermark: what an earlier election could still take back was
-never shown. Learning of a leader epoch and acting on it are two steps, as they are in Kafka, where a scheduler stands between them:
+Owns the order of loads and unloads. Must not know what members ask. A broker coordinates the groups of an
+offsets partition from the moment in which all that its log held at the election is read *and* below the high
+watermark: what an earlier election could still take back was never shown. Learning of a leader epoch and
+acting on it are two steps, as they are in Kafka, where a scheduler stands between them:
 
-1. leader epoch 4, mine: a load waits   2. leader epoch 5, another's: an unload waits   3. the unload runs   4. the load comes late: it must do nothing.
+1. leader epoch 4, mine: a load waits
+2. leader epoch 5, another's: an unload waits
+3. the unload runs
+4. the load comes late: it must do nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -63,7 +68,8 @@ class GroupLoading:
         self.table.broker_context.outbox.append(SetTimer((kind, place.number, order), at))
 
     def coordinator_epoch_order(self, place: Place, order: int) -> bool:
-        """Protection KAFKA-10614: a load or an unload does nothing once one of a later leader epoch has run."""
+        """Protection KAFKA-10614: a load or an unload does nothing once one of a later leader epoch has
+        run."""
         return order > place.latest
 
     def on_task(self, kind: str, number: int, order: int) -> None:
@@ -121,7 +127,8 @@ class GroupLoading:
         self.table.broker_context.outbox.append(SetTimer((LOAD_TIMER, place.number, load.order), at))
 
     def stop_on_empty_read(self, load: Load, headers: Sequence[BatchHeader]) -> bool:
-        """Protection KAFKA-9065: compaction may have taken the last records below the end, so that there is nothing more to read although it is not reached."""
+        """Protection KAFKA-9065: compaction may have taken the last records below the end, so that there is
+        nothing more to read although it is not reached."""
         return not headers or load.next_offset >= load.end_offset
 
     def apply_whole_load(self, load: Load, data: bytes, headers: Sequence[BatchHeader]) -> None:
@@ -130,7 +137,8 @@ class GroupLoading:
             self.apply_batch(load, data, header)
 
     def apply_batch(self, load: Load, data: bytes, header: BatchHeader) -> None:
-        """Take in the records of one batch, in the order of the log; a tombstone takes away. A batch that makes no sense says nothing of any group."""
+        """Take in the records of one batch, in the order of the log; a tombstone takes away. A batch that
+        makes no sense says nothing of any group."""
         try:
             records = () if header.is_control else read_records(data, header)
         except CorruptBatchError:

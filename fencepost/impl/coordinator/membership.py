@@ -2,9 +2,12 @@
 
 Owns who is admitted, and what each request means in each phase:
 
-    Empty, Stable --a member comes or goes--> PreparingRebalance   everybody has to join again
-    PreparingRebalance --all have joined, or the time is over--> CompletingRebalance   a new generation; its leader is told who is in it
-    CompletingRebalance --the leader's assignment is durable--> Stable   everybody is told his part
+    Empty, Stable --a member comes or goes--> PreparingRebalance
+        everybody has to join again
+    PreparingRebalance --all have joined, or the time is over--> CompletingRebalance
+        a new generation; its leader is told who is in it
+    CompletingRebalance --the leader's assignment is durable--> Stable
+        everybody is told his part
 
 Must not know offsets, nor how a phase ends: rebalance.py does.
 """
@@ -90,7 +93,8 @@ class GroupMembership(Rebalances):
             number=self.last_member,
         )
         if instance is None:
-            # KIP-394: an id first, so that a request whose answer is lost leaves no member behind that nobody knows of
+            # KIP-394: an id first, so that a request whose answer is lost leaves no member behind that nobody
+            # knows of
             group.pending[member_id] = None
             broker_context.set_timer(self.session_timer(group, member_id), request.session_timeout_ms)
             self.refuse_join(waiting, ErrorCode.MEMBER_ID_REQUIRED, member_id)
@@ -138,7 +142,8 @@ class GroupMembership(Rebalances):
     # ---- static members (KIP-345)
 
     def replace_static_member(self, group: Group) -> bool:
-        """Protection KAFKA-8500: a static member that comes back takes its own place in any phase, not beside itself."""
+        """Protection KAFKA-8500: a static member that comes back takes its own place in any phase, not beside
+        itself."""
         return True
 
     def _replace(
@@ -163,7 +168,8 @@ class GroupMembership(Rebalances):
             self.prepare(group, f"{instance} is back")
 
     def persist_static_member(self, group: Group, member: Member, leader: str) -> None:
-        """Protection KAFKA-10284: the new id is written before it is told, so that the next coordinator knows it, too."""
+        """Protection KAFKA-10284: the new id is written before it is told, so that the next coordinator knows
+        it, too."""
         assignments = {known.member_id: known.assignment for known in group.members.values()}
         done = partial(self._persisted, group, member, leader)
         self.log.store(group, self.table.epoch_of(group), assignments, done)
@@ -191,8 +197,9 @@ class GroupMembership(Rebalances):
         return group, group.identity_error(member_id, instance)
 
     def while_loading(self, error: ErrorCode, instead: ErrorCode) -> ErrorCode:
-        """Clients do not expect COORDINATOR_LOAD_IN_PROGRESS of SyncGroup and Heartbeat, and may give up: Apache Kafka
-        lets a member join again, and tells a heartbeat that all is well (GroupCoordinator, 0.9 to 4.x)."""
+        """Clients do not expect COORDINATOR_LOAD_IN_PROGRESS of SyncGroup and Heartbeat, and may give up:
+        Apache Kafka lets a member join again, and tells a heartbeat that all is well (GroupCoordinator, 0.9
+        to 4.x)."""
         return instead if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error
 
     def sync(self, source: int, request: kafka.SyncGroupRequest) -> None:

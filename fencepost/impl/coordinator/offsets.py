@@ -1,7 +1,8 @@
 """Committed offsets: commit, fetch, retention (P4).
 
-Owns whose commits count, what is read back, and what expires when. Must not know rebalances. A commit is read back once it is below the high watermark,
-and never before; of two commits the one that stands later in the log counts, whichever was answered first.
+Owns whose commits count, what is read back, and what expires when. Must not know rebalances. A commit is read
+back once it is below the high watermark, and never before; of two commits the one that stands later in the
+log counts, whichever was answered first.
 """
 
 from collections.abc import Sequence
@@ -84,7 +85,8 @@ class GroupOffsets:
         self.log.append(group.number, self.table.epoch_of(group), records, done)
 
     def _admit(self, request: kafka.OffsetCommitRequest) -> tuple[Group | None, ErrorCode]:
-        """The group, made if somebody who assigns himself commits first; and whether the commit may be written."""
+        """The group, made if somebody who assigns himself commits first; and whether the commit may be
+        written."""
         error = self.log.not_coordinator(self.table.number_of(request.group_id))
         if error is not NO_ERROR:
             return None, error
@@ -119,7 +121,8 @@ class GroupOffsets:
         return NO_ERROR
 
     def generation_fencing(self, group: Group, generation: int) -> ErrorCode:
-        """Protection P3: only a member of the group's present generation commits, and not while the next one waits for its assignment."""
+        """Protection P3: only a member of the group's present generation commits, and not while the next one
+        waits for its assignment."""
         if generation != group.generation:
             return ErrorCode.ILLEGAL_GENERATION
         if group.phase is GroupPhase.COMPLETING:
@@ -214,7 +217,8 @@ class GroupOffsets:
             self.remove(group)
 
     def remove(self, group: Group, done: Done = nobody_waits) -> None:
-        """Nobody joins a dead group; when its tombstones are durable it is gone, and another one may have its name."""
+        """Nobody joins a dead group; when its tombstones are durable it is gone, and another one may have its
+        name."""
         records = [(encode_key(OffsetKey(group.group_id, key)), None) for key in sorted(group.offsets)]
         if group.generation:
             records.append((encode_key(GroupKey(group.group_id)), None))
@@ -238,7 +242,8 @@ class GroupOffsets:
     def forget(
         self, group: Group, keys: Sequence[TopicPartition], why: str, done: Done = nobody_waits
     ) -> None:
-        """Write that these offsets are no more, and forget them once it is durable, unless they are committed anew meanwhile."""
+        """Write that these offsets are no more, and forget them once it is durable, unless they are committed
+        anew meanwhile."""
         group.expiring.update(dict.fromkeys(keys))
         for key in keys:
             self.tell(group, key, why)
@@ -247,7 +252,8 @@ class GroupOffsets:
         self.log.append(group.number, self.table.epoch_of(group), records, forgotten)
 
     def expired(self, group: Group) -> list[TopicPartition]:
-        """Which offsets may go (KIP-211): of an empty group all, of a stable one those of topics that it does not consume."""
+        """Which offsets may go (KIP-211): of an empty group all, of a stable one those of topics that it does
+        not consume."""
         if not self.no_expiry_while_rebalancing(group):
             return []
         topics = group.subscribed_topics() if group.phase is GroupPhase.STABLE else frozenset()
@@ -261,12 +267,13 @@ class GroupOffsets:
         ]
 
     def no_expiry_while_rebalancing(self, group: Group) -> bool:
-        """Protection KAFKA-13636: between two generations nothing expires; who consumes what is not known then."""
+        """Protection KAFKA-13636: between two generations nothing expires; who consumes what is not known
+        then."""
         return group.phase in (GroupPhase.EMPTY, GroupPhase.STABLE)
 
     def expires_at_ms(self, value: OffsetValue, since_ms: int) -> int:
-        """Protection KAFKA-8069: an offset that names no end of its own has the retention's. since_ms: when its group became empty (-1: the
-        commit counts)."""
+        """Protection KAFKA-8069: an offset that names no end of its own has the retention's. since_ms: when
+        its group became empty (-1: the commit counts)."""
         if value.expires_at_ms != NO_EXPIRY:
             return value.expires_at_ms
         begins = since_ms if since_ms >= 0 else value.commit_timestamp_ms

@@ -1,7 +1,7 @@
 """A rebalance, from the moment in which somebody comes or goes until everybody knows his part.
 
-Owns the phases of a group and their time-outs. Must not know who sent which request for what reason: membership.py does. Static members that do not
-join stay in the group until their session ends (KIP-345).
+Owns the phases of a group and their time-outs. Must not know who sent which request for what reason:
+membership.py does. Static members that do not join stay in the group until their session ends (KIP-345).
 """
 
 from functools import partial
@@ -114,7 +114,8 @@ class Rebalances:
         self.complete_join(group)
 
     def complete_join(self, group: Group) -> None:
-        """Who has not joined is out (a static member stays until its session ends); a new generation begins."""
+        """Who has not joined is out (a static member stays until its session ends); a new generation
+        begins."""
         group.delaying = False
         for member in list(group.members.values()):
             if member.join is None and member.group_instance_id is None:

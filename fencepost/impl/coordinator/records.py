@@ -1,8 +1,9 @@
 """The records of __consumer_offsets, in Kafka's own formats, and which of its partitions a group belongs to.
 
-Owns the bytes (Kafka's message definitions OffsetCommitKey, OffsetCommitValue, GroupMetadataKey, GroupMetadataValue; all numbers big-endian, strings
-after an int16 length, bytes after an int32 length). Must not know logs. Written: keys 1 and 2, values 3; read: values 0 to 3. A key or a value of a version
-that this module does not know is None: whoever reads goes on without it, as Kafka does.
+Owns the bytes (Kafka's message definitions OffsetCommitKey, OffsetCommitValue, GroupMetadataKey,
+GroupMetadataValue; all numbers big-endian, strings after an int16 length, bytes after an int32 length). Must
+not know logs. Written: keys 1 and 2, values 3; read: values 0 to 3. A key or a value of a version that this
+module does not know is None: whoever reads goes on without it, as Kafka does.
 """
 
 import struct
@@ -82,7 +83,8 @@ def java_hash(text: str) -> int:
 
 
 def partition_of(group: str, partitions: int) -> int:
-    """The partition of __consumer_offsets that a group's records are in (Utils.abs in Kafka: the least integer counts as 0)."""
+    """The partition of __consumer_offsets that a group's records are in (Utils.abs in Kafka: the least
+    integer counts as 0)."""
     number = java_hash(group)
     return 0 if number == -(1 << 31) else abs(number) % partitions
 

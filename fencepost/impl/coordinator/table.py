@@ -1,6 +1,7 @@
 """The groups of one broker, and what it knows of each offsets partition.
 
-Owns the tables that the parts of the coordinator share, and the events that tell of groups. Must not know requests or rules.
+Owns the tables that the parts of the coordinator share, and the events that tell of groups. Must not know
+requests or rules.
 """
 
 import msgspec
@@ -19,8 +20,9 @@ NOT_OWNED = -1
 
 @define
 class Load:
-    """A load under way. order: of its task. next_offset, end_offset: what is read next, and where to stop. groups: metadata records by group, offsets:
-    (group, partition) -> what the log says so far. removed: groups whose last metadata record is a tombstone. read: all is read."""
+    """A load under way. order: of its task. next_offset, end_offset: what is read next, and where to stop.
+    groups: metadata records by group, offsets: (group, partition) -> what the log says so far. removed:
+    groups whose last metadata record is a tombstone. read: all is read."""
 
     order: int
     epoch: int
@@ -34,8 +36,9 @@ class Load:
 
 @define
 class Place:
-    """One offsets partition. seen: (leads, leader epoch) that was acted upon last; latest: order of the task that ran last; owned_epoch: the coordinator
-    epoch, NOT_OWNED while this broker does not coordinate its groups."""
+    """One offsets partition. seen: (leads, leader epoch) that was acted upon last; latest: order of the task
+    that ran last; owned_epoch: the coordinator epoch, NOT_OWNED while this broker does not coordinate its
+    groups."""
 
     number: int
     seen: tuple[bool, int] = (False, -1)
@@ -46,7 +49,8 @@ class Place:
 
 @define
 class GroupTable:
-    """groups: by id; those of partitions that this broker coordinates, or has not unloaded yet. places: by number of the offsets partition."""
+    """groups: by id; those of partitions that this broker coordinates, or has not unloaded yet. places: by
+    number of the offsets partition."""
 
     broker_context: BrokerContext
     partitions: dict[TopicPartition, Partition]

@@ -1,4 +1,5 @@
-"""What every part of a core shares: its identity, its options, its files, the time of the step and the effects so far.
+"""What every part of a core shares: its identity, its options, its files, the time of the step and the
+effects so far.
 
 Owns the outbox. Must not know what any part does with it. `now` moves only at the beginning of a step.
 """
@@ -38,12 +39,13 @@ INTERNAL_TOPICS = {
 
 @define
 class BrokerContext:
-    """node: broker id. now: host time of the current step, nanoseconds. outbox: effects of the current step, in release order.
-    broker_epoch: czxid of this incarnation's registration, -1 until registered. session_id: of the current ZooKeeper session, 0
-    before the first. correlation_id: the last one used; no two incarnations share any.
-    port: where the process listens, 0 in the simulator. grouping: how ZooKeeper requests are put together. broker_state: as
-    impl/core/broker_states.py names it, moved by that alone; refused_states: illegal transitions that were met. configured: the options of topics whose
-    configuration in ZooKeeper says other than the plan, moved by impl/broker/dynamic_config.py alone."""
+    """node: broker id. now: host time of the current step, nanoseconds. outbox: effects of the current step,
+    in release order. broker_epoch: czxid of this incarnation's registration, -1 until registered. session_id:
+    of the current ZooKeeper session, 0 before the first. correlation_id: the last one used; no two
+    incarnations share any. port: where the process listens, 0 in the simulator. grouping: how ZooKeeper
+    requests are put together. broker_state: as impl/core/broker_states.py names it, moved by that alone;
+    refused_states: illegal transitions that were met. configured: the options of topics whose configuration
+    in ZooKeeper says other than the plan, moved by impl/broker/dynamic_config.py alone."""
 
     node: int
     options: ClusterOptions
@@ -65,7 +67,8 @@ class BrokerContext:
         self.outbox.append(Send(target, message, cause))
 
     def reply(self, target: int, message: Message, correlation_id: int) -> None:
-        """Answer a request. A client's correlation id names its operation and attempt, so it is a cause; a broker's is a running number, so time is."""
+        """Answer a request. A client's correlation id names its operation and attempt, so it is a cause; a
+        broker's is a running number, so time is."""
         cause = (correlation_id,) if target >= FIRST_CLIENT else (self.now // CAUSE_BUCKET,)
         self.outbox.append(Send(target, message, cause))
 
@@ -142,6 +145,7 @@ class BrokerContext:
         return self.configured.get(topic) or self.planned_options(topic)
 
     def planned_options(self, topic: str) -> TopicOptions:
-        """The options of a topic without those of its configuration in ZooKeeper; Kafka's for one that the plan does not name."""
+        """The options of a topic without those of its configuration in ZooKeeper; Kafka's for one that the
+        plan does not name."""
         default = INTERNAL_TOPICS.get(topic, DEFAULT_TOPIC)
         return next((options for options in self.options.topics if options.name == topic), default)

@@ -1,6 +1,8 @@
-"""What a broker is about, from its start to its end, as a table (C9): which state may follow which. An illegal transition is refused, recorded and counted.
+"""What a broker is about, from its start to its end, as a table (C9): which state may follow which. An
+illegal transition is refused, recorded and counted.
 
-Owns the table and the one way to move. Must not know why a broker moves. A process that dies makes no transition: the next one starts from NotRunning.
+Owns the table and the one way to move. Must not know why a broker moves. A process that dies makes no
+transition: the next one starts from NotRunning.
 """
 
 from enum import StrEnum

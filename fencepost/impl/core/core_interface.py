@@ -1,8 +1,8 @@
 """The interface between a sans-IO core and the world that drives it: what comes in, what goes out.
 
-The four verbs of a driver: hand an input to `step`, release its effects in order, keep the timers, deliver what the effects asked for.
-Effects are released only after every file call of the step has returned: persist before send holds by construction.
-Times are integer nanoseconds of the host's own clock.
+The four verbs of a driver: hand an input to `step`, release its effects in order, keep the timers, deliver
+what the effects asked for. Effects are released only after every file call of the step has returned: persist
+before send holds by construction. Times are integer nanoseconds of the host's own clock.
 """
 
 from typing import Protocol
@@ -53,14 +53,16 @@ class ZooKeeperWatchFired(Struct, frozen=True, gc=False):
 
 
 class ZooKeeperConnected(Struct, frozen=True, gc=False):
-    """A session is usable. new: it is another session than before (all ephemerals and watches of the old one are gone)."""
+    """A session is usable. new: it is another session than before (all ephemerals and watches of the old one
+    are gone)."""
 
     session_id: int
     new: bool
 
 
 class ZooKeeperDisconnected(Struct, frozen=True, gc=False):
-    """The connection is lost, the session may live on. Outstanding requests are answered with CONNECTION_LOSS first."""
+    """The connection is lost, the session may live on. Outstanding requests are answered with CONNECTION_LOSS
+    first."""
 
 
 class ZooKeeperSessionExpired(Struct, frozen=True, gc=False):
@@ -78,8 +80,9 @@ class Invoke(Struct, frozen=True, gc=False):
 
 
 class Produce(Struct, frozen=True, kw_only=True, gc=False):
-    """For a producer core: one call of the application's send; its records stay together, in order. op_id: of the operation that it becomes.
-    partition: -1 if the partitioner chooses. values: None for a tombstone. value_ids: of the records, in a trace."""
+    """For a producer core: one call of the application's send; its records stay together, in order. op_id: of
+    the operation that it becomes. partition: -1 if the partitioner chooses. values: None for a tombstone.
+    value_ids: of the records, in a trace."""
 
     op_id: int
     topic: str
@@ -109,8 +112,8 @@ Input = (
 
 
 class Send(Struct, frozen=True, gc=False):
-    """Send a message to a node. cause: what made it be sent, as small integers: it keys the network's randomness for this message,
-    so that it must not contain running numbers."""
+    """Send a message to a node. cause: what made it be sent, as small integers: it keys the network's
+    randomness for this message, so that it must not contain running numbers."""
 
     target: int
     message: Message
@@ -138,15 +141,17 @@ class AskZooKeeper(Struct, frozen=True, gc=False):
 
 
 class RecordEvent(Struct, frozen=True, gc=False):
-    """A trace event; the driver stamps it with the world's time and the node's id. on_disk: it tells what the step's file calls have made of the files, which
-    stays true if the process dies before the step's effects leave the host."""
+    """A trace event; the driver stamps it with the world's time and the node's id. on_disk: it tells what the
+    step's file calls have made of the files, which stays true if the process dies before the step's effects
+    leave the host."""
 
     event: Event
     on_disk: bool = False
 
 
 class Begin(Struct, frozen=True, gc=False):
-    """A client core begins an operation that nobody planned. operation: as it will stand if nothing more is heard; times are the world's to fill in."""
+    """A client core begins an operation that nobody planned. operation: as it will stand if nothing more is
+    heard; times are the world's to fill in."""
 
     operation: Operation
 
@@ -170,5 +175,6 @@ class Core(Protocol):
     """A sans-IO core."""
 
     def step(self, input: Input, now: int) -> list[Effect]:
-        """Apply one input at host time `now` (nanoseconds) and return the effects in the order in which they must be released."""
+        """Apply one input at host time `now` (nanoseconds) and return the effects in the order in which they
+        must be released."""
         ...

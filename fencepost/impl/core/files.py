@@ -1,7 +1,8 @@
 """The file-system interface: synchronous calls on an injected object, real (`os`) or simulated.
 
-Paths are relative, with "/" between parts. A write is durable only after `sync` of its file; a created, renamed or removed name only after
-`sync_directory` of its parent. Errors are OSError subclasses (FileNotFoundError, ENOSPC, EIO), as `os` raises them.
+Paths are relative, with "/" between parts. A write is durable only after `sync` of its file; a created,
+renamed or removed name only after `sync_directory` of its parent. Errors are OSError subclasses
+(FileNotFoundError, ENOSPC, EIO), as `os` raises them.
 """
 
 from typing import Protocol
@@ -63,8 +64,8 @@ class FileSystem(Protocol):
         ...
 
     def remove_directory(self, path: str) -> None:
-        """Remove a directory with the files in it, none of which anybody needs: what a crash leaves of it is the next start's to remove. Raises
-        FileNotFoundError; IsADirectoryError if a directory lies in it."""
+        """Remove a directory with the files in it, none of which anybody needs: what a crash leaves of it is
+        the next start's to remove. Raises FileNotFoundError; IsADirectoryError if a directory lies in it."""
         ...
 
     def sync_directory(self, path: str) -> None:

@@ -1,4 +1,5 @@
-"""What this broker tells clients about leaders, learnt from UpdateMetadata only. May be stale; must not be used to decide anything but liveness."""
+"""What this broker tells clients about leaders, learnt from UpdateMetadata only. May be stale; must not be
+used to decide anything but liveness."""
 
 from collections.abc import Iterable
 
@@ -32,8 +33,9 @@ class MetadataCache:
     latest: tuple[int, int] = (-1, -1)
 
     def update(self, request: UpdateMetadataRequest) -> None:
-        """Take over what the controller said, unless it said something later already: a request that was sent again may be overtaken by the next,
-        and nothing but the next request would ever mend what a late copy of the old one undid."""
+        """Take over what the controller said, unless it said something later already: a request that was sent
+        again may be overtaken by the next, and nothing but the next request would ever mend what a late copy
+        of the old one undid."""
         epoch, number = self.latest
         if request.controller_epoch == epoch and request.correlation_id < number:
             return

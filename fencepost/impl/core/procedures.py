@@ -1,10 +1,11 @@
 """Procedures: sequences of ZooKeeper requests written as generators that read top to bottom and stay sans-IO.
 
-A procedure yields one request and gets its reply, or a tuple of requests (sent at once, carried out in order) and gets
-the list of replies, or `Pipelined` requests, which a window holds back. Requests that meet CONNECTION_LOSS or
-SESSION_EXPIRED are sent again when ZooKeeper is connected, on whichever session is then current, as Kafka's clients do:
-therefore a write may have been done already when its retry fails, and a procedure may go on in a later session than it
-began in. Procedures guard themselves by versions, never by timing.
+A procedure yields one request and gets its reply, or a tuple of requests (sent at once, carried out in order)
+and gets the list of replies, or `Pipelined` requests, which a window holds back. Requests that meet
+CONNECTION_LOSS or SESSION_EXPIRED are sent again when ZooKeeper is connected, on whichever session is then
+current, as Kafka's clients do: therefore a write may have been done already when its retry fails, and a
+procedure may go on in a later session than it began in. Procedures guard themselves by versions, never by
+timing.
 """
 
 from collections.abc import Callable, Generator
@@ -23,9 +24,10 @@ def _as_it_is(reply: Reply) -> Any:
 
 @frozen
 class Pipelined:
-    """Requests of which at most `window` are on their way at a time. They are carried out in order, unless the connection is lost meanwhile. kept: what the
-    procedure is handed of each reply, a pure function that is called when the reply comes: while ZooKeeper is at work on the next ones, so that a large
-    read is decoded in passing and its bytes are not held until the last one is there."""
+    """Requests of which at most `window` are on their way at a time. They are carried out in order, unless
+    the connection is lost meanwhile. kept: what the procedure is handed of each reply, a pure function that
+    is called when the reply comes: while ZooKeeper is at work on the next ones, so that a large read is
+    decoded in passing and its bytes are not held until the last one is there."""
 
     requests: tuple[ZooKeeperRequest, ...]
     window: int
@@ -41,8 +43,8 @@ RETRIED = frozenset({ZooKeeperError.CONNECTION_LOSS, ZooKeeperError.SESSION_EXPI
 
 @define
 class _Waiting:
-    """A procedure that waits for replies. replies: what is kept of each; missing: places in it that have not come; sent: requests that were sent, from the
-    first on."""
+    """A procedure that waits for replies. replies: what is kept of each; missing: places in it that have not
+    come; sent: requests that were sent, from the first on."""
 
     procedure: Procedure
     asked: Pipelined
@@ -54,7 +56,8 @@ class _Waiting:
 
 @define
 class Procedures:
-    """Runs procedures side by side. connected: whether requests can be sent; lost: those to send again, in order."""
+    """Runs procedures side by side. connected: whether requests can be sent; lost: those to send again, in
+    order."""
 
     broker_context: BrokerContext
     connected: bool = False

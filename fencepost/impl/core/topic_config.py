@@ -1,7 +1,8 @@
 """What a topic's configuration may say: Kafka's names, and what their values mean to the options of a topic.
 
-Owns the tables, the reading of values, and how Kafka prints them. Must not know who asked for the change, or who obeys it. Names, types, defaults and the
-brokers' names for the same setting are Kafka's (TopicConfig, LogConfig.TopicConfigSynonyms).
+Owns the tables, the reading of values, and how Kafka prints them. Must not know who asked for the change, or
+who obeys it. Names, types, defaults and the brokers' names for the same setting are Kafka's (TopicConfig,
+LogConfig.TopicConfigSynonyms).
 """
 
 from collections.abc import Callable, Mapping
@@ -183,12 +184,14 @@ ACCEPTED: Mapping[str, Setting] = {
     "segment.index.bytes": _free(Kind.INT, "log.index.size.max.bytes", "10485760", LARGEST_INTEGER),
     "segment.jitter.ms": _free(Kind.LONG, "", "0"),
 }
-"""Settings of Kafka's that clients and tools name and brokers here do not need. One that would change what a client is promised is taken only with the
-value that is the case anyway; the others are tuning, and any value of theirs is kept and printed."""
+"""Settings of Kafka's that clients and tools name and brokers here do not need. One that would change what a
+client is promised is taken only with the value that is the case anyway; the others are tuning, and any value
+of theirs is kept and printed."""
 
 
 def configured(planned: TopicOptions, config: Mapping[str, str]) -> tuple[TopicOptions, dict[str, str]]:
-    """The options with these overrides, and what was refused of them. An unknown name is ignored, as Kafka does."""
+    """The options with these overrides, and what was refused of them. An unknown name is ignored, as Kafka
+    does."""
     values: dict[str, Any] = {}
     refused: dict[str, str] = {}
     for name, text in sorted(config.items()):

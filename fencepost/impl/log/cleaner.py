@@ -1,18 +1,24 @@
 """Compaction: of each key the latest record stays (KIP-58, KIP-534).
 
-Owns what a cleaned segment holds and how it takes the place of the old ones. Must not know leaders; the high watermark is told.
+Owns what a cleaned segment holds and how it takes the place of the old ones. Must not know leaders; the high
+watermark is told.
 
     start          first dirty offset          bound = min(high watermark, open transactions, active segment)
     |--- clean -----------|------- dirty ------------|--------- not touched ----------|
 
-1. read the dirty part: the last offset of every key  2. write what is still the latest into `.cleaned`, group by group  3. sync, rename to `.swap`: from
-here on the cleaned segment is the truth  4. remove the old ones, rename `.swap` to `.log`. A crash before 3 changes nothing; after it, loading the log
+1. read the dirty part: the last offset of every key
+2. write what is still the latest into `.cleaned`, group by group
+3. sync, rename to `.swap`: from here on the cleaned segment is the truth
+4. remove the old ones, rename `.swap` to `.log`. A crash before 3
+                                          changes nothing; after it, loading the log
 goes on with 4 (recovery.finish_swap).
 
-A record without a key goes; control records stay. A tombstone stays until `delete.retention.ms` after the first compaction that saw it, so that a reader
-who began at the start before that sees it; the time of its end is written into its batch (KAFKA-4529 asked the age of the wrong segment). The last
-batch of a producer stays, empty if need be: its sequence number is what recognises a duplicate (KAFKA-5490). Markers stay, and with them the
-entries of the transaction indexes: an entry whose records are gone does no harm, a missing one shows records that never were (KAFKA-13727).
+A record without a key goes; control records stay. A tombstone stays until `delete.retention.ms` after the
+first compaction that saw it, so that a reader who began at the start before that sees it; the time of its end
+is written into its batch (KAFKA-4529 asked the age of the wrong segment). The last batch of a producer stays,
+empty if need be: its sequence number is what recognises a duplicate (KAFKA-5490). Markers stay, and with them
+the entries of the transaction indexes: an entry whose records are gone does no harm, a missing one shows
+records that never were (KAFKA-13727).
 """
 
 from collections.abc import Iterator
@@ -31,7 +37,8 @@ from fencepost.impl.log.segment.segment import Segment
 from fencepost.impl.log.segmented_log import SegmentedLog
 
 MOST_KEYS = 5_000_000
-"""Bound on the map of one pass (log.cleaner.dedupe.buffer.size in Kafka); the rest of the dirty part waits for the next one."""
+"""Bound on the map of one pass (log.cleaner.dedupe.buffer.size in Kafka); the rest of the dirty part waits
+for the next one."""
 
 
 @frozen(kw_only=True)
@@ -46,7 +53,8 @@ class Cleaned:
 
 @define
 class Transactions:
-    """What the markers say about transactional records. aborted: (producer id, first, last offset) of transactions that never were."""
+    """What the markers say about transactional records. aborted: (producer id, first, last offset) of
+    transactions that never were."""
 
     open_since: dict[int, int] = field(factory=dict)
     aborted: list[tuple[int, int, int]] = field(factory=list)
@@ -109,7 +117,8 @@ class Cleaner:
         )
 
     def clean_below(self, high_watermark: int) -> int:
-        """Protection KAFKA-13194: neither what is not committed (it may be cut, and must not have displaced a committed record) nor the active segment."""
+        """Protection KAFKA-13194: neither what is not committed (it may be cut, and must not have displaced a
+        committed record) nor the active segment."""
         undecided = self.log.producers.first_open_offset()
         bound = min(high_watermark, self.log.segments.active.base_offset)
         return bound if undecided is None else min(bound, undecided)
@@ -117,7 +126,8 @@ class Cleaner:
     # ---- what stays
 
     def _read_keys(self, segments: list[Segment], first_dirty: int) -> tuple[int, int]:
-        """Fill the map from the dirty part; returns how many segments can be cleaned and where the cleaned part will end."""
+        """Fill the map from the dirty part; returns how many segments can be cleaned and where the cleaned
+        part will end."""
         end = first_dirty
         for segment in segments:
             for header, data in segment.batches():
@@ -159,7 +169,8 @@ class Cleaner:
         return header.delete_horizon_ms is not None and self.now_ms >= header.delete_horizon_ms
 
     def last_of_producer(self, header: BatchHeader) -> bool:
-        """Protection KAFKA-5490: the batch that tells the last sequence number of its producer, by epoch and offset (KAFKA-8335)."""
+        """Protection KAFKA-5490: the batch that tells the last sequence number of its producer, by epoch and
+        offset (KAFKA-8335)."""
         producer = self.log.producers.producers.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
             return False
@@ -199,7 +210,8 @@ class Cleaner:
     # ---- taking the place of the old
 
     def _groups(self, segments: list[Segment]) -> Iterator[list[Segment]]:
-        """Neighbours that together make at most one segment (cleaned segments shrink, and many small ones cost files)."""
+        """Neighbours that together make at most one segment (cleaned segments shrink, and many small ones
+        cost files)."""
         group: list[Segment] = []
         size = 0
         for segment in segments:
@@ -247,7 +259,8 @@ class Cleaner:
         return new.size
 
     def _keep_aborted(self, group: list[Segment]) -> None:
-        """Write the transaction index of the cleaned segment, as `.swap`: without a log of that name it counts for nothing."""
+        """Write the transaction index of the cleaned segment, as `.swap`: without a log of that name it
+        counts for nothing."""
         log = self.log
         for segment in group:
             log.believe_aborted(segment)

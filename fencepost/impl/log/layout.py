@@ -1,8 +1,10 @@
 """The names of the files of a log directory, as Kafka gives them.
 
-Owns names only. A partition's directory is `topic-number`; in it each segment is named by its base offset in 20 digits:
+Owns names only. A partition's directory is `topic-number`; in it each segment is named by its base offset in
+20 digits:
 
-    00000000000000000000.log        batches                       .cleaned, .swap: a compacted segment on its way in (impl/log/cleaner.py)
+    00000000000000000000.log        batches                       .cleaned, .swap: a compacted segment on its
+                                    way in (impl/log/cleaner.py)
     00000000000000000000.index      offset -> position, sparse
     00000000000000000000.timeindex  timestamp -> offset, sparse
     00000000000000000000.txnindex   aborted transactions whose markers stand in the segment
@@ -33,7 +35,8 @@ LONGEST_NAME = 255
 
 
 def doomed_directory(replica: str, number: int) -> str:
-    """What the directory of a replica is called once it is deleted; Kafka has a UUID for the number, and cuts a long topic as this does."""
+    """What the directory of a replica is called once it is deleted; Kafka has a UUID for the number, and cuts
+    a long topic as this does."""
     topic, _, partition = replica.rpartition("-")
     suffix = f"-{partition}.{number}{DOOMED}"
     return f"{topic[: LONGEST_NAME - len(suffix)]}{suffix}"
@@ -41,7 +44,8 @@ def doomed_directory(replica: str, number: int) -> str:
 
 @frozen(kw_only=True)
 class SegmentName:
-    """A name of the form `<20 digits><kind><suffix>`. kind: LOG, INDEX, ...; suffix: "" or one of CLEANED, SWAP, DELETED."""
+    """A name of the form `<20 digits><kind><suffix>`. kind: LOG, INDEX, ...; suffix: "" or one of CLEANED,
+    SWAP, DELETED."""
 
     offset: int
     kind: str

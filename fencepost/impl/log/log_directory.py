@@ -1,8 +1,11 @@
 """The log directory of a broker: all its logs, opened after a clean stop or any other, and closed whole.
 
-Owns the order of start and stop and the checkpoints over all partitions. Must not know roles. Kafka's LogManager, without its threads.
+Owns the order of start and stop and the checkpoints over all partitions. Must not know roles. Kafka's
+LogManager, without its threads.
 
-    start   1. take the marker away   2. read the checkpoints   3. open every log, recovering it if there was no marker
+    start   1. take the marker away
+            2. read the checkpoints
+            3. open every log, recovering it if there was no marker
     stop    1. close every log        2. write the checkpoints  3. put the marker
 """
 
@@ -31,8 +34,9 @@ from fencepost.traces.errors import FencepostError
 
 @define(eq=False)
 class LogDirectory:
-    """logs: by partition. clean: whether the last stop was clean. first_dirty: where each compacted log is not yet clean. recovery_points,
-    log_starts: as they stand in the checkpoints. written: each checkpoint, by name, as it was written or read last."""
+    """logs: by partition. clean: whether the last stop was clean. first_dirty: where each compacted log is
+    not yet clean. recovery_points, log_starts: as they stand in the checkpoints. written: each checkpoint, by
+    name, as it was written or read last."""
 
     files: FileSystem
     log_type: type[SegmentedLog] = SegmentedLog
@@ -80,7 +84,8 @@ class LogDirectory:
         }
 
     def take_marker_first(self) -> None:
-        """Protection KAFKA-10471: the marker is gone before the first log is touched; a crash from here on is a crash."""
+        """Protection KAFKA-10471: the marker is gone before the first log is touched; a crash from here on is
+        a crash."""
         self.clean = take_clean_shutdown_marker(self.files)
 
     def loaded(self) -> None:
@@ -106,7 +111,8 @@ class LogDirectory:
         return log
 
     def forget_former(self, key: TopicPartition) -> None:
-        """A replica that is made anew has nothing of one of its name that was deleted: before there is a directory, there is no checkpoint of it any more."""
+        """A replica that is made anew has nothing of one of its name that was deleted: before there is a
+        directory, there is no checkpoint of it any more."""
         for name, offsets in self.checkpoints().items():
             offsets.pop(key, None)
             if key in self.written.get(name, {}):
@@ -117,22 +123,25 @@ class LogDirectory:
         return key in self.first_dirty
 
     def expect_gaps(self, key: TopicPartition) -> None:
-        """An operator has a topic compacted that is not by its plan. The checkpoint of the cleaner says so, durably, before there is a gap: at the next
-        start the log is opened before anybody can be asked, and a gap would be damage."""
+        """An operator has a topic compacted that is not by its plan. The checkpoint of the cleaner says so,
+        durably, before there is a gap: at the next start the log is opened before anybody can be asked, and a
+        gap would be damage."""
         if key not in self.first_dirty:
             self.first_dirty[key] = 0
             with _disk_of("checkpoint"):
                 self._write(CLEANER_OFFSETS)
 
     def forget(self, key: TopicPartition) -> None:
-        """A replica goes: release its files, and checkpoint nothing of it any more. Its directory is the caller's to remove."""
+        """A replica goes: release its files, and checkpoint nothing of it any more. Its directory is the
+        caller's to remove."""
         self.logs.pop(key).abandon()
         for offsets in self.checkpoints().values():
             offsets.pop(key, None)
 
     def checkpoint(self) -> None:
-        """Write what a later start may rely on. Offsets of partitions that are not open stay as they were (KAFKA-1647). Raises LogOfflineError: no log of a
-        directory whose disk fails may go on (KIP-112), which is the caller's to see to."""
+        """Write what a later start may rely on. Offsets of partitions that are not open stay as they were
+        (KAFKA-1647). Raises LogOfflineError: no log of a directory whose disk fails may go on (KIP-112),
+        which is the caller's to see to."""
         points = {key: log.recovery_point for key, log in self.logs.items()}
         starts = {key: log.log_start_offset for key, log in self.logs.items()}
         self.recovery_points = {**self.recovery_points, **points}
@@ -159,9 +168,11 @@ class LogDirectory:
         self.logs[key].truncate_fully_and_start_at(offset)
 
     def lower_checkpoints(self, key: TopicPartition, end_offset: int) -> None:
-        """Before a log is cut, and after recovery cut it, no checkpoint says any more that what will stand at these offsets is durable, deleted or clean,
-        whatever stood there before. A crash would bring that back: batches that no sync reached would not be written anew, a log below its start
-        would count as one that lost its end, and superseded records would stay (Kafka: LogManager.truncateTo, maybeTruncateCheckpoint)."""
+        """Before a log is cut, and after recovery cut it, no checkpoint says any more that what will stand at
+        these offsets is durable, deleted or clean, whatever stood there before. A crash would bring that
+        back: batches that no sync reached would not be written anew, a log below its start would count as one
+        that lost its end, and superseded records would stay (Kafka: LogManager.truncateTo,
+        maybeTruncateCheckpoint)."""
         for name, offsets in self.checkpoints().items():
             if end_offset < offsets.get(key, 0):
                 offsets[key] = end_offset
@@ -169,7 +180,8 @@ class LogDirectory:
                     self._write(name)
 
     def close(self) -> None:
-        """Stop cleanly. If a log is offline or fails, there is no marker, and the error is raised after the others are closed. Raises LogOfflineError."""
+        """Stop cleanly. If a log is offline or fails, there is no marker, and the error is raised after the
+        others are closed. Raises LogOfflineError."""
         failed: Exception | None = None
         for _, log in sorted(self.logs.items()):
             try:

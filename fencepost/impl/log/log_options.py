@@ -15,10 +15,12 @@ def _at_least(low: int, default: int) -> int:
 
 @frozen(kw_only=True)
 class LogOptions:
-    """flush_messages: sync after so many records, 0 for never by itself (what is not synced is on other replicas). retention_*: UNLIMITED to keep
-    all; retention deletes nothing where `delete` is False. compact: the latest record of each key survives; gaps between offsets are then normal.
-    contiguous: nobody ever compacted this log, so that a gap is damage and everything from it on goes. Kafka has no such setting: it takes gaps as they are,
-    since a topic may have been compacted once, and so does a log that is opened without it."""
+    """flush_messages: sync after so many records, 0 for never by itself (what is not synced is on other
+    replicas). retention_*: UNLIMITED to keep all; retention deletes nothing where `delete` is False. compact:
+    the latest record of each key survives; gaps between offsets are then normal. contiguous: nobody ever
+    compacted this log, so that a gap is damage and everything from it on goes. Kafka has no such setting: it
+    takes gaps as they are, since a topic may have been compacted once, and so does a log that is opened
+    without it."""
 
     segment_bytes: int = _at_least(1, 1024 * MEBIBYTE)
     segment_ms: int = _at_least(1, 7 * DAY_MS)

@@ -1,7 +1,7 @@
 """Records of `__cluster_metadata`: what the controllers of a KRaft cluster write down (KIP-500, KIP-631).
 
-Owns the frame and the table of types with their fields, up to Kafka 4.0, and of 4.4 what a new cluster writes.
-Must not know files, or what the records mean together.
+Owns the frame and the table of types with their fields, up to Kafka 4.0, and of 4.4 what a new cluster
+writes. Must not know files, or what the records mean together.
 
 A value is three unsigned varints (frame version, type, version of the type), then the fields in order, in
 the protocol's flexible form (KIP-482): compact strings and arrays, and at the end the tagged fields. The

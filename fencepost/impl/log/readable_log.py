@@ -1,6 +1,8 @@
-"""The log of one replica as it is read: whether it is in service, its offsets, batches, times and transactions.
+"""The log of one replica as it is read: whether it is in service, its offsets, batches, times and
+transactions.
 
-Owns what a reader may ask. Must not know how the log came to be or grows (segmented_log.py), nor high watermarks: whoever asks says up to where.
+Owns what a reader may ask. Must not know how the log came to be or grows (segmented_log.py), nor high
+watermarks: whoever asks says up to where.
 """
 
 from collections.abc import Iterator
@@ -28,8 +30,9 @@ class LogOfflineError(FencepostError):
 
 @define(eq=False, kw_only=True)
 class ReadableLog:
-    """log_start_offset: the first offset that may be read; goes up only (but for a full truncation). log_end_offset: the next record's. recovery_point:
-    all below it is synced. offline: why the log is out of service, "" while it is in. segments: never empty; the last one is appended to."""
+    """log_start_offset: the first offset that may be read; goes up only (but for a full truncation).
+    log_end_offset: the next record's. recovery_point: all below it is synced. offline: why the log is out of
+    service, "" while it is in. segments: never empty; the last one is appended to."""
 
     files: FileSystem
     directory: str
@@ -53,8 +56,9 @@ class ReadableLog:
     # ---- reading
 
     def read(self, offset: int, *, max_bytes: int, end_offset: int) -> bytes:
-        """Whole batches from the one that holds `offset`, as many as end at or below `end_offset`, fit `max_bytes` (at least one) and stand in one
-        segment. A compacted log answers with the next batch there is."""
+        """Whole batches from the one that holds `offset`, as many as end at or below `end_offset`, fit
+        `max_bytes` (at least one) and stand in one segment. A compacted log answers with the next batch there
+        is."""
         if end_offset > self.log_end_offset:
             end_offset = self.log_end_offset
         if offset >= end_offset and not self.offline:
@@ -69,12 +73,13 @@ class ReadableLog:
         return b""
 
     def bounded_read(self, segment: Segment, offset: int, *, max_bytes: int, end_offset: int) -> bytes:
-        """Protection KAFKA-2477: bounded by the ends that log and segment had when the read began, not by what the file holds by now."""
+        """Protection KAFKA-2477: bounded by the ends that log and segment had when the read began, not by
+        what the file holds by now."""
         return segment.read(offset, max_bytes=max_bytes, end_offset=end_offset)
 
     def find_timestamp(self, timestamp_ms: int, *, end_offset: int) -> Record | None:
-        """The first record below `end_offset` as late as `timestamp_ms` (ListOffsets); the bound keeps unfinished transactions and what is not
-        committed out (KAFKA-5522)."""
+        """The first record below `end_offset` as late as `timestamp_ms` (ListOffsets); the bound keeps
+        unfinished transactions and what is not committed out (KAFKA-5522)."""
         with self.in_service("look up a timestamp"):
             for segment in self.segments.from_offset(self.log_start_offset):
                 if segment.largest_timestamp_ms >= timestamp_ms:
@@ -92,14 +97,16 @@ class ReadableLog:
     # ---- transactions
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Up to where a reader of committed records may read: the first record whose transaction is not decided, or the high watermark."""
+        """Up to where a reader of committed records may read: the first record whose transaction is not
+        decided, or the high watermark."""
         unstable = self.producers.first_unstable_offset(high_watermark)
         return (
             high_watermark if unstable is None else min(max(unstable, self.log_start_offset), high_watermark)
         )
 
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """Those that a reader of the committed records from `offset` to below `end_offset`, at most the last stable offset, has to skip."""
+        """Those that a reader of the committed records from `offset` to below `end_offset`, at most the last
+        stable offset, has to skip."""
         with self.in_service("look up transactions"):
             for segment in self.segments.from_offset(offset):
                 self.believe_aborted(segment)
@@ -126,7 +133,8 @@ def offline_error(directory: str, what: str, why: object) -> LogOfflineError:
 
 @define
 class InService:
-    """A piece of work of a log in service, as a context: a class of its own, as every read and append enters one. what: the work, for the error."""
+    """A piece of work of a log in service, as a context: a class of its own, as every read and append enters
+    one. what: the work, for the error."""
 
     log: ReadableLog
     what: str

@@ -1,11 +1,13 @@
 """Loading the segments of a log: after a clean stop by trust, after any other by reading.
 
-Owns what is left of a directory after whatever happened to it: half-made compactions are undone or finished, files without a segment go, segments from
-the recovery point on are read byte by byte and cut at the first bad batch, everything behind the cut goes, indexes are made again. Must not know epochs' or
-producers' rules; it hands every batch that it reads to a sink. What it returns is durable.
+Owns what is left of a directory after whatever happened to it: half-made compactions are undone or finished,
+files without a segment go, segments from the recovery point on are read byte by byte and cut at the first bad
+batch, everything behind the cut goes, indexes are made again. Must not know epochs' or producers' rules; it
+hands every batch that it reads to a sink. What it returns is durable.
 
-Why a cut takes the later segments with it: what a follower or a consumer got from behind the hole would be a log that no leader ever had. A gap that
-was there before any damage is another thing: compaction leaves them, and nobody but the topic's owner can say that it never ran.
+Why a cut takes the later segments with it: what a follower or a consumer got from behind the hole would be a
+log that no leader ever had. A gap that was there before any damage is another thing: compaction leaves them,
+and nobody but the topic's owner can say that it never ran.
 """
 
 from collections.abc import Sequence
@@ -35,8 +37,9 @@ from fencepost.impl.log.segment.segment import Segment
 
 @frozen(kw_only=True)
 class Loaded:
-    """segments: in order, at least one. recovered_from: offset from which on batches were read and checked; None if none had to be. epochs: (leader epoch,
-    base offset) of the first batch of each epoch read from there on. cut: whether anything was cut away."""
+    """segments: in order, at least one. recovered_from: offset from which on batches were read and checked;
+    None if none had to be. epochs: (leader epoch, base offset) of the first batch of each epoch read from
+    there on. cut: whether anything was cut away."""
 
     segments: list[Segment]
     recovered_from: int | None
@@ -72,13 +75,14 @@ class LogRecovery:
         return Loaded(segments=segments, recovered_from=recovered_from, epochs=self.epochs, cut=cut)
 
     def _recover_from(self, bases: list[int]) -> int:
-        """The number of the segment that holds the recovery point (the last one always counts: it may have grown since)."""
+        """The number of the segment that holds the recovery point (the last one always counts: it may have
+        grown since)."""
         below = [number for number, base in enumerate(bases) if base <= self.recovery_point]
         return below[-1] if below else 0
 
     def _first_unbelievable(self, segments: list[Segment]) -> int:
-        """The number of the first segment that reaches into the next one (or leaves a gap that may not be), or does not end with a whole batch. Makes missing
-        or bad indexes again."""
+        """The number of the first segment that reaches into the next one (or leaves a gap that may not be),
+        or does not end with a whole batch. Makes missing or bad indexes again."""
         previous: Segment | None = None
         for number, segment in enumerate(segments):
             try:
@@ -113,14 +117,16 @@ class LogRecovery:
         return False
 
     def recover_segment(self, segment: Segment) -> bool:
-        """Protection L3: every byte is read and every checksum compared; the file is cut before the first bad batch."""
+        """Protection L3: every byte is read and every checksum compared; the file is cut before the first bad
+        batch."""
         expected = None if self.options.has_gaps else segment.base_offset
         return segment.recover(expected, self._see)
 
     def make_durable(self, segment: Segment) -> None:
-        """Protection: what was read is written anew, unless it lies below the recovery point. After a failed sync, Linux counts the pages as clean: they
-        can be read, a later sync succeeds without writing them, and a power loss takes them (Rebello et al., Can Applications Recover from fsync
-        Failures?, ATC 2020). Whether that happened to the process before this one, nobody can ask."""
+        """Protection: what was read is written anew, unless it lies below the recovery point. After a failed
+        sync, Linux counts the pages as clean: they can be read, a later sync succeeds without writing them,
+        and a power loss takes them (Rebello et al., Can Applications Recover from fsync Failures?, ATC 2020).
+        Whether that happened to the process before this one, nobody can ask."""
         if segment.next_offset > self.recovery_point:
             segment.rewrite()
         segment.sync(indexes=True)
@@ -130,7 +136,8 @@ class LogRecovery:
             self.epochs.append((batch.leader_epoch, batch.base_offset))
 
     def _drop(self, segments: list[Segment], first: int) -> None:
-        """Remove the segments from number `first` on, the last one first, so that a crash in between leaves no hole."""
+        """Remove the segments from number `first` on, the last one first, so that a crash in between leaves
+        no hole."""
         for segment in reversed(segments[first:]):
             segment.close()
             remove_segment_files(self.files, self.directory, segment.base_offset)
@@ -165,7 +172,8 @@ class LogRecovery:
         return bases
 
     def _incomplete_swaps(self, names: list[SegmentName]) -> list[SegmentName]:
-        """Kafka renames a segment's log first and its indexes after it: while one is still `.cleaned`, the old segments are all there (KAFKA-6264)."""
+        """Kafka renames a segment's log first and its indexes after it: while one is still `.cleaned`, the
+        old segments are all there (KAFKA-6264)."""
         cleaned = [name.offset for name in names if name.suffix == CLEANED]
         return [name for name in names if name.suffix == SWAP and cleaned and name.offset >= min(cleaned)]
 
@@ -187,7 +195,8 @@ def create_segment(files: FileSystem, directory: str, base_offset: int, options:
 
 
 def remove_segment_files(files: FileSystem, directory: str, base_offset: int) -> None:
-    """Remove a segment, its batches first: without them the rest counts for nothing. Sync the directory afterwards."""
+    """Remove a segment, its batches first: without them the rest counts for nothing. Sync the directory
+    afterwards."""
     for kind in (LOG, *INDEXES, SNAPSHOT):
         path = segment_path(directory, base_offset, kind)
         if files.exists(path):
@@ -203,9 +212,10 @@ def remove_all(files: FileSystem, directory: str, segments: Sequence[Segment]) -
 
 
 def mend_swap(files: FileSystem, directory: str, base_offset: int, options: LogOptions) -> bool:
-    """Whether a `.swap` may take the place of the segments that it was made of. It was durable before it got its name, so that only a disk that lied or
-    rotted can have damaged it: then the segment that it would replace stays, if it is still there (what is left of the swap is an orphan); else
-    the swap is cut before its first bad batch, as Kafka recovers it."""
+    """Whether a `.swap` may take the place of the segments that it was made of. It was durable before it got
+    its name, so that only a disk that lied or rotted can have damaged it: then the segment that it would
+    replace stays, if it is still there (what is left of the swap is an orphan); else the swap is cut before
+    its first bad batch, as Kafka recovers it."""
     swap = Segment.open(files, directory, base_offset, options, suffix=SWAP)
     try:
         for _, data in chunks(swap.file, 0, swap.size):
@@ -224,10 +234,12 @@ def mend_swap(files: FileSystem, directory: str, base_offset: int, options: LogO
 def finish_swap(
     files: FileSystem, directory: str, base_offset: int, options: LogOptions, *, end_offset: int = 0
 ) -> None:
-    """Put a compacted segment (`.swap`, durable) in the place of those that it was made of. Can be repeated after a crash at any point.
+    """Put a compacted segment (`.swap`, durable) in the place of those that it was made of. Can be repeated
+    after a crash at any point.
 
-    It takes the place of every segment that begins inside of it, or below end_offset. After a crash only the former is known: an old segment behind its
-    last batch, all of whose records are superseded, may stay; that costs room, and the next compaction removes it.
+    It takes the place of every segment that begins inside of it, or below end_offset. After a crash only the
+    former is known: an old segment behind its last batch, all of whose records are superseded, may stay; that
+    costs room, and the next compaction removes it.
     """
     swap = Segment.open(files, directory, base_offset, options, suffix=SWAP)
     swap.rebuild_indexes()

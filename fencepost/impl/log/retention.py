@@ -1,7 +1,8 @@
 """Retention: which old segments a log no longer needs.
 
-Owns the three reasons (below the log start, too old, too much) and the bound that none may cross. Must not know leaders; the high watermark is told.
-Segments go whole and the oldest first, so that what stays is a log without a hole.
+Owns the three reasons (below the log start, too old, too much) and the bound that none may cross. Must not
+know leaders; the high watermark is told. Segments go whole and the oldest first, so that what stays is a log
+without a hole.
 """
 
 from attrs import define
@@ -18,8 +19,9 @@ class Retention:
     log: SegmentedLog
 
     def apply(self, *, high_watermark: int, now_ms: int) -> int:
-        """Remove what may go; returns how many segments went. Segments below the log start go whatever the policy says, also those of a compacted topic
-        (KAFKA-7400). The active segment is rolled if it may go too."""
+        """Remove what may go; returns how many segments went. Segments below the log start go whatever the
+        policy says, also those of a compacted topic (KAFKA-7400). The active segment is rolled if it may go
+        too."""
         self._roll_if_due(high_watermark, now_ms)
         count = self._count(high_watermark, now_ms)
         if count == len(self.log.segments):
@@ -51,7 +53,8 @@ class Retention:
         return count
 
     def below_high_watermark(self, end_offset: int, high_watermark: int) -> bool:
-        """Protection L4: a segment that may hold uncommitted records stays, since a follower may have to fetch it."""
+        """Protection L4: a segment that may hold uncommitted records stays, since a follower may have to
+        fetch it."""
         return end_offset <= high_watermark
 
     def below_log_start(self, end_offset: int) -> bool:

@@ -1,14 +1,21 @@
 """The log of one replica in segments of Kafka's format.
 
-Owns the order in which file, offsets, epochs and producers change. Must not know leaders, followers, high watermarks or clocks: whoever appends says in
-which epoch and when.
+Owns the order in which file, offsets, epochs and producers change. Must not know leaders, followers, high
+watermarks or clocks: whoever appends says in which epoch and when.
 
     log_start_offset <= recovery_point <= log_end_offset
     |---- deleted ----|------ durable ------|---- may be lost by a power loss ----|
 
-1. check producers  2. roll if the segment is full  3. checkpoint a new epoch  4. write  5. move the end  6. update producers  7. sync if due.
-Whatever fails before 5 leaves a log that ends where it ended. After any error of the file system the log is offline: what the disk holds is not
-known, so that nothing may be promised until the log is opened, and recovered, anew.
+1. check producers
+2. roll if the segment is full
+3. checkpoint a new epoch
+4. write
+5. move the end
+6. update producers
+7. sync if due.
+Whatever fails before 5 leaves a log that ends where it ended. After any error of the file system the log is
+offline: what the disk holds is not known, so that nothing may be promised until the log is opened, and
+recovered, anew.
 """
 
 from typing import Self
@@ -50,7 +57,8 @@ class UnexpectedOffsetError(FencepostError):
 
 @frozen(kw_only=True)
 class Appended:
-    """Where a produced batch stands. duplicate: it was there before, nothing was written; leader_epoch: of the batch in the log (-1: not known any more)."""
+    """Where a produced batch stands. duplicate: it was there before, nothing was written; leader_epoch: of
+    the batch in the log (-1: not known any more)."""
 
     base_offset: int
     last_offset: int
@@ -78,7 +86,8 @@ class SegmentedLog(ReadableLog):
         producer_state: type[ProducerState] = ProducerState,
         recovery: type[LogRecovery] = LogRecovery,
     ) -> Self:
-        """Open or create the log in `directory`, and recover it unless it was closed whole. Raises LogOfflineError if the disk fails."""
+        """Open or create the log in `directory`, and recover it unless it was closed whole. Raises
+        LogOfflineError if the disk fails."""
         try:
             if not files.exists(directory):
                 files.make_directory(directory)
@@ -118,13 +127,15 @@ class SegmentedLog(ReadableLog):
         )
 
     def configure(self, options: LogOptions) -> None:
-        """Other options from now on; what was written stays as it is, and the index of the active segment as large as it was made."""
+        """Other options from now on; what was written stays as it is, and the index of the active segment as
+        large as it was made."""
         self.options = options
         for segment in self.segments.all:
             segment.options = options
 
     def close(self) -> None:
-        """Make everything durable, producers included, and release the files. Afterwards the log may be opened as clean."""
+        """Make everything durable, producers included, and release the files. Afterwards the log may be
+        opened as clean."""
         with self.in_service("close"):
             self.flush()
             self.segments.active.seal()
@@ -142,8 +153,9 @@ class SegmentedLog(ReadableLog):
     # ---- writing
 
     def append_as_leader(self, data: bytes, leader_epoch: int, *, now_ms: int = 0) -> Appended:
-        """Append one produced batch, whose offsets count from 0, at the log end offset. Raises CorruptBatchError, OutOfOrderSequenceError,
-        InvalidProducerEpochError (nothing was written), LogOfflineError (nobody knows)."""
+        """Append one produced batch, whose offsets count from 0, at the log end offset. Raises
+        CorruptBatchError, OutOfOrderSequenceError, InvalidProducerEpochError (nothing was written),
+        LogOfflineError (nobody knows)."""
         base_offset = self.log_end_offset
         stamped = with_leader_fields(data, base_offset=base_offset, leader_epoch=leader_epoch)
         header = self._produced(stamped)
@@ -171,8 +183,9 @@ class SegmentedLog(ReadableLog):
         return header
 
     def append_as_follower(self, data: bytes) -> list[BatchHeader]:
-        """Append the batches that a leader sent, as they are; returns their headers. Raises UnexpectedOffsetError if they do not begin at the log end
-        offset, CorruptBatchError, LogOfflineError."""
+        """Append the batches that a leader sent, as they are; returns their headers. Raises
+        UnexpectedOffsetError if they do not begin at the log end offset, CorruptBatchError,
+        LogOfflineError."""
         headers = list(read_headers(data))
         with self.in_service("append"):
             if headers and self.log_start_inside_batch(headers[0]):
@@ -196,8 +209,8 @@ class SegmentedLog(ReadableLog):
         return headers
 
     def log_start_inside_batch(self, header: BatchHeader) -> bool:
-        """Protection KAFKA-6975: the leader's log start may lie inside a batch, and batches come whole, so that the first batch of an empty log may begin
-        below its start."""
+        """Protection KAFKA-6975: the leader's log start may lie inside a batch, and batches come whole, so
+        that the first batch of an empty log may begin below its start."""
         empty = self.log_end_offset == self.log_start_offset
         return empty and header.base_offset < self.log_end_offset <= header.last_offset
 
@@ -218,7 +231,8 @@ class SegmentedLog(ReadableLog):
             self.flush()
 
     def update_producers(self, data: bytes, headers: list[BatchHeader]) -> None:
-        """Protection KAFKA-6683: producers learn of batches that are in the log, never of those that may come."""
+        """Protection KAFKA-6683: producers learn of batches that are in the log, never of those that may
+        come."""
         for header in headers:
             if header.is_control:
                 self.believe_aborted(self.segments.active)
@@ -226,21 +240,23 @@ class SegmentedLog(ReadableLog):
             note_aborted(self.segments.active, self.producers, self.producers.update(header, marker))
 
     def advance_log_end(self, offset: int) -> None:
-        """Protection KAFKA-7866: the end moves right after the write, before anything else that may fail; else the next append takes the same offsets."""
+        """Protection KAFKA-7866: the end moves right after the write, before anything else that may fail;
+        else the next append takes the same offsets."""
         self.log_end_offset = offset
 
     def trust_the_leader(self, headers: list[BatchHeader]) -> None:
-        """Protection KAFKA-6003: a follower appends what its leader has; sequence numbers were checked there, against batches
-        that this log may never have had."""
+        """Protection KAFKA-6003: a follower appends what its leader has; sequence numbers were checked there,
+        against batches that this log may never have had."""
 
     def take_snapshot(self) -> None:
-        """Protection KAFKA-5249: a snapshot holds the producers as they were at the offset that it is named by. Its name is durable with the next sync of
-        the directory."""
+        """Protection KAFKA-5249: a snapshot holds the producers as they were at the offset that it is named
+        by. Its name is durable with the next sync of the directory."""
         write_snapshot(self.files, self.directory, self.log_end_offset, self.producers)
 
     @classmethod
     def remove_snapshots_beyond(cls, files: FileSystem, directory: str, end_offset: int) -> None:
-        """Protection KAFKA-5829: what was cut goes, and nothing else: below the end a snapshot may know producers whose batches were deleted."""
+        """Protection KAFKA-5829: what was cut goes, and nothing else: below the end a snapshot may know
+        producers whose batches were deleted."""
         if remove_snapshots(files, directory, above=end_offset):
             files.sync_directory(directory)
 
@@ -251,7 +267,8 @@ class SegmentedLog(ReadableLog):
             self.recovery_point = self.log_end_offset
 
     def roll(self) -> None:
-        """Begin a new segment at the log end offset; the old one is durable before the new one has a name, so that no crash leaves a hole."""
+        """Begin a new segment at the log end offset; the old one is durable before the new one has a name, so
+        that no crash leaves a hole."""
         old = self.segments.active
         if not old.size:
             return
@@ -265,7 +282,8 @@ class SegmentedLog(ReadableLog):
     # ---- cutting
 
     def truncate_to(self, offset: int) -> None:
-        """Cut the log so that it ends at `offset`, or at the start of the batch that holds it; never extends it."""
+        """Cut the log so that it ends at `offset`, or at the start of the batch that holds it; never extends
+        it."""
         with self.in_service("truncate"):
             if offset < self.segments.first.base_offset:
                 self.truncate_fully_and_start_at(offset)
@@ -274,7 +292,8 @@ class SegmentedLog(ReadableLog):
             self.cut_epochs(offset)
 
     def cut_epochs(self, offset: int) -> None:
-        """Protection KAFKA-10706: epochs that begin at or after the end go, also when no record was cut (an elected leader that wrote nothing left one)."""
+        """Protection KAFKA-10706: epochs that begin at or after the end go, also when no record was cut (an
+        elected leader that wrote nothing left one)."""
         self.epochs.truncate_from_end(self.log_end_offset)
 
     def cut_at(self, offset: int) -> int:
@@ -300,7 +319,8 @@ class SegmentedLog(ReadableLog):
         )
 
     def truncate_fully_and_start_at(self, offset: int, *, log_start_offset: int | None = None) -> None:
-        """Drop everything and go on at `offset`. log_start_offset: if records may be read only from a later offset on."""
+        """Drop everything and go on at `offset`. log_start_offset: if records may be read only from a later
+        offset on."""
         with self.in_service("truncate"):
             remove_all(self.files, self.directory, self.segments.all)
             remove_snapshots(self.files, self.directory, above=-1)
@@ -316,7 +336,8 @@ class SegmentedLog(ReadableLog):
         remove_segment_files(self.files, self.directory, segment.base_offset)
 
     def advance_log_start_offset(self, offset: int) -> None:
-        """Records below `offset` may not be read any more (DeleteRecords, retention); their segments go with the next retention."""
+        """Records below `offset` may not be read any more (DeleteRecords, retention); their segments go with
+        the next retention."""
         assert offset <= self.log_end_offset, (offset, self.log_end_offset)
         with self.in_service("delete records"):
             if offset > self.log_start_offset:
@@ -325,7 +346,8 @@ class SegmentedLog(ReadableLog):
                 self.keep_producers()
 
     def keep_producers(self) -> None:
-        """Protection KAFKA-7298 (KIP-360): a producer is known until it expires, though its records are deleted; its retry would be written once more."""
+        """Protection KAFKA-7298 (KIP-360): a producer is known until it expires, though its records are
+        deleted; its retry would be written once more."""
 
     def remove_oldest(self, count: int) -> None:
         """Remove the `count` oldest segments, the oldest first; the last one stays."""

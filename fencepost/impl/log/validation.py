@@ -1,11 +1,16 @@
-"""What a client may append: every check that a produced batch passes before the log sees it, as Kafka's LogValidator has them.
+"""What a client may append: every check that a produced batch passes before the log sees it, as Kafka's
+LogValidator has them.
 
-Owns the rules and their bounds. Must not know partitions, leaders or answers: a refusal carries the error code that Kafka answers. What is refused is
-not in the log, and nothing of it was decompressed beyond the bound. The coordinator's own batches and what a follower copies do not come here, as in
-Kafka (AppendOrigin). The checks, from cheap to dear:
+Owns the rules and their bounds. Must not know partitions, leaders or answers: a refusal carries the error
+code that Kafka answers. What is refused is not in the log, and nothing of it was decompressed beyond the
+bound. The coordinator's own batches and what a follower copies do not come here, as in Kafka (AppendOrigin).
+The checks, from cheap to dear:
 
-1. the size of the whole batch   2. checksum and header (batch/header.py)   3. what a client may not claim: control records, a delete horizon, the
-broker's time, gaps, no records, half a producer   4. the bounds on records and on their bytes, before and while they are decompressed
+1. the size of the whole batch
+2. checksum and header (batch/header.py)
+3. what a client may not claim: control records, a delete horizon, the broker's time, gaps, no records, half a
+   producer
+4. the bounds on records and on their bytes, before and while they are decompressed
 5. every record: its lengths, its offset delta, its time, its key where the topic is compacted
 """
 
@@ -26,10 +31,12 @@ from fencepost.traces.errors import FencepostError
 from fencepost.traces.outcomes import ErrorCode
 
 MOST_PRODUCED_RECORDS = 262_144
-"""In one produced batch. Kafka has no such bound: max.message.bytes lets 149,796 of the smallest records through, compression any number. Each record
-becomes an object of some 300 bytes in a consumer, so that this many are 80 MB there."""
+"""In one produced batch. Kafka has no such bound: max.message.bytes lets 149,796 of the smallest records
+through, compression any number. Each record becomes an object of some 300 bytes in a consumer, so that this
+many are 80 MB there."""
 MOST_PRODUCED_BYTES = 16 * 1024 * 1024
-"""Of the records of one produced batch when they are decompressed: 16 times max.message.bytes. Kafka has no such bound; text shrinks to a tenth."""
+"""Of the records of one produced batch when they are decompressed: 16 times max.message.bytes. Kafka has no
+such bound; text shrinks to a tenth."""
 LATEST_TIMESTAMP_MS = (1 << 63) - 1
 
 
@@ -44,9 +51,9 @@ class RefusedBatchError(FencepostError):
 def validated(data: bytes, options: LogOptions) -> bytes:
     """The batch as it may be appended.
 
-    data: what the client sent. options: of the partition's log.
-    Returns the same bytes, but for a max timestamp that is not its records': that is put right, as Kafka does.
-    Raises CorruptBatchError if the bytes are no whole batch, RefusedBatchError if they are one that may not be appended.
+    data: what the client sent. options: of the partition's log. Returns the same bytes, but for a max
+    timestamp that is not its records': that is put right, as Kafka does. Raises CorruptBatchError if the
+    bytes are no whole batch, RefusedBatchError if they are one that may not be appended.
     """
     if len(data) > options.max_message_bytes:
         raise RefusedBatchError(

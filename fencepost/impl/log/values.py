@@ -1,8 +1,10 @@
-"""Value ids as records: what a workload writes is a number, and the record's value is that number in decimal digits.
+"""Value ids as records: what a workload writes is a number, and the record's value is that number in decimal
+digits.
 
-Owns the mapping between value ids and record batches. Must not know who asks. The id of a tombstone, or of a value that means something else, travels in a
-header. A record that some other producer wrote has a number made of its key and value, from FOREIGN on: records alike have the same one.
-What brokers write for themselves (control records, committed offsets) has none: NO_VALUE.
+Owns the mapping between value ids and record batches. Must not know who asks. The id of a tombstone, or of a
+value that means something else, travels in a header. A record that some other producer wrote has a number
+made of its key and value, from FOREIGN on: records alike have the same one. What brokers write for themselves
+(control records, committed offsets) has none: NO_VALUE.
 """
 
 from collections.abc import Iterator
@@ -26,13 +28,15 @@ LARGEST_REMEMBERED = 16 * 1024
 """Bytes of such a batch: together they stay below 64 MiB. A workload's batches are far smaller; those of
 somebody else's producer need not be."""
 KNOWN_LARGE_BATCHES = 32
-"""Of up to LARGEST_KNOWN bytes and MOST_KNOWN records that are remembered, too: a leader, its followers and their
-readers meet the same one within moments, and its records cost twenty times as much to decode as its bytes to compare."""
+"""Of up to LARGEST_KNOWN bytes and MOST_KNOWN records that are remembered, too: a leader, its followers and
+their readers meet the same one within moments, and its records cost twenty times as much to decode as its
+bytes to compare."""
 LARGEST_KNOWN = 1024 * 1024
-"""Bytes of such a batch: together they, and their keys, stay below 64 MiB. A client's largest request is that long by default
-(max.request.size)."""
+"""Bytes of such a batch: together they, and their keys, stay below 64 MiB. A client's largest request is that
+long by default (max.request.size)."""
 MOST_KNOWN = 16 * 1024
-"""Records of such a batch, of which a compressed one may have many more: together their numbers stay below 32 MiB."""
+"""Records of such a batch, of which a compressed one may have many more: together their numbers stay below 32
+MiB."""
 MAX_DIGITS = 19
 """Of a 64-bit number: a longer value is no value id."""
 VALUE_ID = "value-id"
@@ -42,7 +46,8 @@ VALUE_ID = "value-id"
 def batch_of(
     values: tuple[int, ...], *, timestamp_ms: int = 0, key: str = "", tombstone: bool = False
 ) -> bytes:
-    """A produced batch: offsets count from 0, its leader will stamp offset and epoch. key: of all its records, "" for none."""
+    """A produced batch: offsets count from 0, its leader will stamp offset and epoch. key: of all its
+    records, "" for none."""
     assert values, "a batch has at least one record"
     name = key.encode() if key else None
     records = [
@@ -84,7 +89,8 @@ def contents_of(data: bytes, header: BatchHeader) -> Contents:
 
 
 def _decoded(body: bytes) -> Contents:
-    """Of a batch without what its leader stamped: every replica and every reader meets the same bytes, and they are decoded once."""
+    """Of a batch without what its leader stamped: every replica and every reader meets the same bytes, and
+    they are decoded once."""
     data = header_before(body) + body
     return _contents(each_record(data, unchecked_header(data)))
 
@@ -126,7 +132,8 @@ def foreign_id(key: bytes | None, value: bytes | None) -> int:
 
 
 def runs_in_batch(data: bytes, header: BatchHeader) -> list[tuple[int, tuple[int, ...]]]:
-    """(base offset, value ids) of each run of records without a gap: a single one, unless the batch was compacted. Raises CorruptBatchError."""
+    """(base offset, value ids) of each run of records without a gap: a single one, unless the batch was
+    compacted. Raises CorruptBatchError."""
     if header.count == header.last_offset_delta + 1:
         return [(header.base_offset, values_of(data, header))]
     runs: list[tuple[int, tuple[int, ...]]] = []
@@ -139,7 +146,8 @@ def runs_in_batch(data: bytes, header: BatchHeader) -> list[tuple[int, tuple[int
 
 
 def runs_of(log: SegmentedLog) -> list[tuple[int, int, tuple[int, ...]]]:
-    """(leader epoch, base offset, value ids) of each run of records of one epoch without a gap; one empty run for an empty log."""
+    """(leader epoch, base offset, value ids) of each run of records of one epoch without a gap; one empty run
+    for an empty log."""
     runs: list[tuple[int, int, tuple[int, ...]]] = []
     for header, data in log.batches():
         for base_offset, values in runs_in_batch(data, header):

@@ -1,5 +1,5 @@
-"""Requests and responses of administration, named as Kafka names them; messages/broker_api.py has the others and what is
-common to all.
+"""Requests and responses of administration, named as Kafka names them; messages/broker_api.py has the others
+and what is common to all.
 
 Each is shaped as Kafka's: several topics, resources or partitions in one request, an error for each of them
 in the answer. message: why, in one sentence, empty where the error says enough. timeout_ms: how long the
@@ -152,7 +152,8 @@ class ConfigSynonym(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ConfigEntry(Struct, frozen=True, kw_only=True, gc=False):
-    """A setting. kind: Kafka's type of it (impl/core/topic_config.py). synonyms: the first one is in force."""
+    """A setting. kind: Kafka's type of it (impl/core/topic_config.py). synonyms: the first one is in
+    force."""
 
     name: str
     value: str

@@ -1,7 +1,8 @@
 """Kafka's requests and responses as plain values, named as Kafka names them.
 
-Every request carries a correlation id; its response repeats it, so that an answer to an abandoned request is recognised and dropped.
-Records travel as the log's own bytes (impl/log): a follower appends what the leader read, a client decodes it.
+Every request carries a correlation id; its response repeats it, so that an answer to an abandoned request is
+recognised and dropped. Records travel as the log's own bytes (impl/log): a follower appends what the leader
+read, a client decodes it.
 """
 
 from msgspec import Struct
@@ -18,14 +19,16 @@ NO_LEADER = -1
 LEADER_DURING_DELETE = -2
 """The leader that UpdateMetadata names for a partition whose topic is being deleted: forget it."""
 EPOCH_DURING_DELETE = -2
-"""The leader epoch of a StopReplica for a topic that is being deleted: whatever epoch the broker has obeyed (KIP-570)."""
+"""The leader epoch of a StopReplica for a topic that is being deleted: whatever epoch the broker has obeyed
+(KIP-570)."""
 
 
 # ---- data path
 
 
 class ProduceRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Append a batch. records: one batch whose offsets count from 0. timeout: how long acks=all may wait, nanoseconds."""
+    """Append a batch. records: one batch whose offsets count from 0. timeout: how long acks=all may wait,
+    nanoseconds."""
 
     correlation_id: int
     partition: TopicPartition
@@ -146,7 +149,8 @@ class EpochQuery(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class EpochEnd(Struct, frozen=True, kw_only=True, gc=False):
-    """epoch: the largest one <= asked that the leader knows; end_offset: where it ends; both -1 if it knows none at all."""
+    """epoch: the largest one <= asked that the leader knows; end_offset: where it ends; both -1 if it knows
+    none at all."""
 
     partition: TopicPartition
     error: ErrorCode
@@ -220,8 +224,8 @@ class MetadataResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class PartitionState(Struct, frozen=True, array_like=True, gc=False):
-    """A partition as the controller tells it. controller_epoch: of the controller that wrote the state; replicas: AR. array_like: encoded as it is, because a
-    controller tells hundreds of thousands of them."""
+    """A partition as the controller tells it. controller_epoch: of the controller that wrote the state;
+    replicas: AR. array_like: encoded as it is, because a controller tells hundreds of thousands of them."""
 
     partition: TopicPartition
     controller_epoch: int
@@ -244,7 +248,8 @@ class LeaderAndIsrRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class UpdateMetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """What every broker tells clients. live_brokers: those that may lead or join an ISR; shutting_down: those that still run and are about to stop."""
+    """What every broker tells clients. live_brokers: those that may lead or join an ISR; shutting_down: those
+    that still run and are about to stop."""
 
     correlation_id: int
     controller_id: int
@@ -266,8 +271,8 @@ class StopReplicaRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ControlResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """To any of the three. kind: the request's class name; controller_epoch: the highest that the broker has seen. partition_errors: to a
-    StopReplica, of each of its partitions."""
+    """To any of the three. kind: the request's class name; controller_epoch: the highest that the broker has
+    seen. partition_errors: to a StopReplica, of each of its partitions."""
 
     correlation_id: int
     kind: str
@@ -277,7 +282,8 @@ class ControlResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ControlledShutdownRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """A broker asks the controller to take its leaders away, so that it may stop. broker_epoch: of the incarnation that asks (KIP-380)."""
+    """A broker asks the controller to take its leaders away, so that it may stop. broker_epoch: of the
+    incarnation that asks (KIP-380)."""
 
     correlation_id: int
     broker_id: int
@@ -285,7 +291,8 @@ class ControlledShutdownRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ControlledShutdownResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """remaining: partitions that the broker still leads although they have other replicas; empty: it may stop."""
+    """remaining: partitions that the broker still leads although they have other replicas; empty: it may
+    stop."""
 
     correlation_id: int
     error: ErrorCode

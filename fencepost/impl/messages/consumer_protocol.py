@@ -1,7 +1,7 @@
 """Kafka's consumer protocol: what members of a group tell their leader, and what it assigns, as bytes.
 
-Owns the formats (ConsumerProtocolSubscription version 1, ConsumerProtocolAssignment version 0). Must not know groups. Version 1 tells what a member owns
-already: a sticky assignor leaves it there.
+Owns the formats (ConsumerProtocolSubscription version 1, ConsumerProtocolAssignment version 0). Must not know
+groups. Version 1 tells what a member owns already: a sticky assignor leaves it there.
 """
 
 import struct
@@ -85,7 +85,8 @@ def decode_subscription(data: bytes) -> Subscription | None:
 
 
 def decode_assignment(data: bytes) -> tuple[TopicPartition, ...] | None:
-    """What a member got; None for bytes that are no assignment. b"" is what a member gets whom the leader forgot: nothing."""
+    """What a member got; None for bytes that are no assignment. b"" is what a member gets whom the leader
+    forgot: nothing."""
     if not data:
         return ()
     try:

@@ -1,7 +1,9 @@
-"""Requests and responses of consumer groups, named as Kafka names them; broker_api.py has the others and what is common to all.
+"""Requests and responses of consumer groups, named as Kafka names them; broker_api.py has the others and what
+is common to all.
 
-Subscriptions and assignments travel as bytes in Kafka's consumer protocol (client/consumer_protocol.py): the coordinator never looks inside.
-generation_id -1: not a member, an offset commit of somebody who assigns himself. group_instance_id: of a static member (KIP-345).
+Subscriptions and assignments travel as bytes in Kafka's consumer protocol (client/consumer_protocol.py): the
+coordinator never looks inside. generation_id -1: not a member, an offset commit of somebody who assigns
+himself. group_instance_id: of a static member (KIP-345).
 """
 
 from msgspec import Struct
@@ -31,8 +33,8 @@ class FindCoordinatorResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JoinGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """protocols: (name of an assignor, subscription), in the order of preference. client_id: begins the member id. client_host: as in
-    MemberDescription, empty if it is not known."""
+    """protocols: (name of an assignor, subscription), in the order of preference. client_id: begins the
+    member id. client_host: as in MemberDescription, empty if it is not known."""
 
     correlation_id: int
     group_id: str
@@ -47,7 +49,8 @@ class JoinGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JoinGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """members: (member id, subscription) of everybody, told to the leader only. member_id: kept beside MEMBER_ID_REQUIRED."""
+    """members: (member id, subscription) of everybody, told to the leader only. member_id: kept beside
+    MEMBER_ID_REQUIRED."""
 
     correlation_id: int
     error: ErrorCode
@@ -114,7 +117,8 @@ class LeaveGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class CommittedOffset(Struct, frozen=True, kw_only=True, gc=False):
-    """The next offset to process of one partition, -1 for none. leader_epoch: of the last record before it (-1: not told)."""
+    """The next offset to process of one partition, -1 for none. leader_epoch: of the last record before it
+    (-1: not told)."""
 
     partition: TopicPartition
     offset: int
@@ -134,8 +138,8 @@ class OffsetCommitRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class OffsetCommitResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """appended: the coordinator wrote before it met the error, so that the commit may come to pass. coordinator_epoch: leader epoch of the offsets
-    partition in which the coordinator answers."""
+    """appended: the coordinator wrote before it met the error, so that the commit may come to pass.
+    coordinator_epoch: leader epoch of the offsets partition in which the coordinator answers."""
 
     correlation_id: int
     error: ErrorCode
@@ -182,8 +186,8 @@ class DescribeGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MemberDescription(Struct, frozen=True, kw_only=True, gc=False):
-    """assignment: as the leader made it, b"" while there is none; so is the subscription under the group's protocol. client_host: where
-    the member joined from, as Kafka writes it: /127.0.0.1."""
+    """assignment: as the leader made it, b"" while there is none; so is the subscription under the group's
+    protocol. client_host: where the member joined from, as Kafka writes it: /127.0.0.1."""
 
     member_id: str
     group_instance_id: str | None

@@ -1,1 +1,2 @@
-"""Replication of partitions: leader and follower, ISR, high watermark, fetcher, purgatory (docs/spec/cluster.md, R)."""
+"""Replication of partitions: leader and follower, ISR, high watermark, fetcher, purgatory
+(docs/spec/cluster.md, R)."""

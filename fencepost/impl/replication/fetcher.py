@@ -1,8 +1,9 @@
 """The follower's side of the data path: truncate until the logs agree, then fetch for ever (R1, R5, R6).
 
-Owns one conversation per leader broker, with one request in flight, as Kafka's fetcher threads have. Each partition is
-first `truncating`, then `fetching`; an error delays it, and one that is out of the leader's range asks first where the leader's log starts. An
-answer counts only if the partition still follows the same leader in the same epoch as when it was asked (KAFKA-7786).
+Owns one conversation per leader broker, with one request in flight, as Kafka's fetcher threads have. Each
+partition is first `truncating`, then `fetching`; an error delays it, and one that is out of the leader's
+range asks first where the leader's log starts. An answer counts only if the partition still follows the same
+leader in the same epoch as when it was asked (KAFKA-7786).
 """
 
 from attrs import define, field
@@ -44,8 +45,9 @@ MAX_BYTES = 1_048_576
 
 @define
 class Following:
-    """One partition that is fetched. out_of_range: the leader said so, and where its log starts is not known yet; beyond: it starts below the end of this
-    one, which therefore ends beyond the leader's. asked_epoch: the epoch of the question in flight; delayed_until: host time before which it rests."""
+    """One partition that is fetched. out_of_range: the leader said so, and where its log starts is not known
+    yet; beyond: it starts below the end of this one, which therefore ends beyond the leader's. asked_epoch:
+    the epoch of the question in flight; delayed_until: host time before which it rests."""
 
     partition: Partition
     leader_epoch: int
@@ -58,8 +60,9 @@ class Following:
 
 @define
 class Conversation:
-    """With one leader. in_flight: correlation id of the request that is not answered yet, 0 for none; awaited: what kind of answer it wants. deadline: host
-    time by which it must be answered; watched: whether the timer that looks after it is set."""
+    """With one leader. in_flight: correlation id of the request that is not answered yet, 0 for none;
+    awaited: what kind of answer it wants. deadline: host time by which it must be answered; watched: whether
+    the timer that looks after it is set."""
 
     leader: int
     followings: dict[TopicPartition, Following] = field(factory=dict)
@@ -72,7 +75,8 @@ class Conversation:
 
 @define
 class ReplicaFetcher:
-    """conversations: by leader broker id. max_wait: how long a leader may hold a fetch back, nanoseconds; patience: how long its answer may take."""
+    """conversations: by leader broker id. max_wait: how long a leader may hold a fetch back, nanoseconds;
+    patience: how long its answer may take."""
 
     broker_context: BrokerContext
     truncation: FollowerTruncation
@@ -129,7 +133,8 @@ class ReplicaFetcher:
         for following in truncating:
             following.asked_epoch = self.truncation.question(following.partition)
             if following.beyond and following.partition.log.epochs.latest_epoch() < 0:
-                # nothing but an offset is left of this log (its records were deleted), and no epoch to ask about: it is cut to where the leader's log ends
+                # nothing but an offset is left of this log (its records were deleted), and no epoch to ask
+                # about: it is cut to where the leader's log ends
                 following.asked_epoch = following.leader_epoch
             following.beyond = False
             if following.asked_epoch < 0:
@@ -200,7 +205,8 @@ class ReplicaFetcher:
             self._watch(conversation)
 
     def _watch(self, conversation: Conversation) -> None:
-        """One timer watches over all requests of a conversation: it is set again when it fires, not at every answer."""
+        """One timer watches over all requests of a conversation: it is set again when it fires, not at every
+        answer."""
         conversation.watched = True
         self.broker_context.outbox.append(
             SetTimer((TIMEOUT_TIMER, conversation.leader), conversation.deadline)
@@ -296,8 +302,8 @@ class ReplicaFetcher:
                 self._delay(following)  # what the leader's disk spoilt may be whole again
                 return
             except (UnexpectedOffsetError, OutOfOrderSequenceError) as unexpected:
-                # the logs parted inside a batch (the second one: a log that checks its leader, KAFKA-6003): as Kafka does, this partition fails here and is
-                # fetched again after the next LeaderAndIsr
+                # the logs parted inside a batch (the second one: a log that checks its leader, KAFKA-6003):
+                # as Kafka does, this partition fails here and is fetched again after the next LeaderAndIsr
                 del conversation.followings[partition.key]
                 self.broker_context.record(
                     Name.FOLLOWER_FAILED, partition.key, leader=partition.leader, detail=str(unexpected)
@@ -314,8 +320,9 @@ class ReplicaFetcher:
             partition.advance_log_start_offset(answer.log_start_offset, cause="leader")
 
     def _copy(self, partition: Partition, answer: FetchedPartition) -> list[BatchHeader]:
-        """Append what was fetched. A log of which the leader has given up every offset begins anew where the leader's does: its records may be another
-        leader's, no epoch tells any more, and it may end inside a batch (found by the swarm, storage seed 976; Kafka's follower fails there)."""
+        """Append what was fetched. A log of which the leader has given up every offset begins anew where the
+        leader's does: its records may be another leader's, no epoch tells any more, and it may end inside a
+        batch (found by the swarm, storage seed 976; Kafka's follower fails there)."""
         try:
             return partition.log.append_as_follower(answer.records)
         except UnexpectedOffsetError:
@@ -325,7 +332,8 @@ class ReplicaFetcher:
             return partition.log.append_as_follower(answer.records)
 
     def _appended(self, partition: Partition, records: bytes, header: BatchHeader) -> None:
-        """One event for each run of records without a gap; the last one tells the log end if the batch goes on beyond its records (compaction)."""
+        """One event for each run of records without a gap; the last one tells the log end if the batch goes
+        on beyond its records (compaction)."""
         try:
             runs = runs_in_batch(records, header) or [(header.next_offset, ())]
         except (

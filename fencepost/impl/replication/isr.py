@@ -1,7 +1,8 @@
-"""The in-sync replicas of the partitions that this broker leads: shrink, expand, and the write to ZooKeeper (R2, R8).
+"""The in-sync replicas of the partitions that this broker leads: shrink, expand, and the write to ZooKeeper
+(R2, R8).
 
-Owns the proposals and the notifications to the controller. A proposal counts toward the maximal ISR from the moment it
-is made; only ZooKeeper's answer settles it.
+Owns the proposals and the notifications to the controller. A proposal counts toward the maximal ISR from the
+moment it is made; only ZooKeeper's answer settles it.
 """
 
 from collections.abc import Callable
@@ -37,7 +38,8 @@ class InSyncReplicas:
     # ---- what a fetch tells
 
     def on_follower_fetch(self, partition: Partition, follower: FollowerState, offset: int) -> None:
-        """A follower asked for `offset`: it has everything below. Kafka's caught-up rule: it had, by now or at its last fetch, all that the leader had then."""
+        """A follower asked for `offset`: it has everything below. Kafka's caught-up rule: it had, by now or
+        at its last fetch, all that the leader had then."""
         now, end = self.broker_context.now, partition.log.log_end_offset
         if offset >= end:
             follower.caught_up_at = now
@@ -59,11 +61,13 @@ class InSyncReplicas:
             self._propose(partition, tuple(sorted((*partition.isr, member))), cause="expand")
 
     def staying_isr_members_only(self, member: int) -> bool:
-        """Protection KAFKA-14140: a broker that is gone, or about to stop, does not come back into the ISR by a last fetch."""
+        """Protection KAFKA-14140: a broker that is gone, or about to stop, does not come back into the ISR by
+        a last fetch."""
         return member in self.metadata.live_brokers
 
     def isr_expand_after_epoch_start(self, partition: Partition, follower: FollowerState) -> bool:
-        """Protection KAFKA-7128: a new leader's high watermark lags, so reaching it proves nothing; the start of the epoch does."""
+        """Protection KAFKA-7128: a new leader's high watermark lags, so reaching it proves nothing; the start
+        of the epoch does."""
         return follower.log_end_offset >= partition.epoch_start_offset
 
     # ---- what time tells
@@ -113,7 +117,8 @@ class InSyncReplicas:
         if not partition.is_leader or partition.leader_epoch != epoch:
             return  # another LeaderAndIsr came meanwhile and said what holds
         if version is None:
-            # An earlier attempt may have been written before somebody else's state: whoever was proposed counts until LeaderAndIsr says what holds.
+            # An earlier attempt may have been written before somebody else's state: whoever was proposed
+            # counts until LeaderAndIsr says what holds.
             self.broker_context.record(Name.ISR_REFUSED, partition.key, leader_epoch=epoch, isr=isr)
             return
         partition.pending_isr = None
@@ -126,7 +131,8 @@ class InSyncReplicas:
             settled(partition)
 
     def accept_own_isr_write(self, current: object, state: LeaderAndIsr) -> int | None:
-        """Protection KAFKA-1382: the write may have been done although its reply was lost; what stands there decides. Returns the version, or None."""
+        """Protection KAFKA-1382: the write may have been done although its reply was lost; what stands there
+        decides. Returns the version, or None."""
         if isinstance(current, Data) and current.data == znodes.encode_state(state):
             return current.stat.version
         return None

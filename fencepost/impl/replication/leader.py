@@ -1,7 +1,8 @@
 """The leader's side of the data path: produce, fetch, list offsets, epoch queries (R1, R3 to R7).
 
-Owns the rules by which a leader answers. Must not know how a replica became leader. A request that must wait is parked
-in the purgatory; whatever moves the log end or the high watermark completes those that wait for it in the same step.
+Owns the rules by which a leader answers. Must not know how a replica became leader. A request that must wait
+is parked in the purgatory; whatever moves the log end or the high watermark completes those that wait for it
+in the same step.
 """
 
 from collections.abc import Callable
@@ -46,13 +47,14 @@ SPOILT = frozenset({Damage.CRC, Damage.MAGIC, Damage.LENGTH})
 """Damage that a line may have done, so that sending again may help: CORRUPT_MESSAGE. What was written so is
 INVALID_RECORD, and stays so (Kafka's DefaultRecordBatch.ensureValid, LogValidator, ProduceRequest)."""
 MOST_FETCHED_BYTES = 55 * 1024 * 1024
-"""Of records in one answer: fetch.max.bytes of a Kafka broker. Whatever a client asks for, a frame must hold it. The last batch may go beyond."""
+"""Of records in one answer: fetch.max.bytes of a Kafka broker. Whatever a client asks for, a frame must hold
+it. The last batch may go beyond."""
 
 
 @define
 class LeaderRole:
-    """Answers requests about the partitions that this broker leads. on_complete: told last, whenever a partition's role, end or high watermark may have
-    moved."""
+    """Answers requests about the partitions that this broker leads. on_complete: told last, whenever a
+    partition's role, end or high watermark may have moved."""
 
     broker_context: BrokerContext
     partitions: dict[TopicPartition, Partition]
@@ -64,7 +66,8 @@ class LeaderRole:
     # ---- who may ask
 
     def fetch_fencing(self, partition: Partition, leader_epoch: int) -> ErrorCode:
-        """Protection KIP-320: the asker's leader epoch must be this leader's, if it says one (a follower always does)."""
+        """Protection KIP-320: the asker's leader epoch must be this leader's, if it says one (a follower
+        always does)."""
         if leader_epoch < 0 or leader_epoch == partition.leader_epoch:
             return NO_ERROR
         if leader_epoch < partition.leader_epoch:
@@ -247,7 +250,8 @@ class LeaderRole:
             except CorruptBatchError:
                 return FetchedPartition(partition=wanted.partition, error=ErrorCode.CORRUPT_MESSAGE)
         if request.total_max_bytes and before and len(records) > limit:
-            # Only the first batch of an answer may exceed the bounds, so that a reader always gets on (KIP-74).
+            # Only the first batch of an answer may exceed the bounds, so that a reader always gets on
+            # (KIP-74).
             records = b""
         return FetchedPartition(
             partition=wanted.partition,
@@ -315,13 +319,15 @@ class LeaderRole:
         return NO_ERROR, found.offset, epoch, found.timestamp_ms
 
     def offset_not_available(self, partition: Partition) -> ErrorCode:
-        """Protection KIP-207: a new leader's high watermark lags behind what the old one showed until it reaches the start of its own epoch."""
+        """Protection KIP-207: a new leader's high watermark lags behind what the old one showed until it
+        reaches the start of its own epoch."""
         if partition.high_watermark < partition.epoch_start_offset:
             return ErrorCode.OFFSET_NOT_AVAILABLE
         return NO_ERROR
 
     def delete_records(self, source: int, request: DeleteRecordsRequest) -> None:
-        """Let the log start at the offset asked for. Followers hear of it by their next fetch; Kafka answers when all of them have."""
+        """Let the log start at the offset asked for. Followers hear of it by their next fetch; Kafka answers
+        when all of them have."""
         partition, error = self._led(request.partition)
         if request.partition.topic in INTERNAL_TOPICS:
             error = ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -1,7 +1,8 @@
-"""The upkeep of a broker's logs: retention and compaction (L4; Kafka's LogManager and LogCleaner without their threads).
+"""The upkeep of a broker's logs: retention and compaction (L4; Kafka's LogManager and LogCleaner without
+their threads).
 
-Owns when each happens, and which log is cleaned next: the filthiest. Must not know roles: a leader's log and a follower's are kept alike, each by its own
-high watermark.
+Owns when each happens, and which log is cleaned next: the filthiest. Must not know roles: a leader's log and
+a follower's are kept alike, each by its own high watermark.
 """
 
 import msgspec
@@ -20,13 +21,15 @@ RETENTION_TIMER = ("log_retention",)
 CLEANER_TIMER = ("log_cleaner",)
 PPM = 1_000_000
 PRODUCER_EXPIRATION_MS = 86_400_000
-"""How long a log remembers an idempotent producer that is silent (producer.id.expiration.ms): the bound on what it remembers."""
+"""How long a log remembers an idempotent producer that is silent (producer.id.expiration.ms): the bound on
+what it remembers."""
 
 
 @define
 class LogManager:
-    """partitions: every replica here. retention, cleaner: the parts that decide what goes. uncleanable: logs in which the cleaner met a damaged batch;
-    they are left alone until the process is started anew, as Kafka does (KIP-346). cleaning: whether there is a cleaner."""
+    """partitions: every replica here. retention, cleaner: the parts that decide what goes. uncleanable: logs
+    in which the cleaner met a damaged batch; they are left alone until the process is started anew, as Kafka
+    does (KIP-346). cleaning: whether there is a cleaner."""
 
     broker_context: BrokerContext
     partitions: dict[TopicPartition, Partition]
@@ -37,7 +40,8 @@ class LogManager:
     cleaning: bool = False
 
     def start(self) -> None:
-        """Begin to look after the logs; without a compacted topic there is no cleaner (nobody would need it)."""
+        """Begin to look after the logs; without a compacted topic there is no cleaner (nobody would need
+        it)."""
         self.broker_context.set_timer(
             RETENTION_TIMER, self.broker_context.options.log_retention_check_interval_ms
         )

@@ -52,9 +52,11 @@ def log_options(topic: TopicOptions) -> LogOptions:
 
 @define
 class ReplicaManager:
-    """partitions: every replica here, led or followed; shared with the leader role. checkpointed: high watermarks read at start-up,
-    kept until a replica takes them over so that a checkpoint never forgets a partition (KAFKA-1647). metadata: who is alive. latest: (controller
-    epoch, correlation id) of the latest LeaderAndIsr or StopReplica. options_known: whether the configurations of topics were read since the start."""
+    """partitions: every replica here, led or followed; shared with the leader role. checkpointed: high
+    watermarks read at start-up, kept until a replica takes them over so that a checkpoint never forgets a
+    partition (KAFKA-1647). metadata: who is alive. latest: (controller epoch, correlation id) of the latest
+    LeaderAndIsr or StopReplica. options_known: whether the configurations of topics were read since the
+    start."""
 
     broker_context: BrokerContext
     partitions: dict[TopicPartition, Partition]
@@ -118,8 +120,9 @@ class ReplicaManager:
     # ---- options
 
     def _log_options(self, key: TopicPartition) -> LogOptions:
-        """By the topic's options, with gaps where the plan, an operator's change, or the disk says that there may be some. What an operator had compacted is
-        kept whole until it is known whether that is still so."""
+        """By the topic's options, with gaps where the plan, an operator's change, or the disk says that there
+        may be some. What an operator had compacted is kept whole until it is known whether that is still
+        so."""
         options = log_options(self.broker_context.topic_options(key.topic))
         if (
             not options.contiguous
@@ -136,7 +139,8 @@ class ReplicaManager:
             self.logs.expect_gaps(key)
 
     def configure(self, topic: str) -> None:
-        """The options of a topic have changed: its logs that are open take them over. A follower that failed at a gap goes on."""
+        """The options of a topic have changed: its logs that are open take them over. A follower that failed
+        at a gap goes on."""
         for key, partition in sorted(self.partitions.items()):
             if key.topic == topic:
                 contiguous = partition.log.options.contiguous
@@ -167,14 +171,15 @@ class ReplicaManager:
         )
 
     def keep_checkpointed(self) -> dict[TopicPartition, int]:
-        """Protection KAFKA-1647: what a checkpoint holds: the high watermark of every replica, also of one whose leader is down or unknown, and what was
-        read at start-up and no replica has taken over yet."""
+        """Protection KAFKA-1647: what a checkpoint holds: the high watermark of every replica, also of one
+        whose leader is down or unknown, and what was read at start-up and no replica has taken over yet."""
         current = dict(self.checkpointed)
         current.update({key: partition.high_watermark for key, partition in self.partitions.items()})
         return current
 
     def close(self) -> None:
-        """Stop cleanly: flush and release every log, write the checkpoints, then the marker. Raises LogOfflineError or OSError if the disk fails."""
+        """Stop cleanly: flush and release every log, write the checkpoints, then the marker. Raises
+        LogOfflineError or OSError if the disk fails."""
         self.checkpoint()
         self.logs.close()
 
@@ -199,7 +204,8 @@ class ReplicaManager:
                 self._take(partition, state)
 
     def _may_be_created(self, key: TopicPartition) -> bool:
-        """A name out of ZooKeeper or a request may be one that no directory can have: the disk's error would halt the broker."""
+        """A name out of ZooKeeper or a request may be one that no directory can have: the disk's error would
+        halt the broker."""
         if not key.is_legal:
             self.broker_context.record(
                 Name.MARK, cause="illegal_partition", detail=repr(tuple(key))[:LONGEST_DETAIL]
@@ -207,8 +213,9 @@ class ReplicaManager:
         return key.is_legal
 
     def _may_follow(self, state: PartitionState) -> bool:
-        """Kafka's makeFollowers: nobody follows a leader that it has not heard to be alive. The replica is there, its high watermark checkpointed
-        (KAFKA-1647); its role and epoch stay what they were, so that the same request may be obeyed later. (docs/decisions/unknown-leader.md)"""
+        """Kafka's makeFollowers: nobody follows a leader that it has not heard to be alive. The replica is
+        there, its high watermark checkpointed (KAFKA-1647); its role and epoch stay what they were, so that
+        the same request may be obeyed later. (docs/decisions/unknown-leader.md)"""
         if state.leader < 0 or state.leader == self.broker_context.node or self.metadata.runs(state.leader):
             return True
         self.broker_context.record(
@@ -256,7 +263,8 @@ class ReplicaManager:
         self.leader.high_watermark.advance(partition)
 
     def assign_epoch_on_election(self, partition: Partition) -> None:
-        """Protection KAFKA-7415: the new epoch enters the cache before anything is written, so that questions about it have an answer."""
+        """Protection KAFKA-7415: the new epoch enters the cache before anything is written, so that questions
+        about it have an answer."""
         partition.log.epochs.assign(partition.leader_epoch, partition.log.log_end_offset)
 
     def _become_follower(self, partition: Partition) -> None:
@@ -275,14 +283,15 @@ class ReplicaManager:
     # ---- replicas go
 
     def stop_replicas(self, request: StopReplicaRequest) -> tuple[tuple[TopicPartition, ErrorCode], ...]:
-        """Stop fetching and leading these partitions, and delete those that shall be. Returns the error of each; one that is not here is stopped."""
+        """Stop fetching and leading these partitions, and delete those that shall be. Returns the error of
+        each; one that is not here is stopped."""
         if not self.late_copy_fencing(request):
             return tuple((key, ErrorCode.FENCED_LEADER_EPOCH) for key, _, _ in request.partitions)
         return tuple((key, self._stop(key, epoch, delete)) for key, epoch, delete in request.partitions)
 
     def late_copy_fencing(self, request: LeaderAndIsrRequest | StopReplicaRequest) -> bool:
-        """A request that was sent again may be overtaken by its successors: a late copy of a StopReplica does not delete what they made, one of a
-        LeaderAndIsr does not make again what they deleted."""
+        """A request that was sent again may be overtaken by its successors: a late copy of a StopReplica does
+        not delete what they made, one of a LeaderAndIsr does not make again what they deleted."""
         number = (request.controller_epoch, request.correlation_id)
         late = request.controller_epoch == self.latest[0] and number < self.latest
         self.latest = max(self.latest, number)
@@ -302,12 +311,13 @@ class ReplicaManager:
         return NO_ERROR
 
     def stop_replica_fencing(self, partition: Partition, leader_epoch: int) -> bool:
-        """Protection KIP-570: a StopReplica of an earlier leader epoch than was obeyed does not stop the replica that came back since."""
+        """Protection KIP-570: a StopReplica of an earlier leader epoch than was obeyed does not stop the
+        replica that came back since."""
         return leader_epoch == EPOCH_DURING_DELETE or leader_epoch >= partition.leader_epoch
 
     def _delete(self, partition: Partition) -> None:
-        """Rename the directory, which decides it, then remove what is in it: a crash in between leaves nothing that looks like a replica, and
-        the next start removes it."""
+        """Rename the directory, which decides it, then remove what is in it: a crash in between leaves
+        nothing that looks like a replica, and the next start removes it."""
         key, files = partition.key, self.broker_context.files
         del self.partitions[key]
         self.checkpointed.pop(key, None)

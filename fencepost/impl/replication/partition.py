@@ -1,7 +1,8 @@
 """One replica of one partition at this broker: its log, its role, its high watermark.
 
-Owns the state that leader and follower share. Must not know sockets, ZooKeeper or timers. The inequalities that always hold:
-0 <= log_start_offset <= high_watermark <= log_end_offset, and a leader's high watermark never goes back within its epoch.
+Owns the state that leader and follower share. Must not know sockets, ZooKeeper or timers. The inequalities
+that always hold: 0 <= log_start_offset <= high_watermark <= log_end_offset, and a leader's high watermark
+never goes back within its epoch.
 """
 
 from attrs import define, field
@@ -15,8 +16,9 @@ from fencepost.traces.events import Name
 
 @define
 class FollowerState:
-    """What a leader knows of a follower (R3). log_end_offset: its last fetch offset, -1 until it fetched in this epoch.
-    caught_up_at: host time at which it had everything the leader had then. last_fetch_at, leader_end_at_fetch: of its last fetch."""
+    """What a leader knows of a follower (R3). log_end_offset: its last fetch offset, -1 until it fetched in
+    this epoch. caught_up_at: host time at which it had everything the leader had then. last_fetch_at,
+    leader_end_at_fetch: of its last fetch."""
 
     log_end_offset: int = -1
     caught_up_at: int = 0
@@ -26,9 +28,10 @@ class FollowerState:
 
 @define
 class Partition:
-    """logs: the directory that checkpoints the log. leader_epoch: of the last LeaderAndIsr obeyed; moves up only. epoch_start_offset: log end
-    offset when this leader's epoch began. isr, zk_version: what ZooKeeper holds, as far as this leader knows. pending_isr: proposed and not yet answered.
-    followers: only on the leader."""
+    """logs: the directory that checkpoints the log. leader_epoch: of the last LeaderAndIsr obeyed; moves up
+    only. epoch_start_offset: log end offset when this leader's epoch began. isr, zk_version: what ZooKeeper
+    holds, as far as this leader knows. pending_isr: proposed and not yet answered. followers: only on the
+    leader."""
 
     broker_context: BrokerContext
     key: TopicPartition
@@ -52,13 +55,14 @@ class Partition:
 
     @property
     def maximal_isr(self) -> frozenset[int]:
-        """The ISR that ZooKeeper holds or may hold by now: a replica leaves only when its removal is certain, and counts as soon as it is proposed."""
+        """The ISR that ZooKeeper holds or may hold by now: a replica leaves only when its removal is certain,
+        and counts as soon as it is proposed."""
         isr = frozenset(self.isr)
         return isr if self.pending_isr is None else isr.union(self.pending_isr)
 
     def enough_in_sync(self, minimum: int) -> bool:
-        """Protection of acks=all: whether the ISR has min.insync.replicas members, or all replicas that there are.
-        Apache Kafka 3.9 and 4.x bound the setting so; acks=all would be refused for good otherwise."""
+        """Protection of acks=all: whether the ISR has min.insync.replicas members, or all replicas that there
+        are. Apache Kafka 3.9 and 4.x bound the setting so; acks=all would be refused for good otherwise."""
         return len(self.isr) >= min(minimum, max(1, len(self.replicas)))
 
     def set_high_watermark(self, offset: int, *, cause: str) -> bool:
@@ -77,7 +81,8 @@ class Partition:
         return True
 
     def high_watermark_within_log(self, offset: int) -> int:
-        """Protection KAFKA-3978: whatever a checkpoint or a leader says, it stays within [log start, log end]."""
+        """Protection KAFKA-3978: whatever a checkpoint or a leader says, it stays within [log start, log
+        end]."""
         log = self.log
         if offset > log.log_end_offset:
             offset = log.log_end_offset

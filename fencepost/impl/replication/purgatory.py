@@ -1,6 +1,7 @@
 """The purgatory: requests that wait for something, with a deadline (R4).
 
-Owns who waits for which partition. Must not know what they wait for: the leader asks for those of a partition and decides.
+Owns who waits for which partition. Must not know what they wait for: the leader asks for those of a partition
+and decides.
 """
 
 from collections.abc import Iterable
@@ -16,8 +17,8 @@ TIMER = "purgatory"
 
 @define
 class DelayedProduce:
-    """An acks=all append that waits until the high watermark reaches `required_offset`. leader_epoch: in which it waits; batch_epoch: in which the batch
-    was written, earlier if it is a duplicate."""
+    """An acks=all append that waits until the high watermark reaches `required_offset`. leader_epoch: in
+    which it waits; batch_epoch: in which the batch was written, earlier if it is a duplicate."""
 
     waiter_id: int
     source: int
@@ -43,7 +44,8 @@ Delayed = DelayedProduce | DelayedFetch
 
 @define
 class Purgatory:
-    """waiters: by id, in order of arrival; by_partition: ids per partition. A waiter leaves when it is answered or its timer fires."""
+    """waiters: by id, in order of arrival; by_partition: ids per partition. A waiter leaves when it is
+    answered or its timer fires."""
 
     broker_context: BrokerContext
     waiters: dict[int, Delayed] = field(factory=dict)

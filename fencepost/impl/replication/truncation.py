@@ -19,15 +19,16 @@ class FollowerTruncation:
     """The follower's part of epoch-based truncation."""
 
     def question(self, partition: Partition) -> int:
-        """The epoch to ask the leader about; -1 to fetch at once (an empty log, or one without any epoch, has nothing to compare)."""
+        """The epoch to ask the leader about; -1 to fetch at once (an empty log, or one without any epoch, has
+        nothing to compare)."""
         epoch = partition.log.epochs.latest_epoch()
         if epoch < 0:
             partition.truncate_to(partition.high_watermark, cause="high_watermark")
         return epoch
 
     def truncate_by_epoch(self, partition: Partition, answer: EpochEnd) -> bool:
-        """Protection KIP-101: cut to where the last common epoch ends on the leader. Returns whether the logs now agree;
-        if not, ask again about the new latest epoch (KIP-279)."""
+        """Protection KIP-101: cut to where the last common epoch ends on the leader. Returns whether the logs
+        now agree; if not, ask again about the new latest epoch (KIP-279)."""
         if answer.end_offset < 0:
             # the leader knows no epoch at all: only then is the high watermark all there is
             partition.truncate_to(partition.high_watermark, cause="high_watermark")
@@ -35,16 +36,17 @@ class FollowerTruncation:
         return self.truncate_below_own_epoch(partition, answer)
 
     def start_over_below_leaders_log(self, partition: Partition, leader_log_start_offset: int) -> bool:
-        """Protection KAFKA-7414 (KAFKA-2143): out of the leader's range is dropped whole only a log that ends before the leader's begins; one that goes on
-        beyond the leader's end is cut by epochs. Returns whether it was dropped."""
+        """Protection KAFKA-7414 (KAFKA-2143): out of the leader's range is dropped whole only a log that ends
+        before the leader's begins; one that goes on beyond the leader's end is cut by epochs. Returns whether
+        it was dropped."""
         if partition.log.log_end_offset >= leader_log_start_offset:
             return False
         partition.truncate_fully_and_start_at(leader_log_start_offset)
         return True
 
     def truncate_below_own_epoch(self, partition: Partition, answer: EpochEnd) -> bool:
-        """Protection KIP-279: the answer says which epoch it is about. If this log never had that one, cut to the end of the largest own epoch
-        below it and ask again; else cut to the earlier of the two ends."""
+        """Protection KIP-279: the answer says which epoch it is about. If this log never had that one, cut to
+        the end of the largest own epoch below it and ask again; else cut to the earlier of the two ends."""
         log = partition.log
         own_epoch, own_end = log.epochs.end_offset(answer.epoch, log.log_end_offset)
         if own_end >= 0 and own_epoch != answer.epoch:

@@ -1,7 +1,7 @@
 """A client core in the real world: an event loop, TCP to the brokers of a cluster, the wall clock.
 
-Owns their beginning and end, and the client's node id. Must not know what the core does. A client's node id is drawn at random: brokers tell their
-clients apart by it.
+Owns their beginning and end, and the client's node id. Must not know what the core does. A client's node id
+is drawn at random: brokers tell their clients apart by it.
 """
 
 import asyncio
@@ -47,7 +47,8 @@ class RunningClient:
     _changed: asyncio.Event = field(factory=asyncio.Event)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until the condition holds; it is looked at after everything that completes. Raises EnvironmentError_ if the core gave up."""
+        """Wait until the condition holds; it is looked at after everything that completes. Raises
+        EnvironmentError_ if the core gave up."""
         while not condition():
             if self.halted:
                 raise EnvironmentError_(expected="a client that runs", seen=self.halted, where="the client")

@@ -16,8 +16,9 @@ from fencepost.impl.zookeeper.interface import Data, GetData
 
 @frozen(kw_only=True)
 class ClusterView:
-    """answers: the server was there. controller: -1 if there is none. leaders: of every partition whose topic is assigned; -1: none yet. under_replicated:
-    those of them of which an assigned replica is not in the ISR."""
+    """answers: the server was there. controller: -1 if there is none. leaders: of every partition whose topic
+    is assigned; -1: none yet. under_replicated: those of them of which an assigned replica is not in the
+    ISR."""
 
     answers: bool = False
     registered: frozenset[int] = frozenset()

@@ -1,7 +1,8 @@
 """Messages as bytes: MessagePack arrays of a message's fields, read back strictly against the declared types.
 
-Owns the translation, made from the messages' own classes. Must not know sockets, or what a message means. A value of a wrong type, a missing
-or an additional field, an unknown kind: `MalformedError`, never a guess. Integers are 64-bit, or 32-bit where Kafka's are; a bool is no integer.
+Owns the translation, made from the messages' own classes. Must not know sockets, or what a message means. A
+value of a wrong type, a missing or an additional field, an unknown kind: `MalformedError`, never a guess.
+Integers are 64-bit, or 32-bit where Kafka's are; a bool is no integer.
 """
 
 from collections.abc import Callable
@@ -20,12 +21,28 @@ INT64 = range(-(2**63), 2**63)
 INT32 = range(-(2**31), 2**31)
 INT32_FIELDS = frozenset(
     {
-        "acks", "asked_epoch", "broker_id", "controller_epoch", "controller_id", "coordinator_epoch", "current_leader_epoch", "epoch",
-        "generation_id", "leader", "leader_epoch", "max_bytes", "node", "partition", "rebalance_timeout_ms", "replica_id", "session_timeout_ms",
+        "acks",
+        "asked_epoch",
+        "broker_id",
+        "controller_epoch",
+        "controller_id",
+        "coordinator_epoch",
+        "current_leader_epoch",
+        "epoch",
+        "generation_id",
+        "leader",
+        "leader_epoch",
+        "max_bytes",
+        "node",
+        "partition",
+        "rebalance_timeout_ms",
+        "replica_id",
+        "session_timeout_ms",
         "zk_version",
     }
-)  # fmt: skip
-"""Numbers that Kafka's protocol has in 32 bits, or fewer, by the names that they have in every message: logs and records hold them so."""
+)
+"""Numbers that Kafka's protocol has in 32 bits, or fewer, by the names that they have in every message: logs
+and records hold them so."""
 Reader = Callable[[Any], Any]
 Writer = Callable[[Any], Any]
 
@@ -60,8 +77,8 @@ def decode(data: bytes | bytearray) -> Message:
 
 @cache
 def _writer(kind: Any) -> Writer | None:
-    """What makes values of a declared type plain; None: they are, for MessagePack knows numbers, texts, bytes, enumerations and tuples of them,
-    and structs of them that are arrays."""
+    """What makes values of a declared type plain; None: they are, for MessagePack knows numbers, texts,
+    bytes, enumerations and tuples of them, and structs of them that are arrays."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is tuple and arguments[1:] == (...,):
         item = _writer(arguments[0])

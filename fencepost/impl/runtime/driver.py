@@ -1,9 +1,11 @@
 """The driver of a core in the real world: what sim/host.py is to a simulated one.
 
-Owns the order of a core's inputs, the release of its effects, and its timers. Must not know what the core does.
+Owns the order of a core's inputs, the release of its effects, and its timers. Must not know what the core
+does.
 
-One thread steps the core: asyncio's. A step makes its file calls and returns; only then are its effects released: persist before send. The
-host's clock is the wall clock at the start and monotonic from there on, so that time never goes back and two incarnations never share a time.
+One thread steps the core: asyncio's. A step makes its file calls and returns; only then are its effects
+released: persist before send. The host's clock is the wall clock at the start and monotonic from there on, so
+that time never goes back and two incarnations never share a time.
 """
 
 import asyncio
@@ -70,8 +72,8 @@ def _nobody_asked(operation: Operation) -> None:
 
 @define(eq=False)
 class Driver:
-    """node: id of the host. on_event takes trace events; on_halt is called once, with the reason, when the core or its disk gives up;
-    on_complete takes a client's finished operations."""
+    """node: id of the host. on_event takes trace events; on_halt is called once, with the reason, when the
+    core or its disk gives up; on_complete takes a client's finished operations."""
 
     node: int
     core: Core
@@ -110,7 +112,8 @@ class Driver:
             self.loop.call_soon_threadsafe(self.accept, input)
 
     def accept(self, input: Input | Invocation) -> None:
-        """Step an input, or queue it if a step is under way. An invocation is called in its turn, like an input."""
+        """Step an input, or queue it if a step is under way. An invocation is called in its turn, like an
+        input."""
         self._queue.append(input)
         if self._engaged:
             return

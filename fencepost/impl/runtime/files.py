@@ -1,8 +1,9 @@
 """The file-system interface over the operating system: one directory tree below a root.
 
-Owns descriptors and the translation of calls. Must not know what is written. Every error is the `OSError` that the system raised. A directory is
-made durable by an fsync of its own descriptor (fsync(2): "calling fsync() does not necessarily ensure that the entry in the directory containing
-the file has also reached disk").
+Owns descriptors and the translation of calls. Must not know what is written. Every error is the `OSError`
+that the system raised. A directory is made durable by an fsync of its own descriptor (fsync(2): "calling
+fsync() does not necessarily ensure that the entry in the directory containing the file has also reached
+disk").
 """
 
 import os
@@ -13,7 +14,8 @@ from attrs import define, field, frozen
 
 @define(eq=False)
 class RealFile:
-    """impl.files.File over a descriptor. Appends go to the end of the file wherever other handles have moved it."""
+    """impl.files.File over a descriptor. Appends go to the end of the file wherever other handles have moved
+    it."""
 
     descriptor: int
 
@@ -66,7 +68,8 @@ class RealFile:
 
 @frozen
 class RealFiles:
-    """impl.files.FileSystem below `root`. read_only: nothing is ever opened for writing, created, renamed or removed."""
+    """impl.files.FileSystem below `root`. read_only: nothing is ever opened for writing, created, renamed or
+    removed."""
 
     root: Path = field(converter=Path)
     read_only: bool = False

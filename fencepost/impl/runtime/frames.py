@@ -1,6 +1,7 @@
 """Frames on a TCP connection: four bytes of length, big-endian, then as many bytes.
 
-Owns the bound and the greeting, the first frame of every connection: who speaks. Must not know what the later frames carry.
+Owns the bound and the greeting, the first frame of every connection: who speaks. Must not know what the later
+frames carry.
 """
 
 import asyncio
@@ -12,7 +13,8 @@ from fencepost.impl.core.broker_context import FIRST_CLIENT
 from fencepost.impl.runtime.codec import INT64, MalformedError
 
 MAXIMUM_FRAME = 100 * 1024 * 1024
-"""Kafka's socket.request.max.bytes. Bytes of another protocol are nearly always read as a larger length, and are refused by it."""
+"""Kafka's socket.request.max.bytes. Bytes of another protocol are nearly always read as a larger length, and
+are refused by it."""
 MAXIMUM_GREETING = 256
 PROTOCOL = "fencepost-1"
 LENGTH = struct.Struct("!I")
@@ -48,7 +50,8 @@ def greeting(node: int) -> bytes:
 
 
 def client_of_greeting(data: bytes) -> int:
-    """The client that a greeting comes from. Raises MalformedError: a broker does not come to this listener."""
+    """The client that a greeting comes from. Raises MalformedError: a broker does not come to this
+    listener."""
     try:
         protocol, node = msgspec.msgpack.decode(data, type=tuple[str, int])
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):

@@ -1,7 +1,9 @@
-"""Who is a broker of this cluster: the credentials in the cluster's folder, the greeting that carries them, and what each side may send.
+"""Who is a broker of this cluster: the credentials in the cluster's folder, the greeting that carries them,
+and what each side may send.
 
-Owns the file, the comparison and the table of kinds. Must not know sockets. Every broker process reads the same file. Whoever can read it is trusted as
-a broker, so that only its owner can. The secret travels in clear: the inter-broker listeners are for the loopback interface.
+Owns the file, the comparison and the table of kinds. Must not know sockets. Every broker process reads the
+same file. Whoever can read it is trusted as a broker, so that only its owner can. The secret travels in
+clear: the inter-broker listeners are for the loopback interface.
 """
 
 import base64
@@ -62,13 +64,15 @@ class Credentials:
     """What makes a process a broker of this cluster."""
 
     cluster_id: str
-    """22 characters, drawn when the cluster is brought up: a broker of another cluster is told apart by name."""
+    """22 characters, drawn when the cluster is brought up: a broker of another cluster is told apart by
+    name."""
     secret: str = field(repr=False)
     """64 hexadecimal digits, never logged."""
 
 
 def make_credentials(folder: Path) -> Credentials:
-    """Draw credentials and write them into a new file, readable by its owner only. An old file is replaced: nobody of an earlier life comes in."""
+    """Draw credentials and write them into a new file, readable by its owner only. An old file is replaced:
+    nobody of an earlier life comes in."""
     drawn = Credentials(
         cluster_id=base64.urlsafe_b64encode(secrets.token_bytes(_ID_BYTES)).decode().rstrip("="),
         secret=secrets.token_hex(_SECRET_BYTES),
@@ -103,7 +107,8 @@ def broker_greeting(node: int, credentials: Credentials) -> bytes:
 
 
 def broker_of_greeting(data: bytes, credentials: Credentials | None) -> int:
-    """The broker that a greeting comes from. Raises MalformedError; what was sent is not repeated, it may be nearly the secret."""
+    """The broker that a greeting comes from. Raises MalformedError; what was sent is not repeated, it may be
+    nearly the secret."""
     expected = "the greeting of a broker of this cluster"
     try:
         protocol, node, cluster_id, secret = msgspec.msgpack.decode(data, type=tuple[str, int, str, str])
@@ -127,8 +132,9 @@ def check_client(message: Message) -> None:
 
 
 def check_broker(source: int, message: Message) -> None:
-    """What arrives on the inter-broker listener. Raises MalformedError for what brokers do not say to each other, for a message that names another
-    sender than its connection's, and for one that calls a client's number a live broker: a follower would fetch from it."""
+    """What arrives on the inter-broker listener. Raises MalformedError for what brokers do not say to each
+    other, for a message that names another sender than its connection's, and for one that calls a client's
+    number a live broker: a follower would fetch from it."""
     if not isinstance(message, BROKER_MESSAGES):
         raise MalformedError(f"expected a message for a broker, saw {type(message).__name__}")
     for name in ("replica_id", "controller_id", "broker_id"):
@@ -141,5 +147,6 @@ def check_broker(source: int, message: Message) -> None:
         for broker in getattr(message, name, ()):
             if not 1 <= broker < FIRST_CLIENT:
                 raise MalformedError(
-                    f"expected brokers from 1 to {FIRST_CLIENT - 1} in {name}, saw {broker} in {type(message).__name__}"
+                    f"expected brokers from 1 to {FIRST_CLIENT - 1} in {name}, saw {broker} in "
+                    f"{type(message).__name__}"
                 )

@@ -1,10 +1,12 @@
 """Frames that come in, in memory that grows with what arrived and not with what was announced.
 
-Owns the bounds on frames that are not complete yet: of one connection, and of all connections together. Must not know what a frame carries.
+Owns the bounds on frames that are not complete yet: of one connection, and of all connections together. Must
+not know what a frame carries.
 
-A connection may announce a frame and send it as slowly as it likes. What arrived of it is in memory until the rest comes. When all connections together
-hold more than their bound, the one that holds most is closed; small requests therefore always get through, and nobody waits for anybody's memory (Kafka's
-queued.max.request.bytes stops reading instead, and then all wait for the slowest).
+A connection may announce a frame and send it as slowly as it likes. What arrived of it is in memory until the
+rest comes. When all connections together hold more than their bound, the one that holds most is closed; small
+requests therefore always get through, and nobody waits for anybody's memory (Kafka's queued.max.request.bytes
+stops reading instead, and then all wait for the slowest).
 """
 
 import asyncio
@@ -17,8 +19,9 @@ from fencepost.impl.runtime.frames import LENGTH
 
 MEBIBYTE = 1024 * 1024
 MAXIMUM_CLIENT_FRAME = 2 * MEBIBYTE
-"""Of a client's request. The largest is a Produce with one batch of max.message.bytes, 1 MiB. Kafka's socket.request.max.bytes is 100 MiB, for batches
-of many partitions in one request, which these messages do not have."""
+"""Of a client's request. The largest is a Produce with one batch of max.message.bytes, 1 MiB. Kafka's
+socket.request.max.bytes is 100 MiB, for batches of many partitions in one request, which these messages do
+not have."""
 MOST_UNFINISHED_BYTES = 64 * MEBIBYTE
 """Of all clients' frames that are not complete: 32 of the largest."""
 _PIECE = 64 * 1024
@@ -50,8 +53,8 @@ class Intake:
     async def frame(self, reader: asyncio.StreamReader, close: Callable[[], None]) -> bytearray | None:
         """The next frame of a connection.
 
-        close: ends that connection, if it is the one to go.
-        Returns None at the end of the stream. Raises MalformedError for a frame that is too long, cut off, or given up.
+        close: ends that connection, if it is the one to go. Returns None at the end of the stream. Raises
+        MalformedError for a frame that is too long, cut off, or given up.
         """
         try:
             (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
@@ -78,7 +81,8 @@ class Intake:
             piece = await reader.read(min(missing, _PIECE))
             if mine not in self.unfinished:
                 raise MalformedError(
-                    f"expected at most {self.most_unfinished} bytes of unfinished frames, saw more; this one was the largest"
+                    f"expected at most {self.most_unfinished} bytes of unfinished frames, saw more; this "
+                    f"one was the largest"
                 )
             if not piece:
                 raise MalformedError(f"expected a frame of {length} bytes, saw {len(mine.data)}")

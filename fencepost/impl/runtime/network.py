@@ -1,11 +1,13 @@
 """Messages over TCP: a listening socket, and one connection to each broker that we send to.
 
-Owns connections, their queues and their end. Must not know the core: it hands (source, message) on. What a node sends to a broker travels on a
-connection of its own making, in order; what it sends to a client goes back on the connection by which the client came. TCP may lose what was
-sent when a connection breaks, so messages may be lost here too: a full queue, a broker that is down. The core's time-outs tell.
+Owns connections, their queues and their end. Must not know the core: it hands (source, message) on. What a
+node sends to a broker travels on a connection of its own making, in order; what it sends to a client goes
+back on the connection by which the client came. TCP may lose what was sent when a connection breaks, so
+messages may be lost here too: a full queue, a broker that is down. The core's time-outs tell.
 
-A malformed frame closes its connection, with the reason in the log, and nothing else. So does one that its sender may not send: clients and brokers
-come to listeners of their own, and a broker shows the cluster's credentials (greeting.py).
+A malformed frame closes its connection, with the reason in the log, and nothing else. So does one that its
+sender may not send: clients and brokers come to listeners of their own, and a broker shows the cluster's
+credentials (greeting.py).
 """
 
 import asyncio
@@ -56,8 +58,9 @@ Accepted = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None
 
 @define(eq=False)
 class Peer:
-    """A broker that we send to. hello: the greeting. receive(source, message): what it sends back, if we are a client; a broker is sent nothing back here.
-    queue: encoded messages that wait for the connection or for room in it."""
+    """A broker that we send to. hello: the greeting. receive(source, message): what it sends back, if we are
+    a client; a broker is sent nothing back here. queue: encoded messages that wait for the connection or for
+    room in it."""
 
     node: int
     target: int
@@ -124,9 +127,10 @@ class Peer:
 
 @define(eq=False)
 class Network:
-    """receive(source, message) takes what arrives. addresses: of the brokers, of their
-    client listeners if we are a client, else of their inter-broker listeners. credentials: of the cluster; without any, no broker speaks to another.
-    refused: connections closed for a malformed frame or an unwelcome sender. intake, peer_intake: bounds on what clients and brokers send."""
+    """receive(source, message) takes what arrives. addresses: of the brokers, of their client listeners if we
+    are a client, else of their inter-broker listeners. credentials: of the cluster; without any, no broker
+    speaks to another. refused: connections closed for a malformed frame or an unwelcome sender. intake,
+    peer_intake: bounds on what clients and brokers send."""
 
     node: int
     addresses: Mapping[int, Address]

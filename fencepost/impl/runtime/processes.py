@@ -1,7 +1,8 @@
-"""Operating-system processes: begun in a session of their own, recognised later by more than their number, ended surely.
+"""Operating-system processes: begun in a session of their own, recognised later by more than their number,
+ended surely.
 
-Owns signals and /proc. Must not know what the processes do. A process id alone is not an identity: the system gives it again to another process;
-with the time at which the process began (where /proc tells it) it is one.
+Owns signals and /proc. Must not know what the processes do. A process id alone is not an identity: the system
+gives it again to another process; with the time at which the process began (where /proc tells it) it is one.
 """
 
 import contextlib
@@ -29,16 +30,19 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 @frozen
 class ProcessId:
-    """pid, and when it began (clock ticks since the machine's start; UNKNOWN where the system does not tell)."""
+    """pid, and when it began (clock ticks since the machine's start; UNKNOWN where the system does not
+    tell)."""
 
     pid: int
     began: int = UNKNOWN
 
 
 def spawn(command: Sequence[str], log: BinaryIO, *, dies_with_us: bool = False) -> ProcessId:
-    """Begin a process that a Ctrl-C at our terminal does not reach: whoever began it ends it, in order. Its words go to `log`.
+    """Begin a process that a Ctrl-C at our terminal does not reach: whoever began it ends it, in order. Its
+    words go to `log`.
 
-    dies_with_us: where the system can (Linux), it is killed when the thread that began it ends, even by SIGKILL.
+    dies_with_us: where the system can (Linux), it is killed when the thread that began it ends, even by
+    SIGKILL.
     """
     process = subprocess.Popen(
         command,
@@ -56,7 +60,8 @@ def spawn(command: Sequence[str], log: BinaryIO, *, dies_with_us: bool = False) 
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM wait until the block is done, so that no process is begun and then forgotten. Outside the main thread: nothing."""
+    """Let Ctrl-C and SIGTERM wait until the block is done, so that no process is begun and then forgotten.
+    Outside the main thread: nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -104,8 +109,8 @@ def send_signal(process: ProcessId, number: signal.Signals) -> bool:
 def end(
     processes: Sequence[ProcessId], grace_s: float = GRACE_S, how: signal.Signals = signal.SIGTERM
 ) -> None:
-    """End them, all at once: politely, by the signal `how`, and those that do not go are killed. On return none of them runs, not even after a second
-    Ctrl-C."""
+    """End them, all at once: politely, by the signal `how`, and those that do not go are killed. On return
+    none of them runs, not even after a second Ctrl-C."""
     with uninterrupted():
         _end(processes, grace_s, how)
 

@@ -2,8 +2,9 @@
 
 Owns the sizes on the wire (zookeeper.jute) and the bound. Must not know what is grouped, or why.
 
-The server closes the connection on a request longer than its jute.maxbuffer, and ZooKeeper's own clients do so on such an answer. A request is
-counted to the byte; so is the answer to writes; the answer to reads is estimated by whoever knows what the nodes hold.
+The server closes the connection on a request longer than its jute.maxbuffer, and ZooKeeper's own clients do
+so on such an answer. A request is counted to the byte; so is the answer to writes; the answer to reads is
+estimated by whoever knows what the nodes hold.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -30,9 +31,11 @@ Size = tuple[int, int]
 
 @frozen(kw_only=True)
 class Grouping:
-    """members: at most so many in a group; window: requests on their way at a time; maximum_bytes: of a request or its answer, the server's jute.maxbuffer.
+    """members: at most so many in a group; window: requests on their way at a time; maximum_bytes: of a
+    request or its answer, the server's jute.maxbuffer.
 
-    A group of 500 is near the greatest speed of a server (bench/scale.py) and keeps others waiting for some milliseconds only."""
+    A group of 500 is near the greatest speed of a server (bench/scale.py) and keeps others waiting for some
+    milliseconds only."""
 
     members: int = 500
     window: int = 10
@@ -72,8 +75,8 @@ def watch_size(path: str) -> Size:
 
 
 def read_groups(nodes: Mapping[str, int], grouping: Grouping) -> list[list[str]]:
-    """`groups` of paths, for a multi-read each. nodes: how many bytes each is believed to hold. Where a full group of the largest fits, as nearly always,
-    nobody looks at the others."""
+    """`groups` of paths, for a multi-read each. nodes: how many bytes each is believed to hold. Where a full
+    group of the largest fits, as nearly always, nobody looks at the others."""
     paths = list(nodes)
     if not paths:
         return []
@@ -95,8 +98,8 @@ def _room(grouping: Grouping, fixed: Size = (0, 0)) -> Size:
 def groups(
     members: Iterable[Member], size: Callable[[Member], Size], grouping: Grouping, fixed: Size = (0, 0)
 ) -> list[list[Member]]:
-    """Members in their order, cut into groups that the bound allows. fixed: what every group carries besides. A member that is too large by itself
-    stands alone: it is the server that says so."""
+    """Members in their order, cut into groups that the bound allows. fixed: what every group carries besides.
+    A member that is too large by itself stands alone: it is the server that says so."""
     request_room, answer_room = _room(grouping, fixed)
     made: list[list[Member]] = []
     group: list[Member] = []

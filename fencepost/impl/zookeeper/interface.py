@@ -1,7 +1,8 @@
 """The ZooKeeper interface: requests, replies, errors and watches as plain values.
 
-Two implementations: sim/zookeeper.py and impl/runtime over kazoo against a real server. A request is carried out
-on the session that sends it; the semantics (versions, one-shot watches in order, ephemerals, sequentials, multi) are ZooKeeper 3.9's.
+Two implementations: sim/zookeeper.py and impl/runtime over kazoo against a real server. A request is carried
+out on the session that sends it; the semantics (versions, one-shot watches in order, ephemerals, sequentials,
+multi) are ZooKeeper 3.9's.
 """
 
 from enum import StrEnum
@@ -40,7 +41,8 @@ class WatchKind(StrEnum):
 
 
 class Create(Struct, frozen=True, gc=False):
-    """Create a node; the parent must exist. Reply: Created with the actual path (a sequential gets a 10-digit suffix)."""
+    """Create a node; the parent must exist. Reply: Created with the actual path (a sequential gets a 10-digit
+    suffix)."""
 
     path: str
     data: bytes = b""
@@ -95,20 +97,23 @@ WriteOperation = Create | SetData | Delete | Check
 
 
 class Multi(Struct, frozen=True, gc=False):
-    """All or nothing, in order, one transaction. Reply: MultiDone, or Failed with the results of the members."""
+    """All or nothing, in order, one transaction. Reply: MultiDone, or Failed with the results of the
+    members."""
 
     operations: tuple[WriteOperation, ...]
 
 
 class MultiRead(Struct, frozen=True, gc=False):
-    """Read the data of several nodes at once (opcode 22); a node that is absent fails no other. It sets no watches. Reply: MultiReadDone."""
+    """Read the data of several nodes at once (opcode 22); a node that is absent fails no other. It sets no
+    watches. Reply: MultiReadDone."""
 
     paths: tuple[str, ...]
 
 
 class SetWatches(Struct, frozen=True, gc=False):
-    """Watch the data of several nodes at once, as GetData does. seen: a transaction; a node that was changed or deleted after it (or is absent) fires at
-    once, before the reply. With the transaction of an earlier read nothing is missed in between. Reply: Done."""
+    """Watch the data of several nodes at once, as GetData does. seen: a transaction; a node that was changed
+    or deleted after it (or is absent) fires at once, before the reply. With the transaction of an earlier
+    read nothing is missed in between. Reply: Done."""
 
     paths: tuple[str, ...]
     seen: int
@@ -121,8 +126,8 @@ ZooKeeperRequest = Create | SetData | Delete | GetData | Exists | GetChildren | 
 
 
 class Stat(Struct, frozen=True, gc=False):
-    """czxid, mzxid: transaction ids of creation and last change; version: of the data; cversion: changes of the list of children;
-    ephemeral_owner: session id, 0 for a persistent node."""
+    """czxid, mzxid: transaction ids of creation and last change; version: of the data; cversion: changes of
+    the list of children; ephemeral_owner: session id, 0 for a persistent node."""
 
     czxid: int
     mzxid: int
@@ -160,7 +165,8 @@ class Children(Struct, frozen=True, gc=False):
 
 
 class Failed(Struct, frozen=True, gc=False):
-    """error: of the request; for a multi that of the first member that failed, with `index` its place and `results` of all members."""
+    """error: of the request; for a multi that of the first member that failed, with `index` its place and
+    `results` of all members."""
 
     error: ZooKeeperError
     index: int = -1
@@ -174,7 +180,8 @@ class MultiDone(Struct, frozen=True, gc=False):
 
 
 class MultiReadDone(Struct, frozen=True, gc=False):
-    """Data, or Failed(NO_NODE), of each path, in order. zxid: of the last transaction that the server had done when it answered."""
+    """Data, or Failed(NO_NODE), of each path, in order. zxid: of the last transaction that the server had
+    done when it answered."""
 
     replies: tuple[Data | Failed, ...]
     zxid: int

@@ -1,4 +1,5 @@
-"""Kafka's znodes: paths and JSON content (docs/spec/cluster.md, Z). Owns the formats; must not know who reads or writes them."""
+"""Kafka's znodes: paths and JSON content (docs/spec/cluster.md, Z). Owns the formats; must not know who reads
+or writes them."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -27,13 +28,15 @@ CLUSTER, CLUSTER_ID, BROKER_SEQUENCE = "/cluster", "/cluster/id", "/brokers/seqi
 PREFERRED_ELECTION = "/admin/preferred_replica_election"
 PRODUCER_IDS = "/latest_producer_id_block"
 TOPIC_BYTES = 4_096
-"""What a topic's node is believed to hold before it was seen: a hundred partitions with three replicas hold half of it."""
+"""What a topic's node is believed to hold before it was seen: a hundred partitions with three replicas hold
+half of it."""
 PERSISTENT_PATHS = (BROKERS, BROKER_IDS, TOPICS, ISR_CHANGES, ADMIN, DELETE_TOPICS, CONTROLLER_EPOCH)
 """Created at start-up by whoever comes first; parents before children."""
 
 
 class LeaderAndIsr(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The content of a partition's state znode, with the znode's version (the CAS token) and the transaction that wrote it (-1: not read)."""
+    """The content of a partition's state znode, with the znode's version (the CAS token) and the transaction
+    that wrote it (-1: not read)."""
 
     leader: int
     leader_epoch: int
@@ -117,7 +120,8 @@ class _ConfigChange(msgspec.Struct):
 
 
 def decode_config_change(data: bytes) -> str | None:
-    """The topic whose configuration changed; None if another entity's did. Raises ValueError for what is no such node."""
+    """The topic whose configuration changed; None if another entity's did. Raises ValueError for what is no
+    such node."""
     kind, _, name = msgspec.json.decode(data, type=_ConfigChange).entity_path.partition("/")
     return name if kind == "topics" and name else None
 
@@ -162,7 +166,8 @@ def decode_controller(data: bytes) -> int:
 
 
 def encode_broker(broker: int, timestamp_ms: int, port: int = 0) -> bytes:
-    """/brokers/ids/N, version 4. port: 0 in the simulator, where nobody listens; then a number that tells the brokers apart."""
+    """/brokers/ids/N, version 4. port: 0 in the simulator, where nobody listens; then a number that tells the
+    brokers apart."""
     host, port = "127.0.0.1", port or 9092 + broker
     return _dump(
         {
@@ -225,7 +230,8 @@ _state_of = msgspec.json.Decoder(LeaderAndIsr).decode
 
 
 def decode_state(data: bytes, zk_version: int, mzxid: int = -1) -> LeaderAndIsr:
-    """The state with its version. The decoder makes it in one go; what the stat says is put into it before anybody sees it."""
+    """The state with its version. The decoder makes it in one go; what the stat says is put into it before
+    anybody sees it."""
     state = _state_of(data)
     force_setattr(state, "zk_version", zk_version)
     force_setattr(state, "mzxid", mzxid)
@@ -292,7 +298,8 @@ def encode_reassignments(
     targets: dict[TopicPartition, tuple[int, ...]],
     origins: Mapping[TopicPartition, tuple[int, ...]] | None = None,
 ) -> bytes:
-    """/admin/reassign_partitions. origins: the replicas that a partition had before, where a later controller is to know them; Kafka ignores the field."""
+    """/admin/reassign_partitions. origins: the replicas that a partition had before, where a later controller
+    is to know them; Kafka ignores the field."""
     known = origins or {}
     entries: list[dict[str, Any]] = [
         {"topic": key.topic, "partition": key.partition, "replicas": list(replicas)}

@@ -1,10 +1,12 @@
-"""A campaign on Spark: seeds over executors, each chunk a part of the trace store, the same runs as a local campaign's.
+"""A campaign on Spark: seeds over executors, each chunk a part of the trace store, the same runs as a local
+campaign's.
 
-Owns: the driver's side: which seeds go into which chunk, taking up what ended, interruption, the repeats that check determinism. Must not know: how a chunk
-is run (tasks.py), the terminal.
+Owns: the driver's side: which seeds go into which chunk, taking up what ended, interruption, the repeats that
+check determinism. Must not know: how a chunk is run (tasks.py), the terminal.
 
-What a chunk came to is on disk before Spark hears of it, and the driver reads it from there while the job runs: a driver that is killed loses the chunks
-in hand and nothing else. The folder is a campaign's folder like any other: either engine goes on with what the other began.
+What a chunk came to is on disk before Spark hears of it, and the driver reads it from there while the job
+runs: a driver that is killed loses the chunks in hand and nothing else. The folder is a campaign's folder
+like any other: either engine goes on with what the other began.
 """
 
 import secrets
@@ -35,7 +37,8 @@ from fencepost.traces.store import TraceStore
 CHUNK_SEEDS = 200
 """At most so many seeds make a part: ten megabytes, and some ten seconds that a killed executor costs."""
 CHUNKS_PER_PROCESSOR = 4
-"""Fewer seeds than fill such chunks are spread so that every processor gets several, since runs differ in length."""
+"""Fewer seeds than fill such chunks are spread so that every processor gets several, since runs differ in
+length."""
 
 
 def _ignore(progress: CampaignProgress) -> None:
@@ -61,7 +64,8 @@ class _RunChunks:
 
 @frozen(kw_only=True)
 class _Repeat:
-    """The function that runs seeds again in a process of its own, with another PYTHONHASHSEED than Spark's workers have."""
+    """The function that runs seeds again in a process of its own, with another PYTHONHASHSEED than Spark's
+    workers have."""
 
     orders: ChunkOrders
 
@@ -80,8 +84,9 @@ class _Repeat:
 
 @define(kw_only=True)
 class _Sitting:
-    """One driver's part of a campaign. waiting: chunks whose verdicts have not been read yet, by number; counted: seeds of this sitting; repeats: digests of
-    the runs to be repeated, by seed; parts: how many were written."""
+    """One driver's part of a campaign. waiting: chunks whose verdicts have not been read yet, by number;
+    counted: seeds of this sitting; repeats: digests of the runs to be repeated, by seed; parts: how many were
+    written."""
 
     campaign: Campaign
     store: TraceStore
@@ -95,7 +100,8 @@ class _Sitting:
     parts: int = 0
 
     def take_up(self) -> None:
-        """Count the chunks that have ended since the last look. Interrupted, it is taken up again where it was."""
+        """Count the chunks that have ended since the last look. Interrupted, it is taken up again where it
+        was."""
         for number, chunk in list(self.waiting.items()):
             path = verdicts_of(self.orders.folder, number)
             if path.exists():
@@ -211,10 +217,12 @@ def drive_on_spark(
     master: str | None = None,
     spark: Any = None,
 ) -> CampaignResult:
-    """Run a campaign on Spark to its end, or to a Ctrl-C (then `interrupted` is set and every finished chunk is kept).
+    """Run a campaign on Spark to its end, or to a Ctrl-C (then `interrupted` is set and every finished chunk
+    is kept).
 
-    campaign: as for the local driver; its `out` is needed, and is under the same path on every executor. master: where Spark runs (spark/session.py); spark: a
-    session to use instead. Raises FencepostError: a folder that is taken, a plan that cannot be read, what the machine lacks, a task that always fails.
+    campaign: as for the local driver; its `out` is needed, and is under the same path on every executor.
+    master: where Spark runs (spark/session.py); spark: a session to use instead. Raises FencepostError: a
+    folder that is taken, a plan that cannot be read, what the machine lacks, a task that always fails.
     """
     started = time.monotonic()
     _check_fit(campaign)

@@ -1,15 +1,18 @@
-"""What an executor does of a campaign: runs some seeds, judges them, writes one part of the trace store and their verdicts.
+"""What an executor does of a campaign: runs some seeds, judges them, writes one part of the trace store and
+their verdicts.
 
-Owns: one chunk from its seeds to its files, and what a repeated or a forgotten attempt may do. Must not know: Spark (a test calls it as a function), which
-chunks there are.
+Owns: one chunk from its seeds to its files, and what a repeated or a forgotten attempt may do. Must not know:
+Spark (a test calls it as a function), which chunks there are.
 
-    DIR/.spark/sitting               the driver whose tasks may write; another one that goes on with the campaign writes its own name
+    DIR/.spark/sitting               the driver whose tasks may write; another one that goes on with the
+                                     campaign writes its own name
     DIR/.spark/verdicts-NUMBER.jsonl a chunk that has ended: the verdict of each of its seeds
     DIR/.spark/begun-NUMBER-*        the seed that an attempt has in hand
 
-A chunk writes the part of its own number, so an attempt that is repeated replaces what the first one wrote by the same bytes. The parts come first, then the
-verdicts: killed in between, the runs are there and are judged again. Both happen under a lock and only while the sitting is the task's own: a Python worker
-that outlives its driver can no longer add a part that the next sitting does not know of.
+A chunk writes the part of its own number, so an attempt that is repeated replaces what the first one wrote by
+the same bytes. The parts come first, then the verdicts: killed in between, the runs are there and are judged
+again. Both happen under a lock and only while the sitting is the task's own: a Python worker that outlives
+its driver can no longer add a part that the next sitting does not know of.
 """
 
 import fcntl
@@ -73,7 +76,8 @@ def verdicts_of(folder: Path, number: int) -> Path:
 
 @contextmanager
 def sitting_locked(folder: Path, *, exclusive: bool) -> Iterator[int]:
-    """The open file that names the sitting; nobody changes it, or with `exclusive` nobody reads it, meanwhile."""
+    """The open file that names the sitting; nobody changes it, or with `exclusive` nobody reads it,
+    meanwhile."""
     descriptor = os.open(folder / SITTING, os.O_RDWR | (os.O_CREAT if exclusive else 0), 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
@@ -117,9 +121,11 @@ def _died_with(folder: Path, number: int) -> Counter[int]:
 
 
 def run_chunk(chunk: Chunk, orders: ChunkOrders, *, attempt: str) -> None:
-    """Run and judge the chunk's seeds, then write part and verdicts. attempt: unique among the attempts of all tasks.
+    """Run and judge the chunk's seeds, then write part and verdicts. attempt: unique among the attempts of
+    all tasks.
 
-    Raises FencepostError for a campaign that another sitting has taken over, and for what the environment refuses.
+    Raises FencepostError for a campaign that another sitting has taken over, and for what the environment
+    refuses.
     """
     worker = _PartWorker(orders=Orders(job=orders.job, out=str(orders.out), name=attempt))
     died, results = _died_with(orders.folder, chunk.number), []

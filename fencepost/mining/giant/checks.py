@@ -1,9 +1,12 @@
-"""The checks of one giant history beside the log check: of its operations only those that a check reads are asked for.
+"""The checks of one giant history beside the log check: of its operations only those that a check reads are
+asked for.
 
-Owns: which operations bear on which check, and what is said where they are too many. Must not know: how a check judges.
+Owns: which operations bear on which check, and what is said where they are too many. Must not know: how a
+check judges.
 
-`conformance` reads events only. `invariants` reads events, the ends that replies show with a leader epoch, and the keys of compacted topics. `kafka`,
-`transactions` and `groups` need the whole history as soon as there is a consumer, a transaction or a group in it, and nothing of it where there is none.
+`conformance` reads events only. `invariants` reads events, the ends that replies show with a leader epoch,
+and the keys of compacted topics. `kafka`, `transactions` and `groups` need the whole history as soon as there
+is a consumer, a transaction or a group in it, and nothing of it where there is none.
 """
 
 from collections.abc import Callable, Sequence
@@ -81,7 +84,8 @@ def _of_invariants(rows: pa.Table, header: Trace) -> Array:
 
 @frozen(kw_only=True)
 class _Bearing:
-    """rows: the operations that bear on a check; they do so alone, or only with the whole history; what: they are."""
+    """rows: the operations that bear on a check; they do so alone, or only with the whole history; what: they
+    are."""
 
     rows: Callable[[pa.Table, Trace], Array]
     alone: bool
@@ -128,7 +132,8 @@ def _columns(checks: Sequence[str]) -> list[str]:
 
 @frozen(kw_only=True)
 class Whole:
-    """Ask checks of the history at once. header: without operations and events; bearing: of the operations only those that bear on the check."""
+    """Ask checks of the history at once. header: without operations and events; bearing: of the operations
+    only those that bear on the check."""
 
     giant: Giant
     header: Trace
@@ -167,7 +172,8 @@ def _unknown(check: str, reason: str) -> Verdict:
 def judge_rest(
     giant: Giant, header: Trace, profile: str | None, checks: Sequence[Check], spread: Spread, *, whole: int
 ) -> dict[str, Verdict]:
-    """The verdicts of these checks, none of them the log check over slots. whole: operations that a check takes together. Raises TraceError."""
+    """The verdicts of these checks, none of them the log check over slots. whole: operations that a check
+    takes together. Raises TraceError."""
     if giant.operations <= whole:
         asked = Whole(giant=giant, header=header, profile=profile)
         return _by_name(spread(asked, [tuple(checks)] if checks else []))
@@ -182,7 +188,10 @@ def judge_rest(
     for check in checks:
         many = bearing.get(check.name, 0)
         if check.reads_events and events > MOST_EVENTS:
-            told[check.name] = _unknown(check.name, f"{events} events, more than the {MOST_EVENTS} that the check {check.name} takes together")  # fmt: skip
+            told[check.name] = _unknown(
+                check.name,
+                f"{events} events, more than the {MOST_EVENTS} that the check {check.name} takes together",
+            )
         elif many > (whole if check.name in BEARING and BEARING[check.name].alone else 0):
             told[check.name] = _too_large(giant, check.name, many, whole)
         else:

@@ -1,6 +1,8 @@
-"""A closer look at one log of a giant history: the source of slots and operations that checkers/log/ranges asks, over files.
+"""A closer look at one log of a giant history: the source of slots and operations that checkers/log/ranges
+asks, over files.
 
-Owns: the passes over the giant's row groups, and what they send back. Must not know: Spark, which operations prove anything.
+Owns: the passes over the giant's row groups, and what they send back. Must not know: Spark, which operations
+prove anything.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,9 +1,11 @@
-"""The log check of one giant history: row groups fold into partial slots, slot ranges merge them, one pass over the ranges' summaries ends it.
+"""The log check of one giant history: row groups fold into partial slots, slot ranges merge them, one pass
+over the ranges' summaries ends it.
 
-Owns: which files carry what between the steps. Must not know: Spark
-(a `Spread` runs the steps), rules (checkers/log/ranges). Every step may be done again, by another process: files come into place by a rename.
+Owns: which files carry what between the steps. Must not know: Spark (a `Spread` runs the steps), rules
+(checkers/log/ranges). Every step may be done again, by another process: files come into place by a rename.
 
-    FOLDER/pieces/LOG/NUMBER/PLACE-BATCH-LOW.npy    partial slots of one batch from offset LOW on, for slot range NUMBER of a log
+    FOLDER/pieces/LOG/NUMBER/PLACE-BATCH-LOW.npy    partial slots of one batch from offset LOW on, for slot
+                                                    range NUMBER of a log
     FOLDER/soft/LOG/PLACE-BATCH.npy                 its appends that are not firm
     FOLDER/soft/LOG.*.npy                           those of all batches, in the order of `decide.Soft`
 """
@@ -47,7 +49,8 @@ SOFT_PARTS = ("rows", "by_value", "sorted_values", "told", "told_offset")
 
 @frozen(kw_only=True, eq=False)
 class Share:
-    """What one batch says of one log, beside its files. place: its row group, as a number; the rest as in ranges.Partial."""
+    """What one batch says of one log, beside its files. place: its row group, as a number; the rest as in
+    ranges.Partial."""
 
     log: LogKey
     demands: tuple[bool, bool, bool]
@@ -67,8 +70,9 @@ class Share:
 
 @frozen(kw_only=True, eq=False)
 class Folded:
-    """What one batch came to. ids: lowest and highest operation number; broken: how the trace contradicts itself ("" if it does not);
-    appends, acknowledged, reads: how many; asked: whether any operation is about logs."""
+    """What one batch came to. ids: lowest and highest operation number; broken: how the trace contradicts
+    itself ("" if it does not); appends, acknowledged, reads: how many; asked: whether any operation is about
+    logs."""
 
     operations: int
     ids: tuple[int, int]
@@ -202,7 +206,8 @@ class Decide:
 
 @frozen(kw_only=True, eq=False)
 class LogWork:
-    """A suspected log. summaries: of its ranges, in order; wanted: in question for what no range tells; shares: of its batches; the rest as in Decide."""
+    """A suspected log. summaries: of its ranges, in order; wanted: in question for what no range tells;
+    shares: of its batches; the rest as in Decide."""
 
     log: LogKey
     summaries: tuple[RangeSummary, ...]
@@ -233,8 +238,9 @@ def _may_hold(share: Share, wanted: Wanted) -> bool:
 
 @frozen(kw_only=True)
 class Found:
-    """What the steps came to. broken: how the trace contradicts itself; repeated: which value was sent twice to a log though they are unique; reasons: why logs
-    need a closer look; suspects: those of which slots can tell more; weak: why an Ok would mean nothing ("" if it would); ranges: how many were merged."""
+    """What the steps came to. broken: how the trace contradicts itself; repeated: which value was sent twice
+    to a log though they are unique; reasons: why logs need a closer look; suspects: those of which slots can
+    tell more; weak: why an Ok would mean nothing ("" if it would); ranges: how many were merged."""
 
     operations: int
     broken: str

@@ -1,4 +1,5 @@
-"""What of a giant history is no question about slots: does an operation number, or a value of a log, stand there twice?
+"""What of a giant history is no question about slots: does an operation number, or a value of a log, stand
+there twice?
 
 Owns: the passes that compare numbers, a span of them at a time. Must not know: slots, Spark.
 """
@@ -36,7 +37,8 @@ def _spans(spans: Sequence[tuple[int, ...]], many: int) -> list[tuple[int, int]]
 
 
 def repeated_id(giant: Giant, ids: Sequence[tuple[int, int]], spread: Spread) -> str:
-    """Which operation shares its number with an earlier one, in words; "" if none. ids: the lowest and the highest of each batch."""
+    """Which operation shares its number with an earlier one, in words; "" if none. ids: the lowest and the
+    highest of each batch."""
     spans = _spans(ids, giant.operations)
     firsts = [found for found in spread(partial(first_repeated_id, giant), spans) if found is not None]
     return f"operation {min(firsts)[1]} shares its op id with another operation" if firsts else ""
@@ -59,7 +61,8 @@ def first_repeated_id(giant: Giant, span: tuple[int, int]) -> tuple[int, int] | 
 
 
 def repeated_value(giant: Giant, log: LogKey, values: Sequence[tuple[int, ...]], spread: Spread) -> str:
-    """Which value was sent twice, in the words of the plain check; "" if none. values: the lowest and the highest of each batch."""
+    """Which value was sent twice, in the words of the plain check; "" if none. values: the lowest and the
+    highest of each batch."""
     spans = _spans(values, giant.operations)
     firsts = [
         found for found in spread(partial(first_repeated_value, giant, log), spans) if found is not None

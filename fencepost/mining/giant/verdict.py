@@ -1,7 +1,9 @@
-"""The verdicts of one giant history: the log check by slot ranges, and a closer look where that is not enough.
+"""The verdicts of one giant history: the log check by slot ranges, and a closer look where that is not
+enough.
 
-Owns: which checks can be asked of so large a history, and what is said where one cannot. Must not know: Spark, how a range is judged. The check by ranges says
-that a log keeps every rule, or that it needs a closer look; certificates come from the plain check, over as much of the history as it needs.
+Owns: which checks can be asked of so large a history, and what is said where one cannot. Must not know:
+Spark, how a range is judged. The check by ranges says that a log keeps every rule, or that it needs a closer
+look; certificates come from the plain check, over as much of the history as it needs.
 """
 
 import shutil
@@ -62,7 +64,8 @@ def _undecided(giant: Giant, reasons: dict[LogKey, tuple[str, ...]], open_: Sequ
     if not told and not open_:
         return ""
     whole = [
-        f"{giant.operations} operations, too many to be examined as a whole, which it needs ({'; '.join(told)})"
+        f"{giant.operations} operations, too many to be examined as a whole, which it needs "
+        f"({'; '.join(told)})"
     ]
     return "; ".join([*(whole if told else ()), *open_])
 

@@ -1,9 +1,11 @@
 """Traces that contradict themselves, found over the columns of many at once.
 
-Owns: what no trace may say of its operations, whatever is asked of it. Must not know: judges, Spark, where rows come from.
+Owns: what no trace may say of its operations, whatever is asked of it. Must not know: judges, Spark, where
+rows come from.
 
-What a judge concludes from an operation that ended before it began, or from two operations under one name, means nothing: such a trace is quarantined, its
-neighbours are judged. Each rule is one comparison over whole columns, so that looking costs a fiftieth of reading them for the log check.
+What a judge concludes from an operation that ended before it began, or from two operations under one name,
+means nothing: such a trace is quarantined, its neighbours are judged. Each rule is one comparison over whole
+columns, so that looking costs a fiftieth of reading them for the log check.
 """
 
 from typing import Any
@@ -25,7 +27,8 @@ COLUMNS = (
 
 
 def contradictions(operations: pa.Table) -> dict[int, str]:
-    """How each trace that contradicts itself does so, by trace id, in the order of the ids. Raises TraceError where a column is missing."""
+    """How each trace that contradicts itself does so, by trace id, in the order of the ids. Raises TraceError
+    where a column is missing."""
     trace, op_id, invoked, completed = (
         integer_array(table_column(operations, name), null=null)
         for name, null in (

@@ -1,6 +1,8 @@
-"""Histories in files (JSON lines, Jepsen's EDN and JSON, logs) as splits of a mining, beside the folders of traces.
+"""Histories in files (JSON lines, Jepsen's EDN and JSON, logs) as splits of a mining, beside the folders of
+traces.
 
-Owns: telling one from the other in what the caller named, and reading a file's histories few at a time. Must not know: judges, formats (traces.py reads them).
+Owns: telling one from the other in what the caller named, and reading a file's histories few at a time. Must
+not know: judges, formats (traces.py reads them).
 """
 
 from collections.abc import Iterator
@@ -49,7 +51,8 @@ class HistoryFile:
 
 
 def told_apart(inputs: list[Path], format: str) -> tuple[list[Path], list[HistoryFile]]:
-    """Folders of traces, and files of histories, that the inputs mean. Raises FencepostError for one that means nothing, or that is meant twice."""
+    """Folders of traces, and files of histories, that the inputs mean. Raises FencepostError for one that
+    means nothing, or that is meant twice."""
     stores: list[Path] = []
     files: list[HistoryFile] = []
     for path in inputs:

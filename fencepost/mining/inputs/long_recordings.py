@@ -1,10 +1,11 @@
-"""A recording that is too long to be one value: piece by piece into Parquet, which `fencepost mine` judges by slot ranges.
+"""A recording that is too long to be one value: piece by piece into Parquet, which `fencepost mine` judges by
+slot ranges.
 
-Owns the two walks over the parts. Must not know who records. What parts.py says of a recording holds here, too: an invocation
-gives way to the whole, and what was refused and sent again, or was there before and sent here, is left out. The first walk
-gathers the values of what was sent, the second writes. In memory are the rows without an outcome, eight bytes for each record
-that was sent, and MOST_HELD rows. The events keep their order, the operations that of their invocations, unless one took
-longer than MOST_HELD others.
+Owns the two walks over the parts. Must not know who records. What parts.py says of a recording holds here,
+too: an invocation gives way to the whole, and what was refused and sent again, or was there before and sent
+here, is left out. The first walk gathers the values of what was sent, the second writes. In memory are the
+rows without an outcome, eight bytes for each record that was sent, and MOST_HELD rows. The events keep their
+order, the operations that of their invocations, unless one took longer than MOST_HELD others.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +35,8 @@ MOST_HELD = 2 * GROUP_ROWS
 
 
 def each_part(path: Path) -> Iterator[Trace]:
-    """The parts of a recording. Raises TraceError for one that cannot be read; half a line at the end of the last is left out."""
+    """The parts of a recording. Raises TraceError for one that cannot be read; half a line at the end of the
+    last is left out."""
     parts = parts_of(path)
     for number, part in enumerate(parts, start=1):
         try:
@@ -90,15 +92,19 @@ def _sent(path: Path) -> Sent:
     retried, joined = False, Joined()
 
     def take(rows: Iterable[Operation]) -> None:
-        pieces.append(np.fromiter(
-            (
-                record.value
-                for row in rows
-                if row.function is Function.APPEND and row.argument != BEFORE and row.outcome is not Outcome.FAIL
-                for record in row.records
-            ),
-            np.int64,
-        ))  # fmt: skip
+        pieces.append(
+            np.fromiter(
+                (
+                    record.value
+                    for row in rows
+                    if row.function is Function.APPEND
+                    and row.argument != BEFORE
+                    and row.outcome is not Outcome.FAIL
+                    for record in row.records
+                ),
+                np.int64,
+            )
+        )
 
     for part in each_part(path):
         header = header or part
@@ -174,7 +180,8 @@ class Written:
 
 
 def write_long(path: Path, out: Path) -> Written:
-    """A recording as a folder of traces with one trace in many row groups. Raises TraceError for what cannot be read."""
+    """A recording as a folder of traces with one trace in many row groups. Raises TraceError for what cannot
+    be read."""
     sent, written = _sent(path), Written()
     claims = sent.header.claims
     if sent.retried:

@@ -1,7 +1,8 @@
 """Small traces that are cut over row groups, regrouped once.
 
-Owns: the two steps (scatter, gather) that bring each of them together as a folder of traces. Must not know: Spark, judges. Rows of a trace keep the order of
-parts, row groups and rows; nothing of the input is changed. Every step may be done again.
+Owns: the two steps (scatter, gather) that bring each of them together as a folder of traces. Must not know:
+Spark, judges. Rows of a trace keep the order of parts, row groups and rows; nothing of the input is changed.
+Every step may be done again.
 """
 
 import shutil
@@ -32,8 +33,8 @@ GROUP_OPERATIONS = 65_536
 
 @frozen(kw_only=True)
 class Scatter:
-    """Take the small traces of one part's row groups apart. buckets: trace id -> where it is gathered; number: of the part, in order;
-    folder: of this source."""
+    """Take the small traces of one part's row groups apart. buckets: trace id -> where it is gathered;
+    number: of the part, in order; folder: of this source."""
 
     loose: UngroupedPart
     buckets: dict[int, int]
@@ -41,7 +42,8 @@ class Scatter:
     folder: Path
 
     def __call__(self) -> list[tuple[Unreadable, int, int]]:
-        """Write the rows of each bucket; may be done again. What could not be read, with the lowest and highest trace id in it."""
+        """Write the rows of each bucket; may be done again. What could not be read, with the lowest and
+        highest trace id in it."""
         ids = np.array(sorted(self.buckets.keys() - set(self.loose.repeated)), np.int64)
         bucket_of = np.array([self.buckets[trace_id] for trace_id in ids.tolist()], np.int64)
         bad = []
@@ -73,8 +75,9 @@ class Scatter:
 
 @frozen(kw_only=True)
 class Gather:
-    """Bring one bucket's traces together as a part of a folder of traces. scattered: where Scatter wrote; store: the folder to write to;
-    without: traces that are left out, because some of their rows may be missing."""
+    """Bring one bucket's traces together as a part of a folder of traces. scattered: where Scatter wrote;
+    store: the folder to write to; without: traces that are left out, because some of their rows may be
+    missing."""
 
     bucket: int
     scattered: Path
@@ -138,7 +141,8 @@ def buckets_of(traces: dict[int, int]) -> dict[int, int]:
 def regroup(
     prepared: Prepared, folder: Path, spread: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 ) -> Prepared:
-    """Bring small traces that are cut together, once, as folders of traces in `folder`; what was brought together before stays. The work with them in it."""
+    """Bring small traces that are cut together, once, as folders of traces in `folder`; what was brought
+    together before stays. The work with them in it."""
     found = prepared.found
     splits, bad = list(found.splits), list(found.unreadable)
     for number, (source, traces) in enumerate(sorted(prepared.small.items())):

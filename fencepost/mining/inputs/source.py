@@ -1,9 +1,12 @@
-"""`spark.read.format("fencepost")`: every history that Fencepost knows, as one of its three tables, in a DataFrame.
+"""`spark.read.format("fencepost")`: every history that Fencepost knows, as one of its three tables, in a
+DataFrame.
 
-Owns: the data source's options, the partitions, and the column `source` in front of a table's own. Must not know: judges, formats (traces.py reads).
+Owns: the data source's options, the partitions, and the column `source` in front of a table's own. Must not
+know: judges, formats (traces.py reads).
 
-A row group of a folder of traces, or a file of another format, is one partition, and crosses to the JVM as Arrow batches. That road is ten times slower
-than the one of `mine` (docs/how-to/mining.md): it is for looking at traces in SQL, not for judging them.
+A row group of a folder of traces, or a file of another format, is one partition, and crosses to the JVM as
+Arrow batches. That road is ten times slower than the one of `mine` (docs/how-to/mining.md): it is for looking
+at traces in SQL, not for judging them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,7 +46,8 @@ class HistoryReader(DataSourceReader):
         self.path, self.table, self.format = path, table, format
 
     def partitions(self) -> Sequence[PiecePartition]:
-        """One per piece. Raises TraceError if there is nothing, or something that cannot be read from the outside."""
+        """One per piece. Raises TraceError if there is nothing, or something that cannot be read from the
+        outside."""
         pieces = list(pieces_of((Path(self.path),), self.format))
         for piece in pieces:
             if isinstance(piece, Quarantined):
@@ -77,8 +81,8 @@ class HistoryReader(DataSourceReader):
 
 
 class HistorySource(DataSource):
-    """Options: path (given to load), a folder of traces, a file, or a folder of those; table: operations (default), events or traces; format: of files, as
-    for `fencepost check` (default auto)."""
+    """Options: path (given to load), a folder of traces, a file, or a folder of those; table: operations
+    (default), events or traces; format: of files, as for `fencepost check` (default auto)."""
 
     @classmethod
     def name(cls) -> str:

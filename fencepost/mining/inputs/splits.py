@@ -2,9 +2,10 @@
 
 Owns: the list of work and what of the input is unreadable from the outside. Must not know: Spark, judges.
 
-A split is the unit that a task reads: one row group of a part (its three files together), or a run of frames of a journal that is
-not sealed yet. A run that stands in a readable part and in a journal belongs to the part's split only; a trace id that stands in two
-row groups belongs to the first, and the second split knows that it is repeated.
+A split is the unit that a task reads: one row group of a part (its three files together), or a run of frames
+of a journal that is not sealed yet. A run that stands in a readable part and in a journal belongs to the
+part's split only; a trace id that stands in two row groups belongs to the first, and the second split knows
+that it is repeated.
 """
 
 import contextlib
@@ -27,8 +28,8 @@ JOURNAL_SPLIT_BYTES = 4 * 1024 * 1024
 class Split:
     """One unit of reading. source: the folder as the caller named it; place: what a person would look at.
 
-    group: a row group of a part; otherwise frames of the journal. size_bytes: compressed. repeated: trace ids of the row group that stand in an
-    earlier one too.
+    group: a row group of a part; otherwise frames of the journal. size_bytes: compressed. repeated: trace ids
+    of the row group that stand in an earlier one too.
     """
 
     source: str
@@ -42,7 +43,8 @@ class Split:
 
 @frozen(kw_only=True)
 class Unreadable:
-    """A piece of the input that could not be read. trace_id: the run, -1 where a whole file or row group is meant."""
+    """A piece of the input that could not be read. trace_id: the run, -1 where a whole file or row group is
+    meant."""
 
     source: str
     place: str
@@ -52,7 +54,8 @@ class Unreadable:
 
 @frozen(kw_only=True)
 class Work:
-    """Everything that the inputs hold: splits in the order of the inputs, and what could not even be opened."""
+    """Everything that the inputs hold: splits in the order of the inputs, and what could not even be
+    opened."""
 
     splits: tuple[Split, ...]
     unreadable: tuple[Unreadable, ...]
@@ -87,7 +90,8 @@ def _of_parts(source: str, store: TraceStore) -> Iterator[Split | Unreadable]:
 
 
 def _overlap(splits: list[Split]) -> bool:
-    """Whether row groups may share a trace id; their footers say from where to where ids go, so that the ids need not be read."""
+    """Whether row groups may share a trace id; their footers say from where to where ids go, so that the ids
+    need not be read."""
     ranges = sorted(
         (split.group.first_trace, split.group.last_trace)
         for split in splits
@@ -99,8 +103,8 @@ def _overlap(splits: list[Split]) -> bool:
 
 
 def _without_repeats(splits: list[Split]) -> tuple[list[Split], set[int]]:
-    """(the splits of readable parts, each knowing which of its traces stand in an earlier one; all trace ids). A row group that is not readable after all is
-    its task's to report."""
+    """(the splits of readable parts, each knowing which of its traces stand in an earlier one; all trace
+    ids). A row group that is not readable after all is its task's to report."""
     parts = {split.group.part.number: split.group.part for split in splits if split.group is not None}
     by_group: dict[tuple[int, int], list[int]] = {}
     for number, part in parts.items():
@@ -132,7 +136,8 @@ def _of_journals(source: str, store: TraceStore, sealed: set[int]) -> Iterator[S
 
 
 def work_of(inputs: list[Path]) -> Work:
-    """The splits of all inputs. Raises FencepostError for no input, the same one twice, or one that is no folder of traces."""
+    """The splits of all inputs. Raises FencepostError for no input, the same one twice, or one that is no
+    folder of traces."""
     if not inputs:
         raise FencepostError(expected="a folder of traces", seen="none", where="the inputs")
     if len({path.resolve() for path in inputs}) != len(inputs):

@@ -1,6 +1,8 @@
-"""Traces out of whatever a person points at: JSON lines, journals, folders of traces, folders of those, foreign histories.
+"""Traces out of whatever a person points at: JSON lines, journals, folders of traces, folders of those,
+foreign histories.
 
-Owns: which reader a path gets, the pieces that processes share out among them, and that one unreadable piece does not stop the rest. Must not know: judges.
+Owns: which reader a path gets, the pieces that processes share out among them, and that one unreadable piece
+does not stop the rest. Must not know: judges.
 """
 
 import re
@@ -39,8 +41,8 @@ class Quarantined:
 
 @frozen(kw_only=True)
 class Found:
-    """A trace and the path, as named by the caller, that it came from. stored: it can be replayed from there; foreign: an importer
-    made it, and its trace id means nothing."""
+    """A trace and the path, as named by the caller, that it came from. stored: it can be replayed from there;
+    foreign: an importer made it, and its trace id means nothing."""
 
     source: str
     trace: Trace
@@ -54,7 +56,8 @@ def is_store(path: Path) -> bool:
 
 
 def sources(path: Path, depth: int = DEEPEST, suffixes: tuple[str, ...] = (SUFFIX,)) -> Iterator[Path]:
-    """The folders of traces and the files (with these suffixes) that a path means. Raises TraceError if it means none."""
+    """The folders of traces and the files (with these suffixes) that a path means. Raises TraceError if it
+    means none."""
     if not path.exists():
         raise TraceError(expected="a file or folder of traces", seen="nothing there", where=str(path))
     found = list(_sources(path, depth, suffixes))
@@ -81,8 +84,8 @@ def _sources(path: Path, depth: int, suffixes: tuple[str, ...]) -> Iterator[Path
 
 @frozen(kw_only=True)
 class Piece:
-    """A part of the input that is read on its own: a file, or one split of a folder of traces. source: the path as the caller named it;
-    size_bytes: on disk; format: of a file."""
+    """A part of the input that is read on its own: a file, or one split of a folder of traces. source: the
+    path as the caller named it; size_bytes: on disk; format: of a file."""
 
     source: str
     size_bytes: int
@@ -100,7 +103,8 @@ def _of_store(path: Path) -> Iterator[Piece | Quarantined]:
 
 def _of_split(split: Split, tell: Callable[[str], None]) -> Iterator[Trace | TraceError]:
     """The traces of a split, and why some cannot be read: one of them costs only itself. tell: is called with
-    a sentence for events of unknown names, which are left out. Raises TraceError where no trace can be read."""
+    a sentence for events of unknown names, which are left out. Raises TraceError where no trace can be
+    read."""
     many: Iterator[Rows | TraceError]
     if split.group is not None:
         many = rows_one_by_one(read_tables(split.group.part, split.group.index), where=split.place)
@@ -127,7 +131,8 @@ def _known(rows: Rows, where: str, tell: Callable[[str], None]) -> Trace:
 
 
 def read_piece(piece: Piece) -> Iterator[Found | Quarantined]:
-    """The traces of a piece, one at a time, and why the rest of it cannot be read. Raises nothing for bad input."""
+    """The traces of a piece, one at a time, and why the rest of it cannot be read. Raises nothing for bad
+    input."""
     path = Path(piece.source)
     left_out: list[str] = []
     try:
@@ -153,7 +158,10 @@ def read_piece(piece: Piece) -> Iterator[Found | Quarantined]:
 
 def _of_file(path: Path, format: str) -> Piece | Quarantined:
     if path.suffix == ".parquet":
-        reason = f"{path}: expected the folder of the campaign, saw one of its files; name the folder that holds traces/"
+        reason = (
+            f"{path}: expected the folder of the campaign, saw one of its files; name the folder that "
+            f"holds traces/"
+        )
         return Quarantined(source=str(path), reason=reason)
     try:
         size_bytes = path.stat().st_size
@@ -196,7 +204,8 @@ def pieces_of(paths: tuple[Path, ...], format: str = OURS) -> Iterator[Piece | Q
 
 
 def traces_of(paths: tuple[Path, ...], format: str = OURS) -> Iterator[Found | Quarantined]:
-    """Every trace that the paths mean, one at a time, and every piece that cannot be read. Raises nothing for bad input."""
+    """Every trace that the paths mean, one at a time, and every piece that cannot be read. Raises nothing for
+    bad input."""
     for piece in pieces_of(paths, format):
         if isinstance(piece, Quarantined):
             yield piece

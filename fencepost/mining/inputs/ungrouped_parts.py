@@ -1,6 +1,8 @@
-"""Files that do not promise each trace whole within one row group, and row groups that are too large: which traces they hold.
+"""Files that do not promise each trace whole within one row group, and row groups that are too large: which
+traces they hold.
 
-Owns: telling giant histories from small ones before anything is judged, and reading row groups of any size. Must not know: Spark, judges.
+Owns: telling giant histories from small ones before anything is judged, and reading row groups of any size.
+Must not know: Spark, judges.
 """
 
 import contextlib
@@ -31,8 +33,8 @@ CUT = "some of its rows may be in a row group that cannot be read"
 
 @frozen(kw_only=True)
 class UngroupedPart:
-    """Row groups of a part in which a trace may be cut, or too large to be read at once. groups: by table; repeated: trace ids that stand
-    in an earlier row group of whole traces, and are left out."""
+    """Row groups of a part in which a trace may be cut, or too large to be read at once. groups: by table;
+    repeated: trace ids that stand in an earlier row group of whole traces, and are left out."""
 
     source: str
     part: TablePart
@@ -50,7 +52,8 @@ class Place:
 
 @frozen(kw_only=True)
 class Giant:
-    """One giant history. places: row groups that hold its operations, in order; loose: where its row of traces and its events are."""
+    """One giant history. places: row groups that hold its operations, in order; loose: where its row of
+    traces and its events are."""
 
     source: str
     trace_id: int
@@ -66,8 +69,8 @@ class Giant:
 
 @frozen(kw_only=True)
 class Prepared:
-    """The work once giants and cut traces are told apart. found: what can be judged by row group; small: traces that must be
-    regrouped, with their operations, by source."""
+    """The work once giants and cut traces are told apart. found: what can be judged by row group; small:
+    traces that must be regrouped, with their operations, by source."""
 
     found: Found
     giants: tuple[Giant, ...] = ()
@@ -96,7 +99,8 @@ def _open(path: Path, table: Table) -> pq.ParquetFile:
 
 
 def _promises(part: TablePart) -> bool:
-    """Whether it says that its traces are whole within row groups. Raises TraceError where that cannot be read."""
+    """Whether it says that its traces are whole within row groups. Raises TraceError where that cannot be
+    read."""
     with _open(part.operations, "operations") as file:
         return bool((file.schema_arrow.metadata or {}).get(WHOLE_KEY) == b"true")
 
@@ -109,7 +113,8 @@ def batches_of(
     *,
     dictionary: tuple[str, ...] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a row group of any size, few at a time. dictionary: string columns to read as dictionaries. Raises TraceError."""
+    """The rows of a row group of any size, few at a time. dictionary: string columns to read as dictionaries.
+    Raises TraceError."""
     names = columns or SCHEMAS[table].names
     with _open(path, table) as file:
         try:
@@ -126,7 +131,8 @@ def batches_of(
 
 
 def _counted(path: Path, group: int) -> dict[int, int]:
-    """Operations by trace of a row group; without reading it where the footer says that there is one trace."""
+    """Operations by trace of a row group; without reading it where the footer says that there is one
+    trace."""
     with _open(path, "operations") as file:
         told = file.metadata.row_group(group)
         statistics = told.column(file.schema_arrow.get_field_index("trace_id")).statistics
@@ -141,7 +147,8 @@ def _counted(path: Path, group: int) -> dict[int, int]:
 
 
 def ids_within(path: Path, table: Table, group: int) -> tuple[int, int]:
-    """The lowest and highest trace id that a row group may hold, as far as the footer says; also where its rows cannot be read."""
+    """The lowest and highest trace id that a row group may hold, as far as the footer says; also where its
+    rows cannot be read."""
     with contextlib.suppress(TraceError), _open(path, table) as file:
         column = file.metadata.row_group(group).column(file.schema_arrow.get_field_index("trace_id"))
         if column.statistics is not None and column.statistics.has_min_max:
@@ -187,7 +194,8 @@ def _too_large(split: Split, giant: int) -> bool:
 
 
 def prepare(inputs: list[Path], found: Found, *, giant: int = GIANT_OPERATIONS) -> Prepared:
-    """Tell apart what `found` can judge by row group, giant histories, and small traces to regroup. giant: operations of a trace beyond which it is one."""
+    """Tell apart what `found` can judge by row group, giant histories, and small traces to regroup. giant:
+    operations of a trace beyond which it is one."""
     loose, bad, places = _find_loose(inputs)
     large = [split for split in found.splits if _too_large(split, giant)]
     for split in large:

@@ -1,4 +1,5 @@
-"""What a mining keeps while it runs, so that one that was interrupted goes on: which tasks have ended, and what they answered.
+"""What a mining keeps while it runs, so that one that was interrupted goes on: which tasks have ended, and
+what they answered.
 
 Owns: the hidden folder of work, the key of a task, the JSON of an answer. Must not know: Spark, judges.
 
@@ -150,7 +151,8 @@ class Work:
         return self.out.absolute() / WORK
 
     def begin(self, asked: dict[str, Any], *, resume: bool) -> None:
-        """Make it, or take it up again. Raises FencepostError if the output folder is in use, or holds the work on another question."""
+        """Make it, or take it up again. Raises FencepostError if the output folder is in use, or holds the
+        work on another question."""
         question = self.folder / "asked.json"
         if question.exists():
             if not resume:
@@ -163,7 +165,8 @@ class Work:
             before = msgspec.json.decode(question.read_bytes())
             if before != msgspec.to_builtins(asked):
                 raise FencepostError(
-                    expected=f"the question that this mining began with, {msgspec.json.encode(before).decode()}",
+                    expected=f"the question that this mining began with, "
+                    f"{msgspec.json.encode(before).decode()}",
                     seen=msgspec.json.encode(asked).decode(),
                     where=str(self.out),
                 )
@@ -178,7 +181,8 @@ class Work:
             question.write_bytes(msgspec.json.encode(asked))
 
     def done(self, keys: Iterable[str]) -> dict[str, TaskResult]:
-        """The answers that are there already, of these tasks; one that is not whole any more, or whose files are not, does not count."""
+        """The answers that are there already, of these tasks; one that is not whole any more, or whose files
+        are not, does not count."""
         found = {}
         for key in keys:
             path = self.folder / "done" / f"{key}.json"
@@ -190,12 +194,14 @@ class Work:
         return found
 
     def path_of(self, name: str) -> Path:
-        """Where a file of an attempt lies: with the results, if an interrupted mining has told them already."""
+        """Where a file of an attempt lies: with the results, if an interrupted mining has told them
+        already."""
         told = self.out / name
         return told if told.exists() else self.folder / "files" / name
 
     def end(self) -> None:
-        """Everything is in its place. A Python worker that outlived an earlier driver may still write here, so it takes a few tries."""
+        """Everything is in its place. A Python worker that outlived an earlier driver may still write here,
+        so it takes a few tries."""
         for _ in range(MOST_TRIES):
             shutil.rmtree(self.folder, ignore_errors=True)
             if not self.folder.exists():

@@ -1,6 +1,8 @@
-"""The page of a mining: totals, anomalies by kind, by fault, bug and profile, and the smallest example of each, drawn.
+"""The page of a mining: totals, anomalies by kind, by fault, bug and profile, and the smallest example of
+each, drawn.
 
-Owns which of a summary's figures stand where. Must not know Spark, HTML, geometry. Runs on the driver, once, over the few traces that are examples.
+Owns which of a summary's figures stand where. Must not know Spark, HTML, geometry. Runs on the driver, once,
+over the few traces that are examples.
 """
 
 from pathlib import Path
@@ -74,7 +76,8 @@ def _bugs(summary: Summary) -> Table:
     most = max(bug.traces for bug in summary.bugs.bugs)
     return Table(
         heading="Bugs",
-        note="Bad traces that go together by what is strange about them, and the feature that tells each group best from healthy traces.",
+        note="Bad traces that go together by what is strange about them, and the feature that tells each "
+        "group best from healthy traces.",
         columns=("bug", "traces", "smallest", "what they share"),
         rows=tuple(rows),
         share=tuple(bug.traces / most for bug in summary.bugs.bugs),
@@ -110,7 +113,8 @@ def _records(summary: Summary, records: LogTotals) -> list[Table]:
         lost = counts["lost"].get(acks, {"allowed": 0, "not_allowed": 0})
         rows.append((acks, *map(_number, (acknowledged, lost["not_allowed"], lost["allowed"]))))
     note = (
-        f"{_number(records.unread)} acknowledged records read by nobody; {_number(records.duplicated)} values duplicated;"
+        f"{_number(records.unread)} acknowledged records read by nobody; {_number(records.duplicated)} "
+        f"values duplicated;"
         f" {_number(records.unknown_present)} records of unknown outcome present."
     )
     if summary.giants:
@@ -135,9 +139,9 @@ def _records(summary: Summary, records: LogTotals) -> list[Table]:
 def page_of(summary: Summary, folder: Path | None = None) -> str:
     """The HTML of a summary.
 
-    Parameters: folder: where a page of the viewer goes for each example that is drawn; None for no such pages.
-    Returns: the page's text, with links to those in the same folder.
-    Raises: FencepostError if one of them cannot be written.
+    Parameters: folder: where a page of the viewer goes for each example that is drawn; None for no such
+    pages. Returns: the page's text, with links to those in the same folder. Raises: FencepostError if one of
+    them cannot be written.
     """
     judged, illegal = sum(summary.traces.values()), sum(summary.illegal.values())
     tables = [_inputs(summary), _checks(summary)]

@@ -1,7 +1,9 @@
-"""The proofs of a mining's samples: the smallest trace of each anomaly, found again in the input and explained.
+"""The proofs of a mining's samples: the smallest trace of each anomaly, found again in the input and
+explained.
 
-Owns: which split a sample came from, and reading its one trace whole. Must not know: Spark, how a trace was judged. Runs on the driver, once,
-over the few samples that a mining ends with: a task that proved its own would decode whole traces, and nearly all of its proofs would be thrown away.
+Owns: which split a sample came from, and reading its one trace whole. Must not know: Spark, how a trace was
+judged. Runs on the driver, once, over the few samples that a mining ends with: a task that proved its own
+would decode whole traces, and nearly all of its proofs would be thrown away.
 """
 
 import contextlib
@@ -55,7 +57,8 @@ def _holds(split: Split, trace_id: int) -> bool:
 
 
 def _in_group(group: RowGroup, trace_id: int) -> bool:
-    """Whether a row group has the trace; the ids are read only where the footer does not rule it out. Raises TraceError."""
+    """Whether a row group has the trace; the ids are read only where the footer does not rule it out. Raises
+    TraceError."""
     first, last = group.first_trace, group.last_trace
     if first is not None and last is not None and not first <= trace_id <= last:
         return False

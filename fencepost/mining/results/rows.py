@@ -1,6 +1,7 @@
 """What mining answers: rows of findings, verdicts and quarantine, and counts that add up over tasks.
 
-Owns: the schemas of the result tables (docs/how-to/mining.md), one task's files, the sums. Must not know: Spark, judges.
+Owns: the schemas of the result tables (docs/how-to/mining.md), one task's files, the sums. Must not know:
+Spark, judges.
 """
 
 from collections import Counter
@@ -33,7 +34,8 @@ RESULTS: tuple[Result, ...] = (
 )
 RESULTS_VERSION = 3
 DIMENSIONS = ("profile", "bug", "fault")
-"""What traces are counted by, beside their source: how the run came to be, the bugs planted in it, the kinds of fault that struck it."""
+"""What traces are counted by, beside their source: how the run came to be, the bugs planted in it, the kinds
+of fault that struck it."""
 
 
 def _schema(result: str, *columns: tuple[str, Any]) -> pa.Schema:
@@ -116,9 +118,11 @@ class _Plan(msgspec.Struct):
 
 
 def _says_none(plan: str) -> bool:
-    """Whether a plan of ours says in as many characters that it plants none: most do, and a plan is tens of kilobytes to decode.
+    """Whether a plan of ours says in as many characters that it plants none: most do, and a plan is tens of
+    kilobytes to decode.
 
-    It does if an empty list of bugs stands in the first of its objects, which is the cluster's, and in none within that.
+    It does if an empty list of bugs stands in the first of its objects, which is the cluster's, and in none
+    within that.
     """
     before, cluster, own = plan[: max(plan.find('"bugs":[]'), 0)].partition('"cluster":{')
     return bool(cluster) and before.count("{") == 1 and own.count("{") == own.count("}")
@@ -136,9 +140,10 @@ def bugs_of(plan: str) -> tuple[str, ...]:
 
 @define
 class Counts:
-    """What was judged, summed. decisions: (check, decision) -> traces; anomalies: name -> findings; traces_with: name -> traces
-    that have it; illegal: traces with any finding, by source; statistics: (source, dimension, value, anomaly) -> traces, all of them where the anomaly
-    is None; samples: the smallest trace by anomaly; records: what became of the records of logs, with the first lost ones."""
+    """What was judged, summed. decisions: (check, decision) -> traces; anomalies: name -> findings;
+    traces_with: name -> traces that have it; illegal: traces with any finding, by source; statistics:
+    (source, dimension, value, anomaly) -> traces, all of them where the anomaly is None; samples: the
+    smallest trace by anomaly; records: what became of the records of logs, with the first lost ones."""
 
     traces: Counter[str] = Factory(Counter)
     operations: int = 0
@@ -211,8 +216,8 @@ class Counts:
 
 
 def finding_row(source: str, trace: Trace, finding: Finding, headline: str | None = None) -> tuple[Any, ...]:
-    """One row of `findings`. headline: the anomaly by which `replay` names the run; the command of another names
-    that one."""
+    """One row of `findings`. headline: the anomaly by which `replay` names the run; the command of another
+    names that one."""
     other = "" if finding.anomaly == headline else finding.anomaly
     return (
         *(source, trace.trace_id, trace.seed, trace.digest, finding.check, finding.anomaly),

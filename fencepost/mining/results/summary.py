@@ -28,11 +28,13 @@ MOST_NAMED = 100
 class Summary:
     """What a mining came to.
 
-    traces, illegal: by input; decisions: traces by check and decision; anomalies: findings by name; traces_with: traces by anomaly;
-    statistics: dimension -> value -> anomaly -> traces, "" for all of them; samples: the smallest trace of each anomaly, most telling anomaly
-    first; quarantine: the first MOST_NAMED pieces of input that could not be read; quarantined: how many there were; unfinished: tasks that an
-    interruption left undone; giants: histories that were judged by slot ranges; regrouped: traces that were brought together first; records: what became
-    of the records of logs, in all histories but giants (None: the log check was not asked).
+    traces, illegal: by input; decisions: traces by check and decision; anomalies: findings by name;
+    traces_with: traces by anomaly; statistics: dimension -> value -> anomaly -> traces, "" for all of them;
+    samples: the smallest trace of each anomaly, most telling anomaly first; quarantine: the first MOST_NAMED
+    pieces of input that could not be read; quarantined: how many there were; unfinished: tasks that an
+    interruption left undone; giants: histories that were judged by slot ranges; regrouped: traces that were
+    brought together first; records: what became of the records of logs, in all histories but giants (None:
+    the log check was not asked).
     """
 
     out: str
@@ -67,7 +69,10 @@ class Summary:
             if self.giants
             else ""
         )
-        moved = f"{_many(self.regrouped, 'trace', 'traces')} regrouped first, because their files do not keep each within one row group"
+        moved = (
+            f"{_many(self.regrouped, 'trace', 'traces')} regrouped first, because their files do not "
+            f"keep each within one row group"
+        )
         return "; ".join(part for part in (told, moved if self.regrouped else "") if part)
 
     @property
@@ -107,7 +112,8 @@ class Summary:
         return lines
 
     def plain(self) -> str:
-        """The summary for a person, without colours: totals, anomalies, one sample of each with its proof and replay command."""
+        """The summary for a person, without colours: totals, anomalies, one sample of each with its proof and
+        replay command."""
         return "\n".join(_lines(self))
 
 

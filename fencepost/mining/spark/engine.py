@@ -1,6 +1,7 @@
 """Work spread over Spark: tasks of one job, progress told, interruption passed on.
 
-Owns: the session that is begun when it is first needed, and how items become tasks. Must not know: what the work is.
+Owns: the session that is begun when it is first needed, and how items become tasks. Must not know: what the
+work is.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,8 +19,8 @@ MOST_TASKS = 10_000
 """More tasks than these only keep the scheduler busy; a task then takes several items."""
 
 QUICK_JAVA = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
-"""The JVM hands out tasks and reads nothing itself: what its second compiler does costs more than it saves (bench/mine_settings.py). Whoever names
-`spark.driver.extraJavaOptions` has the last word."""
+"""The JVM hands out tasks and reads nothing itself: what its second compiler does costs more than it saves
+(bench/mine_settings.py). Whoever names `spark.driver.extraJavaOptions` has the last word."""
 
 TaskProgress = Callable[[int, int], None]
 """progress(tasks finished, tasks in all), from the driver."""
@@ -27,7 +28,8 @@ TaskProgress = Callable[[int, int], None]
 
 @frozen
 class _Each:
-    """Calls a function with each item. A TraceError is an answer, so that Spark does not try again what stays wrong."""
+    """Calls a function with each item. A TraceError is an answer, so that Spark does not try again what stays
+    wrong."""
 
     function: Callable[[Any], Any]
 
@@ -51,7 +53,8 @@ class _Task:
 
 @define
 class Engine:
-    """A Spark session on first use. spark: one that the caller has; otherwise one on `master`, stopped at the end. jobs: begun so far."""
+    """A Spark session on first use. spark: one that the caller has; otherwise one on `master`, stopped at the
+    end. jobs: begun so far."""
 
     master: str | None
     spark: Any = None
@@ -79,7 +82,8 @@ class Engine:
         task: Callable[[Iterable[Any]], Iterator[Any]],
         progress: TaskProgress | None,
     ) -> list[Any]:
-        """What the tasks yield, in order; an interruption, or whatever `progress` raises, cancels them. Raises EnvironmentError_."""
+        """What the tasks yield, in order; an interruption, or whatever `progress` raises, cancels them.
+        Raises EnvironmentError_."""
         spark = self.session()
         self.jobs += 1
         size = -(-len(items) // MOST_TASKS)
@@ -93,7 +97,8 @@ class Engine:
         return run_tasks(spark, tasks, _Task(task), name=name, where="judging on Spark", on_poll=on_poll)
 
     def spread(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        """function(item) of each item, in order. Raises TraceError for what an item raised, EnvironmentError_."""
+        """function(item) of each item, in order. Raises TraceError for what an item raised,
+        EnvironmentError_."""
         if not len(items):
             return []
         answers = self.run(items, _Each(function), None)

@@ -3,14 +3,14 @@
 Owns: the handler of SIGINT and SIGTERM while a session is there, and what a thread does that must not be
 interrupted. Must not know: what runs on Spark.
 
-Theory. Python runs a signal's handler in the main thread, between two bytecodes. When that is in the middle of a
-call to the JVM, the interrupt cuts the call, py4j logs the cut with a traceback, and the answer to this call is
-read as the answer to the next. PySpark's own handler makes it worse: it calls the JVM from inside the handler.
-An interrupt while the JVM starts leaves that JVM running for good.
+Theory. Python runs a signal's handler in the main thread, between two bytecodes. When that is in the middle
+of a call to the JVM, the interrupt cuts the call, py4j logs the cut with a traceback, and the answer to this
+call is read as the answer to the next. PySpark's own handler makes it worse: it calls the JVM from inside the
+handler. An interrupt while the JVM starts leaves that JVM running for good.
 
-So the start happens in another thread, for which the main thread waits (PySpark installs its handler only in the
-main thread). Afterwards our handler looks at the frame that it interrupts. While py4j or pyspark is on the stack,
-it comes back a moment later.
+So the start happens in another thread, for which the main thread waits (PySpark installs its handler only in
+the main thread). Afterwards our handler looks at the frame that it interrupts. While py4j or pyspark is on
+the stack, it comes back a moment later.
 """
 
 import _thread
@@ -64,8 +64,8 @@ class Patience:
         timer.start()
 
     def to_the_end(self, work: Callable[[], None]) -> None:
-        """Do `work` in a thread of its own, which no signal reaches. An interrupt waits for its end. Raises what
-        `work` raises."""
+        """Do `work` in a thread of its own, which no signal reaches. An interrupt waits for its end. Raises
+        what `work` raises."""
         errors: list[Exception] = []
         ended = threading.Event()
 
@@ -89,8 +89,9 @@ class Patience:
 
 @contextmanager
 def patient_interrupts() -> Iterator[Patience]:
-    """Inside, Ctrl-C and SIGTERM raise KeyboardInterrupt only between two calls to the JVM. Changes nothing in
-    other threads, which no signal reaches, and of signals that are ignored (nohup) or end the process at once."""
+    """Inside, Ctrl-C and SIGTERM raise KeyboardInterrupt only between two calls to the JVM. Changes nothing
+    in other threads, which no signal reaches, and of signals that are ignored (nohup) or end the process at
+    once."""
     patience = Patience()
     before = {}
     if threading.current_thread() is threading.main_thread():

@@ -2,12 +2,14 @@
 
 Owns: what is in the archive. Must not know: Spark's clusters, what tasks do.
 
-    OUT/environment.tar.gz    bin/python and site-packages: Fencepost, and the libraries that it needs at the versions installed here
+    OUT/environment.tar.gz    bin/python and site-packages: Fencepost, and the libraries that it needs at the
+                              versions installed here
     OUT/entry.py              the command line, for spark-submit
 
-Spark unpacks the archive into the working directory of each executor, where PYSPARK_PYTHON=./environment/bin/python finds it. The interpreter itself stays
-out: `bin/python` begins the one of the executor's machine, of the same version as here, or what FENCEPOST_PYTHON names there. Kernels that were compiled
-here travel along, so that an executor on such a processor does not compile them again.
+Spark unpacks the archive into the working directory of each executor, where
+PYSPARK_PYTHON=./environment/bin/python finds it. The interpreter itself stays out: `bin/python` begins the
+one of the executor's machine, of the same version as here, or what FENCEPOST_PYTHON names there. Kernels that
+were compiled here travel along, so that an executor on such a processor does not compile them again.
 """
 
 import importlib
@@ -54,7 +56,8 @@ if __name__ == "__main__":
 
 @frozen(kw_only=True)
 class Packaged:
-    """What was written. libraries: distributions in the archive beside Fencepost; kernels: compiled ones in it; size_bytes: of the archive."""
+    """What was written. libraries: distributions in the archive beside Fencepost; kernels: compiled ones in
+    it; size_bytes: of the archive."""
 
     archive: Path
     entry: Path
@@ -72,7 +75,8 @@ class _File:
 
 
 def _required(found: Distribution) -> Iterator[str]:
-    """Names of the distributions that one needs here; of optional ones those of EXTRAS, and of Fencepost's only."""
+    """Names of the distributions that one needs here; of optional ones those of EXTRAS, and of Fencepost's
+    only."""
     for text in found.requires or ():
         wanted, _, marker = text.partition(";")
         extra = re.search(r"extra\s*==\s*['\"]([\w-]+)['\"]", marker)
@@ -83,7 +87,8 @@ def _required(found: Distribution) -> Iterator[str]:
 
 
 def _libraries() -> dict[str, Distribution]:
-    """What Fencepost needs on an executor, by name, as far as it is installed. Raises EnvironmentError_ if Fencepost itself is not."""
+    """What Fencepost needs on an executor, by name, as far as it is installed. Raises EnvironmentError_ if
+    Fencepost itself is not."""
     try:
         waiting = list(_required(distribution("fencepost")))
     except PackageNotFoundError:
@@ -157,7 +162,8 @@ def _owned_by_nobody(about: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def package(out: Path, *, libraries: bool = True) -> Packaged:
-    """Write the archive and the entry point to `out`. libraries: also what Fencepost needs; without, the executors' Python has to have it.
+    """Write the archive and the entry point to `out`. libraries: also what Fencepost needs; without, the
+    executors' Python has to have it.
 
     Raises MissingExtraError without pyspark and pandas, EnvironmentError_
     where Fencepost is not installed or the disk refuses, FencepostError for a folder that is a file.

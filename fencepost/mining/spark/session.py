@@ -1,10 +1,12 @@
 """A Spark session that starts quietly or says in one sentence why it cannot.
 
-Owns: settings of Spark, the checks of pyspark and Java, where the JVM's standard error goes. Must not know: what runs on it.
+Owns: settings of Spark, the checks of pyspark and Java, where the JVM's standard error goes. Must not know:
+what runs on it.
 
-Settings, and why: Python workers of a local master are the running interpreter (otherwise Spark takes whatever `python3` is), those of a cluster what
-PYSPARK_PYTHON names; no UI, no console progress (the caller has its own); a master on this machine is talked to over the loopback only; an idle Python
-worker is kept for the next task. Begun by spark-submit, the session is as it was submitted.
+Settings, and why: Python workers of a local master are the running interpreter (otherwise Spark takes
+whatever `python3` is), those of a cluster what PYSPARK_PYTHON names; no UI, no console progress (the caller
+has its own); a master on this machine is talked to over the loopback only; an idle Python worker is kept for
+the next task. Begun by spark-submit, the session is as it was submitted.
 """
 
 import os
@@ -24,9 +26,11 @@ from fencepost.traces.errors import EnvironmentError_, MissingExtraError
 
 JAVA_MINIMUM = 17
 JAVA_TIMEOUT_S = 120
-"""`java -version` answers in a fraction of a second, or in ten on a crowded machine; one that needs longer has no usable Java."""
+"""`java -version` answers in a fraction of a second, or in ten on a crowded machine; one that needs longer
+has no usable Java."""
 MOST_FAILURES = 2
-"""Attempts of one task: the kernel may kill a Python worker for its memory, and the others should not lose their work to that."""
+"""Attempts of one task: the kernel may kill a Python worker for its memory, and the others should not lose
+their work to that."""
 DEFAULT_MASTER = "local[*]"
 _CLUSTER = re.compile(r"local-cluster\[|spark://|yarn|k8s://")
 """Masters whose executors are processes of their own."""
@@ -42,7 +46,8 @@ def check_pyspark(needed_for: str = "judging on Spark") -> None:
 
 
 def check_spark() -> None:
-    """Before anything is written: raises MissingExtraError and EnvironmentError_ for what a session will need."""
+    """Before anything is written: raises MissingExtraError and EnvironmentError_ for what a session will
+    need."""
     check_pyspark()
     check_java()
 
@@ -54,7 +59,8 @@ def _java() -> str | None:
 
 
 def java_version(banner: str) -> int | None:
-    """The major version in the output of `java -version`: 17 of 17.0.15, 8 of 1.8.0_392; None if it names none."""
+    """The major version in the output of `java -version`: 17 of 17.0.15, 8 of 1.8.0_392; None if it names
+    none."""
     found = re.search(r'version "(\d+)(?:\.(\d+))?', banner)
     if found is None:
         return None
@@ -63,7 +69,8 @@ def java_version(banner: str) -> int | None:
 
 
 def check_java() -> int:
-    """The major version of the Java that Spark will run on. Raises EnvironmentError_ where it is missing or too old."""
+    """The major version of the Java that Spark will run on. Raises EnvironmentError_ where it is missing or
+    too old."""
     expected, java = f"Java {JAVA_MINIMUM} or newer for Spark", _java()
     if java is None:
         raise EnvironmentError_(
@@ -89,7 +96,8 @@ def check_java() -> int:
 
 @contextmanager
 def _standard_error_to(path: Path) -> Iterator[None]:
-    """Whatever is started inside keeps `path` as its standard error: the JVM greets with warnings that nobody can act on."""
+    """Whatever is started inside keeps `path` as its standard error: the JVM greets with warnings that nobody
+    can act on."""
     sys.stderr.flush()
     saved = os.dup(2)
     try:
@@ -102,7 +110,8 @@ def _standard_error_to(path: Path) -> Iterator[None]:
 
 
 def submitted() -> bool:
-    """Whether spark-submit began this process: its JVM is there already, and its word on master and settings holds."""
+    """Whether spark-submit began this process: its JVM is there already, and its word on master and settings
+    holds."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
@@ -119,14 +128,16 @@ def _settings(master: str | None, extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_retries(master: str) -> str:
-    """A local master gives a task up at its first failure unless told otherwise; on a cluster it takes several."""
+    """A local master gives a task up at its first failure unless told otherwise; on a cluster it takes
+    several."""
     return re.sub(
         r"^local\[([^],]+)\]$", rf"local[\1,{MOST_FAILURES}]", re.sub(r"^local$", "local[1]", master)
     )
 
 
 def _name_python(master: str | None) -> None:
-    """Say which Python the workers are: on a cluster it may lie elsewhere than here, so what the caller says holds."""
+    """Say which Python the workers are: on a cluster it may lie elsewhere than here, so what the caller says
+    holds."""
     if master is None or _CLUSTER.match(master):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     else:
@@ -149,10 +160,11 @@ def _builder(master: str | None, settings: Mapping[str, str]) -> Any:
 
 @contextmanager
 def session(master: str | None = None, *, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
-    """A SparkSession, stopped at the end. master: where Spark runs, None for what spark-submit was told, or else all processors of this machine;
-    settings: of Spark, over our own.
+    """A SparkSession, stopped at the end. master: where Spark runs, None for what spark-submit was told, or
+    else all processors of this machine; settings: of Spark, over our own.
 
-    Raises MissingExtraError without pyspark, EnvironmentError_ without a usable Java or where Spark does not start.
+    Raises MissingExtraError without pyspark, EnvironmentError_ without a usable Java or where Spark does not
+    start.
     """
     check_spark()
     from fencepost.mining.inputs.source import register
@@ -185,7 +197,8 @@ def session(master: str | None = None, *, settings: Mapping[str, str] | None = N
 
 
 def _last_words(log: Path, error: Exception) -> str:
-    """Why the JVM did not come up: the first complaint in its log, or else the cause inside the exception, or else its first line."""
+    """Why the JVM did not come up: the first complaint in its log, or else the cause inside the exception, or
+    else its first line."""
     text = log.read_text(errors="replace") if log.exists() else ""
     for pattern, where in (
         (r" ERROR \w+: (.+)", text),

@@ -19,8 +19,9 @@ MOST_SHOWN = 5
 
 @frozen(kw_only=True)
 class Shared:
-    """A feature that is over-represented in a bug's traces. bad, of_bad: traces of the bug that have it, and all; healthy: the share of comparable healthy
-    traces that have it; of_healthy: how many those are; ochiai: 0 to 1; likelihood_ratio: G; p: corrected for the number of features and bugs."""
+    """A feature that is over-represented in a bug's traces. bad, of_bad: traces of the bug that have it, and
+    all; healthy: the share of comparable healthy traces that have it; of_healthy: how many those are; ochiai:
+    0 to 1; likelihood_ratio: G; p: corrected for the number of features and bugs."""
 
     feature: str
     bad: int
@@ -45,7 +46,8 @@ def _percent(share: float) -> str:
 
 @frozen(kw_only=True)
 class Example:
-    """A trace of a bug. operations: how many it has; replay: the command that runs it again, empty for a foreign one."""
+    """A trace of a bug. operations: how many it has; replay: the command that runs it again, empty for a
+    foreign one."""
 
     source: str
     trace_id: int
@@ -55,10 +57,11 @@ class Example:
 
 @frozen(kw_only=True)
 class Bug:
-    """One group. number: from 1, the most traces first; name: the same in each mining of the same traces; anomalies: by which its traces are named,
-    with counts; first: the first trace in the order of source and trace id; smallest: with the fewest operations; items: the evidence that most of its
-    traces have, with weights, by which minings are compared; also: traces of other bugs that show this one too; missing: what could not be asked
-    of these traces."""
+    """One group. number: from 1, the most traces first; name: the same in each mining of the same traces;
+    anomalies: by which its traces are named, with counts; first: the first trace in the order of source and
+    trace id; smallest: with the fewest operations; items: the evidence that most of its traces have, with
+    weights, by which minings are compared; also: traces of other bugs that show this one too; missing: what
+    could not be asked of these traces."""
 
     number: int
     name: str
@@ -82,7 +85,10 @@ class Bug:
             yield f"  also named {', '.join(others)}"
         if self.also:
             yield f"  {_traces(self.also)} of other bugs show this one too"
-        yield f"  smallest:  trace {self.smallest.trace_id} of {self.smallest.source} ({self.smallest.operations:,} operations)"
+        yield (
+            f"  smallest:  trace {self.smallest.trace_id} of {self.smallest.source} "
+            f"({self.smallest.operations:,} operations)"
+        )
         for shared in self.shares[:MOST_SHOWN]:
             yield f"  {shared.words()}"
         for what in self.missing:
@@ -97,7 +103,8 @@ def _traces(count: int) -> str:
 
 @frozen(kw_only=True)
 class Bugs:
-    """What triage came to. healthy: traces that the bad ones were held against; tested: pairs of bug and feature."""
+    """What triage came to. healthy: traces that the bad ones were held against; tested: pairs of bug and
+    feature."""
 
     bugs: tuple[Bug, ...] = ()
     bad: int = 0
@@ -112,7 +119,8 @@ class Bugs:
 
 
 def read_bugs(folder: Path) -> Bugs:
-    """The bugs of a mining. Raises TraceError in one sentence where there are none, or what is there is something else."""
+    """The bugs of a mining. Raises TraceError in one sentence where there are none, or what is there is
+    something else."""
     path = folder / FILE
     try:
         return msgspec.json.decode(path.read_bytes(), type=Bugs)

@@ -1,14 +1,16 @@
-"""What is known of one bad trace, in a canonical form: what convicts it, what the convicting rows were, and what it did around that.
+"""What is known of one bad trace, in a canonical form: what convicts it, what the convicting rows were, and
+what it did around that.
 
 Owns: the items of evidence. Must not know: which items are common (weights.py), groups, Spark.
 
-Two traces show one bug if they agree in what is strange about them. An item is a string without names, offsets and times, so that it is the same in
-each run of the same story:
+Two traces show one bug if they agree in what is strange about them. An item is a string without names,
+offsets and times, so that it is the same in each run of the same story:
 
     finding: A             the trace has a finding of this anomaly
     clause: A: E           and this was expected there, in the judge's words without numbers and names
     seen: A: S             and this was seen
-    waited: A              instead of these three, where the last convicting event is a note of the run: something never came
+    waited: A              instead of these three, where the last convicting event is a note of the run:
+                           something never came
     waited for: A: E       what did not
     convicts: W            an event or an operation of a certificate, as a step (steps.py)
     here: W                a step on the convicting partition up to the conviction
@@ -50,7 +52,8 @@ def canonical(text: str, names: Iterable[str] = ()) -> str:
 
 @frozen(kw_only=True)
 class Evidence:
-    """Of one bad trace. trace: its number in the row group; anomaly: that names it; items: sorted, each once."""
+    """Of one bad trace. trace: its number in the row group; anomaly: that names it; items: sorted, each
+    once."""
 
     trace: int
     anomaly: str
@@ -58,7 +61,8 @@ class Evidence:
 
 
 def findings_of(verdicts: Iterable[Verdict]) -> list[Finding]:
-    """The findings that say what is wrong, the one that names the trace first; consequences only where there is nothing else."""
+    """The findings that say what is wrong, the one that names the trace first; consequences only where there
+    is nothing else."""
     found = by_rank(one for verdict in verdicts for one in verdict.findings)
     return [one for one in found if one.check not in CONSEQUENCES] or found
 
@@ -66,7 +70,8 @@ def findings_of(verdicts: Iterable[Verdict]) -> list[Finding]:
 def evidence_of(
     trace: int, verdicts: Iterable[Verdict], features: Sequence[str], tables: Tables, steps: Steps
 ) -> Evidence:
-    """What is known of the bad trace with this number. features: its own words; steps: of all rows of the group."""
+    """What is known of the bad trace with this number. features: its own words; steps: of all rows of the
+    group."""
     findings = findings_of(verdicts)
     trace_id = tables.traces.column("trace_id")[trace].as_py()
     start, stop = np.searchsorted(steps.trace, [trace, trace + 1]).tolist()
@@ -115,7 +120,8 @@ def _operations(operations: pa.Table, trace_id: int, findings: list[Finding]) ->
 
 
 def _here(finding: Finding, steps: Steps, start: int, stop: int) -> set[str]:
-    """The steps on the convicting partition up to the last convicting event; all of them where no event convicts."""
+    """The steps on the convicting partition up to the last convicting event; all of them where no event
+    convicts."""
     if finding.partition < 0 or finding.topic is None:
         return set()
     last = min(start + max(finding.events) + 1, stop) if finding.events else stop

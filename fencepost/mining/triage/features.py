@@ -1,9 +1,12 @@
 """What occurred in each trace, as a set of features, over whole columns of a row group.
 
-Owns: which features there are and their words. Must not know: findings, groups, what a feature is evidence of.
+Owns: which features there are and their words. Must not know: findings, groups, what a feature is evidence
+of.
 
-    step: W            a step of these words (steps.py) occurred, faults by kind and marks of the run among them
-    then: A -> B       on one partition, or on one broker, B was among the next NEXT steps after A, within WITHIN_NS
+    step: W            a step of these words (steps.py) occurred, faults by kind and marks of the run among
+                       them
+    then: A -> B       on one partition, or on one broker, B was among the next NEXT steps after A, within
+                       WITHIN_NS
     last: W            the last step of a partition, or of the cluster, before the final reads
     again: W           after the faults had ended, W occurred OFTEN times on one partition or broker
     together: K, L     faults of these kinds lasted at the same time
@@ -29,7 +32,8 @@ from fencepost.traces.tables import Tables
 WITHIN_NS = 1_000_000_000
 """Between the two steps of a pair: a fail-over takes about as long."""
 NEXT = 3
-"""Steps after a step that make a pair with it: three lost steps in between hide a pair, thirty would make all pairs."""
+"""Steps after a step that make a pair with it: three lost steps in between hide a pair, thirty would make all
+pairs."""
 OFTEN = 3
 """Repetitions of a step after the faults had ended that are worth a word: one is a retry, two may be."""
 MOST_FAULTS = 64
@@ -39,7 +43,8 @@ OPERATION_COLUMNS = ("trace_id", "op_id", "function", "outcome", "error", "acks"
 
 @frozen(kw_only=True, eq=False)
 class Features:
-    """Which trace has which features. trace: number within the row group; code: into `words`; each pair once, in order."""
+    """Which trace has which features. trace: number within the row group; code: into `words`; each pair once,
+    in order."""
 
     trace: Ints
     code: Ints
@@ -76,7 +81,8 @@ class _Gathered:
 
 
 def features_of(tables: Tables, steps: Steps) -> Features:
-    """The features of whole traces; rows of one trace stand together, in the order of `traces`. steps: of their events."""
+    """The features of whole traces; rows of one trace stand together, in the order of `traces`. steps: of
+    their events."""
     ids = tables.traces.column("trace_id").to_numpy().astype(np.int64)
     gathered = _Gathered()
     _steps(steps, gathered)
@@ -119,7 +125,8 @@ def _steps(steps: Steps, gathered: _Gathered) -> None:
 
 
 def _healed(steps: Steps) -> Ints:
-    """1 in the rows after the faults of their trace had ended, by the run's own phases; 0 before, and where there are none."""
+    """1 in the rows after the faults of their trace had ended, by the run's own phases; 0 before, and where
+    there are none."""
     began = np.zeros(len(steps.code), bool)
     phases = steps.name == CODE_OF[Name.PHASE]
     heal = [number for number, word in enumerate(steps.words) if word == "phase heal"]
@@ -227,7 +234,8 @@ NOT_ASKED = ("cluster.bugs", "cluster.topics.name")
 
 
 def _differing(value: Any, default: Any, path: str, found: set[tuple[str, Any]]) -> None:
-    """The paths at which a value is not its default's, with what it is there; members of a list are held against the first default one."""
+    """The paths at which a value is not its default's, with what it is there; members of a list are held
+    against the first default one."""
     if value == default:
         return
     if isinstance(value, dict):

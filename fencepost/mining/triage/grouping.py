@@ -1,6 +1,8 @@
-"""Bad traces into groups, on Spark: items weighed, signatures counted, the most frequent ones clustered, every trace given to its group.
+"""Bad traces into groups, on Spark: items weighed, signatures counted, the most frequent ones clustered,
+every trace given to its group.
 
-Owns: the named relations below and their bounds. Must not know: how evidence comes about (evidence.py), what a weight is made of (weights.py).
+Owns: the named relations below and their bounds. Must not know: how evidence comes about (evidence.py), what
+a weight is made of (weights.py).
 
     evidence    a row per bad trace, as tasks wrote it
     contrast    a row per task, profile and feature: healthy traces that have it
@@ -8,8 +10,9 @@ Owns: the named relations below and their bounds. Must not know: how evidence co
     signed      a row per bad trace: its signature, which is the items that weigh anything, sorted
     labelled    a row per bad trace: the number of its bug
 
-Only distinct items and distinct signatures come to the driver, MOST_ITEMS and MOST_SIGNATURES at most, the most frequent first. Every other trace is
-given to the group that it is most like, by a vectorised function on the executors.
+Only distinct items and distinct signatures come to the driver, MOST_ITEMS and MOST_SIGNATURES at most, the
+most frequent first. Every other trace is given to the group that it is most like, by a vectorised function on
+the executors.
 """
 
 import hashlib
@@ -24,9 +27,11 @@ from fencepost.mining.triage.splitting import Items, split
 from fencepost.mining.triage.weights import ALIKE, Matrix, cluster, healthy_name, vectors, weight_of
 
 MOST_ITEMS = 4_000
-"""Coordinates of a vector; 1,500 vectors of them are 48 MB. Items are canonical, so that their number hardly grows with the traces."""
+"""Coordinates of a vector; 1,500 vectors of them are 48 MB. Items are canonical, so that their number hardly
+grows with the traces."""
 MOST_SIGNATURES = 1_500
-"""Signatures that are clustered on the driver, some seconds of work; the rest is given to the groups that come of them."""
+"""Signatures that are clustered on the driver, some seconds of work; the rest is given to the groups that
+come of them."""
 PARTITIONS = 8
 """Of a shuffle: what triage shuffles is small beside what was judged."""
 USUAL = 0.5
@@ -37,7 +42,8 @@ MOST_OWN = 40
 
 @frozen(kw_only=True, eq=False)
 class Grouping:
-    """labelled: source, trace_id, profile, operations, anomaly, features, replay, label. names, items: by label."""
+    """labelled: source, trace_id, profile, operations, anomaly, features, replay, label. names, items: by
+    label."""
 
     labelled: Any
     names: dict[int, str]
@@ -48,7 +54,8 @@ class Grouping:
 
 @frozen(kw_only=True, eq=False)
 class _Space:
-    """The coordinates. places: of items; weights: of each; with_step: healthy traces that have each item's step."""
+    """The coordinates. places: of items; weights: of each; with_step: healthy traces that have each item's
+    step."""
 
     places: dict[str, int]
     weights: tuple[float, ...]
@@ -60,7 +67,8 @@ class _Space:
 
 
 def group(evidence: Any, contrast: Any) -> Grouping:
-    """The groups of the bad traces. evidence, contrast: DataFrames with the columns of the results of these names."""
+    """The groups of the bad traces. evidence, contrast: DataFrames with the columns of the results of these
+    names."""
     from pyspark.sql import functions as sql
 
     totals = contrast.groupBy("feature").agg(sql.sum("traces").alias("healthy"))

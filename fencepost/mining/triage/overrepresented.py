@@ -1,15 +1,21 @@
 """Which features a bug's traces have more often than comparable healthy ones, on Spark SQL.
 
-Owns: the two measures, the correction, and what comes to the driver. Must not know: what a feature is, how traces were grouped.
+Owns: the two measures, the correction, and what comes to the driver. Must not know: what a feature is, how
+traces were grouped.
 
-    Ochiai             a / sqrt((a + b) (a + c)): a bad traces with the feature, b without, c healthy ones with it
-    likelihood ratio   G = 2 sum(observed ln(observed / expected)) over the 2x2 table, chi-squared with one degree of freedom
-    corrected          p times the number of features that were tested with it (Bonferroni): no order of all of them is needed. Pairs of
-                       steps are ten times as many as everything else, and are corrected apart, each half of the chance being theirs
+    Ochiai             a / sqrt((a + b) (a + c)): a bad traces with the feature, b without, c healthy ones
+                       with it
+    likelihood ratio   G = 2 sum(observed ln(observed / expected)) over the 2x2 table, chi-squared with one
+                       degree of freedom
+    corrected          p times the number of features that were tested with it (Bonferroni): no order of all
+                       of them is needed. Pairs of
+                       steps are ten times as many as everything else, and are corrected apart, each half of
+                       the chance being theirs
 
-Comparable are healthy traces of the same profile, because a swarm's profile alone explains many features: the share of healthy traces that have a
-feature is the mean over the profiles of the bug's traces, weighted by how many come from each. A profile without healthy traces is left out, and where none
-has any, all healthy traces are taken.
+Comparable are healthy traces of the same profile, because a swarm's profile alone explains many features: the
+share of healthy traces that have a feature is the mean over the profiles of the bug's traces, weighted by how
+many come from each. A profile without healthy traces is left out, and where none has any, all healthy traces
+are taken.
 """
 
 from math import erfc, sqrt
@@ -32,7 +38,8 @@ VERDICT = "step: liveness_failed"
 def over_represented(labelled: Any, contrast: Any) -> tuple[dict[int, list[Shared]], int]:
     """By label the features that pass, the largest likelihood ratio first, and how many pairs were tested.
 
-    labelled: label, profile, features of each bad trace; contrast: profile, feature, traces of healthy ones, with ALL for all of a profile.
+    labelled: label, profile, features of each bad trace; contrast: profile, feature, traces of healthy ones,
+    with ALL for all of a profile.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as sql
@@ -137,7 +144,8 @@ def _chance(ratio: float) -> float:
 
 
 def without_echoes(shared: list[Shared]) -> list[Shared]:
-    """Without pairs and repetitions that say no more than one of their steps does, which is there with a ratio about as large."""
+    """Without pairs and repetitions that say no more than one of their steps does, which is there with a
+    ratio about as large."""
     steps = {one.feature.removeprefix("step: "): one for one in shared if one.feature.startswith("step: ")}
     kept = []
     for one in shared:

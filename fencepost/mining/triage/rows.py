@@ -1,9 +1,11 @@
 """What a task tells for triage: the evidence of its bad traces, and how many healthy ones had each feature.
 
-Owns: the way from judged tables to rows of the results `evidence`, `contrast` and `spectra`. Must not know: Spark, groups.
+Owns: the way from judged tables to rows of the results `evidence`, `contrast` and `spectra`. Must not know:
+Spark, groups.
 
-A healthy trace (every check says Ok) leaves no row of its own, unless all spectra are asked for: its features are counted where it is judged, by the
-profile that it came from, so that bad traces can be held against healthy ones of the same kind. Undecided traces are in neither.
+A healthy trace (every check says Ok) leaves no row of its own, unless all spectra are asked for: its features
+are counted where it is judged, by the profile that it came from, so that bad traces can be held against
+healthy ones of the same kind. Undecided traces are in neither.
 """
 
 from collections import Counter
@@ -26,7 +28,8 @@ ALL = ""
 
 @frozen(kw_only=True)
 class Told:
-    """A trace as triage sees it. trace: without operations and events; operations: how many; replay: the command that runs it again."""
+    """A trace as triage sees it. trace: without operations and events; operations: how many; replay: the
+    command that runs it again."""
 
     trace: Trace
     operations: int
@@ -36,7 +39,8 @@ class Told:
 
 @define
 class TaskTriage:
-    """What one task has seen. spectra: whether to tell the features of every trace; healthy: (profile, feature) -> healthy traces."""
+    """What one task has seen. spectra: whether to tell the features of every trace; healthy: (profile,
+    feature) -> healthy traces."""
 
     spectra: bool = False
     healthy: Counter[tuple[str, str]] = field(factory=Counter)
@@ -44,7 +48,8 @@ class TaskTriage:
     def add(
         self, source: str, tables: Tables, told: Sequence[Told], rows: dict[Any, list[tuple[Any, ...]]]
     ) -> None:
-        """Take in the traces of tables, in their order, and add rows of `evidence`, and of `spectra` if asked for."""
+        """Take in the traces of tables, in their order, and add rows of `evidence`, and of `spectra` if asked
+        for."""
         ids = tables.traces.column("trace_id").to_numpy().astype(np.int64)
         steps = steps_of(tables.events, ids)
         features = features_of(tables, steps)

@@ -2,8 +2,9 @@
 
 Owns: when a bug of one mining is one of another. Must not know: Spark, traces.
 
-Weights depend on what else a mining found, so that the same bug has about the same items in both, and not the same numbers. Two bugs are the same if
-their items are as much alike as two groups of one mining have to be to become one; each has at most one partner, the likeliest pairs first.
+Weights depend on what else a mining found, so that the same bug has about the same items in both, and not the
+same numbers. Two bugs are the same if their items are as much alike as two groups of one mining have to be to
+become one; each has at most one partner, the likeliest pairs first.
 """
 
 import math
@@ -20,7 +21,8 @@ GROWN = 2.0
 
 @frozen(kw_only=True)
 class Moved:
-    """A bug that both minings have. name, number: in this one; before: its name in the earlier one; traces_before, traces."""
+    """A bug that both minings have. name, number: in this one; before: its name in the earlier one;
+    traces_before, traces."""
 
     name: str
     number: int
@@ -32,7 +34,8 @@ class Moved:
 
 @frozen(kw_only=True)
 class Since:
-    """How this mining's bugs compare with those of an earlier one. new: names of bugs only here; gone: only there."""
+    """How this mining's bugs compare with those of an earlier one. new: names of bugs only here; gone: only
+    there."""
 
     earlier: str
     new: tuple[str, ...]
@@ -59,7 +62,8 @@ def alike(one: Mapping[str, float], other: Mapping[str, float]) -> float:
 
 
 def since(now: Bugs, before: Bugs, earlier: str) -> Since:
-    """Compare. earlier: what to call the mining before. A bug has grown if its share of the judged traces is GROWN times as large or more."""
+    """Compare. earlier: what to call the mining before. A bug has grown if its share of the judged traces is
+    GROWN times as large or more."""
     pairs = sorted(
         (
             (alike(one.items, other.items), one.number, other.number)

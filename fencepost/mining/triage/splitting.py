@@ -2,9 +2,11 @@
 
 Owns: when a group is cut, and where. Must not know: Spark, what an item means.
 
-Many bugs end in the same verdict ("every ISR is full" never came). What all traces of a group have says nothing of whether it is one bug, so the group is
-looked at again with what only some of them have, weighed by how few they are. Parts that are alike in that are a bug of their own if each has a core: a step
-that no healthy trace shows, that nearly all of the part and hardly any of the rest has. Everything else stays together.
+Many bugs end in the same verdict ("every ISR is full" never came). What all traces of a group have says
+nothing of whether it is one bug, so the group is looked at again with what only some of them have, weighed by
+how few they are. Parts that are alike in that are a bug of their own if each has a core: a step that no
+healthy trace shows, that nearly all of the part and hardly any of the rest has. Everything else stays
+together.
 """
 
 from collections.abc import Sequence
@@ -16,7 +18,8 @@ from attrs import frozen
 from fencepost.mining.triage.weights import STEPS, Matrix, cluster
 
 ALIKE_WITHIN = 0.1
-"""Cosine from which parts of a group are one: without what all have in common, little is left to be alike in."""
+"""Cosine from which parts of a group are one: without what all have in common, little is left to be alike
+in."""
 CORE, ELSEWHERE = 0.75, 0.1
 """Shares of the part, and of the rest of its group, that have the core."""
 UNSEEN = 0.005
@@ -24,14 +27,16 @@ UNSEEN = 0.005
 LEAST, SHARE = 3, 0.2
 """Traces of a part, and its share of the group: a smaller one is a variety, or luck."""
 CLAUSE = 2.0
-"""Weight of a judge's clause that only some have, where a step's is the logarithm of how seldom healthy traces show it."""
+"""Weight of a judge's clause that only some have, where a step's is the logarithm of how seldom healthy
+traces show it."""
 DEEPEST = 2
 """Cuts of parts of parts."""
 
 
 @frozen(kw_only=True, eq=False)
 class Items:
-    """The items of signatures. present: signatures by items; names: of items; with_step: healthy traces that have each item's step; healthy: all of them."""
+    """The items of signatures. present: signatures by items; names: of items; with_step: healthy traces that
+    have each item's step; healthy: all of them."""
 
     present: npt.NDArray[np.bool_]
     names: tuple[str, ...]
@@ -40,7 +45,8 @@ class Items:
 
     @property
     def steps(self) -> npt.NDArray[np.bool_]:
-        """Which items are steps of the protocol; repetitions are no cause, and a wait that never ended is the verdict itself."""
+        """Which items are steps of the protocol; repetitions are no cause, and a wait that never ended is the
+        verdict itself."""
         return np.array(
             [
                 name.split(":", 1)[0] in STEPS and not name.startswith(("again: ", "step: liveness_failed"))
@@ -83,7 +89,8 @@ def _parts(
     told: npt.NDArray[np.bool_],
     strange: npt.NDArray[np.bool_],
 ) -> list[npt.NDArray[np.bool_]]:
-    """The parts of a group that have a core; nothing if less than LEAST traces would be left by a single one."""
+    """The parts of a group that have a core; nothing if less than LEAST traces would be left by a single
+    one."""
     whole = size.sum()
     having = size @ present
     asked = told & (having > 1) & (having < whole)

@@ -1,11 +1,14 @@
-"""Each event as a step: its name and what stood in a strange relation to what was known before, without names, numbers and times.
+"""Each event as a step: its name and what stood in a strange relation to what was known before, without
+names, numbers and times.
 
 Owns: the words of steps, over whole columns of a row group. Must not know: findings, groups, bugs.
 
-An event says who did what with which epoch and offset. What matters of a number is how it stands to the last one of its kind: a leader epoch below
-ZooKeeper's, a broker epoch of an earlier process, an offset below the high watermark. So each number is compared with the latest fact about the
-same thing, and the relation becomes a word of the step; a relation that is the usual one is not said. Protections guard such relations, which is
-why a step that no healthy run shows is worth looking at. No relation is of one known bug: all of them are asked of every event that has both sides.
+An event says who did what with which epoch and offset. What matters of a number is how it stands to the last
+one of its kind: a leader epoch below ZooKeeper's, a broker epoch of an earlier process, an offset below the
+high watermark. So each number is compared with the latest fact about the same thing, and the relation becomes
+a word of the step; a relation that is the usual one is not said. Protections guard such relations, which is
+why a step that no healthy run shows is worth looking at. No relation is of one known bug: all of them are
+asked of every event that has both sides.
 """
 
 import re
@@ -46,9 +49,10 @@ REPLICA = (
 class Steps:
     """The steps of a row group, in the order of its rows.
 
-    trace: number of the trace, from 0. code: of the step's words, into `words`; -1 for a row that is no step. partition: a number for (trace, topic,
-    partition), -1 for none. topic: into `topics`, -1 for none. number: the partition's own. node: the broker, -1 for none. time: nanoseconds. name:
-    into the order of Name, -1 for one that is unknown.
+    trace: number of the trace, from 0. code: of the step's words, into `words`; -1 for a row that is no step.
+    partition: a number for (trace, topic, partition), -1 for none. topic: into `topics`, -1 for none. number:
+    the partition's own. node: the broker, -1 for none. time: nanoseconds. name: into the order of Name, -1
+    for one that is unknown.
     """
 
     trace: Ints
@@ -68,7 +72,8 @@ CODE_OF = {name: number for number, name in enumerate(Name)}
 
 
 def steps_of(events: pa.Table, trace_ids: Ints) -> Steps:
-    """The steps of a row group's events. trace_ids: of its traces, in order; the rows of each trace stand together."""
+    """The steps of a row group's events. trace_ids: of its traces, in order; the rows of each trace stand
+    together."""
     return _Reading(events, trace_ids).steps()
 
 
@@ -93,7 +98,8 @@ _NUMBERS = re.compile(r"\d+")
 
 @frozen(eq=False)
 class _Key:
-    """What rows are about. order: the rows sorted by it, in their own order within; values: of the key, in that order."""
+    """What rows are about. order: the rows sorted by it, in their own order within; values: of the key, in
+    that order."""
 
     order: Ints
     values: Ints
@@ -107,7 +113,8 @@ class _Key:
 
 @define(eq=False)
 class _Reading:
-    """The columns of a row group and what is known at each row. flags: word -> rows that say it, in the order in which words are added."""
+    """The columns of a row group and what is known at each row. flags: word -> rows that say it, in the order
+    in which words are added."""
 
     events: pa.Table
     trace_ids: Ints
@@ -211,7 +218,8 @@ class _Reading:
     # ---- what was known
 
     def latest(self, key: _Key, source: Flags, *, before: bool = True) -> Ints:
-        """For each row the latest source row of the same key before it (before: not itself), -1 for none. Rows of key -1 have none."""
+        """For each row the latest source row of the same key before it (before: not itself), -1 for none.
+        Rows of key -1 have none."""
         order, values = key.order, key.values
         at = np.where(source[order], np.arange(len(order)), -1)
         latest = np.maximum.accumulate(at)

@@ -1,6 +1,7 @@
 """From the results of a mining to its bugs: grouped, described, written.
 
-Owns: the order of the steps on Spark, and the tables `groups`, `over_represented` and `coverage`. Must not know: how a trace is judged.
+Owns: the order of the steps on Spark, and the tables `groups`, `over_represented` and `coverage`. Must not
+know: how a trace is judged.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,10 +36,11 @@ COVERAGE = pa.schema([("profile", _TEXT), ("feature", _TEXT), ("traces", _INT), 
 
 
 def triage(session: Callable[[], Any], out: Path, *, tables: bool = False) -> Bugs:
-    """The bugs of the mining in `out`, which has the tables `evidence` and `contrast`; writes `groups`, `over_represented` and bugs.json.
+    """The bugs of the mining in `out`, which has the tables `evidence` and `contrast`; writes `groups`,
+    `over_represented` and bugs.json.
 
-    session: gives a Spark session; not asked where nothing is bad. tables: write `coverage` too, from `spectra`. Returns: the bugs, the one with the most
-    traces first.
+    session: gives a Spark session; not asked where nothing is bad. tables: write `coverage` too, from
+    `spectra`. Returns: the bugs, the one with the most traces first.
     """
     found = Bugs()
     bad, asked = _rows(out / "evidence"), tables and _rows(out / "spectra")

@@ -1,10 +1,13 @@
 """How much each item of evidence says, and which traces go together by that.
 
-Owns: weights, the measure of likeness, the clustering of signatures. Must not know: Spark, tables, what an item means.
+Owns: weights, the measure of likeness, the clustering of signatures. Must not know: Spark, tables, what an
+item means.
 
-A bad trace is a vector with one coordinate for each item of its evidence. An item weighs more if it is a judge's own words, if healthy traces seldom
-have the step, and if few bad traces share it (inverse document frequency). Likeness is the cosine. Signatures are joined by average linkage: the two
-groups that are most alike on average become one, until no two are alike enough. The answer depends on nothing but the signatures and their counts.
+A bad trace is a vector with one coordinate for each item of its evidence. An item weighs more if it is a
+judge's own words, if healthy traces seldom have the step, and if few bad traces share it (inverse document
+frequency). Likeness is the cosine. Signatures are joined by average linkage: the two groups that are most
+alike on average become one, until no two are alike enough. The answer depends on nothing but the signatures
+and their counts.
 """
 
 import math
@@ -30,8 +33,9 @@ WEIGHTS = {
     "step": 1.0,
     "again": 0.5,
 }
-"""By kind of item. A judge's words say most, unless they only say that something never came: a cluster stands still for many reasons. A rare step
-that convicts, or that is on the convicting partition, counts for that in addition to having occurred."""
+"""By kind of item. A judge's words say most, unless they only say that something never came: a cluster stands
+still for many reasons. A rare step that convicts, or that is on the convicting partition, counts for that in
+addition to having occurred."""
 NAMING = 2.0
 """Factor of items of the anomaly that names the trace: the others are often its consequences."""
 STEPS = ("convicts", "here", "step", "again")
@@ -39,7 +43,8 @@ STEPS = ("convicts", "here", "step", "again")
 
 
 def healthy_name(item: str) -> str:
-    """The feature that says in how many healthy traces an item's step occurs; "" for an item that is no step."""
+    """The feature that says in how many healthy traces an item's step occurs; "" for an item that is no
+    step."""
     kind, words = item.split(": ", 1)
     if kind not in STEPS:
         return ""
@@ -49,8 +54,9 @@ def healthy_name(item: str) -> str:
 def weight_of(
     item: str, *, bad: int, with_item: int, healthy: int, with_step: int, purity: float = 1.0
 ) -> float:
-    """What an item weighs, 0 for one that says nothing. bad, with_item: bad traces, and those that have it; healthy, with_step: likewise of its step.
-    purity: the largest share of its bad traces that one anomaly names: a step that goes with all anomalies is the swarm's, not a bug's.
+    """What an item weighs, 0 for one that says nothing. bad, with_item: bad traces, and those that have it;
+    healthy, with_step: likewise of its step. purity: the largest share of its bad traces that one anomaly
+    names: a step that goes with all anomalies is the swarm's, not a bug's.
 
     Items of the anomaly that names a trace weigh NAMING times as much in its vector.
     """
@@ -72,7 +78,8 @@ def of_anomaly(item: str) -> str:
 def vectors(
     signatures: Sequence[tuple[str, Sequence[str]]], places: Mapping[str, int], weights: Sequence[float]
 ) -> Matrix:
-    """One row per (anomaly, items), of length 1, or 0 where nothing in it weighs anything. places: of items, in weights."""
+    """One row per (anomaly, items), of length 1, or 0 where nothing in it weighs anything. places: of items,
+    in weights."""
     found = np.zeros((len(signatures), len(places)))
     for row, (anomaly, items) in enumerate(signatures):
         for item in items:
@@ -84,7 +91,8 @@ def vectors(
 
 
 def cluster(rows: Matrix, counts: Sequence[int], alike: float = ALIKE) -> list[int]:
-    """The group of each row: the number of its first row. counts: traces of each, which weigh in the average."""
+    """The group of each row: the number of its first row. counts: traces of each, which weigh in the
+    average."""
     likeness = rows @ rows.T
     np.fill_diagonal(likeness, -1.0)
     size, label = np.array(counts, float), np.arange(len(rows))

@@ -18,8 +18,9 @@ from fencepost.traces.errors import ExitCode, strongest
 
 @frozen(kw_only=True)
 class MicroBatch:
-    """What one micro-batch came to. files, operations: that arrived; judged: operations fed to the logs that they concern; findings, logs, quarantine: rows;
-    lag_s: from the oldest file's arrival to its findings being written."""
+    """What one micro-batch came to. files, operations: that arrived; judged: operations fed to the logs that
+    they concern; findings, logs, quarantine: rows; lag_s: from the oldest file's arrival to its findings
+    being written."""
 
     number: int
     files: int
@@ -33,8 +34,9 @@ class MicroBatch:
 
 @define
 class Watched:
-    """What a watch came to since it was started. logs_under_way, held, undecided: as last heard of each trace under way; traces: that were begun or ended;
-    findings_in_all, quarantined_in_all: with those of runs before, from the same checkpoint; lag_s: of the latest micro-batch."""
+    """What a watch came to since it was started. logs_under_way, held, undecided: as last heard of each trace
+    under way; traces: that were begun or ended; findings_in_all, quarantined_in_all: with those of runs
+    before, from the same checkpoint; lag_s: of the latest micro-batch."""
 
     out: str
     batches: int = 0
@@ -64,7 +66,8 @@ class Watched:
 
     @property
     def undecided(self) -> int:
-        """Logs of which something is not known: their memory ran over the horizon, a part is missing or late, or the trace contradicts itself."""
+        """Logs of which something is not known: their memory ran over the horizon, a part is missing or late,
+        or the trace contradicts itself."""
         unknown = (Decision.UNKNOWN.value, Decision.ASSUMPTION_BROKEN.value)
         return sum(self.decisions[name] for name in unknown) + sum(
             count for _, _, count in self._under_way.values()
@@ -107,14 +110,33 @@ class Watched:
 
     def to_row(self) -> dict[str, Any]:
         """As a JSON object."""
-        names = ("out", "batches", "files", "operations", "judged", "logs_under_way", "logs_ended", "held", "findings", "findings_in_all",
-                 "quarantined", "quarantined_in_all", "undecided", "lag_s", "interrupted")  # fmt: skip
-        return {**{name: getattr(self, name) for name in names}, "anomalies": dict(sorted(self.anomalies.items())),
-                "decisions": dict(sorted(self.decisions.items()))}  # fmt: skip
+        names = (
+            "out",
+            "batches",
+            "files",
+            "operations",
+            "judged",
+            "logs_under_way",
+            "logs_ended",
+            "held",
+            "findings",
+            "findings_in_all",
+            "quarantined",
+            "quarantined_in_all",
+            "undecided",
+            "lag_s",
+            "interrupted",
+        )
+        return {
+            **{name: getattr(self, name) for name in names},
+            "anomalies": dict(sorted(self.anomalies.items())),
+            "decisions": dict(sorted(self.decisions.items())),
+        }
 
 
 def batch_of(number: int, told: Iterable[tuple[str, bytes]]) -> tuple[MicroBatch, list[Row]]:
-    """What the groups told, sorted, so that a micro-batch that runs again writes the same; and how each group stands."""
+    """What the groups told, sorted, so that a micro-batch that runs again writes the same; and how each group
+    stands."""
     rows: dict[str, list[Row]] = {kind: [] for kind in ("finding", "log", "quarantine", "status", "file")}
     for kind, payload in told:
         rows[kind].append(tuple(msgspec.msgpack.decode(payload)))

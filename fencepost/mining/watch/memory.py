@@ -91,7 +91,8 @@ def memory_of(shard: Shard) -> bytes:
 
 
 def remember(shard: Shard, data: bytes) -> None:
-    """A new group goes on from `memory_of`. Raises TraceError for bytes that are no memory of this version."""
+    """A new group goes on from `memory_of`. Raises TraceError for bytes that are no memory of this
+    version."""
     where = f"the memory of trace {shard.trace_id} of {shard.source}"
     try:
         memory = _DECODER.decode(data)

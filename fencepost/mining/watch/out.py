@@ -1,4 +1,5 @@
-"""What a watch writes: one file per table and micro-batch, each there whole or not at all, and the same again if the micro-batch runs again.
+"""What a watch writes: one file per table and micro-batch, each there whole or not at all, and the same again
+if the micro-batch runs again.
 
 Owns: the output folder, its tables, who may write there. Must not know: Spark, judges.
 
@@ -55,8 +56,8 @@ class WatchOut:
 
     @contextmanager
     def held(self, asked: dict[str, Any]) -> Iterator[None]:
-        """The folder belongs to this watch, new or taken up again. Raises FencepostError if it holds something else, the answer to another question, or
-        if another watch writes to it."""
+        """The folder belongs to this watch, new or taken up again. Raises FencepostError if it holds
+        something else, the answer to another question, or if another watch writes to it."""
         self._ask(msgspec.to_builtins(asked))
         with (self.path / LOCK).open("w") as lock:
             try:

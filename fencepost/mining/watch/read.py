@@ -1,14 +1,17 @@
 """Files that arrive in a watched folder, cut into what each group of logs is told.
 
-Owns: which files are input, what a file says of a trace (whole, or a part of one under way; how far time has come; that it ended), and which logs an
-operation concerns. Must not know: Spark, judges, state.
+Owns: which files are input, what a file says of a trace (whole, or a part of one under way; how far time has
+come; that it ended), and which logs an operation concerns. Must not know: Spark, judges, state.
 
-A trace that states its digest is whole where it stands, and so is every trace in Parquet. Any other is under way: parts of it come in files of one folder,
-each beginning with the trace's own line. Two events speak to the watcher: `mark` with the cause `low_watermark` (everything before its time has been
-written), and `phase` with the cause `end` (no more will come). Files may be listed in another order than they were written: an `offset` of such an event
-numbers the files of the trace, 1, 2, ..., and it holds once all up to that number have arrived.
+A trace that states its digest is whole where it stands, and so is every trace in Parquet. Any other is under
+way: parts of it come in files of one folder, each beginning with the trace's own line. Two events speak to
+the watcher: `mark` with the cause `low_watermark` (everything before its time has been written), and `phase`
+with the cause `end` (no more will come). Files may be listed in another order than they were written: an
+`offset` of such an event numbers the files of the trace, 1, 2, ..., and it holds once all up to that number
+have arrived.
 
-The logs of a trace are shared out among SHARDS groups by name. What concerns all of them (a transaction, how far time has come) goes to each group.
+The logs of a trace are shared out among SHARDS groups by name. What concerns all of them (a transaction, how
+far time has come) goes to each group.
 """
 
 import re
@@ -37,7 +40,8 @@ from fencepost.traces.tables import Tables, rows_of_tables, tables_of
 from fencepost.traces.trace import Trace
 
 SHARDS = 8
-"""Groups of logs per trace: how many processors one trace can keep busy, and how many states a whole trace's news goes to."""
+"""Groups of logs per trace: how many processors one trace can keep busy, and how many states a whole trace's
+news goes to."""
 CHUNK_OPERATIONS = 4_096
 """Operations that travel together."""
 PATTERN = "*.{jsonl,parquet}"
@@ -76,7 +80,8 @@ class Chunk(msgspec.Struct, array_like=True):
 
 @frozen(kw_only=True)
 class Addressed:
-    """A chunk and the group that it goes to. part: of a whole trace the place where it stands; of one under way nothing, so that its parts meet."""
+    """A chunk and the group that it goes to. part: of a whole trace the place where it stands; of one under
+    way nothing, so that its parts meet."""
 
     trace_id: int
     part: str
@@ -194,7 +199,10 @@ class Folder:
         source = self._name(file.parent.parent)
         operations = traces = 0
         if found is None or file.parent.name != "traces":
-            reason = f"{place}: expected a part of a folder of traces (DIR/traces/part-00000.parquet), saw a file of another name"
+            reason = (
+                f"{place}: expected a part of a folder of traces (DIR/traces/part-00000.parquet), saw "
+                f"a file of another name"
+            )
             yield Unread(source=self._name(file.parent), place=place, reason=reason)
         else:
             try:
@@ -272,7 +280,8 @@ def _told(
     replay: str = "",
     gap: str = "",
 ) -> Iterator[Addressed]:
-    """The news of one trace, group by group. A whole trace (part is given) goes to the groups of its logs, one under way to all."""
+    """The news of one trace, group by group. A whole trace (part is given) goes to the groups of its logs,
+    one under way to all."""
     row = list(trace_row(evolve(trace, plan="", operations=(), events=())))
     by_shard: dict[int, list[Operation]] = {} if part else {shard: [] for shard in range(SHARDS)}
     of_all = []

@@ -1,7 +1,9 @@
-"""One group of logs of one trace while it is under way: what Spark keeps between micro-batches, and what a micro-batch makes of it.
+"""One group of logs of one trace while it is under way: what Spark keeps between micro-batches, and what a
+micro-batch makes of it.
 
-Owns: the order in which news is taken in, which findings were told, when a log is given up or has ended, and the group's memory as bytes (MessagePack of
-plain values; nothing in it is ever run). Must not know: Spark, files.
+Owns: the order in which news is taken in, which findings were told, when a log is given up or has ended, and
+the group's memory as bytes (MessagePack of plain values; nothing in it is ever run). Must not know: Spark,
+files.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,20 +31,22 @@ RETRACTABLE = "skipped_offset"
 """In a compacted topic it may be excused by what comes later: told when the trace has ended."""
 
 _OURS = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
-"""A mistake of ours in judging one log costs this log, and is told: Spark would run the same micro-batch for ever."""
+"""A mistake of ours in judging one log costs this log, and is told: Spark would run the same micro-batch for
+ever."""
 
 Kind = Literal["finding", "log", "quarantine", "status"]
 ShardOutput = tuple[Kind, tuple[Any, ...]]
 """What a group answers: a kind, and the row of its table."""
 
 _OF_STREAMS = frozenset({"stale_read"})
-"""Names that whoever has the whole trace may give otherwise (a record that nobody reads later is a lost_write): no command
-asks for them, and the run is shown by what names it."""
+"""Names that whoever has the whole trace may give otherwise (a record that nobody reads later is a
+lost_write): no command asks for them, and the run is shown by what names it."""
 
 
 @frozen(kw_only=True)
 class ShardLimits:
-    """horizon: of each log's memory and of what waits; lateness_ns: of a trace without low watermarks; profile: of the log check, None for the trace's own."""
+    """horizon: of each log's memory and of what waits; lateness_ns: of a trace without low watermarks;
+    profile: of the log check, None for the trace's own."""
 
     horizon: int
     lateness_ns: int
@@ -51,8 +55,8 @@ class ShardLimits:
 
 @define(kw_only=True)
 class LogUnderWay:
-    """One log. operations: begun; told: anomalies that were told; decision: once it was given up, with the reason; forgotten: what left the
-    horizon; kept, check: its memory, as bytes until it is needed."""
+    """One log. operations: begun; told: anomalies that were told; decision: once it was given up, with the
+    reason; forgotten: what left the horizon; kept, check: its memory, as bytes until it is needed."""
 
     operations: int = 0
     told: list[str] = Factory(list)
@@ -65,10 +69,11 @@ class LogUnderWay:
 
 @define(kw_only=True)
 class Shard:
-    """source, trace_id, part, number: its name; row, replay: of its trace as first heard of; ended: nothing more may come; blind: why no log of it
-    can be judged any more; torn: a file of it was damaged; files: all up to this number have arrived; ahead: numbers of later ones that have; marked: the
-    low watermark that the trace states; marks, end_after: what it states that holds from the file of a number on; transactions: open ones, by op id;
-    logs: by topic and partition."""
+    """source, trace_id, part, number: its name; row, replay: of its trace as first heard of; ended: nothing
+    more may come; blind: why no log of it can be judged any more; torn: a file of it was damaged; files: all
+    up to this number have arrived; ahead: numbers of later ones that have; marked: the low watermark that the
+    trace states; marks, end_after: what it states that holds from the file of a number on; transactions: open
+    ones, by op id; logs: by topic and partition."""
 
     source: str
     trace_id: int
@@ -99,7 +104,10 @@ class Shard:
         self._count(chunk.file_number for chunk in news)
         for chunk in news:
             if self.ended:
-                reason = f"{chunk.place}: expected no more of trace {self.trace_id}, which had ended, saw a part of it"
+                reason = (
+                    f"{chunk.place}: expected no more of trace {self.trace_id}, which had ended, saw a "
+                    f"part of it"
+                )
                 yield "quarantine", (self.source, chunk.place, self.trace_id, reason)
                 continue
             try:
@@ -119,7 +127,19 @@ class Shard:
                 yield from self._end()
         undecided = sum(state.forgotten > 0 or state.decision is not None for state in self.logs.values())
         under_way = sum(state.decision is None for state in self.logs.values())
-        yield "status", (self.source, self.trace_id, self.part, self.number, len(self.merge.held), under_way, undecided, judged)  # fmt: skip
+        yield (
+            "status",
+            (
+                self.source,
+                self.trace_id,
+                self.part,
+                self.number,
+                len(self.merge.held),
+                under_way,
+                undecided,
+                judged,
+            ),
+        )
 
     def _count(self, numbers: Iterable[int]) -> None:
         """Files have arrived."""
@@ -131,15 +151,20 @@ class Shard:
             self.ahead.discard(self.files)
 
     def _wait_for_few(self) -> None:
-        """Of files that arrived before an earlier one, and of their marks, `horizon` are remembered: one that never comes must cost no memory."""
+        """Of files that arrived before an earlier one, and of their marks, `horizon` are remembered: one that
+        never comes must cost no memory."""
         self.marks = list({number: (number, time) for number, time in sorted(self.marks)}.values())
         if max(len(self.ahead), len(self.marks)) > self.limits.horizon:
-            reason = f"file {self.files + 1} of trace {self.trace_id} did not arrive, and more than {self.limits.horizon} later ones did"
+            reason = (
+                f"file {self.files + 1} of trace {self.trace_id} did not arrive, and more than "
+                f"{self.limits.horizon} later ones did"
+            )
             self._see_no_more(Decision.UNKNOWN, reason)
             self.torn, self.ahead = True, set()
 
     def _holds(self, number: int) -> bool:
-        """Have all files up to a number arrived? Where one was damaged, its number is not known, and nobody asks."""
+        """Have all files up to a number arrived? Where one was damaged, its number is not known, and nobody
+        asks."""
         return number <= self.files or self.torn
 
     def _take(self, chunk: Chunk) -> None:
@@ -172,7 +197,9 @@ class Shard:
 
     def name_trace(self) -> None:
         """What `row` says of the trace."""
-        self.trace = under_profile(trace_of(Rows(trace=self.row, operations=(), events=())), self.limits.profile)  # fmt: skip
+        self.trace = under_profile(
+            trace_of(Rows(trace=self.row, operations=(), events=())), self.limits.profile
+        )
         claims = self.trace.claims
         if claims.assumption_broken:
             self.blind = (Decision.ASSUMPTION_BROKEN, claims.assumption_broken)
@@ -227,7 +254,8 @@ class Shard:
                 self._open(operation)
 
     def _open(self, transaction: Operation) -> None:
-        """A transaction began. Of more than `horizon` open ones the oldest is forgotten; a log that is first heard of later may hold records of it."""
+        """A transaction began. Of more than `horizon` open ones the oldest is forgotten; a log that is first
+        heard of later may hold records of it."""
         self.transactions[transaction.op_id] = transaction
         if len(self.transactions) > self.limits.horizon:
             del self.transactions[next(iter(self.transactions))]
@@ -304,12 +332,22 @@ class Shard:
             assert state.decision is not None
             if state.told and state.decision is Decision.UNKNOWN:
                 state.decision = Decision.ILLEGAL
-            row = (self.source, self.trace_id, *log, state.decision.value, state.operations, len(state.told), state.reason)  # fmt: skip
+
+            row = (
+                self.source,
+                self.trace_id,
+                *log,
+                state.decision.value,
+                state.operations,
+                len(state.told),
+                state.reason,
+            )
             yield "log", row
         self.ended, self.logs, self.transactions = True, {}, {}
         self.merge = Merge(horizon=self.limits.horizon)
 
     @property
     def forgettable(self) -> bool:
-        """Need nothing be remembered? Of a whole trace nothing can follow; one under way that ended leaves a mark, so that latecomers are known."""
+        """Need nothing be remembered? Of a whole trace nothing can follow; one under way that ended leaves a
+        mark, so that latecomers are known."""
         return self.ended and self.part != ""

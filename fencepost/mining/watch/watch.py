@@ -1,11 +1,14 @@
-"""`watch`: a folder in which parts of traces keep arriving, judged while they arrive, on Spark Structured Streaming.
+"""`watch`: a folder in which parts of traces keep arriving, judged while they arrive, on Spark Structured
+Streaming.
 
-Owns: the stream from files to findings, its settings, the counts that are told. Must not know: the terminal; how files are read (read.py), logs judged
-(shard.py) and tables written (out.py).
+Owns: the stream from files to findings, its settings, the counts that are told. Must not know: the terminal;
+how files are read (read.py), logs judged (shard.py) and tables written (out.py).
 
-Spark lists the files and remembers in its checkpoint which micro-batch has which; tasks read them (the columns never pass through the JVM); their news goes
-to the groups of logs, whose memory Spark keeps per micro-batch in the checkpoint; what they tell is written by the driver under the number of
-the micro-batch. So a micro-batch that runs again after a crash starts from the same memory, reads the same files and replaces its own tables.
+Spark lists the files and remembers in its checkpoint which micro-batch has which; tasks read them (the
+columns never pass through the JVM); their news goes to the groups of logs, whose memory Spark keeps per
+micro-batch in the checkpoint; what they tell is written by the driver under the number of the micro-batch. So
+a micro-batch that runs again after a crash starts from the same memory, reads the same files and replaces its
+own tables.
 """
 
 import gc
@@ -37,12 +40,14 @@ BATCH_INPUT_BYTES = 96 * 1024 * 1024
 size. As JSON lines they hold 300,000 operations, which take 300 MB as Python values. Small files do not
 count by number: a micro-batch costs a second, however few it takes."""
 STATE_PARTITIONS = 4
-"""Tasks of the stage that judges. Fixed for the life of a checkpoint; each costs two small files per micro-batch."""
+"""Tasks of the stage that judges. Fixed for the life of a checkpoint; each costs two small files per
+micro-batch."""
 POLL_S = 0.2
 """How soon Ctrl-C is heard."""
 _SETTINGS = {
     "spark.sql.shuffle.partitions": str(STATE_PARTITIONS),
-    "spark.sql.streaming.minBatchesToRetain": "10",  # Spark keeps 100, each with the memory of what is under way
+    # Spark keeps 100, each with the memory of what is under way
+    "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",  # a row has up to 4,096 operations
@@ -176,7 +181,8 @@ def _stream(spark: Any, folder: Folder, limits: ShardLimits) -> Any:
 
 
 def _drain(query: Any, watched: Watched) -> None:
-    """Until the stream ends, or is interrupted. A thread waits for the JVM, because an interruption of py4j's own waiting is told as an error."""
+    """Until the stream ends, or is interrupted. A thread waits for the JVM, because an interruption of py4j's
+    own waiting is told as an error."""
     from pyspark import InheritableThread
 
     ended = Flag()
@@ -220,12 +226,16 @@ def _checked(folder: Path, out: Path, limits: ShardLimits) -> None:
     inside, outside = out.resolve(), folder.resolve()
     if inside.is_relative_to(outside) or outside.is_relative_to(inside):
         raise FencepostError(
-            expected="results beside the watched folder", seen=f"{out} and {folder}, one in the other", where="out"
-        )  # fmt: skip
+            expected="results beside the watched folder",
+            seen=f"{out} and {folder}, one in the other",
+            where="out",
+        )
     if limits.horizon < 1 or limits.lateness_ns < 0:
         raise FencepostError(
-            expected="a horizon of 1 or more and a lateness of 0 or more", seen=f"{limits.horizon} and {limits.lateness_ns} ns", where="watch"
-        )  # fmt: skip
+            expected="a horizon of 1 or more and a lateness of 0 or more",
+            seen=f"{limits.horizon} and {limits.lateness_ns} ns",
+            where="watch",
+        )
     check_profile(limits.profile)
 
 
@@ -240,10 +250,12 @@ def watch(
     spark: Any = None,
     tell: Tell | None = None,
 ) -> Watched:
-    """Judge what arrives in `folder`, until interrupted, or with `once` until what is there has been judged; goes on where a watch into `out` stopped.
+    """Judge what arrives in `folder`, until interrupted, or with `once` until what is there has been judged;
+    goes on where a watch into `out` stopped.
 
-    interval_s: between looks at the folder. master: as for `session`. spark: a session to run in. tell: called in the driver after each micro-batch.
-    Raises FencepostError for folders that do not fit, EnvironmentError_ where Spark fails.
+    interval_s: between looks at the folder. master: as for `session`. spark: a session to run in. tell:
+    called in the driver after each micro-batch. Raises FencepostError for folders that do not fit,
+    EnvironmentError_ where Spark fails.
     """
     limits = limits or ShardLimits(horizon=HORIZON, lateness_ns=int(LATENESS_S * 1e9))
     _checked(folder, out, limits)
@@ -274,7 +286,11 @@ def _watch(
 
     def write(frame: Any, number: int) -> None:
         batch, status = batch_of(number, ((row[0], bytes(row[1])) for row in frame.collect()))
-        tables: dict[Table, list[Row]] = {"findings": batch.findings, "logs": batch.logs, "quarantine": batch.quarantine}  # fmt: skip
+        tables: dict[Table, list[Row]] = {
+            "findings": batch.findings,
+            "logs": batch.logs,
+            "quarantine": batch.quarantine,
+        }
         if not watched.batches:
             watched.findings_in_all = results.count("findings", but=number)
             watched.quarantined_in_all = results.count("quarantine", but=number)

@@ -1,6 +1,7 @@
 """The matrix of variants that the explorer and TLC are compared on, as a table.
 
-Owns: how a row reads, and which rows a table has already. Must not know which variants there are, nor how the comparison is made.
+Owns: how a row reads, and which rows a table has already. Must not know which variants there are, nor how the
+comparison is made.
 """
 
 from pathlib import Path
@@ -29,7 +30,8 @@ class Sheet:
 
     @classmethod
     def read(cls, path: Path, headings: tuple[str, ...]) -> "Sheet":
-        """The table in a file; none if there is no such file. Raises FencepostError if it is another table."""
+        """The table in a file; none if there is no such file. Raises FencepostError if it is another
+        table."""
         if not path.is_file():
             return cls(headings)
         try:

@@ -1,11 +1,13 @@
 """Whether the explorer and TLC see the same system.
 
-Owns: the comparison, for some constants of any shipped model. Must not know what a model says, nor how either of them explores.
+Owns: the comparison, for some constants of any shipped model. Must not know what a model says, nor how either
+of them explores.
 
-Two runs each. One looks at the invariants: do both find a violation, and is a shortest one as long? One does not look: are there as many distinct
-states, and is the farthest as far? (Where nothing is violated, the first run answers the second question too.)
-And for small constants: are they the very same states? TLC runs with one worker, since only then are depth
-and counterexamples exact, and without symmetry, since the explorer uses none. TLC counts the states on a path, the explorer its steps.
+Two runs each. One looks at the invariants: do both find a violation, and is a shortest one as long? One does
+not look: are there as many distinct states, and is the farthest as far? (Where nothing is violated, the first
+run answers the second question too.) And for small constants: are they the very same states? TLC runs with
+one worker, since only then are depth and counterexamples exact, and without symmetry, since the explorer uses
+none. TLC counts the states on a path, the explorer its steps.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,8 +30,9 @@ CHECKED: Mapping[RunOutcome, str] = {RunOutcome.HOLDS: "holds", RunOutcome.VIOLA
 
 @frozen(kw_only=True)
 class Seen:
-    """What one side saw. result: holds or violated; invariant: by the model's name; steps: of its counterexample; distinct, depth: of all states, the
-    invariants not looked at (-1: not counted); seconds: of the run that looked at the invariants."""
+    """What one side saw. result: holds or violated; invariant: by the model's name; steps: of its
+    counterexample; distinct, depth: of all states, the invariants not looked at (-1: not counted); seconds:
+    of the run that looked at the invariants."""
 
     result: str
     invariant: str
@@ -40,7 +43,8 @@ class Seen:
 
     @property
     def compared(self) -> tuple[object, ...]:
-        """What must be equal. Where two invariants fall at the same depth, either may be named, so the name is not part of it."""
+        """What must be equal. Where two invariants fall at the same depth, either may be named, so the name
+        is not part of it."""
         return self.result, self.steps, self.distinct, self.depth
 
 
@@ -128,7 +132,8 @@ def compare(
 
 
 def states_of_explorer(constants: Any) -> frozenset[Any]:
-    """Every reachable state, kept whole: small constants only. Needs no fingerprints, so it checks those too."""
+    """Every reachable state, kept whole: small constants only. Needs no fingerprints, so it checks those
+    too."""
     system = model_of(constants).system(constants, ())
     seen = set(map(system.slots_of, system.initial()))
     frontier = list(seen)

@@ -1,4 +1,5 @@
-"""Recorded runs as behaviours of ReplicationTrace.tla: TLC answers what checkers/conformance answers in Python.
+"""Recorded runs as behaviours of ReplicationTrace.tla: TLC answers what checkers/conformance answers in
+Python.
 
 recorded.py     a trace's protocol events, partition by partition, as TLA+ values with small numbers
 validation.py   the generated module, one run of TLC for many partitions, and its answers

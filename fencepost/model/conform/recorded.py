@@ -1,9 +1,11 @@
 """A trace's protocol events as ReplicationTrace.tla wants them: partition by partition, in small numbers.
 
-Owns: which columns each kind of event has there, what is a stutter, and the names of brokers and values. Must not know what is legal.
+Owns: which columns each kind of event has there, what is a stutter, and the names of brokers and values. Must
+not know what is legal.
 
-TLC's integers have 32 bits, so value ids (64 bits) and brokers become indices in order of appearance; epochs and offsets stay what they are.
-What happens to a host becomes an event of each of its partitions; events that the protocol does not speak of are left out and counted.
+TLC's integers have 32 bits, so value ids (64 bits) and brokers become indices in order of appearance; epochs
+and offsets stay what they are. What happens to a host becomes an event of each of its partitions; events that
+the protocol does not speak of are left out and counted.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -22,7 +24,8 @@ LARGEST = 2**31 - 1
 STOPPED = "stopped"
 """A fault that may have stopped a process in the midst of a step, and took nothing from its files."""
 REPLICA_EVENTS = frozenset(ACTIONS) - {Name.BROKER_STARTED, Name.FAULT_BEGAN} | {Name.LOG_START}
-"""Of one partition, and steps there. Events of hosts (below) are steps of every partition; all others are stutters."""
+"""Of one partition, and steps there. Events of hosts (below) are steps of every partition; all others are
+stutters."""
 
 
 INTERRUPTING = frozenset({Name.FAULT_BEGAN, Name.LOG_DIRECTORY_FAILED})
@@ -30,8 +33,9 @@ INTERRUPTING = frozenset({Name.FAULT_BEGAN, Name.LOG_DIRECTORY_FAILED})
 
 @frozen(kw_only=True)
 class Recorded:
-    """One partition of one trace. steps: its events as TLA+ records; positions: of each in trace.events. stutters: events of the trace that are no
-    step here. unclean: its topic allows unclean leader election; compacted: its logs may have gaps."""
+    """One partition of one trace. steps: its events as TLA+ records; positions: of each in trace.events.
+    stutters: events of the trace that are no step here. unclean: its topic allows unclean leader election;
+    compacted: its logs may have gaps."""
 
     trace_id: int
     topic: str
@@ -85,7 +89,8 @@ class _Partition:
 def recorded(
     trace: Trace, unclean: Collection[str] = (), compacted: Collection[str] = ()
 ) -> tuple[Recorded, ...]:
-    """Each partition that the trace's protocol events speak of. unclean, compacted: topics. Raises TraceError for numbers beyond TLC's."""
+    """Each partition that the trace's protocol events speak of. unclean, compacted: topics. Raises TraceError
+    for numbers beyond TLC's."""
     partitions: dict[tuple[str, int], _Partition] = {}
     interrupted: dict[int, str] = {}
     for position, event in enumerate(trace.events):

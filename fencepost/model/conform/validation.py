@@ -2,8 +2,9 @@
 
 Owns: the generated module, and how its printed answers read. Must not know how events became steps.
 
-Each run is one behaviour of ReplicationTrace.tla, so one JVM answers for many. An answer counts only if TLC visited every state
-without an error and spoke about each run exactly once; with one worker, so that the order of what it prints is that of the steps.
+Each run is one behaviour of ReplicationTrace.tla, so one JVM answers for many. An answer counts only if TLC
+visited every state without an error and spoke about each run exactly once; with one worker, so that the order
+of what it prints is that of the steps.
 """
 
 import re
@@ -22,7 +23,8 @@ from fencepost.traces.errors import FencepostError
 MODULE, CONFIG = "ReplicationTrace.tla", "ReplicationTrace.cfg"
 GUARDS, RUNS = "ReplicationGuards.tla", "RecordedRuns.tla"
 STEPS_AT_ONCE = 20_000
-"""Of all runs in one run of TLC: a module of a few megabytes, and a queue of states that a small heap holds."""
+"""Of all runs in one run of TLC: a module of a few megabytes, and a queue of states that a small heap
+holds."""
 RUNS_AT_ONCE = 400
 """Each prints a line, and no more than a thousand lines are kept."""
 _TOLD = re.compile(
@@ -32,7 +34,8 @@ _TOLD = re.compile(
 
 @frozen(kw_only=True)
 class ReplayAnswer:
-    """What TLC says of one run. step: index into its steps of the first that no action explains, or -1; guard: what stands against it, in words."""
+    """What TLC says of one run. step: index into its steps of the first that no action explains, or -1;
+    guard: what stands against it, in words."""
 
     step: int = -1
     guard: str = ""
@@ -45,8 +48,8 @@ class ReplayAnswer:
 
 @frozen(kw_only=True)
 class Validation:
-    """answers: of each run, in order; empty if a limit came first (outcome UNDECIDED). states: that TLC visited; seconds: of its runs, Java's start included.
-    last: the last run of TLC."""
+    """answers: of each run, in order; empty if a limit came first (outcome UNDECIDED). states: that TLC
+    visited; seconds: of its runs, Java's start included. last: the last run of TLC."""
 
     answers: tuple[ReplayAnswer, ...]
     states: int
@@ -104,7 +107,10 @@ def module_of(runs: Sequence[Recorded]) -> str:
 def _run_text(run: Recorded) -> str:
     events = ",\n".join(f"    {show(step)}" for step in run.steps)
     flags = f"unclean |-> {show(run.unclean)}, compacted |-> {show(run.compacted)}"
-    return f"  \\* {run.topic}-{run.partition} of trace {run.trace_id}\n  [{flags}, events |-> <<\n{events}\n  >>]"
+    return (
+        f"  \\* {run.topic}-{run.partition} of trace {run.trace_id}\n  [{flags}, events |-> "
+        f"<<\n{events}\n  >>]"
+    )
 
 
 def _validate(

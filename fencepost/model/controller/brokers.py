@@ -23,7 +23,8 @@ def deliver(
 ) -> EnabledActions:
     """C2: a request arrives.
 
-    broker_epoch_fencing (KIP-380): it is meant for this incarnation. controller_epoch_fencing (KAFKA-532): no higher controller epoch was obeyed.
+    broker_epoch_fencing (KIP-380): it is meant for this incarnation. controller_epoch_fencing (KAFKA-532): no
+    higher controller epoch was obeyed.
     """
     if not host.running:
         return
@@ -45,7 +46,8 @@ def deliver(
 
 
 def lose_request(constants: Constants, number: int, sent: Sent, membership: Membership) -> EnabledActions:
-    """Without resend_until_answered (KAFKA-2729): a LeaderAndIsr does not arrive, and nobody sends it again. With it, that is no step: it will arrive."""
+    """Without resend_until_answered (KAFKA-2729): a LeaderAndIsr does not arrive, and nobody sends it again.
+    With it, that is no step: it will arrive."""
     if membership.unheard >= constants.unheard:
         return
     after = membership._replace(unheard=membership.unheard + 1)
@@ -61,9 +63,10 @@ def lose_request(constants: Constants, number: int, sent: Sent, membership: Memb
 
 
 def _applied(constants: Constants, replica: Replica, batch: RequestBatch) -> Replica:
-    """leader_epoch_fencing (KAFKA-1188): LeaderAndIsr only with a higher leader epoch. stop_replica_fencing (KIP-570): StopReplica not with a lower one. Of a
-    replica that was deleted the leader epoch is remembered, so that an older request does not bring it back. Who is stopping is learned in the same leader
-    epoch, too, unless the request is older."""
+    """leader_epoch_fencing (KAFKA-1188): LeaderAndIsr only with a higher leader epoch. stop_replica_fencing
+    (KIP-570): StopReplica not with a lower one. Of a replica that was deleted the leader epoch is remembered,
+    so that an older request does not bring it back. Who is stopping is learned in the same leader epoch, too,
+    unless the request is older."""
     if batch.replicas:
         if constants.keeps("leader_epoch_fencing") and batch.leader_epoch <= replica.leader_epoch:
             same = batch.leader_epoch == replica.leader_epoch and batch.version >= replica.version >= 0
@@ -91,7 +94,8 @@ def shrink_isr(
     zookeeper: Partition,
     membership: Membership,
 ) -> EnabledActions:
-    """R8: a follower lags; compare-and-set at the version that the leader knows, which a deposed one does not."""
+    """R8: a follower lags; compare-and-set at the version that the leader knows, which a deposed one does
+    not."""
     if not _may_change_isr(constants, number, host, replica, zookeeper):
         return
     for other in members(zookeeper.isr, constants.brokers):
@@ -120,8 +124,8 @@ def shrink_isr_unheard(
 def accept_own_isr_write(
     constants: Constants, number: int, host: Host, replica: Replica, zookeeper: Partition
 ) -> EnabledActions:
-    """accept_own_isr_write (KAFKA-1382): its next write meets a bad version, and it reads what it wrote itself: in its own leader epoch nobody else changes
-    the ISR."""
+    """accept_own_isr_write (KAFKA-1382): its next write meets a bad version, and it reads what it wrote
+    itself: in its own leader epoch nobody else changes the ISR."""
     if (
         host.running
         and replica.leader == number
@@ -132,10 +136,19 @@ def accept_own_isr_write(
 
 
 def expand_isr(
-    constants: Constants, number: int, other: int, host: Host, replica: Replica, its: Host, follower: Replica, zookeeper: Partition, membership: Membership
-) -> EnabledActions:  # fmt: skip
-    """A follower of the same leader epoch has caught up. assigned_replicas_only (KAFKA-1097): it is one of those that the leader was told.
-    staying_isr_members_only (KAFKA-14140): it is not one that the leader was told to be stopping."""
+    constants: Constants,
+    number: int,
+    other: int,
+    host: Host,
+    replica: Replica,
+    its: Host,
+    follower: Replica,
+    zookeeper: Partition,
+    membership: Membership,
+) -> EnabledActions:
+    """A follower of the same leader epoch has caught up. assigned_replicas_only (KAFKA-1097): it is one of
+    those that the leader was told. staying_isr_members_only (KAFKA-14140): it is not one that the leader was
+    told to be stopping."""
     if (
         _may_change_isr(constants, number, host, replica, zookeeper)
         and its.running

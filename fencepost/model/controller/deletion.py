@@ -1,12 +1,13 @@
 """Topic deletion, step by step: one part of the controller model's actions.
 
-Owns: the order (docs/spec/cluster.md C14), each step with a write or a batch of its own, so that a fail-over may come at any of them. Must not know how a controller
-elects, nor what brokers make of its requests.
+Owns: the order (docs/spec/cluster.md C14), each step with a write or a batch of its own, so that a fail-over
+may come at any of them. Must not know how a controller elects, nor what brokers make of its requests.
 
     1. ask_deletion     an admin writes /admin/delete_topics/T
     2. see_deletion     the watch fires; no partition of the topic is elected any more, no LeaderAndIsr sent
-    3. delete_replicas  each live replica's broker gets a StopReplica that deletes; the replica is DeletionStarted, a dead one DeletionIneligible. Again
-                        for whoever returns, because one that went or bounced meanwhile is DeletionIneligible too
+    3. delete_replicas  each live replica's broker gets a StopReplica that deletes; the replica is
+                        DeletionStarted, a dead one DeletionIneligible. Again for whoever returns, because one
+                        that went or bounced meanwhile is DeletionIneligible too
     4. deleted          a broker answers: the replica is DeletionSuccessful
     5. remove_state, remove_topic, remove_deletion: all are; the nodes go, the one of step 1 last
 """
@@ -48,7 +49,8 @@ def see(constants: Constants, number: int, control: Control, admin: Admin) -> En
 
 
 def may_begin(constants: Constants, context: Context) -> int:
-    """The replicas that step 3 has something to do for. offline_without_state (KAFKA-6650): also when the partition's state is gone already."""
+    """The replicas that step 3 has something to do for. offline_without_state (KAFKA-6650): also when the
+    partition's state is gone already."""
     if context.partition == NO_PARTITION and not constants.keeps("offline_without_state"):
         return 0
     return sum(
@@ -78,7 +80,8 @@ def delete_replicas(constants: Constants, number: int, control: Control, sent: S
 def answer(
     constants: Constants, number: int, other: int, control: Control, its: Host, replica: Replica
 ) -> EnabledActions:
-    """Step 4. The broker has obeyed this controller and has no log; it lives, or its answer would be older than its death."""
+    """Step 4. The broker has obeyed this controller and has no log; it lives, or its answer would be older
+    than its death."""
     context = control.context
     if (
         context
@@ -100,8 +103,13 @@ def all_deleted(context: Context) -> bool:
 
 
 def complete(
-    constants: Constants, number: int, control: Control, membership: Membership, zookeeper: Partition, admin: Admin
-) -> EnabledActions:  # fmt: skip
+    constants: Constants,
+    number: int,
+    control: Control,
+    membership: Membership,
+    zookeeper: Partition,
+    admin: Admin,
+) -> EnabledActions:
     """Step 5: fenced writes."""
     context = control.context
     if not context or context.deletion != UNDER_WAY or not all_deleted(context):
@@ -127,7 +135,8 @@ def complete(
 def is_stuck(
     constants: Constants, number: int, control: Control, membership: Membership, admin: Admin
 ) -> bool:
-    """A deletion is wanted, this controller is in office and up to date, and it neither has a step to take nor waits for anybody."""
+    """A deletion is wanted, this controller is in office and up to date, and it neither has a step to take
+    nor waits for anybody."""
     context = control.context
     if not admin.deleting or not context or context.live != membership.registrations:
         return False

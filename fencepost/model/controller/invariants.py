@@ -1,7 +1,8 @@
 """What must hold in the controller model, named as in the bug zoo.
 
-Owns: CTRL-FENCE, EPOCH-MONO, ISR-IN-AR, ISR-NONEMPTY, ASSIGN, COMMIT-SAFE, DEL-COMPLETE, STOP-SAFE and INCARNATION, on states and on steps; what must
-stay possible (LIVE, DEL-COMPLETE); and the `sometimes`, what a useful exploration reaches. Must not know the actions' bodies.
+Owns: CTRL-FENCE, EPOCH-MONO, ISR-IN-AR, ISR-NONEMPTY, ASSIGN, COMMIT-SAFE, DEL-COMPLETE, STOP-SAFE and
+INCARNATION, on states and on steps; what must stay possible (LIVE, DEL-COMPLETE); and the `sometimes`, what a
+useful exploration reaches. Must not know the actions' bodies.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,8 +27,16 @@ from fencepost.model.controller.state import (
 from fencepost.model.explore.system import Action, Eventually, Part
 
 NAMES = (
-    "CTRL-FENCE", "EPOCH-MONO", "ISR-IN-AR", "ISR-NONEMPTY", "ASSIGN", "COMMIT-SAFE", "DEL-COMPLETE", "STOP-SAFE", "INCARNATION",
-)  # fmt: skip
+    "CTRL-FENCE",
+    "EPOCH-MONO",
+    "ISR-IN-AR",
+    "ISR-NONEMPTY",
+    "ASSIGN",
+    "COMMIT-SAFE",
+    "DEL-COMPLETE",
+    "STOP-SAFE",
+    "INCARNATION",
+)
 """Which name a violation, in this order."""
 
 
@@ -68,7 +77,8 @@ def gone_without_trace(replica: Replica, admin: Admin) -> bool:
 
 
 def stays_out(number: int, control: Control, membership: Membership, partition: Partition) -> bool:
-    """STOP-SAFE: whom the controller in office took out of the ISR because it stops, nobody takes in again before it has come back."""
+    """STOP-SAFE: whom the controller in office took out of the ISR because it stops, nobody takes in again
+    before it has come back."""
     context = control.context
     if not context or membership.controller != number or membership.epoch != control.epoch:
         return True
@@ -81,7 +91,8 @@ def stays_out(number: int, control: Control, membership: Membership, partition: 
 
 
 def stops_by_itself(control: Control, stopping: Stopping) -> bool:
-    """INCARNATION: a controller holds nobody for stopping who has not asked in this incarnation: he would neither lead nor be in sync any more."""
+    """INCARNATION: a controller holds nobody for stopping who has not asked in this incarnation: he would
+    neither lead nor be in sync any more."""
     context = control.context
     return not context or all(
         incarnation == NONE or (broker, incarnation) in stopping
@@ -98,7 +109,8 @@ def _elects(before: ControllerState, after: ControllerState) -> bool:
 
 
 def fences_controllers(before: ControllerState, action: Action, after: ControllerState) -> bool:
-    """CTRL-FENCE of a step: an election is written by the controller in office, and no running broker obeys a lower controller epoch after a higher one."""
+    """CTRL-FENCE of a step: an election is written by the controller in office, and no running broker obeys a
+    lower controller epoch after a higher one."""
     elected = _elects(before, after)
     if elected and after.partition.controller_epoch != before.membership.epoch:
         return False
@@ -161,7 +173,8 @@ def parts(constants: Constants) -> Mapping[str, tuple[Part, ...]]:
 def _goes_on(
     constants: Constants, number: int, control: Control, membership: Membership, admin: Admin
 ) -> bool:
-    """DEL-COMPLETE: a controller in office that knows what there is has a step to take, or waits for a broker."""
+    """DEL-COMPLETE: a controller in office that knows what there is has a step to take, or waits for a
+    broker."""
     return not is_stuck(constants, number, control, membership, admin)
 
 
@@ -197,7 +210,8 @@ def _controls(number: int, control: Control, membership: Membership) -> bool:
 
 
 def somebody_controls(constants: Constants) -> Eventually:
-    """LIVE: a controller is in office that knows it. Excused is what waits for a session to expire, and what the bound on controller epochs ends."""
+    """LIVE: a controller is in office that knows it. Excused is what waits for a session to expire, and what
+    the bound on controller epochs ends."""
     count = constants.brokers
     membership = 3 * count
     return Eventually(
@@ -223,7 +237,8 @@ def _leads_no_more(number: int, host: Host, partition: Partition) -> bool:
 
 
 def leader_writes(constants: Constants) -> Eventually:
-    """LIVE of the ISR: the leader knows the version that its next write needs. Excused: nobody leads, its process has ended, or the bounds."""
+    """LIVE of the ISR: the leader knows the version that its next write needs. Excused: nobody leads, its
+    process has ended, or the bounds."""
     count = constants.brokers
     zookeeper = 3 * count + 1
     return Eventually(
@@ -238,7 +253,8 @@ def leader_writes(constants: Constants) -> Eventually:
 
 
 def deletion_ends(constants: Constants) -> Eventually:
-    """DEL-COMPLETE of runs. Excused is what waits for a session to expire, and what the bound on controller epochs ends."""
+    """DEL-COMPLETE of runs. Excused is what waits for a session to expire, and what the bound on controller
+    epochs ends."""
     count = constants.brokers
     membership, admin = 3 * count, 3 * count + 5
     return Eventually(

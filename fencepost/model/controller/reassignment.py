@@ -1,14 +1,17 @@
 """Reassignment, step by step: one part of the controller model's actions.
 
-Owns: the order (docs/spec/cluster.md C12), each step with a write or a batch of its own, so that a fail-over may come at any of them. Must not know how a controller
-elects otherwise, nor what brokers make of its requests.
+Owns: the order (docs/spec/cluster.md C12), each step with a write or a batch of its own, so that a fail-over
+may come at any of them. Must not know how a controller elects otherwise, nor what brokers make of its
+requests.
 
     1. ask          an admin names the target in /admin/reassign_partitions
-    2. grow         the assignment becomes old and target replicas together; or refuse, if one of the target is dead
+    2. grow         the assignment becomes old and target replicas together; or refuse, if one of the target
+                    is dead
     3. raise_epoch  the leader epoch grows, so that leader and new replicas learn of the assignment
     4. (the leader expands the ISR, see_state)
-    5. move         the whole target is in sync: a leader within it, the ISR without the old replicas, in one write. Also if the state is so already: only
-                    the new leader epoch makes sure that the leader was told the target alone, and takes no old replica in again
+    5. move         the whole target is in sync: a leader within it, the ISR without the old replicas, in one
+                    write. Also if the state is so already: only the new leader epoch makes sure that the
+                    leader was told the target alone, and takes no old replica in again
     6. stop_old     the old replicas are told to stop and delete. As in Kafka nobody waits for their answers
     7. retire       the assignment becomes the target
     8. remove_entry
@@ -37,7 +40,8 @@ from fencepost.model.explore.system import Action, EnabledActions
 
 
 def ask(constants: Constants, admin: Admin) -> EnabledActions:
-    """Step 1: any other set of as many brokers, while neither another reassignment nor a deletion is pending."""
+    """Step 1: any other set of as many brokers, while neither another reassignment nor a deletion is
+    pending."""
     if admin.target or admin.deleting or admin.asked >= constants.reassignments:
         return
     for target in range(1, 1 << constants.brokers):
@@ -88,7 +92,8 @@ def replace(
     zookeeper: Partition,
     sent: Sent,
 ) -> EnabledActions:
-    """Steps 3, 5 and 6: the partition's state, and what the brokers are told. Elections that are due come first."""
+    """Steps 3, 5 and 6: the partition's state, and what the brokers are told. Elections that are due come
+    first."""
     context = control.context
     if not context or not under_way(context) or has_to_write(constants, context):
         return

@@ -1,4 +1,5 @@
-"""The rules of what can be switched off in the controller model: reassignment, deletion, shutdown, lost replies.
+"""The rules of what can be switched off in the controller model: reassignment, deletion, shutdown, lost
+replies.
 
 Owns: which slots those steps read and write (as in system.py). Must not know what the steps do.
 """
@@ -31,7 +32,13 @@ def of_reassignment(constants: Constants, number: int) -> list[Rule]:
     control = count + number
     office = Part((control,), in_office)
     rules = [
-        Rule(("see_target",), (control, admin), (control,), partial(reassignment.see_target, constants, number), office),
+        Rule(
+            ("see_target",),
+            (control, admin),
+            (control,),
+            partial(reassignment.see_target, constants, number),
+            office,
+        ),
         Rule(
             ("grow", "refuse", "retire", "remove_entry"),
             (control, membership, admin),
@@ -46,14 +53,15 @@ def of_reassignment(constants: Constants, number: int) -> list[Rule]:
             partial(reassignment.replace, constants, number),
             office,
         ),
-    ]  # fmt: skip
+    ]
     if number == 0:
         rules.append(Rule(("ask",), (admin,), (admin,), partial(reassignment.ask, constants)))
     return rules
 
 
 def of_lost_replies(constants: Constants, number: int) -> list[Rule]:
-    """A leader that does not hear of its write, what those make of it who did not hear, and requests that are not sent again."""
+    """A leader that does not hear of its write, what those make of it who did not hear, and requests that are
+    not sent again."""
     count = constants.brokers
     membership, zookeeper, sent = 3 * count, 3 * count + 1, 3 * count + 2
     host, control, replica = number, count + number, 2 * count + number
@@ -82,10 +90,20 @@ def of_deletion(constants: Constants, number: int) -> list[Rule]:
     removal = (control, membership, zookeeper, admin)
     names = ("remove_state", "remove_topic", "remove_deletion")
     rules = [
-        Rule(("see_deletion",), (control, admin), (control,), partial(deletion.see, constants, number), office),
-        Rule(("delete_replicas",), (control, sent), (control, sent), partial(deletion.delete_replicas, constants, number), at_it),
-        Rule(names, removal, (control, zookeeper, admin), partial(deletion.complete, constants, number), at_it),
-    ]  # fmt: skip
+        Rule(
+            ("see_deletion",), (control, admin), (control,), partial(deletion.see, constants, number), office
+        ),
+        Rule(
+            ("delete_replicas",),
+            (control, sent),
+            (control, sent),
+            partial(deletion.delete_replicas, constants, number),
+            at_it,
+        ),
+        Rule(
+            names, removal, (control, zookeeper, admin), partial(deletion.complete, constants, number), at_it
+        ),
+    ]
     rules += [
         Rule(
             ("deleted",),

@@ -1,6 +1,7 @@
 """Sessions, processes, and who is in office: one part of the controller model's actions.
 
-Owns: expiry, registration, crash, restart; the election of a controller and its end. Must not know what a controller does in office.
+Owns: expiry, registration, crash, restart; the election of a controller and its end. Must not know what a
+controller does in office.
 """
 
 from fencepost.model.controller.state import NONE, Constants, Control, Host, Membership, Replica
@@ -12,7 +13,8 @@ DOWN = Host(False, NONE, NONE)
 
 
 def resigned(constants: Constants, control: Control) -> Control:
-    """Out of office. reset_on_resign (KAFKA-5310): it forgets all that it knew; without, what it was reassigning survives."""
+    """Out of office. reset_on_resign (KAFKA-5310): it forgets all that it knew; without, what it was
+    reassigning survives."""
     if constants.keeps("reset_on_resign"):
         return RESIGNED
     return Control(NONE, (), control.context.target if control.context else control.kept)
@@ -38,7 +40,8 @@ def expire(constants: Constants, number: int, membership: Membership) -> Enabled
 def register(
     constants: Constants, number: int, host: Host, control: Control, replica: Replica, membership: Membership
 ) -> EnabledActions:
-    """A new session, a new registration. A process that went on keeps what it was told; as a controller it resigns."""
+    """A new session, a new registration. A process that went on keeps what it was told; as a controller it
+    resigns."""
     if membership.registrations[number] != NONE:
         return
     incarnation = membership.registered + 1
@@ -65,7 +68,8 @@ def crash(
 def elect(
     constants: Constants, number: int, host: Host, control: Control, membership: Membership
 ) -> EnabledActions:
-    """C1: multi[create /controller, set /controller_epoch to e + 1 at its version]. It took a session; the epoch is read here and nowhere else."""
+    """C1: multi[create /controller, set /controller_epoch to e + 1 at its version]. It took a session; the
+    epoch is read here and nowhere else."""
     if (
         host.running
         and control.epoch == NONE
@@ -83,7 +87,8 @@ def elect(
 def names_me(
     constants: Constants, number: int, host: Host, control: Control, membership: Membership
 ) -> EnabledActions:
-    """names_me (KAFKA-13407): it finds itself in /controller, by a multi whose reply was lost, so it is the controller."""
+    """names_me (KAFKA-13407): it finds itself in /controller, by a multi whose reply was lost, so it is the
+    controller."""
     if (
         host.running
         and control.epoch == NONE
@@ -94,13 +99,15 @@ def names_me(
 
 
 def moved(constants: Constants, number: int, control: Control, membership: Membership) -> EnabledActions:
-    """C3: the check of /controller_epoch in a multi fails, or a broker answers with a higher epoch: it resigns."""
+    """C3: the check of /controller_epoch in a multi fails, or a broker answers with a higher epoch: it
+    resigns."""
     if control.epoch != membership.epoch:
         yield ("moved", number), (resigned(constants, control),)
 
 
 def adopt(constants: Constants, number: int, control: Control, membership: Membership) -> EnabledActions:
-    """Without epoch_read_in_election_only (KAFKA-1096): a watch on /controller_epoch fires, a deposed controller takes the new epoch for its own."""
+    """Without epoch_read_in_election_only (KAFKA-1096): a watch on /controller_epoch fires, a deposed
+    controller takes the new epoch for its own."""
     if control.epoch != membership.epoch:
         yield ("adopt_epoch", number), (control._replace(epoch=membership.epoch),)
 

@@ -1,12 +1,15 @@
 """Controlled shutdown, step by step: one part of the controller model's actions.
 
-Owns: who asks, who is taken at his word, and when a broker stops (docs/spec/cluster.md C11). Must not know how a controller elects: that a broker that stops may
-neither lead nor be in sync stands in work.py.
+Owns: who asks, who is taken at his word, and when a broker stops (docs/spec/cluster.md C11). Must not know
+how a controller elects: that a broker that stops may neither lead nor be in sync stands in work.py.
 
-    1. ask_shutdown   a broker sends ControlledShutdown with its broker epoch; the request may be late, repeated or lost
+    1. ask_shutdown   a broker sends ControlledShutdown with its broker epoch; the request may be late,
+                      repeated or lost
     2. begin_shutdown the controller notes that this incarnation is stopping
-    3. (elect_leader, shrink_dead: leadership moves within the ISR, or the broker leaves it; then LeaderAndIsr, with who is stopping)
-    4. stop           nothing remains to be moved: the broker is told so and stops; its session ends with it. It is refused while it leads as the
+    3. (elect_leader, shrink_dead: leadership moves within the ISR, or the broker leaves it; then
+       LeaderAndIsr, with who is stopping)
+    4. stop           nothing remains to be moved: the broker is told so and stops; its session ends with it.
+                      It is refused while it leads as the
                       only member of the ISR
 """
 
@@ -36,7 +39,8 @@ def ask(constants: Constants, number: int, host: Host, stopping: Stopping) -> En
 def begin(
     constants: Constants, number: int, control: Control, stopping: Stopping, sent: Sent
 ) -> EnabledActions:
-    """Step 2. shutdown_fencing (KAFKA-7235): the request is of the incarnation that lives; without, an old one takes the leaders off a broker that stays."""
+    """Step 2. shutdown_fencing (KAFKA-7235): the request is of the incarnation that lives; without, an old
+    one takes the leaders off a broker that stays."""
     context = control.context
     if not context:
         return
@@ -56,8 +60,15 @@ def _with_leaving(context: Context, broker: int) -> Context:
 
 
 def stop(
-    constants: Constants, number: int, by: int, host: Host, control: Control, replica: Replica, membership: Membership, controller: Control
-) -> EnabledActions:  # fmt: skip
+    constants: Constants,
+    number: int,
+    by: int,
+    host: Host,
+    control: Control,
+    replica: Replica,
+    membership: Membership,
+    controller: Control,
+) -> EnabledActions:
     """Step 4: the controller, broker `by`, perhaps itself, lets the broker go. Its log stays."""
     context = controller.context
     gone = sum(registration == NONE for registration in membership.registrations)

@@ -42,7 +42,8 @@ NONE = -1
 
 
 class Host(NamedTuple):
-    """A broker's process. running; incarnation: the broker epoch that it registered with last; born: the one of the process's start (NONE: not running)."""
+    """A broker's process. running; incarnation: the broker epoch that it registered with last; born: the one
+    of the process's start (NONE: not running)."""
 
     running: bool
     incarnation: int
@@ -50,8 +51,9 @@ class Host(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """ZooKeeper's state of the partition; all fields NONE or empty once it was deleted. controller_epoch: of the controller that elected; version: the
-    znode's; stamp: registrations until the write, so that a broker that registered with a larger number did so later (czxid above mzxid)."""
+    """ZooKeeper's state of the partition; all fields NONE or empty once it was deleted. controller_epoch: of
+    the controller that elected; version: the znode's; stamp: registrations until the write, so that a broker
+    that registered with a larger number did so later (czxid above mzxid)."""
 
     leader: int
     leader_epoch: int
@@ -64,7 +66,8 @@ class Partition(NamedTuple):
 NO_PARTITION = Partition(NONE, NONE, 0, NONE, NONE, NONE)
 
 UNDER_WAY, OVERLOOKED = 1, 2
-"""Of a deletion, in a controller's context: it is at it; or it has not looked (only without resume_deletions)."""
+"""Of a deletion, in a controller's context: it is at it; or it has not looked (only without
+resume_deletions)."""
 
 OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE = range(4)
 PHASES = ("Offline", "DeletionStarted", "DeletionSuccessful", "DeletionIneligible")
@@ -72,11 +75,13 @@ PHASES = ("Offline", "DeletionStarted", "DeletionSuccessful", "DeletionIneligibl
 
 
 class Context(NamedTuple):
-    """What a controller has read: the partition's state, each broker's registration, the assignment, the target of a reassignment (empty: none).
+    """What a controller has read: the partition's state, each broker's registration, the assignment, the
+    target of a reassignment (empty: none).
 
-    step: of this reign's work on the reassignment: 0 not begun, 1 its replicas are told, 2 the state is the target's, 3 the old replicas are told to
-    stop. deletion: 0 none is known, UNDER_WAY or OVERLOOKED; phases: of each broker's replica in it. leaving: of each broker the incarnation that asked to
-    stop, or NONE; out: those of them that this controller took out of the ISR.
+    step: of this reign's work on the reassignment: 0 not begun, 1 its replicas are told, 2 the state is the
+    target's, 3 the old replicas are told to stop. deletion: 0 none is known, UNDER_WAY or OVERLOOKED; phases:
+    of each broker's replica in it. leaving: of each broker the incarnation that asked to stop, or NONE; out:
+    those of them that this controller took out of the ISR.
     """
 
     partition: Partition
@@ -91,8 +96,9 @@ class Context(NamedTuple):
 
 
 class Control(NamedTuple):
-    """A broker as a controller. epoch: the controller epoch that it believes to hold, or NONE; context: of one that has loaded, else (). kept: the target that
-    survived a resignation, which reset_on_resign forbids."""
+    """A broker as a controller. epoch: the controller epoch that it believes to hold, or NONE; context: of
+    one that has loaded, else (). kept: the target that survived a resignation, which reset_on_resign
+    forbids."""
 
     epoch: int
     context: Context | tuple[()]
@@ -100,8 +106,9 @@ class Control(NamedTuple):
 
 
 class Replica(NamedTuple):
-    """What a broker has been told. obeyed: the highest controller epoch; leader_epoch, leader, version, replicas (the assignment): of the last request that it
-    applied; leader NONE: it was told to stop, or nothing; stored: whether it has a log; leaving: whom it was told to be stopping."""
+    """What a broker has been told. obeyed: the highest controller epoch; leader_epoch, leader, version,
+    replicas (the assignment): of the last request that it applied; leader NONE: it was told to stop, or
+    nothing; stored: whether it has a log; leaving: whom it was told to be stopping."""
 
     obeyed: int
     leader_epoch: int
@@ -113,8 +120,9 @@ class Replica(NamedTuple):
 
 
 class RequestBatch(NamedTuple):
-    """A LeaderAndIsr to each live replica, or a StopReplica that deletes (replicas empty). live: of each broker the incarnation that its request is meant
-    for, or NONE. The ISR in it is the one that ZooKeeper held at this version. leaving: who is stopping (the UpdateMetadata that goes with it)."""
+    """A LeaderAndIsr to each live replica, or a StopReplica that deletes (replicas empty). live: of each
+    broker the incarnation that its request is meant for, or NONE. The ISR in it is the one that ZooKeeper
+    held at this version. leaving: who is stopping (the UpdateMetadata that goes with it)."""
 
     controller_epoch: int
     leader_epoch: int
@@ -126,9 +134,10 @@ class RequestBatch(NamedTuple):
 
 
 class Admin(NamedTuple):
-    """ZooKeeper's assignment (empty: the topic's node is gone) and what admins want. target: the entry of /admin/reassign_partitions, or empty; asked:
-    reassignments so far; deleting: whether the topic stands in /admin/delete_topics. completed is a ghost: the assignment that the last completed
-    reassignment asked for."""
+    """ZooKeeper's assignment (empty: the topic's node is gone) and what admins want. target: the entry of
+    /admin/reassign_partitions, or empty; asked: reassignments so far; deleting: whether the topic stands in
+    /admin/delete_topics. completed is a ghost: the assignment that the last completed reassignment asked
+    for."""
 
     assignment: int
     target: int
@@ -138,8 +147,9 @@ class Admin(NamedTuple):
 
 
 class Membership(NamedTuple):
-    """ZooKeeper's /controller, /controller_epoch, each broker's registration (its incarnation, or NONE), registrations so far after the first ones, and
-    writes so far whose reply was lost, and requests that were."""
+    """ZooKeeper's /controller, /controller_epoch, each broker's registration (its incarnation, or NONE),
+    registrations so far after the first ones, and writes so far whose reply was lost, and requests that
+    were."""
 
     controller: int
     epoch: int
@@ -149,18 +159,21 @@ class Membership(NamedTuple):
 
 
 Sent = tuple[RequestBatch, ...]
-"""Every batch that was ever sent, in order of their values: late, reordered, repeated or never, each of its requests may arrive."""
+"""Every batch that was ever sent, in order of their values: late, reordered, repeated or never, each of its
+requests may arrive."""
 
 Led = tuple[tuple[int, int, int], ...]
 """A ghost: (leader epoch, broker, its process) of everybody who ever led."""
 
 
 Stopping = tuple[tuple[int, int], ...]
-"""(broker, its incarnation) of every ControlledShutdown request that was ever sent: late, twice or never it may arrive."""
+"""(broker, its incarnation) of every ControlledShutdown request that was ever sent: late, twice or never it
+may arrive."""
 
 
 class ControllerState(NamedTuple):
-    """By broker; ZooKeeper's; on the way; the ghost; crashes so far; ZooKeeper's assignment; who asked to stop."""
+    """By broker; ZooKeeper's; on the way; the ghost; crashes so far; ZooKeeper's assignment; who asked to
+    stop."""
 
     hosts: tuple[Host, ...]
     controls: tuple[Control, ...]
@@ -193,11 +206,13 @@ def _known_protections(names: Iterable[str]) -> frozenset[str]:
 
 @frozen(kw_only=True)
 class Constants:
-    """The bounds of the model. brokers; epochs: highest controller epoch, so elections; sessions: that expire; writes: of the partition's state, by controllers
-    and leaders together, so the highest zkVersion; crashes: of all brokers together; spare: brokers without a replica at the beginning;
-    reassignments: asked for; deletions: 1 if the topic may be deleted; shutdowns: ControlledShutdown requests, of all brokers together; unheard:
-    writes that are done and whose reply is lost, of elections and of a smaller ISR; without resend_until_answered also LeaderAndIsr that is lost.
-    drop: protections to do without, by registered name.
+    """The bounds of the model. brokers; epochs: highest controller epoch, so elections; sessions: that
+    expire; writes: of the partition's state, by controllers and leaders together, so the highest zkVersion;
+    crashes: of all brokers together; spare: brokers without a replica at the beginning; reassignments: asked
+    for; deletions: 1 if the topic may be deleted; shutdowns: ControlledShutdown requests, of all brokers
+    together; unheard: writes that are done and whose reply is lost, of elections and of a smaller ISR;
+    without resend_until_answered also LeaderAndIsr that is lost. drop: protections to do without, by
+    registered name.
     """
 
     brokers: int = 2
@@ -224,7 +239,8 @@ class Constants:
 
     @property
     def for_good(self) -> int:
-        """In the StopReplica of a deletion: later than every leader epoch, so that no earlier request brings the replica back (EpochDuringDelete)."""
+        """In the StopReplica of a deletion: later than every leader epoch, so that no earlier request brings
+        the replica back (EpochDuringDelete)."""
         return self.writes + 1
 
 

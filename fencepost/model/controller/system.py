@@ -1,12 +1,16 @@
-"""The control plane of ZooKeeper-era Kafka as a pure transition system: sessions, the election of a controller, what it writes and sends, and who obeys.
+"""The control plane of ZooKeeper-era Kafka as a pure transition system: sessions, the election of a
+controller, what it writes and sends, and who obeys.
 
-Owns: the actions and how they change a state. Must not know how an implementation does it, nor time, nor records (replication/system.py has those).
+Owns: the actions and how they change a state. Must not know how an implementation does it, nor time, nor
+records (replication/system.py has those).
 
-One topic with one partition. Atomicity. A ZooKeeper request is one step, and so is a multi. What a controller does between two requests is one step with
-the second of them: it writes and sends its batch. A batch that was never sent is one that never arrives. A zombie is a broker whose session has
-ended and that has not noticed: its process goes on to read, write and send (Kafka's client gets a new session behind its back, before the
-controller's thread hears of it). A follower that fetches is as good as caught up: the data path is replication/system.py's.
-Sources: docs/spec/cluster.md C1-C12 and C14, KAFKA-6082, KAFKA-532, KAFKA-1096, KAFKA-1188, KIP-380, KAFKA-708, docs/decisions/0001-restarted-leader.md.
+One topic with one partition. Atomicity. A ZooKeeper request is one step, and so is a multi. What a controller
+does between two requests is one step with the second of them: it writes and sends its batch. A batch that was
+never sent is one that never arrives. A zombie is a broker whose session has ended and that has not noticed:
+its process goes on to read, write and send (Kafka's client gets a new session behind its back, before the
+controller's thread hears of it). A follower that fetches is as good as caught up: the data path is
+replication/system.py's. Sources: docs/spec/cluster.md C1-C12 and C14, KAFKA-6082, KAFKA-532, KAFKA-1096,
+KAFKA-1188, KIP-380, KAFKA-708, docs/decisions/0001-restarted-leader.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,10 +45,11 @@ from fencepost.model.explore.system import Action, Eventually, Part, Rule, Symme
 
 @frozen(eq=False, slots=False)
 class Controller(SlottedSystem[ControllerState]):
-    """The transition system for some constants (explore/slotted.py says what each method promises). checks: the invariants to check, by name.
+    """The transition system for some constants (explore/slotted.py says what each method promises). checks:
+    the invariants to check, by name.
 
-    Slots: each broker's process, controller and replica; ZooKeeper's membership and partition; what was sent; who led; crashes; ZooKeeper's assignment; who
-    asked to stop.
+    Slots: each broker's process, controller and replica; ZooKeeper's membership and partition; what was sent;
+    who led; crashes; ZooKeeper's assignment; who asked to stop.
     """
 
     constants: Constants
@@ -63,8 +68,8 @@ class Controller(SlottedSystem[ControllerState]):
 
     @cached_property
     def eventually(self) -> Mapping[str, Eventually]:
-        """LIVE: somebody can always still come to control, and a leader to change its ISR; and DEL-COMPLETE as it is meant: a deletion that was asked for can
-        still come to its end."""
+        """LIVE: somebody can always still come to control, and a leader to change its ISR; and DEL-COMPLETE
+        as it is meant: a deletion that was asked for can still come to its end."""
         deletion = {"DEL-COMPLETE": invariants.deletion_ends(self.constants)}
         return {
             "LIVE": invariants.somebody_controls(self.constants),
@@ -123,7 +128,8 @@ class Controller(SlottedSystem[ControllerState]):
         return describe(state)
 
     def initial(self) -> Iterable[ControllerState]:
-        """All are registered, broker 0 leads, all replicas are in sync and were told so by the controller of epoch 0, which has gone."""
+        """All are registered, broker 0 leads, all replicas are in sync and were told so by the controller of
+        epoch 0, which has gone."""
         constants = self.constants
         count, assigned = constants.brokers, constants.brokers - constants.spare
         everybody, replicas = (0,) * count, (1 << assigned) - 1
@@ -143,7 +149,8 @@ class Controller(SlottedSystem[ControllerState]):
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """Each broker's: its session and process, the election, its work as a controller, as a replica, and as a leader with each other one."""
+        """Each broker's: its session and process, the election, its work as a controller, as a replica, and
+        as a leader with each other one."""
         count = self.constants.brokers
         membership, zookeeper, sent, led, crashes, admin, _ = range(3 * count, 3 * count + 7)
         rules = []
@@ -152,10 +159,26 @@ class Controller(SlottedSystem[ControllerState]):
             in_office = Part((control,), controller_rules.in_office)
             own = (host, control, replica, membership)
             rules += [
-                Rule(("expire",), (membership,), (membership,), partial(sessions.expire, self.constants, number)),
+                Rule(
+                    ("expire",),
+                    (membership,),
+                    (membership,),
+                    partial(sessions.expire, self.constants, number),
+                ),
                 Rule(("notice", "restart"), own, own, partial(sessions.register, self.constants, number)),
-                Rule(("elect", "elect_unheard"), (host, control, membership), (control, membership), partial(sessions.elect, self.constants, number)),
-                Rule(("moved",), (control, membership), (control,), partial(sessions.moved, self.constants, number), in_office),
+                Rule(
+                    ("elect", "elect_unheard"),
+                    (host, control, membership),
+                    (control, membership),
+                    partial(sessions.elect, self.constants, number),
+                ),
+                Rule(
+                    ("moved",),
+                    (control, membership),
+                    (control,),
+                    partial(sessions.moved, self.constants, number),
+                    in_office,
+                ),
                 Rule(
                     ("load", "see_brokers"),
                     (control, membership, zookeeper, admin, sent),
@@ -163,7 +186,13 @@ class Controller(SlottedSystem[ControllerState]):
                     partial(work.read, self.constants, number),
                     in_office,
                 ),
-                Rule(("see_state",), (control, zookeeper), (control,), partial(work.see_state, self.constants, number), in_office),
+                Rule(
+                    ("see_state",),
+                    (control, zookeeper),
+                    (control,),
+                    partial(work.see_state, self.constants, number),
+                    in_office,
+                ),
                 Rule(
                     ("elect_leader", "no_leader", "shrink_dead"),
                     (control, membership, zookeeper, sent),
@@ -171,9 +200,19 @@ class Controller(SlottedSystem[ControllerState]):
                     partial(work.write, self.constants, number),
                     in_office,
                 ),
-                Rule(("deliver",), (host, replica, sent, led), (replica, led), partial(brokers.deliver, self.constants, number)),
-                Rule(("shrink_isr",), (host, replica, zookeeper, membership), (replica, zookeeper), partial(brokers.shrink_isr, self.constants, number)),
-            ]  # fmt: skip
+                Rule(
+                    ("deliver",),
+                    (host, replica, sent, led),
+                    (replica, led),
+                    partial(brokers.deliver, self.constants, number),
+                ),
+                Rule(
+                    ("shrink_isr",),
+                    (host, replica, zookeeper, membership),
+                    (replica, zookeeper),
+                    partial(brokers.shrink_isr, self.constants, number),
+                ),
+            ]
             rules += [
                 Rule(
                     ("expand_isr",),

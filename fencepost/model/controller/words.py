@@ -11,7 +11,8 @@ def describe(state: ControllerState) -> str:
     membership, count = state.membership, len(state.hosts)
     who = membership.controller
     lines = [
-        f"ZooKeeper: {f'controller {who}' if who >= 0 else 'no controller'}, controller epoch {membership.epoch}, "
+        f"ZooKeeper: {f'controller {who}' if who >= 0 else 'no controller'}, controller epoch "
+        f"{membership.epoch}, "
         f"registered {[broker for broker in range(count) if membership.registrations[broker] >= 0]}",
         f"partition: {_partition(state.partition, count)}",
     ]

@@ -1,6 +1,7 @@
 """What a controller does in office: one part of the controller model's actions.
 
-Owns: what it reads, decides, writes and sends. Must not know how it came into office, nor what brokers make of its requests.
+Owns: what it reads, decides, writes and sends. Must not know how it came into office, nor what brokers make
+of its requests.
 """
 
 from collections.abc import Iterator
@@ -35,8 +36,9 @@ def read(
     admin: Admin,
     sent: Sent,
 ) -> EnabledActions:
-    """C6, C9: it reads what there is, or the registrations again. If nothing has to be written, it tells the brokers. resume_deletions (KAFKA-1681): it takes
-    up a deletion that its predecessor left. Brokers that come and go are another event, which waits until a reassignment has raised the leader epoch."""
+    """C6, C9: it reads what there is, or the registrations again. If nothing has to be written, it tells the
+    brokers. resume_deletions (KAFKA-1681): it takes up a deletion that its predecessor left. Brokers that
+    come and go are another event, which waits until a reassignment has raised the leader epoch."""
     context = control.context
     if not context:
         nothing = constants.brokers * (NONE,)
@@ -66,13 +68,15 @@ def under_way(context: Context) -> bool:
 
 
 def within_event(constants: Constants, context: Context) -> bool:
-    """Between the larger assignment and the leader epoch that belongs to it, one event in Kafka: no batch of the old epoch names the new replicas."""
+    """Between the larger assignment and the leader epoch that belongs to it, one event in Kafka: no batch of
+    the old epoch names the new replicas."""
     idle = context.partition.leader == NONE or has_to_write(constants, context)
     return context.step == 0 and under_way(context) and not idle
 
 
 def _with_brokers(context: Context, live: tuple[int, ...]) -> Context:
-    """A replica whose broker went or bounced while it was told to delete it has to be told again. A shutdown ends with its incarnation."""
+    """A replica whose broker went or bounced while it was told to delete it has to be told again. A shutdown
+    ends with its incarnation."""
     changed = [one != other for one, other in zip(context.live, live, strict=True)]
     return context._replace(
         live=live,
@@ -151,7 +155,8 @@ def _decisions(constants: Constants, number: int, context: Context) -> Iterator[
     """What has to be written, by what the controller knows: each action with the leader and the ISR.
 
     keep_last_isr_member (KAFKA-708): when nobody of the ISR lives, the last member stays in it.
-    last_in_sync_stays (KAFKA-340): a leader that is stopping hands over to another member of the ISR, or stays.
+    last_in_sync_stays (KAFKA-340): a leader that is stopping hands over to another member of the ISR, or
+    stays.
     """
     partition, count = context.partition, constants.brokers
     able = electable(partition.isr, context)
@@ -171,7 +176,8 @@ def _decisions(constants: Constants, number: int, context: Context) -> Iterator[
 
 
 def has_to_write(constants: Constants, context: Context) -> bool:
-    """The leader is gone, about to go, or came back as another process; or a member of the ISR is; or nobody leads and somebody can. Never in a deletion."""
+    """The leader is gone, about to go, or came back as another process; or a member of the ISR is; or nobody
+    leads and somebody can. Never in a deletion."""
     partition = context.partition
     if context.deletion == UNDER_WAY:
         return False
@@ -201,7 +207,8 @@ def leaving(context: Context) -> int:
 
 
 def _restarted(constants: Constants, context: Context) -> bool:
-    """re_elect (decision 0001): a leader that registered after the state was written may be another process than the one that was elected."""
+    """re_elect (decision 0001): a leader that registered after the state was written may be another process
+    than the one that was elected."""
     partition = context.partition
     return (
         constants.keeps("re_elect")
@@ -223,8 +230,8 @@ def electable(brokers: int, context: Context) -> int:
 
 
 def told(constants: Constants, control: Control, sent: Sent) -> Sent:
-    """C10: one LeaderAndIsr batch at the end of an event, unless a write comes first. It names the target alone once the ISR is within it (KAFKA-1097).
-    A topic that is being deleted has none."""
+    """C10: one LeaderAndIsr batch at the end of an event, unless a write comes first. It names the target
+    alone once the ISR is within it (KAFKA-1097). A topic that is being deleted has none."""
     context = control.context
     assert context
     if has_to_write(constants, context) or context.deletion == UNDER_WAY or context.partition == NO_PARTITION:

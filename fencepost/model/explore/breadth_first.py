@@ -2,10 +2,11 @@
 
 Owns: the frontier, the fingerprints, the way back. Must not know what a state means.
 
-Visited states are kept as 64-bit fingerprints of their canonical bytes, with the fingerprint they came from and the action taken; a counterexample
-is replayed from its actions, so states are kept for the frontier only. Two of n states collide with probability about n^2 / 2^65 (3e-8 for a
-million), and a collision can only hide a state, never invent a violation. Breadth first and in one process, so that the counterexample is a
-shortest one, and the same one every time.
+Visited states are kept as 64-bit fingerprints of their canonical bytes, with the fingerprint they came from
+and the action taken; a counterexample is replayed from its actions, so states are kept for the frontier only.
+Two of n states collide with probability about n^2 / 2^65 (3e-8 for a million), and a collision can only hide
+a state, never invent a violation. Breadth first and in one process, so that the counterexample is a shortest
+one, and the same one every time.
 """
 
 from collections import Counter
@@ -41,12 +42,14 @@ def fingerprint(state: Value) -> bytes:
 
 
 _Violation = tuple[str, bytes, Action | None]
-"""The invariant, the fingerprint of the state that breaks it, and for a step invariant the step from there that does."""
+"""The invariant, the fingerprint of the state that breaks it, and for a step invariant the step from there
+that does."""
 
 
 @define
 class _Search:
-    """came_from: fingerprint -> (parent's fingerprint, action), b"" for an initial state. unreached: `sometimes` not seen yet."""
+    """came_from: fingerprint -> (parent's fingerprint, action), b"" for an initial state. unreached:
+    `sometimes` not seen yet."""
 
     invariants: Mapping[str, Callable[[Any], bool]]
     step_invariants: Mapping[str, Callable[[Any, Action, Any], bool]]
@@ -63,9 +66,11 @@ def explore(
     limits: Limits | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Result:
-    """Visit the states of `system`, nearest first, until all are visited, an invariant fails or a limit is met.
+    """Visit the states of `system`, nearest first, until all are visited, an invariant fails or a limit is
+    met.
 
-    on_progress: is given the number of distinct states and the depth, every PROGRESS_EVERY states that were expanded.
+    on_progress: is given the number of distinct states and the depth, every PROGRESS_EVERY states that were
+    expanded.
     """
     limits = limits or Limits()
     search = _Search(
@@ -183,7 +188,8 @@ def render(system: System[State], result: Result) -> str:
 
 @frozen
 class After(Generic[State]):
-    """A system that begins after `prefix`, actions that must be enabled one after another: to explore the neighbourhood of a known history."""
+    """A system that begins after `prefix`, actions that must be enabled one after another: to explore the
+    neighbourhood of a known history."""
 
     system: System[State]
     prefix: tuple[Action, ...]

@@ -1,10 +1,12 @@
 """Breadth-first exploration of a system in slots, compiled but for what has not been seen before.
 
-Owns: the order of the work and the answer. Must not know any system. It answers exactly as breadth_first.py does: the
-same counts, the same counterexample; the tests hold the two together.
+Owns: the order of the work and the answer. Must not know any system. It answers exactly as breadth_first.py
+does: the same counts, the same counterexample; the tests hold the two together.
 
-A level is expanded in chunks: 1. read the rows of a chunk  2. look up what each rule says of them, asking Python where nothing is known
-3. combine: write the outcomes into the rows, number them  4. judge the new ones by the parts of the invariants, in the same way.
+A level is expanded in chunks: 1. read the rows of a chunk  2. look up what each rule says of them, asking
+                                                            Python where nothing is known
+3. combine: write the outcomes into the rows, number them
+4. judge the new ones by the parts of the invariants, in the same way.
 """
 
 from collections.abc import Callable
@@ -31,7 +33,8 @@ from fencepost.model.explore.system import (
 )
 
 CHUNK = 4_096
-"""States expanded between two looks at the limits: rows, answers and successors of a chunk fit the processor's cache."""
+"""States expanded between two looks at the limits: rows, answers and successors of a chunk fit the
+processor's cache."""
 
 
 @frozen
@@ -45,7 +48,8 @@ class Broken:
 
 @define
 class Exploration(Generic[State]):
-    """One exploration, in this process. start: the states that it begins with. symmetries: the renamings under which states count as one.
+    """One exploration, in this process. start: the states that it begins with. symmetries: the renamings
+    under which states count as one.
 
     taken: steps examined, by number of the action name. unreached: `sometimes` not seen yet.
     """
@@ -71,7 +75,8 @@ class Exploration(Generic[State]):
         self.taken = np.zeros(len(self.expander.names), np.int64)
 
     def run(self, on_progress: Callable[[int, int], None] | None = None) -> Result:
-        """Level by level. on_progress: is given the number of distinct states and the depth, before each chunk."""
+        """Level by level. on_progress: is given the number of distinct states and the depth, before each
+        chunk."""
         initial = [self.expander.row_of(state) for state in self.start]
         self.store.add_initial(np.array(initial, np.int32))
         level, behind = 0, len(self.store)

@@ -1,6 +1,7 @@
 """The successors of many states at once.
 
-Owns: asking each rule once for each combination of the values that it reads, and combining what it answered. Must not know which states were visited.
+Owns: asking each rule once for each combination of the values that it reads, and combining what it answered.
+Must not know which states were visited.
 """
 
 from typing import Any, Generic
@@ -41,9 +42,20 @@ def _least_of_each(rows: Any, places: Any, renamed: Any) -> None:
 
 @njit(cache=True)
 def _combine(
-    rows: Any, found: Any, answer: Any, first: Any, written: Any, writes: Any, places: Any, renamed: Any, after: Any, origin: Any, by: Any
-) -> None:  # fmt: skip
-    """The successors of `rows` in the order of rows and rules: their rows, whose they are, by which outcome."""
+    rows: Any,
+    found: Any,
+    answer: Any,
+    first: Any,
+    written: Any,
+    writes: Any,
+    places: Any,
+    renamed: Any,
+    after: Any,
+    origin: Any,
+    by: Any,
+) -> None:
+    """The successors of `rows` in the order of rows and rules: their rows, whose they are, by which
+    outcome."""
     best, other = np.empty(rows.shape[1], np.int32), np.empty(rows.shape[1], np.int32)
     number = 0
     for at in range(rows.shape[0]):
@@ -65,8 +77,9 @@ def _combine(
 
 @frozen
 class Successors:
-    """rows: one for each step, in order. origin: which of the rows that were expanded it starts from; by: the outcome. broken: of the first step
-    that breaks a step invariant, which then is the last one here; NOTHING_BROKEN if none does."""
+    """rows: one for each step, in order. origin: which of the rows that were expanded it starts from; by: the
+    outcome. broken: of the first step that breaks a step invariant, which then is the last one here;
+    NOTHING_BROKEN if none does."""
 
     rows: Numbers
     origin: Numbers
@@ -76,7 +89,8 @@ class Successors:
 
 @define
 class Expander(Generic[State]):
-    """What is known of a system's local steps. symmetries: the renamings under which states count as one; names: number of each action name."""
+    """What is known of a system's local steps. symmetries: the renamings under which states count as one;
+    names: number of each action name."""
 
     system: SlottedSystem[State]
     symmetries: tuple[Symmetry, ...]
@@ -133,8 +147,18 @@ class Expander(Generic[State]):
         after = np.empty((many, rows.shape[1]), np.int32)
         origin, by = np.empty(many, np.int32), np.empty(many, np.int32)
         _combine(
-            rows, found, answer, outcomes.first, outcomes.written, self.writes, self.places, self.values.renamed, after, origin, by
-        )  # fmt: skip
+            rows,
+            found,
+            answer,
+            outcomes.first,
+            outcomes.written,
+            self.writes,
+            self.places,
+            self.values.renamed,
+            after,
+            origin,
+            by,
+        )
         broken = np.flatnonzero(outcomes.broken[by] >= 0)
         if not broken.size:
             return Successors(after, origin, by, NOTHING_BROKEN)

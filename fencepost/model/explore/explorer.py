@@ -15,7 +15,8 @@ from fencepost.traces.errors import FencepostError
 
 MOST_WORKERS = 64
 ALONE_FIRST = 50_000
-"""States that one process visits before others are started: that takes less than a second, and starting processes takes several."""
+"""States that one process visits before others are started: that takes less than a second, and starting
+processes takes several."""
 
 
 def explore(
@@ -26,12 +27,15 @@ def explore(
     workers: int = 1,
     symmetry: bool = False,
 ) -> Result:
-    """Visit the states of `system`, nearest first, until all are visited, an invariant fails or a limit is met.
+    """Visit the states of `system`, nearest first, until all are visited, an invariant fails or a limit is
+    met.
 
-    on_progress: is given the number of distinct states and the depth, now and then. workers: processes. symmetry: count states that differ only in
-    the names of what is alike (a system in slots says what that is) as one. More than one worker and symmetry need a system in slots
-    (slotted.py). With one worker the counterexample is the first shortest one in the order of the actions; with
-    more it is as short, and the same every time for that number of workers. What one process ends soon, one process does. Raises FencepostError.
+    on_progress: is given the number of distinct states and the depth, now and then. workers: processes.
+    symmetry: count states that differ only in the names of what is alike (a system in slots says what that
+    is) as one. More than one worker and symmetry need a system in slots (slotted.py). With one worker the
+    counterexample is the first shortest one in the order of the actions; with more it is as short, and the
+    same every time for that number of workers. What one process ends soon, one process does. Raises
+    FencepostError.
     """
     limits = limits or Limits()
     base = system.system if isinstance(system, After) else system

@@ -1,10 +1,10 @@
 """What Python answered about local values, kept so that compiled code can look it up.
 
-Owns: the numbers of values, the numbers of combinations of values that are asked about, and where the answers stand. Must not know states, levels or
-limits.
+Owns: the numbers of values, the numbers of combinations of values that are asked about, and where the answers
+stand. Must not know states, levels or limits.
 
-Values have one number each, over all slots (by kind of slot, because a renaming may treat equal values of two kinds differently). A combination is numbered by
-a chain of pairs: ((first, second), third) ...
+Values have one number each, over all slots (by kind of slot, because a renaming may treat equal values of two
+kinds differently). A combination is numbered by a chain of pairs: ((first, second), third) ...
 """
 
 from collections.abc import Sequence
@@ -39,8 +39,8 @@ def grown(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
 
 @define
 class Values:
-    """The numbers of values. kinds: of each slot. of: number -> value, kind_of: its kind; numbers: (kind, value) -> number; renamed: for each renaming,
-    number -> number of the renamed value."""
+    """The numbers of values. kinds: of each slot. of: number -> value, kind_of: its kind; numbers: (kind,
+    value) -> number; renamed: for each renaming, number -> number of the renamed value."""
 
     kinds: tuple[int, ...]
     symmetries: tuple[Symmetry, ...] = ()
@@ -79,8 +79,9 @@ class Values:
 
 @define
 class Chains:
-    """The combinations that were asked about. reads, arity: the slots of each question; node: its number among the chains' nodes; table: of pairs; answer: by
-    the number of the combination, UNKNOWN where there is none. The first combination stands for a question that need not be asked; its answer is 0.
+    """The combinations that were asked about. reads, arity: the slots of each question; node: its number
+    among the chains' nodes; table: of pairs; answer: by the number of the combination, UNKNOWN where there is
+    none. The first combination stands for a question that need not be asked; its answer is 0.
     """
 
     reads: Numbers
@@ -106,16 +107,26 @@ class Chains:
         return chains
 
     def look(self, rows: Numbers, wanted: Flags) -> tuple[Numbers, list[list[int]]]:
-        """The combination of each row for each question where `wanted`, 0 elsewhere; and (combination, row, question) of those without an answer, each once."""
+        """The combination of each row for each question where `wanted`, 0 elsewhere; and (combination, row,
+        question) of those without an answer, each once."""
         questions = len(self.arity)
         self.table.reserve(len(rows) * int(np.maximum(self.arity - 1, 1).sum()))
         self.answer = grown(self.answer, self.table.keys.size, UNKNOWN)
         found = np.zeros((len(rows), questions), np.int32)
         asked = np.empty((len(rows) * questions, 3), np.int32)
         many = _look_up(
-            rows, wanted, self.reads, self.arity, self.node, self.table.keys, self.table.index, self.table.count,
-            self.answer, found, asked,
-        )  # fmt: skip
+            rows,
+            wanted,
+            self.reads,
+            self.arity,
+            self.node,
+            self.table.keys,
+            self.table.index,
+            self.table.count,
+            self.answer,
+            found,
+            asked,
+        )
         return found, asked[:many].tolist()
 
     @property
@@ -126,8 +137,18 @@ class Chains:
 
 @njit(cache=True)
 def _look_up(
-    rows: Any, wanted: Any, reads: Any, arity: Any, node: Any, keys: Any, index: Any, count: Any, answer: Any, found: Any, asked: Any
-) -> Any:  # fmt: skip
+    rows: Any,
+    wanted: Any,
+    reads: Any,
+    arity: Any,
+    node: Any,
+    keys: Any,
+    index: Any,
+    count: Any,
+    answer: Any,
+    found: Any,
+    asked: Any,
+) -> Any:
     """See `Chains.look`. Returns how many have no answer."""
     many = 0
     for at in range(rows.shape[0]):
@@ -150,8 +171,9 @@ def _look_up(
 
 @define
 class Outcomes:
-    """What rules answered. An answer is a range: first[combination] and `Chains.answer` as its length. actions: by outcome; written: numbers of the
-    values written; name: of the action, by its place among the action names; broken: the step invariant that it breaks, -1 for none."""
+    """What rules answered. An answer is a range: first[combination] and `Chains.answer` as its length.
+    actions: by outcome; written: numbers of the values written; name: of the action, by its place among the
+    action names; broken: the step invariant that it breaks, -1 for none."""
 
     first: Numbers
     actions: list[Action]

@@ -1,14 +1,16 @@
-"""Exact numbers for pairs of numbers, compiled: the store under both the visited states and the memo of transitions.
+"""Exact numbers for pairs of numbers, compiled: the store under both the visited states and the memo of
+transitions.
 
 Owns: the hash table and the trees over it. Must not know what a number stands for.
 
-A state is a row of small numbers, one for each slot. Rows are stored as trees of pairs: two neighbours are given a number together, then two of those,
-up to the root, whose number is the state's. Most inner pairs occur in very many states, so a state costs little more than its
-root: eight bytes of key and four to eight of index. Nothing is hashed away: two rows have the same number if and only if they are equal.
-(Laarman, van de Pol, Weber: Parallel recursive state compression for free, SPIN 2011.)
+A state is a row of small numbers, one for each slot. Rows are stored as trees of pairs: two neighbours are
+given a number together, then two of those, up to the root, whose number is the state's. Most inner pairs
+occur in very many states, so a state costs little more than its root: eight bytes of key and four to eight of
+index. Nothing is hashed away: two rows have the same number if and only if they are equal. (Laarman, van de
+Pol, Weber: Parallel recursive state compression for free, SPIN 2011.)
 
-A key of the inner table is the node's number in its tree (10 bits) and both children (27 bits each); one of the root table is both children (32
-bits each).
+A key of the inner table is the node's number in its tree (10 bits) and both children (27 bits each); one of
+the root table is both children (32 bits each).
 """
 
 from typing import Any
@@ -20,7 +22,8 @@ from numpy.typing import NDArray
 
 INNER_BITS = 27
 MOST_INNER = 1 << INNER_BITS
-"""Numbers of inner pairs and of values are below this: half a gigabyte of index alone, so the memory limit comes first."""
+"""Numbers of inner pairs and of values are below this: half a gigabyte of index alone, so the memory limit
+comes first."""
 MOST_NODES = 1 << 10
 MOST_ROOTS = (1 << 31) - 1
 FREE = -1
@@ -79,7 +82,8 @@ def inner_key(node: Any, left: Any, right: Any) -> Any:
 
 @define
 class PairTable:
-    """keys: by number; index: open addressing, at most half full; count: how many, in an array so that compiled code can move it."""
+    """keys: by number; index: open addressing, at most half full; count: how many, in an array so that
+    compiled code can move it."""
 
     keys: Keys
     index: Index
@@ -101,7 +105,8 @@ class PairTable:
         return self.keys.nbytes + self.index.nbytes
 
     def growth(self, more: int) -> int:
-        """The bytes that `reserve(more)` would take meanwhile, old and new side by side; 0 where there is room."""
+        """The bytes that `reserve(more)` would take meanwhile, old and new side by side; 0 where there is
+        room."""
         capacity = self._capacity_for(more)
         return 0 if capacity == self.keys.size else capacity * 16
 
@@ -124,7 +129,8 @@ class PairTable:
 
 
 def tree_of(slots: int) -> Numbers:
-    """The inner nodes of a balanced tree over `slots` leaves, children first: rows of (left, right); leaves are 0 .. slots - 1, node i is slots + i.
+    """The inner nodes of a balanced tree over `slots` leaves, children first: rows of (left, right); leaves
+    are 0 .. slots - 1, node i is slots + i.
 
     The last row is the root.
     """
@@ -145,8 +151,16 @@ def tree_of(slots: int) -> Numbers:
 
 @njit(cache=True)
 def insert_row(
-    row: Any, tree: Any, work: Any, keys: Any, index: Any, count: Any, root_keys: Any, root_index: Any, root_count: Any
-) -> Any:  # fmt: skip
+    row: Any,
+    tree: Any,
+    work: Any,
+    keys: Any,
+    index: Any,
+    count: Any,
+    root_keys: Any,
+    root_index: Any,
+    root_count: Any,
+) -> Any:
     """The number of a row of slots, a new one if it is new. work: room for all nodes of the tree."""
     slots, last = row.size, tree.shape[0] - 1
     for slot in range(slots):

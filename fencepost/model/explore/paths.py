@@ -17,9 +17,11 @@ def path_through(
     symmetries: tuple[Symmetry, ...] = (),
     broken: str | None = None,
 ) -> tuple[Step, ...]:
-    """The steps through these states, the first action in order each time. broken: a step invariant that one more step breaks.
+    """The steps through these states, the first action in order each time. broken: a step invariant that one
+    more step breaks.
 
-    With renamings, each state stands for all that it can be renamed to; the path goes through one of those each.
+    With renamings, each state stands for all that it can be renamed to; the path goes through one of those
+    each.
     """
     state = next(state for state in initial if _same(system, symmetries, states[0], state))
     steps = [Step(("init",), state)]

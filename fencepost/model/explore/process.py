@@ -14,7 +14,8 @@ _HIGH_WATER = re.compile(rb"^VmHWM:\s*(\d+) kB$", re.MULTILINE)
 
 
 def resident_bytes() -> int:
-    """The most memory that this process has had so far. On Linux ru_maxrss is not that: whoever is started inherits the peak of who starts it."""
+    """The most memory that this process has had so far. On Linux ru_maxrss is not that: whoever is started
+    inherits the peak of who starts it."""
     try:
         told = _HIGH_WATER.search(Path("/proc/self/status").read_bytes())
     except OSError:

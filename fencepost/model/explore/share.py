@@ -2,8 +2,8 @@
 
 Owns: what one worker expands, hands over and takes in. Must not know who calls, nor any system.
 
-Each worker numbers values by itself; with its rows it sends the values that it numbered since the last time. Everything is taken in in a fixed order, so
-that a number of workers always gives the same answer.
+Each worker numbers values by itself; with its rows it sends the values that it numbered since the last time.
+Everything is taken in in a fixed order, so that a number of workers always gives the same answer.
 """
 
 from hashlib import blake2b
@@ -22,7 +22,8 @@ from fencepost.model.explore.process import resident_bytes
 from fencepost.model.explore.system import State, Value
 
 CHUNKS_IN_ROUND = 8
-"""What a worker expands before it hands over: long enough to hide the waiting, short enough for the parent's memory."""
+"""What a worker expands before it hands over: long enough to hide the waiting, short enough for the parent's
+memory."""
 
 
 _encode = Encoder().encode
@@ -30,7 +31,8 @@ _encode = Encoder().encode
 
 @njit(cache=True)
 def _hashes(rows: Any, of_value: Any, places: Any, renamed: Any, found: Any) -> None:
-    """A hash of each row that depends neither on how a process numbers values nor on the names of what may be renamed."""
+    """A hash of each row that depends neither on how a process numbers values nor on the names of what may be
+    renamed."""
     hashes = np.empty(rows.shape[1], np.uint64)
     for at in range(rows.shape[0]):
         least = ~np.uint64(0)
@@ -50,8 +52,8 @@ def _hashes(rows: Any, of_value: Any, places: Any, renamed: Any, found: Any) -> 
 
 @frozen
 class Parcel:
-    """Successors that another worker owns. kinds, values: numbered by the sender since its last parcel to anybody, in order. rows: in the sender's
-    numbers; parents: its states that they come from."""
+    """Successors that another worker owns. kinds, values: numbered by the sender since its last parcel to
+    anybody, in order. rows: in the sender's numbers; parents: its states that they come from."""
 
     values: tuple[tuple[int, Value], ...]
     rows: Numbers
@@ -60,7 +62,8 @@ class Parcel:
 
 @frozen(kw_only=True)
 class Report:
-    """After a round. done: nothing of this level is left to expand. new: states of the next level so far. broken: the first invariant seen to fall."""
+    """After a round. done: nothing of this level is left to expand. new: states of the next level so far.
+    broken: the first invariant seen to fall."""
 
     states: int
     new: int
@@ -73,9 +76,9 @@ class Report:
 
 @define
 class Worker(Generic[State]):
-    """One process's share. behind: of its states, those below are expanded or of the level in hand; next: the first that is not yet expanded.
-    translations: of each sender, its numbers of values -> ours; known: how many of them. hash_of: by number of a value; hashed: how many. told: how many
-    values the others know."""
+    """One process's share. behind: of its states, those below are expanded or of the level in hand; next: the
+    first that is not yet expanded. translations: of each sender, its numbers of values -> ours; known: how
+    many of them. hash_of: by number of a value; hashed: how many. told: how many values the others know."""
 
     number: int
     workers: int

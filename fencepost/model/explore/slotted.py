@@ -1,10 +1,12 @@
 """Transition systems in slots: what makes an exploration fast.
 
-Owns: how a system of rules over slots answers the questions of `System`. Must not know how it is explored, nor any particular system.
+Owns: how a system of rules over slots answers the questions of `System`. Must not know how it is explored,
+nor any particular system.
 
-The replicas of a cluster are local: what one does depends on itself and on very little else. A system that says so (a state is a fixed number of slots,
-each rule reads some and writes some) has few different local steps, however many states they combine to. The explorer then
-asks Python for each local step once, and combines them compiled.
+The replicas of a cluster are local: what one does depends on itself and on very little else. A system that
+says so (a state is a fixed number of slots, each rule reads some and writes some) has few different local
+steps, however many states they combine to. The explorer then asks Python for each local step once, and
+combines them compiled.
 """
 
 from abc import ABC, abstractmethod
@@ -29,10 +31,11 @@ def steps(rule: Rule, slots: Sequence[Any]) -> Iterable[tuple[Action, tuple[Valu
 
 
 class SlottedSystem(ABC, Generic[State]):
-    """A `System` made of rules. Subclasses say the slots, the rules, the parts of each invariant, and the initial states.
+    """A `System` made of rules. Subclasses say the slots, the rules, the parts of each invariant, and the
+    initial states.
 
-    An invariant holds if all of its parts do; a goal (`sometimes`) is reached if any of its parts holds. Step invariants are given whole states, but may look
-    only at slots that the action's rule reads or writes.
+    An invariant holds if all of its parts do; a goal (`sometimes`) is reached if any of its parts holds. Step
+    invariants are given whole states, but may look only at slots that the action's rule reads or writes.
     """
 
     @property
@@ -67,7 +70,8 @@ class SlottedSystem(ABC, Generic[State]):
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Renamings that keep the system as it is, without the one that renames nothing. Closed under composition."""
+        """Renamings that keep the system as it is, without the one that renames nothing. Closed under
+        composition."""
         return ()
 
     @abstractmethod

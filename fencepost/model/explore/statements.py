@@ -1,6 +1,7 @@
 """Invariants and `sometimes` over rows of numbers, by their parts.
 
-Owns: which columns a part looks at, through which view, and asking Python once for each combination. Must not know how rows come about.
+Owns: which columns a part looks at, through which view, and asking Python once for each combination. Must not
+know how rows come about.
 """
 
 from collections.abc import Mapping
@@ -16,8 +17,8 @@ from fencepost.model.explore.system import Part, Value
 
 @define
 class Statements:
-    """Parts, and what is known of them. views: of each distinct view, number of a value -> number of what the view leaves of it; slot: which column of viewed
-    rows each read of a part looks at."""
+    """Parts, and what is known of them. views: of each distinct view, number of a value -> number of what the
+    view leaves of it; slot: which column of viewed rows each read of a part looks at."""
 
     parts: tuple[Part, ...]
     values: Values
@@ -41,7 +42,8 @@ class Statements:
         )
 
     def look(self, rows: Numbers, wanted: Flags | None = None) -> Numbers:
-        """The combination of each row for each part, all of them answered in `chains.answer`: 1 where the part holds, 0 where it does not."""
+        """The combination of each row for each part, all of them answered in `chains.answer`: 1 where the
+        part holds, 0 where it does not."""
         if wanted is None:
             wanted = np.ones((len(rows), len(self.parts)), np.bool_)
         seen = self._view(rows)

@@ -18,9 +18,19 @@ NO_STATE = -1
 
 @njit(cache=True)
 def _insert_rows(
-    rows: Any, parents: Any, hints: Any, tree: Any, keys: Any, index: Any, count: Any, root_keys: Any, root_index: Any, root_count: Any,
-    parent: Any, hint: Any,
-) -> None:  # fmt: skip
+    rows: Any,
+    parents: Any,
+    hints: Any,
+    tree: Any,
+    keys: Any,
+    index: Any,
+    count: Any,
+    root_keys: Any,
+    root_index: Any,
+    root_count: Any,
+    parent: Any,
+    hint: Any,
+) -> None:
     work = np.empty(rows.shape[1] + tree.shape[0], np.int64)
     for at in range(rows.shape[0]):
         before = root_count[0]
@@ -31,7 +41,17 @@ def _insert_rows(
 
 
 @njit(cache=True)
-def _numbers_of(rows: Any, tree: Any, keys: Any, index: Any, count: Any, root_keys: Any, root_index: Any, root_count: Any, numbers: Any) -> None:  # fmt: skip
+def _numbers_of(
+    rows: Any,
+    tree: Any,
+    keys: Any,
+    index: Any,
+    count: Any,
+    root_keys: Any,
+    root_index: Any,
+    root_count: Any,
+    numbers: Any,
+) -> None:
     work = np.empty(rows.shape[1] + tree.shape[0], np.int64)
     for at in range(rows.shape[0]):
         numbers[at] = insert_row(rows[at], tree, work, keys, index, count, root_keys, root_index, root_count)
@@ -39,7 +59,8 @@ def _numbers_of(rows: Any, tree: Any, keys: Any, index: Any, count: Any, root_ke
 
 @define
 class Store:
-    """parent: the state before, as its explorer numbers it. hint: how it led here (an outcome, or which worker's the parent is)."""
+    """parent: the state before, as its explorer numbers it. hint: how it led here (an outcome, or which
+    worker's the parent is)."""
 
     tree: Numbers
     inner: PairTable = field(factory=PairTable.empty)

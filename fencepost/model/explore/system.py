@@ -21,7 +21,8 @@ EnabledActions = Iterator[tuple[Action, tuple[Value, ...]]]
 
 
 class System(Protocol[State]):
-    """A transition system. Pure: the same state gives the same actions in the same order, in every process."""
+    """A transition system. Pure: the same state gives the same actions in the same order, in every
+    process."""
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -62,9 +63,11 @@ class System(Protocol[State]):
 
 @frozen
 class Part:
-    """A statement about some slots: holds is given the values of `reads`, each through `view` if there is one.
+    """A statement about some slots: holds is given the values of `reads`, each through `view` if there is
+    one.
 
-    A view leaves out what the statement does not look at (a log, without the role), so that fewer combinations are asked about.
+    A view leaves out what the statement does not look at (a log, without the role), so that fewer
+    combinations are asked about.
     """
 
     reads: tuple[int, ...]
@@ -74,11 +77,13 @@ class Part:
 
 @frozen
 class Rule:
-    """A kind of step and the slots that it depends on. step: is given the values of `reads` and yields each enabled action with the values that it writes to
-    `writes`; it sees nothing else, so that what it answered once holds for every state with the same values there.
+    """A kind of step and the slots that it depends on. step: is given the values of `reads` and yields each
+    enabled action with the values that it writes to `writes`; it sees nothing else, so that what it answered
+    once holds for every state with the same values there.
 
-    names: of the actions that it may yield. No other rule yields an action with the same name and arguments. when: if it does not hold, the rule yields
-    nothing; it saves asking about combinations, and need not say everything.
+    names: of the actions that it may yield. No other rule yields an action with the same name and arguments.
+    when: if it does not hold, the rule yields nothing; it saves asking about combinations, and need not say
+    everything.
     """
 
     names: tuple[str, ...]
@@ -90,8 +95,8 @@ class Rule:
 
 @frozen
 class Symmetry:
-    """A renaming that turns runs into runs, such as one of replicas. places: where each slot's value goes; rename: the value that a slot's value becomes
-    (slot, value)."""
+    """A renaming that turns runs into runs, such as one of replicas. places: where each slot's value goes;
+    rename: the value that a slot's value becomes (slot, value)."""
 
     places: tuple[int, ...]
     rename: Callable[[int, Value], Value]
@@ -99,15 +104,16 @@ class Symmetry:
 
 @frozen
 class Eventually:
-    """What must stay possible (eventually.py). good: a state is good if any of these holds. faults: names of actions that are not relied on, though they
-    may have happened before."""
+    """What must stay possible (eventually.py). good: a state is good if any of these holds. faults: names of
+    actions that are not relied on, though they may have happened before."""
 
     good: tuple[Part, ...]
     faults: frozenset[str]
 
 
 class ExplorationOutcome(StrEnum):
-    """HOLDS: every reachable state was visited; BOUNDED: a limit came first; VIOLATED: a counterexample was found."""
+    """HOLDS: every reachable state was visited; BOUNDED: a limit came first; VIOLATED: a counterexample was
+    found."""
 
     HOLDS = "holds"
     BOUNDED = "bounded"
@@ -116,7 +122,8 @@ class ExplorationOutcome(StrEnum):
 
 @frozen(kw_only=True)
 class Limits:
-    """Where an exploration stops: distinct states, depth in steps, and memory of the process in MiB; None is no limit."""
+    """Where an exploration stops: distinct states, depth in steps, and memory of the process in MiB; None is
+    no limit."""
 
     states: int | None = 5_000_000
     depth: int | None = None
@@ -133,9 +140,11 @@ class Step:
 
 @frozen(kw_only=True)
 class Result:
-    """distinct: states visited; depth: steps to the farthest of them; transitions: steps examined; taken: how often each action was.
+    """distinct: states visited; depth: steps to the farthest of them; transitions: steps examined; taken: how
+    often each action was.
 
-    invariant, path: the violated invariant and a shortest path to it. never_taken, never_reached: actions and `sometimes` that did not occur.
+    invariant, path: the violated invariant and a shortest path to it. never_taken, never_reached: actions and
+    `sometimes` that did not occur.
     """
 
     outcome: ExplorationOutcome

@@ -2,12 +2,13 @@
 
 Owns: who expands what and when, and that no process is left behind. Must not know any system.
 
-    round   1. each worker expands some of its states of this level, and hands over the successors that others own
+    round   1. each worker expands some of its states of this level, and hands over the successors that others
+               own
             2. each takes in what is its own, from all workers in their order, and judges what is new
     level   rounds until every worker is through; then the next one
 
-Rounds are synchronous. Counts and depth are those of one process; a counterexample is as short, though it may be another one. Messages go through the
-parent, which holds one round of them.
+Rounds are synchronous. Counts and depth are those of one process; a counterexample is as short, though it may
+be another one. Messages go through the parent, which holds one round of them.
 """
 
 import signal
@@ -78,7 +79,8 @@ class Crew:
             self.processes.append(process)
 
     def call(self, method: str, *of_each: list[Any]) -> list[Any]:
-        """Call a method of every worker, all at once; of_each: one list of arguments after the other, by worker. The answers, by worker."""
+        """Call a method of every worker, all at once; of_each: one list of arguments after the other, by
+        worker. The answers, by worker."""
         for number, link in enumerate(self.links):
             link.send((method, *(arguments[number] for arguments in of_each)))
         return [self._answer(number) for number in range(len(self.links))]
@@ -119,7 +121,8 @@ def explore_by_workers(
     symmetry: bool,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Result:
-    """Visit all states with so many processes. The system has to be one that can be pickled. Raises FencepostError if a process dies."""
+    """Visit all states with so many processes. The system has to be one that can be pickled. Raises
+    FencepostError if a process dies."""
     with Crew() as crew:
         crew.hire(workers, system, start, symmetry)
         return _Search(system, start, limits, system.symmetries if symmetry else (), crew).run(on_progress)

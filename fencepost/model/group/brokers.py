@@ -1,7 +1,8 @@
 """What brokers do in the group model, on the values of the slots that they read.
 
-Owns: the offsets partition's elections, loads and unloads, its log, and what its leader decides for the group: the end of a rebalance, silent members,
-retention. Must not know which slots there are, nor members' steps.
+Owns: the offsets partition's elections, loads and unloads, its log, and what its leader decides for the
+group: the end of a rebalance, silent members, retention. Must not know which slots there are, nor members'
+steps.
 """
 
 from typing import Any
@@ -52,7 +53,8 @@ def acknowledged(acked: Acked, partition: int, number: int, epoch: int) -> Acked
 def elect(
     constants: Constants, number: int, broker: Broker, leaders: Leaders, log: OffsetsLog
 ) -> EnabledActions:
-    """A clean election of another broker, which has followed the present leader: what is durable it holds, of the rest some records or none."""
+    """A clean election of another broker, which has followed the present leader: what is durable it holds, of
+    the rest some records or none."""
     if len(leaders) > constants.epochs or leaders[-1] == number or broker.epoch < len(leaders) - 1:
         return
     for end in range(log.durable, len(log.records) + 1):
@@ -61,7 +63,8 @@ def elect(
 
 
 def learn(constants: Constants, number: int, broker: Broker, leaders: Leaders) -> EnabledActions:
-    """LeaderAndIsr, late or never; an older one is refused (leader_epoch_fencing). The load or unload that it asks for runs later."""
+    """LeaderAndIsr, late or never; an older one is refused (leader_epoch_fencing). The load or unload that it
+    asks for runs later."""
     for epoch in range(broker.epoch + 1, len(leaders)):
         after = broker._replace(epoch=epoch, leads=leaders[epoch] == number, tasks=broker.tasks | 1 << epoch)
         yield ("learn", number, epoch), (after,)
@@ -70,7 +73,8 @@ def learn(constants: Constants, number: int, broker: Broker, leaders: Leaders) -
 def run_task(
     constants: Constants, number: int, broker: Broker, leaders: Leaders, log: OffsetsLog
 ) -> EnabledActions:
-    """coordinator_epoch_order (KAFKA-10614): a load or unload makes older ones void. apply_whole_load (KAFKA-5600): each batch read is applied."""
+    """coordinator_epoch_order (KAFKA-10614): a load or unload makes older ones void. apply_whole_load
+    (KAFKA-5600): each batch read is applied."""
     for epoch in of(broker.tasks):
         done = (2 << epoch) - 1 if constants.keeps("coordinator_epoch_order") else 1 << epoch
         after = broker._replace(tasks=broker.tasks & ~done, loaded=epoch)
@@ -105,7 +109,8 @@ def replicate(
 def complete_join(
     constants: Constants, number: int, broker: Broker, leaders: Leaders, log: OffsetsLog
 ) -> EnabledActions:
-    """Everybody has joined, or the rebalance timed out. A group that became empty is written at once, another one with its assignment."""
+    """Everybody has joined, or the rebalance timed out. A group that became empty is written at once, another
+    one with its assignment."""
     group = broker.group
     if not isinstance(group, ModelGroup) or group.state != PREPARING:
         return
@@ -137,7 +142,8 @@ def expire(
     acked: Acked,
     used: Used,
 ) -> EnabledActions:
-    """Retention. Offsets that nobody may consume any more are gone for good: no promise holds for them. Nothing expires while a write is under way."""
+    """Retention. Offsets that nobody may consume any more are gone for good: no promise holds for them.
+    Nothing expires while a write is under way."""
     group, (commits, expiries) = broker.group, used
     if not isinstance(group, ModelGroup) or not writes(broker, leaders) or log.durable < len(log.records):
         return

@@ -1,7 +1,8 @@
-"""What a group coordinator does with its group, and a member with its answers: pure functions on one group, one broker, one member.
+"""What a group coordinator does with its group, and a member with its answers: pure functions on one group,
+one broker, one member.
 
-Owns: the states of a group (docs/spec/cluster.md P3) and of a consumer, the fencing of commits, loading from the log (P4). Must not know who leads the offsets
-partition, nor bounds.
+Owns: the states of a group (docs/spec/cluster.md P3) and of a consumer, the fencing of commits, loading from
+the log (P4). Must not know who leads the offsets partition, nor bounds.
 """
 
 from collections.abc import Iterable
@@ -36,7 +37,8 @@ def new_group(partitions: int) -> ModelGroup:
 
 
 def loaded(partitions: int, records: Iterable[OffsetsRecord]) -> ModelGroup:
-    """The group as its records tell it. What was only in memory is gone: who has joined, which generation was forming, commits not yet written."""
+    """The group as its records tell it. What was only in memory is gone: who has joined, which generation was
+    forming, commits not yet written."""
     group = new_group(partitions)
     for record in records:
         if record[0] == METADATA:
@@ -57,7 +59,8 @@ def with_offset(group: ModelGroup, record: OffsetsRecord) -> ModelGroup:
 
 
 def written(group: ModelGroup, record: OffsetsRecord) -> ModelGroup:
-    """After the record is durable: a commit is what fetches read; an assignment makes the generation it belongs to stable."""
+    """After the record is durable: a commit is what fetches read; an assignment makes the generation it
+    belongs to stable."""
     if record[0] == COMMIT:
         return with_offset(group, record)
     waits = record[0] == METADATA and group.state == COMPLETING and group.generation == record[1]
@@ -80,7 +83,8 @@ def rebalanced(group: ModelGroup, members: int, joined: int) -> ModelGroup:
 
 
 def may_join(number: int, broker: int, member: Member, group: ModelGroup) -> bool:
-    """A member joins when it is none, when it waits elsewhere or in vain, and when a rebalance is on (its heartbeat says so)."""
+    """A member joins when it is none, when it waits elsewhere or in vain, and when a rebalance is on (its
+    heartbeat says so)."""
     if group.state == DEAD:
         return False
     known, waits = group.members >> number & 1, group.joined >> number & 1
@@ -92,7 +96,8 @@ def may_join(number: int, broker: int, member: Member, group: ModelGroup) -> boo
 
 
 def join(broker: int, member: Member, group: ModelGroup, mine: int) -> tuple[Member, ModelGroup]:
-    """JoinGroup: the member (a bit) gives up what it owns and waits; everybody else will have to join again."""
+    """JoinGroup: the member (a bit) gives up what it owns and waits; everybody else will have to join
+    again."""
     joined = (group.joined if group.state == PREPARING else 0) | mine
     return Member(JOINING, NONE, 0, broker, member.sent), rebalanced(group, group.members | mine, joined)
 
@@ -183,17 +188,20 @@ def replaced(group: ModelGroup) -> ModelGroup:
 
 
 def may_commit(number: int, generation: int, group: ModelGroup, *, fenced: bool) -> bool:
-    """generation_fencing: only a member of the present generation commits, and not while the next one is forming (REBALANCE_IN_PROGRESS)."""
+    """generation_fencing: only a member of the present generation commits, and not while the next one is
+    forming (REBALANCE_IN_PROGRESS)."""
     known = bool(group.members >> number & 1) and group.state in (PREPARING, STABLE)
     return known and (generation == group.generation or not fenced)
 
 
 def may_expire(group: ModelGroup, *, guarded: bool) -> bool:
-    """no_expiry_while_rebalancing (KAFKA-13636): offsets of topics that members consume expire only when there are none."""
+    """no_expiry_while_rebalancing (KAFKA-13636): offsets of topics that members consume expire only when
+    there are none."""
     return group.state == EMPTY or (not guarded and group.state in (PREPARING, COMPLETING))
 
 
 def serves(broker: Broker, *, guarded: bool) -> bool:
-    """not_coordinator (KAFKA-4362): a broker answers for the group if it has loaded it in the epoch in which it leads the offsets partition, as far as it
-    knows; otherwise NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
+    """not_coordinator (KAFKA-4362): a broker answers for the group if it has loaded it in the epoch in which
+    it leads the offsets partition, as far as it knows; otherwise NOT_COORDINATOR or
+    COORDINATOR_LOAD_IN_PROGRESS."""
     return broker.group != () and (not guarded or (broker.leads and broker.loaded == broker.epoch))

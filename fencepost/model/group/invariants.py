@@ -1,7 +1,7 @@
 """What must hold in the group model.
 
-Owns: OFFSET-SAFE, GENERATION-FENCE, GENERATION-MONO, ONE-CONSUMER, ONE-COORDINATOR and ONE-INSTANCE, on states and steps; and the `sometimes`, what a useful
-exploration reaches. Must not know the actions' bodies.
+Owns: OFFSET-SAFE, GENERATION-FENCE, GENERATION-MONO, ONE-CONSUMER, ONE-COORDINATOR and ONE-INSTANCE, on
+states and steps; and the `sometimes`, what a useful exploration reaches. Must not know the actions' bodies.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,8 @@ from fencepost.model.group.state import (
 
 
 def acknowledged_is_read(broker: Broker, acked: Acked) -> bool:
-    """OFFSET-SAFE: a coordinator reads back each commit that an epoch up to its own acknowledged, or one that was sent later."""
+    """OFFSET-SAFE: a coordinator reads back each commit that an epoch up to its own acknowledged, or one that
+    was sent later."""
     group = broker.group
     return not isinstance(group, ModelGroup) or all(
         epoch > broker.loaded or group.offsets[partition] >= number
@@ -48,13 +49,15 @@ def commits_are_of_their_generation(log: OffsetsLog) -> bool:
 
 
 def generations_grow_along_log(log: OffsetsLog) -> bool:
-    """GENERATION-MONO of a state: no generation is written twice, and none after a later one. A static member that came back is written into its own."""
+    """GENERATION-MONO of a state: no generation is written twice, and none after a later one. A static member
+    that came back is written into its own."""
     generations = [(record[1], record[4]) for record in log.records if record[0] == METADATA]
     return all(one < other for one, other in pairwise(generations))
 
 
 def own_apart(one: Member, other: Member) -> bool:
-    """ONE-CONSUMER: of one generation, two members never own one partition. (Of a static pair the earlier process may not have heard that it is fenced.)"""
+    """ONE-CONSUMER: of one generation, two members never own one partition. (Of a static pair the earlier
+    process may not have heard that it is fenced.)"""
     return one.generation != other.generation or not one.assigned & other.assigned
 
 
@@ -65,7 +68,8 @@ def one_of_the_pair(broker: Broker) -> bool:
 
 
 def stays_replaced(broker: Broker, later: Member, leaders: Leaders) -> bool:
-    """ONE-INSTANCE: once the later process has its assignment, the present coordinator does not take the earlier one for a member of that generation."""
+    """ONE-INSTANCE: once the later process has its assignment, the present coordinator does not take the
+    earlier one for a member of that generation."""
     group = broker.group
     present = broker.leads and broker.epoch == broker.loaded == len(leaders) - 1
     if not isinstance(group, ModelGroup) or not present or later.state != OWNING:
@@ -75,7 +79,8 @@ def stays_replaced(broker: Broker, later: Member, leaders: Leaders) -> bool:
 
 
 def owns_if_leads(broker: Broker) -> bool:
-    """ONE-COORDINATOR: a broker that has done all it was told owns the group if and only if it leads the offsets partition."""
+    """ONE-COORDINATOR: a broker that has done all it was told owns the group if and only if it leads the
+    offsets partition."""
     return bool(broker.tasks) or (broker.group != ()) == broker.leads
 
 
@@ -117,7 +122,8 @@ def _owned(member: Member) -> Value:
 
 
 def parts(constants: Constants) -> Mapping[str, tuple[Part, ...]]:
-    """The invariants of states, broker by broker and pair by pair. Slots: brokers, members, leaders, log, acked, used."""
+    """The invariants of states, broker by broker and pair by pair. Slots: brokers, members, leaders, log,
+    acked, used."""
     brokers, members = constants.brokers, constants.members
     leaders, log, acked = (brokers + members + at for at in range(3))
     static = {(brokers + EARLIER, brokers + LATER)} if constants.statics else set()

@@ -1,6 +1,8 @@
-"""What members do in the group model, and what their coordinator answers, on the values of the slots that they read.
+"""What members do in the group model, and what their coordinator answers, on the values of the slots that
+they read.
 
-Owns: joining, syncing, heartbeats, leaving, and offset commits. Must not know which slots there are, nor brokers' own steps.
+Owns: joining, syncing, heartbeats, leaving, and offset commits. Must not know which slots there are, nor
+brokers' own steps.
 """
 
 from itertools import product
@@ -57,7 +59,8 @@ def _is_static(constants: Constants, number: int) -> bool:
 
 
 def _is_static_case(number: int, group: ModelGroup) -> bool:
-    """Not by `join`: the earlier process is refused; the later one takes its place in a stable group without a rebalance."""
+    """Not by `join`: the earlier process is refused; the later one takes its place in a stable group without
+    a rebalance."""
     return coordinator.is_replaced(number, group) or (
         coordinator.comes_back(number, group) and group.state == STABLE
     )
@@ -66,7 +69,8 @@ def _is_static_case(number: int, group: ModelGroup) -> bool:
 def _joined(
     constants: Constants, number: int, broker_number: int, member: Member, group: ModelGroup
 ) -> tuple[Member, ModelGroup]:
-    """replace_static_member (KAFKA-8500): a static member takes its own place in any state, not beside itself."""
+    """replace_static_member (KAFKA-8500): a static member takes its own place in any state, not beside
+    itself."""
     if coordinator.comes_back(number, group) and constants.keeps("replace_static_member"):
         group = coordinator.replaced(group)
     waiting, after = coordinator.join(broker_number, member, group, 1 << number)
@@ -82,8 +86,9 @@ def replace_static(
     leaders: Leaders,
     log: OffsetsLog,
 ) -> EnabledActions:
-    """KIP-345: the later process of a static member gets the assignment of the earlier one. persist_static_member (KAFKA-10284): it is told
-    once that is durable, so that the next coordinator knows it, too."""
+    """KIP-345: the later process of a static member gets the assignment of the earlier one.
+    persist_static_member (KAFKA-10284): it is told once that is durable, so that the next coordinator knows
+    it, too."""
     group = broker.group
     if (
         not isinstance(group, ModelGroup)
@@ -133,7 +138,8 @@ def commit(constants: Constants, number: int, member: Member, used: Used) -> Ena
 
 
 def lose(constants: Constants, number: int, member: Member) -> EnabledActions:
-    """The oldest commit is lost, or refused. commit_async_not_retried (P5): sent again it would overtake a later one."""
+    """The oldest commit is lost, or refused. commit_async_not_retried (P5): sent again it would overtake a
+    later one."""
     yield ("lose_commit", number), (member._replace(sent=member.sent[1:]),)
     if len(member.sent) > 1 and not constants.keeps("commit_async_not_retried"):
         yield ("retry_commit", number), (member._replace(sent=(*member.sent[1:], member.sent[0])),)

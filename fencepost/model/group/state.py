@@ -33,7 +33,8 @@ GROUP_STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", 
 
 OUT, JOINING, SYNCING, OWNING = range(4)
 MEMBER_STATES = ("Out", "Joining", "Syncing", "Owning")
-"""OUT: no member. JOINING: it waits for the answer to JoinGroup. SYNCING: it knows its generation. OWNING: it has its assignment."""
+"""OUT: no member. JOINING: it waits for the answer to JoinGroup. SYNCING: it knows its generation. OWNING: it
+has its assignment."""
 
 EARLIER, LATER = 0, 1
 """The static pair: two processes with one group.instance.id."""
@@ -47,8 +48,9 @@ IN_FLIGHT = 2
 COMMIT, METADATA, EXPIRED, REMOVED = range(4)
 
 OffsetsRecord = tuple[Any, ...]
-"""(COMMIT, generation, partition, number), (METADATA, generation, members, assignment, static), (EXPIRED, partition) or (REMOVED,): the group's records in
-__consumer_offsets. A commit's number stands for its offset: commits are numbered in the order in which members send them."""
+"""(COMMIT, generation, partition, number), (METADATA, generation, members, assignment, static), (EXPIRED,
+partition) or (REMOVED,): the group's records in __consumer_offsets. A commit's number stands for its offset:
+commits are numbered in the order in which members send them."""
 
 Leaders = tuple[int, ...]
 """The broker that leads the offsets partition, for each leader epoch so far; the last one is current."""
@@ -61,9 +63,10 @@ Used = tuple[int, int]
 
 
 class ModelGroup(NamedTuple):
-    """What a coordinator keeps of the group. state: of GROUP_STATES. members: those known, as a bit set. joined: those of them that wait in this rebalance.
-    assignment: per partition its member, NONE until somebody has synced. offsets: per partition the number of the commit that a fetch reads.
-    static: who of the static pair has the group.instance.id, or NONE.
+    """What a coordinator keeps of the group. state: of GROUP_STATES. members: those known, as a bit set.
+    joined: those of them that wait in this rebalance. assignment: per partition its member, NONE until
+    somebody has synced. offsets: per partition the number of the commit that a fetch reads. static: who of
+    the static pair has the group.instance.id, or NONE.
     """
 
     state: int
@@ -76,9 +79,9 @@ class ModelGroup(NamedTuple):
 
 
 class Broker(NamedTuple):
-    """One broker, as far as the group goes. epoch, leads: the leader epoch of the offsets partition that it has learned, and whether it leads in it. tasks:
-    epochs whose load or unload has not run, as a bit set. loaded: the coordinator epoch, that of the task that ran last. group: () if it
-    is not the coordinator.
+    """One broker, as far as the group goes. epoch, leads: the leader epoch of the offsets partition that it
+    has learned, and whether it leads in it. tasks: epochs whose load or unload has not run, as a bit set.
+    loaded: the coordinator epoch, that of the task that ran last. group: () if it is not the coordinator.
     """
 
     epoch: int
@@ -89,8 +92,9 @@ class Broker(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One consumer. state: of MEMBER_STATES. generation, assigned: what it was told; assigned is a bit set of partitions. coordinator: the broker that
-    it waits for while it joins. sent: its commits on their way, oldest first: (generation, partition, number).
+    """One consumer. state: of MEMBER_STATES. generation, assigned: what it was told; assigned is a bit set of
+    partitions. coordinator: the broker that it waits for while it joins. sent: its commits on their way,
+    oldest first: (generation, partition, number).
     """
 
     state: int
@@ -101,7 +105,8 @@ class Member(NamedTuple):
 
 
 class OffsetsLog(NamedTuple):
-    """The leader's log of the offsets partition. durable: how many records are below its high watermark; no clean election loses these."""
+    """The leader's log of the offsets partition. durable: how many records are below its high watermark; no
+    clean election loses these."""
 
     records: tuple[OffsetsRecord, ...]
     durable: int
@@ -138,10 +143,11 @@ def _known_protections(names: Iterable[str]) -> frozenset[str]:
 
 @frozen(kw_only=True)
 class Constants:
-    """The bounds of the model. members; partitions to consume; brokers: that may coordinate; generations: completed joins; commits: sent by all
-    members together; epochs: highest leader epoch of the offsets partition, so fail-overs; expiries: of offsets, by retention;
-    statics: 1 if members 0 and 1 are an earlier and a later process of one static member (KIP-345), with one group.instance.id.
-    drop: protections to do without, by registered name.
+    """The bounds of the model. members; partitions to consume; brokers: that may coordinate; generations:
+    completed joins; commits: sent by all members together; epochs: highest leader epoch of the offsets
+    partition, so fail-overs; expiries: of offsets, by retention; statics: 1 if members 0 and 1 are an earlier
+    and a later process of one static member (KIP-345), with one group.instance.id. drop: protections to do
+    without, by registered name.
     """
 
     members: int = 2

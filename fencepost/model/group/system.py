@@ -1,15 +1,18 @@
-"""Consumer groups as a pure transition system: one group, its members, and the brokers that may coordinate it.
+"""Consumer groups as a pure transition system: one group, its members, and the brokers that may coordinate
+it.
 
-Owns: the slots, and which steps read and write which. The steps are those of brokers.py and members.py; what a coordinator does with one
-group is coordinator.py's. Must not know how an implementation does it, nor time.
+Owns: the slots, and which steps read and write which. The steps are those of brokers.py and members.py; what
+a coordinator does with one group is coordinator.py's. Must not know how an implementation does it, nor time.
 
-The offsets partition is replicated as the replication model says, so here its log is one: the current leader's. What is durable no election loses; what is
-behind it an election keeps or cuts, and a broker that has not heard of the present epoch writes nothing that counts, nor is it elected (it would
-not be in the ISR). Learning of an epoch and loading or unloading the group are two steps, because Kafka's are: tasks wait.
+The offsets partition is replicated as the replication model says, so here its log is one: the current
+leader's. What is durable no election loses; what is behind it an election keeps or cuts, and a broker that
+has not heard of the present epoch writes nothing that counts, nor is it elected (it would not be in the ISR).
+Learning of an epoch and loading or unloading the group are two steps, because Kafka's are: tasks wait.
 
-Requests. JoinGroup is a request and a later answer, from the same coordinator. SyncGroup, Heartbeat and LeaveGroup are one step each. Commits wait in the order
-in which their member sent them; one may be lost or refused at any time. Who syncs first with an assignment is the leader of the
-generation: Kafka chooses it earlier, but as freely.
+Requests. JoinGroup is a request and a later answer, from the same coordinator. SyncGroup, Heartbeat and
+LeaveGroup are one step each. Commits wait in the order in which their member sent them; one may be lost or
+refused at any time. Who syncs first with an assignment is the leader of the generation: Kafka chooses it
+earlier, but as freely.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,9 +52,11 @@ def _has_sent(member: Member) -> bool:
 
 @frozen(eq=False, slots=False)
 class Groups(SlottedSystem[GroupState]):
-    """The transition system for some constants (explore/slotted.py says what each method promises). checks: the invariants to check, by name.
+    """The transition system for some constants (explore/slotted.py says what each method promises). checks:
+    the invariants to check, by name.
 
-    Slots: each broker, each member, the leaders by epoch, the log, what was acknowledged, how much of the bounds is used.
+    Slots: each broker, each member, the leaders by epoch, the log, what was acknowledged, how much of the
+    bounds is used.
     """
 
     constants: Constants
@@ -59,7 +64,8 @@ class Groups(SlottedSystem[GroupState]):
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """Fail-overs, expiries and what only a missing protection allows are absent where the constants say so."""
+        """Fail-overs, expiries and what only a missing protection allows are absent where the constants say
+        so."""
         constants = self.constants
         absent = set()
         if constants.epochs == 0 or constants.brokers < 2:
@@ -123,7 +129,8 @@ class Groups(SlottedSystem[GroupState]):
         return describe(state)
 
     def initial(self) -> Iterable[GroupState]:
-        """Broker 0 leads the offsets partition and has loaded the group; nobody has joined, nothing is committed."""
+        """Broker 0 leads the offsets partition and has loaded the group; nobody has joined, nothing is
+        committed."""
         bounds = self.constants
         group = coordinator.new_group(bounds.partitions)
         yield GroupState(

@@ -1,20 +1,25 @@
 """The refinement map: recorded events as actions of the replication model, partition by partition.
 
-Owns which event is which action (`ACTIONS`), and one abstraction per partition. An event that no action explains is a
-`Mismatch`. Must not know verdicts. The guards are the model's own (guards.py and replica_log.py of
-model/replication); here logs are unbounded and values are real ids.
+Owns which event is which action (`ACTIONS`), and one abstraction per partition. An event that no action
+explains is a `Mismatch`. Must not know verdicts. The guards are the model's own (guards.py and replica_log.py
+of model/replication); here logs are unbounded and values are real ids.
 
-The real run is more concurrent than the model, so the guards are asked in a way that passes each behaviour of a correct Kafka:
+The real run is more concurrent than the model, so the guards are asked in a way that passes each behaviour of
+a correct Kafka:
 
-- A follower's append is compared with what its leader's log held *at any time* of that leader epoch (it only grows), not with the log as it is now.
-- A leader learns a follower's log end from a fetch, so its high watermark may use any end that the follower had in this epoch, even one that a power loss
-  has taken since.
+- A follower's append is compared with what its leader's log held *at any time* of that leader epoch (it only
+  grows), not with the log as it is now.
+- A leader learns a follower's log end from a fetch, so its high watermark may use any end that the follower
+  had in this epoch, even one that a power loss has taken since.
 - LeaderAndIsr may be late or lost, so a role may be of any leader epoch above the replica's own.
-- A leader that restarted while no controller watched may lead its old epoch again, with an older high watermark and perhaps a shorter log (an accepted hazard).
-- Below the start of a leader's log nothing is compared: where its epochs begin there is forgotten with its records, so that what a follower has there
-  may differ, until it takes over that start.
-- A replica that was deleted, because a reassignment took it away or its topic goes, has no log; one that comes to the same broker later is another replica.
-- What a power loss left of the unsynced tail, and what the step that a crash interrupted wrote, is unknown until somebody copies it.
+- A leader that restarted while no controller watched may lead its old epoch again, with an older high
+  watermark and perhaps a shorter log (an accepted hazard).
+- Below the start of a leader's log nothing is compared: where its epochs begin there is forgotten with its
+  records, so that what a follower has there may differ, until it takes over that start.
+- A replica that was deleted, because a reassignment took it away or its topic goes, has no log; one that
+  comes to the same broker later is another replica.
+- What a power loss left of the unsynced tail, and what the step that a crash interrupted wrote, is unknown
+  until somebody copies it.
 """
 
 from collections import Counter
@@ -73,11 +78,12 @@ def _no_topic(topic: str) -> bool:
 
 @define
 class Refinement:
-    """Replays one trace's events. allows_unclean: whether a topic allows unclean leader election; asked only when a leader comes
-    from outside the ISR. compacted: topics whose logs may have gaps.
+    """Replays one trace's events. allows_unclean: whether a topic allows unclean leader election; asked only
+    when a leader comes from outside the ISR. compacted: topics whose logs may have gaps.
 
-    partitions: the abstraction of each. diverged: partitions whose events are no longer explained, because one was not: their later ones are skipped.
-    steps: how many events of each name were explained. interrupted: hosts that a fault hit so far, for partitions not seen yet.
+    partitions: the abstraction of each. diverged: partitions whose events are no longer explained, because
+    one was not: their later ones are skipped. steps: how many events of each name were explained.
+    interrupted: hosts that a fault hit so far, for partitions not seen yet.
     """
 
     allows_unclean: Callable[[str], bool] = _no_topic

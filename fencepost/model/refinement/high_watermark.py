@@ -39,7 +39,8 @@ def _leader_advances(partition: PartitionState, position: int, event: Event, bef
     return Mismatch(
         position=position,
         action="advance_high_watermark",
-        expected=f"a high watermark from {before} up to what every member of the ISR is known to hold in epoch {epoch} ({told(ends)})",
+        expected=f"a high watermark from {before} up to what every member of the ISR is known to hold in "
+        f"epoch {epoch} ({told(ends)})",
         seen=f"leader {event.node} moved it to {after}",
         because=term.position,
         offset=after,
@@ -59,7 +60,8 @@ def _follower_advances(
         return Mismatch(
             position=position,
             action="fetch",
-            expected=f"at most the high watermark {term.high_watermark} that leader {term.leader} reached in epoch {event.leader_epoch}",
+            expected=f"at most the high watermark {term.high_watermark} that leader {term.leader} reached "
+            f"in epoch {event.leader_epoch}",
             seen=f"follower {event.node} moved its own to {after}",
             because=term.position,
             offset=after,
@@ -73,7 +75,8 @@ def _follower_advances(
         position=position,
         action="fetch",
         expected=f"a log that is a prefix of what leader {term.leader} of epoch {event.leader_epoch} holds",
-        seen=f"follower {event.node} moved its high watermark to {after} with another record at offset {offset}",
+        seen=f"follower {event.node} moved its high watermark to {after} with another record at offset "
+        f"{offset}",
         because=term.position,
         offset=offset,
     )

@@ -113,8 +113,10 @@ def _truncation(partition: PartitionState, position: int, event: Event, end: int
         return Mismatch(
             position=position,
             action="truncate",
-            expected="a truncation by leader epoch (KIP-101): each leader enters its epoch when elected, so the high watermark never decides",
-            seen=f"broker {event.node} cut its log from {event.end_offset} to its high watermark {event.offset}",
+            expected="a truncation by leader epoch (KIP-101): each leader enters its epoch when elected, so "
+            "the high watermark never decides",
+            seen=f"broker {event.node} cut its log from {event.end_offset} to its high watermark "
+            f"{event.offset}",
             offset=event.offset,
         )
     if term is None or event.leader_epoch != view.leader_epoch:
@@ -131,7 +133,8 @@ def _truncation(partition: PartitionState, position: int, event: Event, end: int
     return Mismatch(
         position=position,
         action="truncate",
-        expected=f"no record to be cut that leader {term.leader} of epoch {view.leader_epoch} holds too: those below offset {shared}",
+        expected=f"no record to be cut that leader {term.leader} of epoch {view.leader_epoch} holds too: "
+        f"those below offset {shared}",
         seen=f"broker {event.node} cut its log from {end} to {event.offset}",
         because=term.position,
         offset=event.offset,
@@ -145,7 +148,8 @@ def _full_truncation(term: Term, position: int, event: Event, end: int) -> Misma
     return Mismatch(
         position=position,
         action="out_of_range",
-        expected=f"a log that ends at or below the start of the log of leader {term.leader} ({term.log_start_offset}) to start over there",
+        expected=f"a log that ends at or below the start of the log of leader {term.leader} "
+        f"({term.log_start_offset}) to start over there",
         seen=f"broker {event.node} dropped its log, which ended at {end}, and started over at {event.offset}",
         because=term.position,
         offset=event.offset,
@@ -163,7 +167,8 @@ def log_start(partition: PartitionState, position: int, event: Event) -> Mismatc
 
 
 def log_recovered(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
-    """restart: the log is as it was, but for the step that a fault interrupted. Of a start that such a step moved, nothing but this tells."""
+    """restart: the log is as it was, but for the step that a fault interrupted. Of a start that such a step
+    moved, nothing but this tells."""
     view = partition.replica(event.node)
     wrong, start = None, event.log_start_offset
     if not _may_recover(partition, event):
@@ -181,8 +186,8 @@ def log_recovered(partition: PartitionState, position: int, event: Event) -> Mis
 
 
 def _may_recover(partition: PartitionState, event: Event) -> bool:
-    """A power loss takes what was not synced. A step that a fault interrupts after its file calls leaves no event: an append then makes the log
-    longer, a truncation (which must have been a legal one) shorter."""
+    """A power loss takes what was not synced. A step that a fault interrupts after its file calls leaves no
+    event: an append then makes the log longer, a truncation (which must have been a legal one) shorter."""
     view = partition.replica(event.node)
     end = view.log.end_offset
     if event.offset == end or view.interrupted == POWER_LOSS:

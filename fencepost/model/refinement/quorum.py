@@ -1,6 +1,7 @@
 """ZooKeeper's side of a partition: elections, and the ISR changes of leaders.
 
-Owns the guards of PARTITION_STATE and ISR_UPDATED. Must not know logs beyond the ends that a leader may know of.
+Owns the guards of PARTITION_STATE and ISR_UPDATED. Must not know logs beyond the ends that a leader may know
+of.
 """
 
 from fencepost.model.refinement.state import Mismatch, PartitionState, QuorumState
@@ -63,7 +64,8 @@ def _leader_writes(
         return Mismatch(
             position=position,
             action=action,
-            expected=f"within leader epoch {epoch}, writes by its leader {before.leader} alone, which stays in the ISR",
+            expected=f"within leader epoch {epoch}, writes by its leader {before.leader} alone, which stays "
+            f"in the ISR",
             seen=f"broker {event.node} wrote leader {event.leader}, ISR {list(isr)}",
             because=before.position,
         )
@@ -95,7 +97,8 @@ def _leader_writes(
 
 
 def isr_updated(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
-    """A leader learns that its change was accepted: ZooKeeper must hold it, or have held it, in that epoch."""
+    """A leader learns that its change was accepted: ZooKeeper must hold it, or have held it, in that
+    epoch."""
     view, state = partition.replica(event.node), partition.quorum.get(event.leader_epoch)
     if view.leader != event.node or view.leader_epoch != event.leader_epoch:
         return not_leading(position, "shrink_isr", event.node, event.leader_epoch)

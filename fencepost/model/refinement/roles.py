@@ -19,7 +19,8 @@ def became_leader(partition: PartitionState, position: int, event: Event) -> Mis
         wrong = Mismatch(
             position=position,
             action="become_leader",
-            expected=f"an ISR that ZooKeeper held in leader epoch {epoch}: {[list(isr) for isr in state.isrs]}",
+            expected=f"an ISR that ZooKeeper held in leader epoch {epoch}: "
+            f"{[list(isr) for isr in state.isrs]}",
             seen=f"ISR {sorted(event.isr)}",
             because=state.position,
         )
@@ -48,7 +49,8 @@ def _enter_term(partition: PartitionState, position: int, event: Event) -> None:
 
 
 def _carried(partition: PartitionState, node: int, previous: int | None, epoch: int) -> dict[int, int]:
-    """A leader whose epoch grows while it leads keeps what it knows of its followers (Kafka's isNewLeader), if nobody else led in between."""
+    """A leader whose epoch grows while it leads keeps what it knows of its followers (Kafka's isNewLeader),
+    if nobody else led in between."""
     if previous is None or previous not in partition.terms or partition.terms[previous].leader != node:
         return {}
     between = range(previous, epoch)
@@ -74,7 +76,8 @@ def became_follower(partition: PartitionState, position: int, event: Event) -> M
 def _takes_role(
     partition: PartitionState, position: int, event: Event, action: str, leader: int
 ) -> Mismatch | None:
-    """What both roles ask: the leader that ZooKeeper named, fencing by leader epoch, and a log that is as it was."""
+    """What both roles ask: the leader that ZooKeeper named, fencing by leader epoch, and a log that is as it
+    was."""
     epoch = event.leader_epoch
     state = partition.quorum.get(epoch)
     if state is None or state.leader != leader or (action == "become_follower" and leader == event.node):
@@ -83,7 +86,8 @@ def _takes_role(
             position=position,
             action=action,
             expected="the leader that ZooKeeper named in that leader epoch",
-            seen=f"broker {event.node} took {leader} as the leader of epoch {epoch}, for which ZooKeeper {named}",
+            seen=f"broker {event.node} took {leader} as the leader of epoch {epoch}, for which ZooKeeper "
+            f"{named}",
             because=state.position if state else -1,
         )
     view = partition.replica(event.node)
@@ -110,7 +114,8 @@ def broker_started(partition: PartitionState, node: int) -> None:
 
 
 def interrupted(partition: PartitionState, node: int, fault: str) -> None:
-    """A fault hit the host. If it stopped the process in the midst of a step, that step left no event. A power loss outranks the others."""
+    """A fault hit the host. If it stopped the process in the midst of a step, that step left no event. A
+    power loss outranks the others."""
     view = partition.replica(node)
     if view.interrupted != POWER_LOSS:
         view.interrupted = fault

@@ -40,7 +40,8 @@ def begins_elsewhere(position: int, event: Event, known: int, shown: int) -> Mis
         position=position,
         action="restart",
         expected=(
-            f"the log of broker {event.node} to begin at {known} or below, or where a step that a fault interrupted moved its start to: "
+            f"the log of broker {event.node} to begin at {known} or below, or where a step that a fault "
+            f"interrupted moved its start to: "
             f"at most {min(shown, event.offset)}, as leaders had shown the high watermark {shown}"
         ),
         seen=f"it begins at {event.log_start_offset} and ends at {event.offset}",

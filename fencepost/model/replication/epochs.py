@@ -1,10 +1,13 @@
-"""The leader epoch cache and the truncation that it decides: KIP-101, KIP-279 and KAFKA-7415 as pure functions.
+"""The leader epoch cache and the truncation that it decides: KIP-101, KIP-279 and KAFKA-7415 as pure
+functions.
 
-Owns: (epoch, start offset) entries, the OffsetsForLeaderEpoch answer, the follower's next truncation offset. Used by the explorable system
-and by the refinement of real runs alike. Must not know replicas, roles or ZooKeeper.
+Owns: (epoch, start offset) entries, the OffsetsForLeaderEpoch answer, the follower's next truncation offset.
+Used by the explorable system and by the refinement of real runs alike. Must not know replicas, roles or
+ZooKeeper.
 
-An entry says: records from `start offset` on (up to the next entry) were written in `epoch`. A leader enters its epoch on election, before it writes
-(KAFKA-7415), so that it can tell a follower with an in-between epoch where the fork is.
+An entry says: records from `start offset` on (up to the next entry) were written in `epoch`. A leader enters
+its epoch on election, before it writes (KAFKA-7415), so that it can tell a follower with an in-between epoch
+where the fork is.
 """
 
 from collections.abc import Sequence
@@ -17,7 +20,8 @@ UNDEFINED = (-1, -1)
 
 
 def assign(epochs: Epochs, epoch: int, start_offset: int) -> Epochs:
-    """Enter an epoch. Entries that contradict it (an epoch or a start not below its own) are dropped, as Kafka's truncateAndAppend does."""
+    """Enter an epoch. Entries that contradict it (an epoch or a start not below its own) are dropped, as
+    Kafka's truncateAndAppend does."""
     if epochs and epochs[-1][0] == epoch and start_offset >= epochs[-1][1]:
         return epochs
     kept = tuple(entry for entry in epochs if entry[0] < epoch and entry[1] < start_offset)
@@ -30,7 +34,8 @@ def truncate(epochs: Epochs, end_offset: int) -> Epochs:
 
 
 def truncate_start(epochs: Epochs, start_offset: int) -> Epochs:
-    """The cache of a log that starts at `start_offset` now: the epoch of its first record begins there, as Kafka's truncateFromStart says."""
+    """The cache of a log that starts at `start_offset` now: the epoch of its first record begins there, as
+    Kafka's truncateFromStart says."""
     before = tuple(entry for entry in epochs if entry[1] <= start_offset)
     return (*((before[-1][0], start_offset) for _ in before[-1:]), *epochs[len(before) :])
 
@@ -50,7 +55,8 @@ def latest_epoch(epochs: Epochs) -> int:
 
 
 def end_offset_for(epochs: Epochs, log_end_offset: int, asked: int) -> tuple[int, int]:
-    """KIP-279's answer: (largest epoch <= asked, where it ends). Below the first entry: (asked, first start), KAFKA-7415."""
+    """KIP-279's answer: (largest epoch <= asked, where it ends). Below the first entry: (asked, first start),
+    KAFKA-7415."""
     if asked < 0 or not epochs:
         return UNDEFINED
     if asked == epochs[-1][0]:
@@ -73,8 +79,8 @@ def next_truncation(
 ) -> tuple[int, bool]:
     """Where a follower truncates on this answer, and whether it is done (else it asks again).
 
-    Kafka's getOffsetTruncationState: no answer: the high watermark; an answer without an epoch (KIP-101): its end; mine is that epoch too: the
-    lower end; it is not: the end of my largest epoch below it, and again.
+    Kafka's getOffsetTruncationState: no answer: the high watermark; an answer without an epoch (KIP-101): its
+    end; mine is that epoch too: the lower end; it is not: the end of my largest epoch below it, and again.
     """
     epoch, end_offset = answer
     if end_offset < 0:

@@ -1,7 +1,7 @@
 """What must hold in the replication model, named as in the anomaly table.
 
-Owns: COMMIT-SAFE, LOG-MATCH, EPOCH-MONO, one leader per epoch, HW-MONO and HW-BOUNDS, on states and on steps; and the `sometimes`, what a useful
-exploration reaches. Must not know the actions' bodies.
+Owns: COMMIT-SAFE, LOG-MATCH, EPOCH-MONO, one leader per epoch, HW-MONO and HW-BOUNDS, on states and on steps;
+and the `sometimes`, what a useful exploration reaches. Must not know the actions' bodies.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,9 +27,11 @@ Shown = tuple[ReplicaRecords, int]
 
 
 def leader_holds_committed(leader: tuple[ReplicaRecords, int], committed: Committed) -> bool:
-    """COMMIT-SAFE: a leader holds every record that an exposed high watermark of its epoch or an earlier one covered.
+    """COMMIT-SAFE: a leader holds every record that an exposed high watermark of its epoch or an earlier one
+    covered.
 
-    leader: a replica's log, and its epoch if it leads, else -1. What retention deleted counts as held: HW-BOUNDS says that it was committed.
+    leader: a replica's log, and its epoch if it leads, else -1. What retention deleted counts as held:
+    HW-BOUNDS says that it was committed.
     """
     log, own_epoch = leader
     return all(
@@ -39,7 +41,8 @@ def leader_holds_committed(leader: tuple[ReplicaRecords, int], committed: Commit
 
 
 def logs_match(one: Shown, other: Shown) -> bool:
-    """LOG-MATCH: (offset, epoch) names one value, and two logs agree below the lower of their high watermarks, from where both start."""
+    """LOG-MATCH: (offset, epoch) names one value, and two logs agree below the lower of their high
+    watermarks, from where both start."""
     if one[0] == other[0]:
         return True
     lower = min(one[1], other[1])
@@ -60,7 +63,8 @@ def lead_apart(one_number: int, other_number: int, one: tuple[int, int], other: 
 
 
 def listed_ends_grow(listed: Listed) -> bool:
-    """HW-MONO: ListOffsets never tells less than an earlier answer of the same leader epoch or one before. (A deposed leader that has not heard may.)"""
+    """HW-MONO: ListOffsets never tells less than an earlier answer of the same leader epoch or one before. (A
+    deposed leader that has not heard may.)"""
     return all(one[0] > other[0] or one[1] <= other[1] for one, other in combinations(listed, 2))
 
 
@@ -71,7 +75,8 @@ def high_watermark_inside(shown: tuple[int, int, int]) -> bool:
 
 
 def exposes_one_content(before: ReplicationState, action: Action, after: ReplicationState) -> bool:
-    """COMMIT-SAFE of a step: a high watermark never covers a record other than the one that an earlier high watermark covered."""
+    """COMMIT-SAFE of a step: a high watermark never covers a record other than the one that an earlier high
+    watermark covered."""
     if action[0] != "advance_high_watermark":
         return True
     leader = after.replicas[int(action[1])]
@@ -124,8 +129,8 @@ def _led_by(number: int, value: Any) -> Value:
 
 
 def parts(replicas: int, lists: int = 0) -> Mapping[str, tuple[Part, ...]]:
-    """The invariants of states, replica by replica and pair by pair. Slots: replicas, quorum, committed, used, and what was listed if
-    there is room for it."""
+    """The invariants of states, replica by replica and pair by pair. Slots: replicas, quorum, committed,
+    used, and what was listed if there is room for it."""
     numbers, committed, listed = range(replicas), replicas + 1, replicas + 3
     pairs = tuple(combinations(numbers, 2))
     return {

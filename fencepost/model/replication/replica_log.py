@@ -1,7 +1,7 @@
 """A replica's log as a trace tells it: epochs and values by offset, with what a power loss left unknown.
 
-Owns one mutable log, fed with recorded appends, truncations and recoveries. Must not know roles, guards or verdicts: refinement.py and
-the invariants of checkers/ read it.
+Owns one mutable log, fed with recorded appends, truncations and recoveries. Must not know roles, guards or
+verdicts: refinement.py and the invariants of checkers/ read it.
 """
 
 from collections.abc import Sequence
@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from attrs import define, field
 
 UNKNOWN_EPOCH = -1
-"""Of a record that the trace never named: a fault interrupted the step that appended it after the bytes had reached the file."""
+"""Of a record that the trace never named: a fault interrupted the step that appended it after the bytes had
+reached the file."""
 
 
 @define
 class ReplicaLog:
-    """epochs[o], values[o]: the record at offset o; UNKNOWN_EPOCH and 0 where the trace does not say. unknown: how many such records there are.
-    Moves by append at its end, cut, and recovery."""
+    """epochs[o], values[o]: the record at offset o; UNKNOWN_EPOCH and 0 where the trace does not say.
+    unknown: how many such records there are. Moves by append at its end, cut, and recovery."""
 
     epochs: list[int] = field(factory=list)
     values: list[int] = field(factory=list)
@@ -32,7 +33,8 @@ class ReplicaLog:
         return self.epochs[-1] if self.epochs else UNKNOWN_EPOCH
 
     def append(self, offset: int, epoch: int, values: Sequence[int]) -> None:
-        """Records at `offset`. A gap below becomes unknown, what stood there is cut: a judge of content goes on where conformance would stop."""
+        """Records at `offset`. A gap below becomes unknown, what stood there is cut: a judge of content goes
+        on where conformance would stop."""
         if offset != len(self.epochs):
             self.resize(offset)
         self.epochs += [epoch] * len(values)
@@ -89,7 +91,8 @@ class ReplicaLog:
         return end
 
     def first_difference(self, offset: int, epochs: Sequence[int], values: Sequence[int]) -> int | None:
-        """The first offset at which this log certainly does not hold these records (given from `offset` on); None if it may hold all of them.
+        """The first offset at which this log certainly does not hold these records (given from `offset` on);
+        None if it may hold all of them.
 
         An offset past the end of this log is a difference; an unknown record on either side is not.
         """

@@ -40,7 +40,8 @@ LogRecord = tuple[int, int]
 """(leader epoch, value id)."""
 
 GONE: LogRecord = (-1, -1)
-"""In a log: a record that retention deleted; those that are gone are the first ones, and the log starts after them."""
+"""In a log: a record that retention deleted; those that are gone are the first ones, and the log starts after
+them."""
 
 
 Quorum = tuple[tuple[int, int], ...]
@@ -60,10 +61,11 @@ Listed = tuple[tuple[int, int], ...]
 class Replica(NamedTuple):
     """One replica.
 
-    log: its records by offset. epochs: the leader epoch cache. high_watermark: what it believes to be committed. epoch: the highest leader epoch
-    learned (after a restart: one below the lowest that it may learn). leader: whom it follows, itself if it leads, NOBODY or DOWN. truncating: a
-    follower that has not yet agreed with its leader. ends: of a leader, each follower's log end as its last fetch in this epoch said (-1: none
-    yet); the own slot holds the start offset of the epoch.
+    log: its records by offset. epochs: the leader epoch cache. high_watermark: what it believes to be
+    committed. epoch: the highest leader epoch learned (after a restart: one below the lowest that it may
+    learn). leader: whom it follows, itself if it leads, NOBODY or DOWN. truncating: a follower that has not
+    yet agreed with its leader. ends: of a leader, each follower's log end as its last fetch in this epoch
+    said (-1: none yet); the own slot holds the start offset of the epoch.
     """
 
     log: tuple[LogRecord, ...]
@@ -76,9 +78,10 @@ class Replica(NamedTuple):
 
 
 class ReplicationState(NamedTuple):
-    """replicas: by number. quorum: ZooKeeper's (leader, ISR as a bit set) of each leader epoch so far, the last one current, each with the ISR that its leader
-    wrote last: LeaderAndIsr of any of them may still be on its way. committed: a ghost: per offset (epoch, value, lowest leader epoch that exposed it).
-    values, crashes, lost: how much of the bounds is used. listed: a ghost, empty unless the bounds ask for it.
+    """replicas: by number. quorum: ZooKeeper's (leader, ISR as a bit set) of each leader epoch so far, the
+    last one current, each with the ISR that its leader wrote last: LeaderAndIsr of any of them may still be
+    on its way. committed: a ghost: per offset (epoch, value, lowest leader epoch that exposed it). values,
+    crashes, lost: how much of the bounds is used. listed: a ghost, empty unless the bounds ask for it.
     """
 
     replicas: tuple[Replica, ...]
@@ -110,11 +113,14 @@ def _known_protections(names: Iterable[str]) -> frozenset[str]:
 
 @frozen(kw_only=True)
 class Constants:
-    """The bounds of the model. replicas; log_size: records in a log; epochs: highest leader epoch; values: appends; crashes: of all replicas together;
-    losses: records that crashes may take from the ends of logs, together (any loss is an accepted hazard for COMMIT-SAFE: docs/spec/cluster.md, docs/explanation/model.md).
-    lists: answers to ListOffsets that are remembered (0: nobody asks, and there are as many states as without them). log_starts: the highest offset that
-    retention lets a log start at (0: nothing is deleted, and there are as many states as without it). old_format: 1 if records are not stamped with epochs, as
-    before KIP-101, so that no replica has an epoch cache. drop: protections to do without, by registered name.
+    """The bounds of the model. replicas; log_size: records in a log; epochs: highest leader epoch; values:
+    appends; crashes: of all replicas together; losses: records that crashes may take from the ends of logs,
+    together (any loss is an accepted hazard for COMMIT-SAFE: docs/spec/cluster.md,
+    docs/explanation/model.md). lists: answers to ListOffsets that are remembered (0: nobody asks, and there
+    are as many states as without them). log_starts: the highest offset that retention lets a log start at (0:
+    nothing is deleted, and there are as many states as without it). old_format: 1 if records are not stamped
+    with epochs, as before KIP-101, so that no replica has an epoch cache. drop: protections to do without, by
+    registered name.
     """
 
     replicas: int = 3

@@ -1,6 +1,8 @@
-"""What the replicas and the controller do in the replication model, on the values of the slots that they read.
+"""What the replicas and the controller do in the replication model, on the values of the slots that they
+read.
 
-Owns: the actions and how they change a state; each guard that is a registered protection is named where it stands. Must not know which slots there are.
+Owns: the actions and how they change a state; each guard that is a registered protection is named where it
+stands. Must not know which slots there are.
 """
 
 from fencepost.model.explore.system import EnabledActions
@@ -40,7 +42,8 @@ def entered(constants: Constants, epochs: cache.Epochs, epoch: int, start_offset
 
 
 def control(constants: Constants, quorum: Quorum) -> EnabledActions:
-    """An election keeps the ISR, or takes the old leader out (it failed). A shrink takes out a failed follower, and raises the epoch too."""
+    """An election keeps the ISR, or takes the old leader out (it failed). A shrink takes out a failed
+    follower, and raises the epoch too."""
     leader, isr = quorum[-1]
     if not guards.follows(len(quorum) - 1, len(quorum)) or len(quorum) > constants.epochs:
         return
@@ -60,7 +63,8 @@ def control(constants: Constants, quorum: Quorum) -> EnabledActions:
 def role(constants: Constants, number: int, replica: Replica, quorum: Quorum) -> EnabledActions:
     """Any LeaderAndIsr that was ever sent may arrive, or never; fencing decides.
 
-    broker_epoch_fencing (KIP-380): after a restart only what was made for this incarnation counts, so nothing older than ZooKeeper's present epoch.
+    broker_epoch_fencing (KIP-380): after a restart only what was made for this incarnation counts, so nothing
+    older than ZooKeeper's present epoch.
     """
     if replica.leader == DOWN:
         floor = len(quorum) - 2 if constants.keeps("broker_epoch_fencing") else -1
@@ -103,7 +107,8 @@ def append(constants: Constants, number: int, leader: Replica, used: Used) -> En
 
 
 def list_offsets(constants: Constants, number: int, leader: Replica, listed: Listed) -> EnabledActions:
-    """offset_not_available (KIP-207): a new leader's high watermark lags, so it does not tell it before it has reached the start of the epoch."""
+    """offset_not_available (KIP-207): a new leader's high watermark lags, so it does not tell it before it
+    has reached the start of the epoch."""
     may_tell = not constants.keeps("offset_not_available") or leader.high_watermark >= leader.ends[number]
     if len(listed) < constants.lists and may_tell:
         yield ("list_offsets", number), ((*listed, (leader.epoch, leader.high_watermark)),)
@@ -187,7 +192,8 @@ def follow(
 
 
 def _truncated(constants: Constants, follower: Replica, leader: Replica) -> Replica:
-    """undefined_has_no_end (KAFKA-6857): where neither has epochs, the leader knows no end, and the follower cuts at its high watermark."""
+    """undefined_has_no_end (KAFKA-6857): where neither has epochs, the leader knows no end, and the follower
+    cuts at its high watermark."""
     answers = (
         cache.end_offset_for if constants.keeps("truncate_below_own_epoch") else cache.end_offset_for_kip_101
     )
@@ -200,7 +206,8 @@ def _truncated(constants: Constants, follower: Replica, leader: Replica) -> Repl
 
 
 def _started_over(constants: Constants, follower: Replica, start: int) -> Replica:
-    """high_watermark_follows_log_start (KAFKA-9491): it ends below its leader's log, drops all that it has, and goes on where that starts."""
+    """high_watermark_follows_log_start (KAFKA-9491): it ends below its leader's log, drops all that it has,
+    and goes on where that starts."""
     follows = constants.keeps("high_watermark_follows_log_start")
     return follower._replace(
         log=(GONE,) * start, epochs=(), high_watermark=start if follows else follower.high_watermark
@@ -211,7 +218,8 @@ def _started_over(constants: Constants, follower: Replica, start: int) -> Replic
 
 
 def high_watermark_within_log(constants: Constants, log: tuple[LogRecord, ...], offset: int) -> int:
-    """high_watermark_within_log (KAFKA-3978): whatever a checkpoint or a leader says, it stays within [log start, log end]."""
+    """high_watermark_within_log (KAFKA-3978): whatever a checkpoint or a leader says, it stays within [log
+    start, log end]."""
     if not constants.keeps("high_watermark_within_log"):
         return offset
     return max(log_start_offset(log), min(offset, len(log)))
@@ -231,7 +239,8 @@ def delete_oldest(constants: Constants, number: int, replica: Replica) -> Enable
 def crash(constants: Constants, number: int, replica: Replica, used: Used) -> EnabledActions:
     """The process dies, and some records at the end of its log with it.
 
-    keep_checkpointed (KAFKA-1647): the high watermark that it had read is in its checkpoint, though it has not had a role since; without, a start begins at 0.
+    keep_checkpointed (KAFKA-1647): the high watermark that it had read is in its checkpoint, though it has
+    not had a role since; without, a start begins at 0.
     """
     values, crashes, lost_before = used
     if replica.leader == DOWN or crashes >= constants.crashes:

@@ -1,13 +1,16 @@
-"""The data path of replication as a pure transition system: what Kafka's ZooKeeper-era replicas may do, and what must hold.
+"""The data path of replication as a pure transition system: what Kafka's ZooKeeper-era replicas may do, and
+what must hold.
 
-Owns: the slots, and which steps read and write which; the steps are steps.py's. Must not know how an implementation does it, nor time, nor
-messages other than LeaderAndIsr.
+Owns: the slots, and which steps read and write which; the steps are steps.py's. Must not know how an
+implementation does it, nor time, nor messages other than LeaderAndIsr.
 
-Atomicity. ZooKeeper's and the controller's steps are one action each. A fetch is one action (request, answer, append at the follower): the leader learns the
-follower's log end from the *request*, the follower gets the leader's high watermark as it was, so both lag as in Kafka. A truncation is one round of
-OffsetsForLeaderEpoch. A leader's ISR change is one action (a CAS that succeeds). LeaderAndIsr is delayed and lost freely: each
-replica may learn any epoch above its own at any time, or never. The interleavings that remain between those are the refinement's matter (refinement/).
-Sources: KIP-101, KIP-279, KIP-320, KAFKA-7128, KAFKA-7415; the bounds are `Constants`.
+Atomicity. ZooKeeper's and the controller's steps are one action each. A fetch is one action (request, answer,
+append at the follower): the leader learns the follower's log end from the *request*, the follower gets the
+leader's high watermark as it was, so both lag as in Kafka. A truncation is one round of
+OffsetsForLeaderEpoch. A leader's ISR change is one action (a CAS that succeeds). LeaderAndIsr is delayed and
+lost freely: each replica may learn any epoch above its own at any time, or never. The interleavings that
+remain between those are the refinement's matter (refinement/). Sources: KIP-101, KIP-279, KIP-320,
+KAFKA-7128, KAFKA-7415; the bounds are `Constants`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,9 +48,11 @@ ACTIONS = (
 
 @frozen(eq=False, slots=False)
 class Replication(SlottedSystem[ReplicationState]):
-    """The transition system for some constants (explore/slotted.py says what each method promises). checks: the invariants to check, by name.
+    """The transition system for some constants (explore/slotted.py says what each method promises). checks:
+    the invariants to check, by name.
 
-    Slots: each replica, ZooKeeper's quorum, what was committed, how much of the bounds is used, and what ListOffsets told if anybody asks.
+    Slots: each replica, ZooKeeper's quorum, what was committed, how much of the bounds is used, and what
+    ListOffsets told if anybody asks.
     """
 
     constants: Constants
@@ -86,7 +91,8 @@ class Replication(SlottedSystem[ReplicationState]):
 
     @cached_property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Replicas may change their numbers. Values are numbered in the order of their appends, so they have no symmetry left."""
+        """Replicas may change their numbers. Values are numbered in the order of their appends, so they have
+        no symmetry left."""
         count = self.constants.replicas
         others = range(count, len(self.kinds))
         return tuple(
@@ -135,7 +141,8 @@ class Replication(SlottedSystem[ReplicationState]):
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """The controller's, then each replica's: its role, as a leader, as a follower of each other one, and its crash."""
+        """The controller's, then each replica's: its role, as a leader, as a follower of each other one, and
+        its crash."""
         count = self.constants.replicas
         quorum, committed, used = count, count + 1, count + 2
         rules = [

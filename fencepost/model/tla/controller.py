@@ -1,4 +1,5 @@
-"""Constants and states of the controller model, between Python (controller_state.py) and TLA+ (Controller.tla).
+"""Constants and states of the controller model, between Python (controller_state.py) and TLA+
+(Controller.tla).
 
 Owns: the one-to-one map. Must not know how either side gets from state to state.
 """
@@ -247,8 +248,13 @@ def _some(value: object) -> int:
 def _partition(value: object) -> Partition:
     fields = _record(value)
     return Partition(
-        fields["leader"], fields["leaderEpoch"], _some(fields["isr"]), fields["controllerEpoch"], fields["version"], fields["stamp"]
-    )  # fmt: skip
+        fields["leader"],
+        fields["leaderEpoch"],
+        _some(fields["isr"]),
+        fields["controllerEpoch"],
+        fields["version"],
+        fields["stamp"],
+    )
 
 
 def _context(value: object) -> Context | tuple[()]:

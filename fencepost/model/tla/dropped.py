@@ -1,6 +1,7 @@
 """TLC's shortest counterexample when a protection of the data path is dropped.
 
-Owns: which statements of Replication.tla are looked at for the invariant that a protection keeps. Must not know what becomes of the counterexample.
+Owns: which statements of Replication.tla are looked at for the invariant that a protection keeps. Must not
+know what becomes of the counterexample.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,8 @@ STATEMENTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "HW-MONO": (("HwMono",), ()),
     "EPOCH-MONO": (("EpochMono", "OneLeader"), ("EpochMonoSteps",)),
 }
-"""Invariant -> (invariants, properties) of Replication.tla. Logs that part and records that are lost are one story, told to its first bad state."""
+"""Invariant -> (invariants, properties) of Replication.tla. Logs that part and records that are lost are one
+story, told to its first bad state."""
 
 
 def shortest_counterexample(
@@ -29,9 +31,11 @@ def shortest_counterexample(
     options: RunOptions | None = None,
     on_progress: OnProgress | None = None,
 ) -> TlcResult:
-    """Run TLC with one worker, so that the counterexample is a shortest one. breaks: the invariant that should fall.
+    """Run TLC with one worker, so that the counterexample is a shortest one. breaks: the invariant that
+    should fall.
 
-    Raises FencepostError where that needs more than the data path of a log that keeps all its records (HW-BOUNDS: retention, of which no plan is drafted).
+    Raises FencepostError where that needs more than the data path of a log that keeps all its records
+    (HW-BOUNDS: retention, of which no plan is drafted).
     """
     if breaks not in STATEMENTS:
         raise FencepostError(

@@ -1,4 +1,5 @@
-"""Constants and states of the replication model, between Python (replication_state.py) and TLA+ (Replication.tla).
+"""Constants and states of the replication model, between Python (replication_state.py) and TLA+
+(Replication.tla).
 
 Owns: the one-to-one map. Must not know how either side gets from state to state.
 """

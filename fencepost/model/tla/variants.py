@@ -25,7 +25,8 @@ RETENTION = ("below_high_watermark", "high_watermark_within_log", "high_watermar
 
 @frozen(kw_only=True)
 class Row:
-    """constants: of any shipped model. count: whether all states of a variant that fails are counted too, which takes a second, longer run on both sides."""
+    """constants: of any shipped model. count: whether all states of a variant that fails are counted too,
+    which takes a second, longer run on both sides."""
 
     constants: Any
     count: bool = True
@@ -37,7 +38,8 @@ def dropped(constants: Any) -> str:
 
 
 def of_replication(size: str) -> tuple[Row, ...]:
-    """small: every state counted; medium: three replicas and epochs 0..2, where the protections are missed."""
+    """small: every state counted; medium: three replicas and epochs 0..2, where the protections are
+    missed."""
     if size == "small":
         bases = (
             (Constants(replicas=2, epochs=2), DATA_PATH_CONTROL),
@@ -61,7 +63,8 @@ def of_replication(size: str) -> tuple[Row, ...]:
 
 
 def of_group(size: str) -> tuple[Row, ...]:
-    """small: each protection where it is missed soonest, every state counted; medium: two members, two generations and a fail-over."""
+    """small: each protection where it is missed soonest, every state counted; medium: two members, two
+    generations and a fail-over."""
     if size == "small":
         bases = (
             (
@@ -105,8 +108,11 @@ def of_group(size: str) -> tuple[Row, ...]:
 
 
 CONTROL = (
-    "fenced_zookeeper_write", "controller_epoch_fencing", "epoch_read_in_election_only", "leader_epoch_fencing",
-)  # fmt: skip
+    "fenced_zookeeper_write",
+    "controller_epoch_fencing",
+    "epoch_read_in_election_only",
+    "leader_epoch_fencing",
+)
 """What can be missed in the controller model without a crash."""
 PROCESSES = ("broker_epoch_fencing", "re_elect", "keep_last_isr_member")
 """What needs another process, or nobody left."""
@@ -115,8 +121,8 @@ SHUTDOWNS = ("last_in_sync_stays", "staying_isr_members_only", "shutdown_fencing
 
 
 def of_controller(size: str) -> tuple[Row, ...]:
-    """small: each protection where it is missed soonest, every state counted; medium: deletion, shutdown and a crash together, reassignments with
-    fail-over, three brokers."""
+    """small: each protection where it is missed soonest, every state counted; medium: deletion, shutdown and
+    a crash together, reassignments with fail-over, three brokers."""
     bases: tuple[tuple[ControllerConstants, tuple[str, ...]], ...]
     if size == "small":
         reassigned = ControllerConstants(spare=1, epochs=1, writes=4, sessions=0, reassignments=1)

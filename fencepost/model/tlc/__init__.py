@@ -1,4 +1,5 @@
-"""A wrapper around TLC, the model checker of TLA+: runs it on any specification and answers with Python values."""
+"""A wrapper around TLC, the model checker of TLA+: runs it on any specification and answers with Python
+values."""
 
 from fencepost.model.tlc.process import RunLimits
 from fencepost.model.tlc.result import (

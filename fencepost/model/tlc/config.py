@@ -2,9 +2,10 @@
 
 Owns: the little of their grammar that this takes. Must not know what a constant means.
 
-A file is statements: a keyword and what follows up to the next keyword. `CONSTANTS N = 3 M <- MCM` assigns; an assignment's value may be a set or a name.
-A run gets a copy in which the assignments that it replaces are blanked out, a CONSTANTS statement with the new ones is added, and CHECK_DEADLOCK
-(unknown to 2.15) is taken out and becomes a command-line option.
+A file is statements: a keyword and what follows up to the next keyword. `CONSTANTS N = 3 M <- MCM` assigns;
+an assignment's value may be a set or a name. A run gets a copy in which the assignments that it replaces are
+blanked out, a CONSTANTS statement with the new ones is added, and CHECK_DEADLOCK (unknown to 2.15) is taken
+out and becomes a command-line option.
 """
 
 import re
@@ -14,11 +15,32 @@ from attrs import frozen
 
 from fencepost.traces.errors import FencepostError
 
-KEYWORDS = frozenset({
-    "SPECIFICATION", "INIT", "NEXT", "INVARIANT", "INVARIANTS", "PROPERTY", "PROPERTIES", "CONSTANT", "CONSTANTS", "CONSTRAINT", "CONSTRAINTS",
-    "ACTION_CONSTRAINT", "ACTION_CONSTRAINTS", "SYMMETRY", "VIEW", "TYPE", "TYPE_CONSTRAINT", "CHECK_DEADLOCK", "POSTCONDITION", "ALIAS",
-    "_PERIODIC", "_RL_REWARD",
-})  # fmt: skip
+KEYWORDS = frozenset(
+    {
+        "SPECIFICATION",
+        "INIT",
+        "NEXT",
+        "INVARIANT",
+        "INVARIANTS",
+        "PROPERTY",
+        "PROPERTIES",
+        "CONSTANT",
+        "CONSTANTS",
+        "CONSTRAINT",
+        "CONSTRAINTS",
+        "ACTION_CONSTRAINT",
+        "ACTION_CONSTRAINTS",
+        "SYMMETRY",
+        "VIEW",
+        "TYPE",
+        "TYPE_CONSTRAINT",
+        "CHECK_DEADLOCK",
+        "POSTCONDITION",
+        "ALIAS",
+        "_PERIODIC",
+        "_RL_REWARD",
+    }
+)
 STATEMENTS_CHECKED = frozenset({"INVARIANT", "INVARIANTS", "PROPERTY", "PROPERTIES"})
 _TOKEN = re.compile(r'\\\*[^\n]*|\(\*.*?\*\)|"(?:[^"\\]|\\.)*"|<-|[A-Za-z0-9_!]+|\S', re.DOTALL)
 _OPEN, _CLOSE = frozenset("{(["), frozenset("})]")
@@ -34,7 +56,8 @@ class _Token:
 
 @frozen
 class Config:
-    """text: for TLC. check_deadlock: what the file said (None: nothing). constants: name -> value or definition, as they stand now."""
+    """text: for TLC. check_deadlock: what the file said (None: nothing). constants: name -> value or
+    definition, as they stand now."""
 
     text: str
     check_deadlock: bool | None
@@ -44,7 +67,8 @@ class Config:
 def read_config(
     text: str, where: str, constants: Mapping[str, str] | None = None, *, unchecked: bool = False
 ) -> Config:
-    """The file's text with other values for `constants`. unchecked: without any invariant or property. Raises FencepostError for an unknown constant."""
+    """The file's text with other values for `constants`. unchecked: without any invariant or property. Raises
+    FencepostError for an unknown constant."""
     constants = constants or {}
     tokens = [
         _Token(match.group(), *match.span())

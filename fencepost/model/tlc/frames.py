@@ -6,8 +6,9 @@ Owns: which text belongs to which message. Must not know what a code means.
     text
     @!@!@ENDMSG code @!@!@
 
-A frame may begin in the middle of a line, or inside another frame (an error quotes another); what a specification prints itself stands
-between frames, or inside one if the evaluation of a state prints. So a stack of open frames is kept. A frame that never ends (TLC was stopped) is told as such.
+A frame may begin in the middle of a line, or inside another frame (an error quotes another); what a
+specification prints itself stands between frames, or inside one if the evaluation of a state prints. So a
+stack of open frames is kept. A frame that never ends (TLC was stopped) is told as such.
 """
 
 import re
@@ -23,8 +24,9 @@ NONE, ERROR, BUG, WARNING, STATE = range(5)
 
 @frozen(kw_only=True)
 class TlcMessage:
-    """One message. code: TLC's, None for a line outside any frame; kind: its class; text: with the texts of the frames inside it; inside: codes of
-    the frames around it, outermost first; complete: whether its end was seen."""
+    """One message. code: TLC's, None for a line outside any frame; kind: its class; text: with the texts of
+    the frames inside it; inside: codes of the frames around it, outermost first; complete: whether its end
+    was seen."""
 
     code: int | None
     kind: int = NONE
@@ -42,7 +44,8 @@ class _Open:
 
 @define
 class Frames:
-    """Feed it lines; it answers the messages that they complete. open: frames that have begun, outermost first."""
+    """Feed it lines; it answers the messages that they complete. open: frames that have begun, outermost
+    first."""
 
     open: list[_Open] = field(factory=list)
 
@@ -72,7 +75,8 @@ class Frames:
             yield TlcMessage(code=None, text=text)
 
     def _close(self, code: int, mark: str) -> Iterator[TlcMessage]:
-        """An end closes the innermost frame of its code, and those inside it that never ended; an end without a beginning is text."""
+        """An end closes the innermost frame of its code, and those inside it that never ended; an end without
+        a beginning is text."""
         if all(frame.code != code for frame in self.open):
             yield from self._text(mark, newline=True)
             return

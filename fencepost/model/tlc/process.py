@@ -2,9 +2,9 @@
 
 Owns: the process and its limits. Must not know what its lines mean.
 
-Whatever ends the reading (the end of the output, a limit, an exception, Ctrl-C), the process and its children are dead when `run_process` is left.
-The memory limit is held twice: the heap is capped (Java then reports that it is out of memory), and where /proc tells how much is resident, a process above the
-limit is killed.
+Whatever ends the reading (the end of the output, a limit, an exception, Ctrl-C), the process and its children
+are dead when `run_process` is left. The memory limit is held twice: the heap is capped (Java then reports
+that it is out of memory), and where /proc tells how much is resident, a process above the limit is killed.
 """
 
 import codecs
@@ -148,7 +148,8 @@ def resident_mb(pid: int) -> int:
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """End the process and its group. It has nothing to save: its folder is private and about to be removed."""
+    """End the process and its group. It has nothing to save: its folder is private and about to be
+    removed."""
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -12,8 +12,9 @@ from fencepost.model.tlc.values import Value, show
 
 
 class RunOutcome(StrEnum):
-    """HOLDS: every reachable state was visited and nothing found. VIOLATED: something was found. SAMPLED: a simulation ended and found nothing.
-    UNDECIDED: a limit came first. FAILED: the specification, its configuration or TLC itself is broken."""
+    """HOLDS: every reachable state was visited and nothing found. VIOLATED: something was found. SAMPLED: a
+    simulation ended and found nothing. UNDECIDED: a limit came first. FAILED: the specification, its
+    configuration or TLC itself is broken."""
 
     HOLDS = "holds"
     VIOLATED = "violated"
@@ -51,7 +52,8 @@ class Unread:
 
 @frozen(kw_only=True)
 class TraceState:
-    """One state of a counterexample. number: from 1; action: its name ("" for an initial state); location: where the action stands."""
+    """One state of a counterexample. number: from 1; action: its name ("" for an initial state); location:
+    where the action stands."""
 
     number: int
     action: str
@@ -67,7 +69,8 @@ class TraceState:
 
 @frozen(kw_only=True)
 class Counterexample:
-    """states: in order; then stuttering (nothing happens any more), or back_to (the number of the state that comes next, for ever), or neither."""
+    """states: in order; then stuttering (nothing happens any more), or back_to (the number of the state that
+    comes next, for ever), or neither."""
 
     states: tuple[TraceState, ...]
     stuttering: bool = False
@@ -117,10 +120,11 @@ class Toolbox:
 class TlcResult:
     """One run.
 
-    reason: one sentence that explains the outcome. distinct, generated, queue: TLC's last count (-1: it never said). depth: states on
-    a longest shortest path, the initial state counted (exact with one worker). errors, warnings: TLC's words.
-    output: what the specification printed, the first lines of it.
-    exit_code: the process's; the outcome rests on what TLC said and the code together, never on the code alone. None: it was stopped.
+    reason: one sentence that explains the outcome. distinct, generated, queue: TLC's last count (-1: it never
+    said). depth: states on a longest shortest path, the initial state counted (exact with one worker).
+    errors, warnings: TLC's words. output: what the specification printed, the first lines of it. exit_code:
+    the process's; the outcome rests on what TLC said and the code together, never on the code alone. None: it
+    was stopped.
     """
 
     outcome: RunOutcome

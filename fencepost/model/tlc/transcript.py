@@ -2,8 +2,8 @@
 
 Owns: the meaning of TLC's codes, and the outcome that they add up to. Must not know processes or files.
 
-A run is exhaustive only if TLC said so (2193) with an empty queue. The exit code alone decides nothing: TLC 2.15 ends a
-simulation that found a violation with 0.
+A run is exhaustive only if TLC said so (2193) with an empty queue. The exit code alone decides nothing: TLC
+2.15 ends a simulation that found a violation with 0.
 """
 
 import re
@@ -49,11 +49,18 @@ VIOLATIONS: Mapping[int, Kind] = {
     2104: Kind.ASSUMPTION,
 }
 BY_INITIAL_STATE = frozenset({2107, 2108})
-EXIT_OF_VIOLATION: Mapping[int, str] = {10: "an assumption", 11: "a deadlock", 12: "safety", 13: "liveness", 14: "an assertion"}  # fmt: skip
+EXIT_OF_VIOLATION: Mapping[int, str] = {
+    10: "an assumption",
+    11: "a deadlock",
+    12: "safety",
+    13: "liveness",
+    14: "an assertion",
+}
 
 _COUNTS = re.compile(
     r"(?:Progress\((?P<diameter>-?[\d,]+)\).*?: )?(?P<generated>-?[\d,]+) states? generated\b[^,]*"
-    r"(?:\([^)]*\))?, (?P<distinct>-?[\d,]+) distinct states? found(?: \([^)]*\))?, (?P<queue>-?[\d,]+) states? left on queue",
+    r"(?:\([^)]*\))?, (?P<distinct>-?[\d,]+) distinct states? found(?: \([^)]*\))?, (?P<queue>-?[\d,]+) "
+    r"states? left on queue",
     re.DOTALL,
 )
 _DEPTH = re.compile(r"search is ([\d,]+)")
@@ -84,9 +91,9 @@ def read_counts(text: str) -> RunProgress | None:
 
 @define
 class Transcript:
-    """counts: the last that TLC said. violation, states, stuttering, back_to: of the first violation. errors: what is neither a violation nor a heading.
-    parsing, parser: whether the parser is at work, and what it said. success: TLC said that no error was found; finished: that it is
-    at its end; version: of TLC."""
+    """counts: the last that TLC said. violation, states, stuttering, back_to: of the first violation. errors:
+    what is neither a violation nor a heading. parsing, parser: whether the parser is at work, and what it
+    said. success: TLC said that no error was found; finished: that it is at its end; version: of TLC."""
 
     on_progress: Callable[[RunProgress], None] | None = None
     version: str = ""

@@ -10,8 +10,9 @@ Owns: the correspondence. Must not know frames, states or any specification.
     <<1, "a">>, << >>               tuple
     [a |-> 1], (0 :> 1 @@ 2 :> 3)   Function, a read-only mapping with a hash
 
-In TLA+ a sequence is a function with domain 1..n, and a record one whose domain is strings; so every value has one Python form however TLC wrote it:
-a function with domain 1..n (also the empty one) is a tuple. Python holds 1 and True for equal; TLC refuses to compare them, so a set has one or the other.
+In TLA+ a sequence is a function with domain 1..n, and a record one whose domain is strings; so every value
+has one Python form however TLC wrote it: a function with domain 1..n (also the empty one) is a tuple. Python
+holds 1 and True for equal; TLC refuses to compare them, so a set has one or the other.
 """
 
 import re
@@ -23,7 +24,8 @@ from attrs import define, field, frozen
 from fencepost.traces.errors import FencepostError
 
 DEEPEST = 150
-"""Nesting of values that is read; a specification's own values nest a handful deep, and Python's stack is finite."""
+"""Nesting of values that is read; a specification's own values nest a handful deep, and Python's stack is
+finite."""
 
 LARGEST_INTERVAL = 1_000_000
 """Members of `a..b` that are enumerated."""
@@ -213,7 +215,8 @@ class _Reader:
 
 
 def parse(text: str) -> Value:
-    """The value that a text of TLC's means. Raises TlaValueError, also for what TLC leaves unevaluated (SUBSET S, [S -> T])."""
+    """The value that a text of TLC's means. Raises TlaValueError, also for what TLC leaves unevaluated
+    (SUBSET S, [S -> T])."""
     reader = _Reader(text)
     value = reader.value(0)
     if reader.at < len(reader.tokens):
@@ -224,11 +227,42 @@ def parse(text: str) -> Value:
 # ---- printing
 
 _NAME = re.compile(r"[A-Za-z0-9_]*[A-Za-z][A-Za-z0-9_]*\Z", re.ASCII)
-_RESERVED = frozenset({
-    "ASSUME", "ASSUMPTION", "AXIOM", "CASE", "CHOOSE", "CONSTANT", "CONSTANTS", "DOMAIN", "ELSE", "ENABLED", "EXCEPT", "EXTENDS", "FALSE", "IF",
-    "IN", "INSTANCE", "LAMBDA", "LET", "LOCAL", "MODULE", "OTHER", "STRING", "BOOLEAN", "SUBSET", "THEN", "THEOREM", "TRUE", "UNCHANGED",
-    "UNION", "VARIABLE", "VARIABLES", "WITH",
-})  # fmt: skip
+_RESERVED = frozenset(
+    {
+        "ASSUME",
+        "ASSUMPTION",
+        "AXIOM",
+        "CASE",
+        "CHOOSE",
+        "CONSTANT",
+        "CONSTANTS",
+        "DOMAIN",
+        "ELSE",
+        "ENABLED",
+        "EXCEPT",
+        "EXTENDS",
+        "FALSE",
+        "IF",
+        "IN",
+        "INSTANCE",
+        "LAMBDA",
+        "LET",
+        "LOCAL",
+        "MODULE",
+        "OTHER",
+        "STRING",
+        "BOOLEAN",
+        "SUBSET",
+        "THEN",
+        "THEOREM",
+        "TRUE",
+        "UNCHANGED",
+        "UNION",
+        "VARIABLE",
+        "VARIABLES",
+        "WITH",
+    }
+)
 _TO_ESCAPE = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\f": "\\f"}
 
 
@@ -292,7 +326,8 @@ def _shortened(text: str) -> str:
 
 
 def plain(value: Value) -> object:
-    """The value for JSON: sets and tuples become lists, functions objects (keys as TLA+ texts unless strings), model values their names."""
+    """The value for JSON: sets and tuples become lists, functions objects (keys as TLA+ texts unless
+    strings), model values their names."""
     convert: Callable[[Value], object] = plain
     if isinstance(value, ModelValue):
         return value.name

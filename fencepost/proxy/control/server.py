@@ -1,7 +1,7 @@
 """A control port on asyncio: sockets, threads for verbs, the token's file.
 
-Owns the listener on 127.0.0.1. Must not know HTTP (http.py), or what a verb does. A verb may block: it runs in
-a thread, one at a time.
+Owns the listener on 127.0.0.1. Must not know HTTP (http.py), or what a verb does. A verb may block: it runs
+in a thread, one at a time.
 """
 
 import asyncio

@@ -89,7 +89,8 @@ ALLOWED: Mapping[str, Row] = {
     "Metadata": Row(
         any_time="UNKNOWN_TOPIC_OR_PARTITION LEADER_NOT_AVAILABLE LISTENER_NOT_FOUND",
         only_if="INVALID_TOPIC_EXCEPTION TOPIC_AUTHORIZATION_FAILED UNKNOWN_TOPIC_ID REPLICA_NOT_AVAILABLE",
-        source="KafkaApis.handleTopicMetadataRequest, KRaftMetadataCache.getPartitionMetadata; a broker answers"
+        source="KafkaApis.handleTopicMetadataRequest, KRaftMetadataCache.getPartitionMetadata; a broker "
+        "answers"
         " from a cache that lags behind the controller, also for topics that exist",
     ),
     "FindCoordinator": Row(

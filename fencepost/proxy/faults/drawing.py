@@ -1,8 +1,8 @@
 """Scripts of faults from seeds.
 
-Owns what is drawn, and how likely. Must not know any client or any bug: every verb, every error that a correct
-broker may answer and every shape has its place, and each script leaves most of them out, so that what it has
-comes often (swarm testing: Groce et al., ISSTA 2012).
+Owns what is drawn, and how likely. Must not know any client or any bug: every verb, every error that a
+correct broker may answer and every shape has its place, and each script leaves most of them out, so that what
+it has comes often (swarm testing: Groce et al., ISSTA 2012).
 """
 
 from collections.abc import Mapping

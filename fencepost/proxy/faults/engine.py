@@ -1,10 +1,10 @@
 """Faults at the level of requests, carried out: which request is hit by which fault, and the verdicts of the
 hook that follow.
 
-Owns the faults that are armed, their schedules, and what lasts longer than a request (a leader that has moved,
-a member that is forgotten, a client that is throttled). Must not know sockets or the clock: time is a
-parameter, in nanoseconds, and must not go back. Chance is a function of (seed, fault, how many fitted before),
-so that one fault more or less leaves the others as they were.
+Owns the faults that are armed, their schedules, and what lasts longer than a request (a leader that has
+moved, a member that is forgotten, a client that is throttled). Must not know sockets or the clock: time is a
+parameter, in nanoseconds, and must not go back. Chance is a function of (seed, fault, how many fitted
+before), so that one fault more or less leaves the others as they were.
 
 One request is hit by one fault at most: the first that is armed. What lasts goes before what is new.
 """
@@ -71,8 +71,8 @@ class _Armed:
     fitted: int = 0
     """Requests, or answers, that it could have hit."""
     struck: int = 0
-    """That it hits: a request counts when it is chosen, and no more if its answer turns out to have nothing to
-    be hit. Invariant: at most fault.most."""
+    """That it hits: a request counts when it is chosen, and no more if its answer turns out to have nothing
+    to be hit. Invariant: at most fault.most."""
 
 
 @define(eq=False, kw_only=True)

@@ -2,10 +2,10 @@
 
 Owns the shapes. Must not know when one is asked for (engine.py).
 
-Sources: a broker returns whole batches from the one that holds the offset asked for, and cuts at max_bytes, so
-that the last one may be a part of a batch (KIP-74: only the first is always whole). Clients skip records below
-the offset that they asked for (CompletedFetch.nextFetchedRecord). Compaction leaves batches without a record,
-so that a producer's last sequence stays known (LogCleaner, RecordBatch's delete horizon of KIP-534).
+Sources: a broker returns whole batches from the one that holds the offset asked for, and cuts at max_bytes,
+so that the last one may be a part of a batch (KIP-74: only the first is always whole). Clients skip records
+below the offset that they asked for (CompletedFetch.nextFetchedRecord). Compaction leaves batches without a
+record, so that a producer's last sequence stays known (LogCleaner, RecordBatch's delete horizon of KIP-534).
 """
 
 from collections.abc import Callable, Mapping

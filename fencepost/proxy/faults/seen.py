@@ -1,5 +1,5 @@
-"""What answers have said so far: which brokers there are, earlier answers to give again, the last batch of each
-partition.
+"""What answers have said so far: which brokers there are, earlier answers to give again, the last batch of
+each partition.
 
 Owns this memory and its bounds, and the two verbs that live on it: stale answers and records in other shapes.
 Must not know schedules.

@@ -58,7 +58,8 @@ VERBS: Mapping[str, Verb] = {
     ),
     "answer": Verb(says="this error in place of the answer", takes=frozenset({"error"})),
     "throttle": Verb(
-        says="the answer says that the client is to wait, and its connection is not read for so long (KIP-219)",
+        says="the answer says that the client is to wait, and its connection is not read for so long "
+        "(KIP-219)",
         takes=frozenset({"milliseconds"}),
     ),
     "stale answer": Verb(

@@ -1,10 +1,11 @@
 """Appends: from the request that carries a batch first to the answer that settles it.
 
-Owns which requests are attempts of the same append, and its outcome. Must not know connections. A batch of an idempotent
-producer is known again by producer id, epoch and sequence; any other by its checksum, as long as no attempt was
-acknowledged. The invocation is a row before the request leaves; the whole is a row when the outcome is known. An append
-with an attempt of unknown fate stays unknown unless a later attempt is acknowledged. One that was refused is `fail` once
-nobody tries it again for RETRIED_NS: a client tries again after most refusals, with the same batch.
+Owns which requests are attempts of the same append, and its outcome. Must not know connections. A batch of an
+idempotent producer is known again by producer id, epoch and sequence; any other by its checksum, as long as
+no attempt was acknowledged. The invocation is a row before the request leaves; the whole is a row when the
+outcome is known. An append with an attempt of unknown fate stays unknown unless a later attempt is
+acknowledged. One that was refused is `fail` once nobody tries it again for RETRIED_NS: a client tries again
+after most refusals, with the same batch.
 """
 
 from collections import OrderedDict
@@ -21,7 +22,8 @@ from fencepost.traces.outcomes import ErrorCode, outcome_of_attempt
 RETRIED_NS = 150_000_000_000
 """The default of delivery.timeout.ms is 120 s; after that a producer gives a batch up."""
 MOST_OPEN = 100_000
-"""Appends without an outcome, and acknowledged ones that a client may send again: the oldest are forgotten."""
+"""Appends without an outcome, and acknowledged ones that a client may send again: the oldest are
+forgotten."""
 FINAL = frozenset(
     {
         ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_REQUIRED_ACKS, ErrorCode.INVALID_RECORD,
@@ -106,7 +108,8 @@ class Appends:
         return sum(one.in_doubt for batch in self._open.values() for one in batch)
 
     def sent(self, identity: Identity, made: list[Append]) -> list[Append]:
-        """A request carries a batch: its appends, which are `made` unless it is another attempt of known ones."""
+        """A request carries a batch: its appends, which are `made` unless it is another attempt of known
+        ones."""
         known = self._open.get(identity)
         if known is not None:
             self._open.move_to_end(identity)

@@ -1,7 +1,7 @@
 """Consumer groups: joins, commits and what was committed, as rows.
 
-Owns the mapping. Must not know connections. A join lasts from the JoinGroup request to the SyncGroup answer, so that the
-moment in which the coordinator moved to the generation lies within it.
+Owns the mapping. Must not know connections. A join lasts from the JoinGroup request to the SyncGroup answer,
+so that the moment in which the coordinator moved to the generation lies within it.
 """
 
 from collections import OrderedDict

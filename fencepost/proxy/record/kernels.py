@@ -1,10 +1,11 @@
 """The two loops over the records of a large batch as machine code: value ids, and their text in a row.
 
-Owns when they are used. values.py and lines.py have the same in plain Python, which small batches use, and which decides
-whenever these find something odd; a test holds one against the other. `load` imports numba, nothing else does.
+Owns when they are used. values.py and lines.py have the same in plain Python, which small batches use, and
+which decides whenever these find something odd; a test holds one against the other. `load` imports numba,
+nothing else does.
 
-BLAKE2b is the library's own function for plain Python. A call for each record costs more than its hash, and the block of
-the key is hashed before each. Here its state is hashed once for the whole run.
+BLAKE2b is the library's own function for plain Python. A call for each record costs more than its hash, and
+the block of the key is hashed before each. Here its state is hashed once for the whole run.
 """
 
 from collections.abc import Sequence
@@ -20,8 +21,8 @@ SMALLEST_RECORD = 7
 LONGEST_NUMBER = 20
 """Digits of a 64-bit number, with its sign."""
 WORTH_IT, TEXT_WORTH_IT = 8, 32
-"""Records from which arrays cost less than they save, for ids and for text. Measured, a record of 100 bytes: ids 1,370 ns in
-Python, 770 of 4 and 220 of 1,000; text 180 ns, 200 of 32 and 100 of 1,000."""
+"""Records from which arrays cost less than they save, for ids and for text. Measured, a record of 100 bytes:
+ids 1,370 ns in Python, 770 of 4 and 220 of 1,000; text 180 ns, 200 of 32 and 100 of 1,000."""
 Array = np.ndarray[Any, Any]
 Ids = Sequence[int] | Array
 """Value ids: a list, or an array of a large batch."""
@@ -36,8 +37,8 @@ class Kernels:
     """By key, what hashing its block leaves."""
 
     def load(self) -> None:
-        """Compile them, or take what an earlier process has compiled; nothing changes where that is impossible. They
-        are used from the moment that all are there, also if another thread loads them."""
+        """Compile them, or take what an earlier process has compiled; nothing changes where that is
+        impossible. They are used from the moment that all are there, also if another thread loads them."""
         try:
             from fencepost.proxy.record import machine
         except (ImportError, RuntimeError, OSError):  # numba finds no place for what it compiles
@@ -58,8 +59,8 @@ class Kernels:
     ) -> tuple[Array, Array] | None:
         """The ids and the offset deltas of `count` records from a position on; None if anything is odd.
 
-        key: of the hash; mixing: whether the producer has no id, what is mixed of its id and epoch, and its first
-        sequence.
+        key: of the hash; mixing: whether the producer has no id, what is mixed of its id and epoch, and its
+        first sequence.
         """
         if count * SMALLEST_RECORD > len(data) - position:
             return None

@@ -50,7 +50,8 @@ def rows_of(texts: Iterable[bytes]) -> msgspec.Raw:
 
 
 def records_text(topic: str, partition: int, base: int, ids: Ids, leader_epoch: int = -1) -> bytes:
-    """Records at neighbouring offsets from `base` as JSON with commas between them; -1: they have no offsets yet."""
+    """Records at neighbouring offsets from `base` as JSON with commas between them; -1: they have no offsets
+    yet."""
     if not isinstance(ids, np.ndarray) or len(ids) < TEXT_WORTH_IT:
         plain = ids.tolist() if isinstance(ids, np.ndarray) else ids
         return _encode(records(topic, partition, base, plain, leader_epoch))[1:-1]

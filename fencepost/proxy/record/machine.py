@@ -1,7 +1,7 @@
 """The loops of kernels.py as numba's functions: importing this loads a compiler.
 
-Owns the walk over records, BLAKE2b (RFC 7693) and digits. Must not know what an id means beyond values.py. What is odd
-ends a loop early: the plain form decides then what is wrong.
+Owns the walk over records, BLAKE2b (RFC 7693) and digits. Must not know what an id means beyond values.py.
+What is odd ends a loop early: the plain form decides then what is wrong.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc, assignment"
@@ -33,7 +33,8 @@ ORDERS = np.array(
     ],
     np.uint64,
 )
-"""RFC 7693, section 2.7: which word of the message each step of a round takes. Unsigned: a signed index costs a comparison."""
+"""RFC 7693, section 2.7: which word of the message each step of a round takes. Unsigned: a signed index costs
+a comparison."""
 BLOCK = 128
 ALL, LOW = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0xFFFFFFFF)
 FOREIGN = np.uint64(1 << 62)
@@ -188,8 +189,8 @@ def _digits(out, at, number, scratch):
 
 @njit(cache=True, nogil=True)
 def text_of(ids, base, before, between, after, out):
-    """Fill out with `before OFFSET between ID after` for each id, with commas; returns its length. base -1: so is every
-    offset."""
+    """Fill out with `before OFFSET between ID after` for each id, with commas; returns its length. base -1:
+    so is every offset."""
     at, scratch = 0, np.empty(20, np.uint8)
     for place in range(len(ids)):
         if place:

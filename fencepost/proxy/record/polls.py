@@ -1,7 +1,8 @@
 """Reads become rows: fetches with the position that they ask for, and the ends that brokers name.
 
-Owns what is known of each partition's ends, and which records were there before the proxy: those are appends of unknown
-outcome by nobody, because nobody here saw their sending. Must not know connections' processes or other APIs.
+Owns what is known of each partition's ends, and which records were there before the proxy: those are appends
+of unknown outcome by nobody, because nobody here saw their sending. Must not know connections' processes or
+other APIs.
 """
 
 from collections import OrderedDict
@@ -41,7 +42,8 @@ class Ends:
 
 @define(eq=False, kw_only=True)
 class Polls:
-    """others: topics that somebody writes to without the proxy; keep: takes records in full, if they are to be kept."""
+    """others: topics that somebody writes to without the proxy; keep: takes records in full, if they are to
+    be kept."""
 
     lines: Lines
     values: Values

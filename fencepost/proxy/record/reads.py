@@ -66,7 +66,8 @@ class Run:
 
 @frozen
 class Shown:
-    """What a consumer makes of the records in an answer. trouble: why the rest cannot be read, "" if it can be."""
+    """What a consumer makes of the records in an answer. trouble: why the rest cannot be read, "" if it can
+    be."""
 
     runs: list[Run]
     batches: list[tuple[BatchHeader, Ids]]
@@ -74,8 +75,9 @@ class Shown:
 
 
 def shown(data: bytes, position: int, values: Values, aborted: Mapping[int, list[int]] | None) -> Shown:
-    """The records of an answer from `position` on. aborted: under read_committed, the first offsets of aborted transactions
-    by producer id, ascending; what they wrote is left out, as consumers do (aborted markers end them)."""
+    """The records of an answer from `position` on. aborted: under read_committed, the first offsets of
+    aborted transactions by producer id, ascending; what they wrote is left out, as consumers do (aborted
+    markers end them)."""
     headers, _ = whole_batches(data)
     runs: list[Run] = []
     batches: list[tuple[BatchHeader, Ids]] = []

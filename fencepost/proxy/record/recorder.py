@@ -1,10 +1,11 @@
 """What passed becomes rows: one method for each API that is an operation, one event for every request.
 
-Owns which process a row belongs to, which fields of a request and its answer are kept, and up to which moment everything is
-written. Must not know files. Only what is named here is ever written: tokens and bytes of SASL, configurations, metadata of
-commits and whatever else passes are not.
+Owns which process a row belongs to, which fields of a request and its answer are kept, and up to which moment
+everything is written. Must not know files. Only what is named here is ever written: tokens and bytes of SASL,
+configurations, metadata of commits and whatever else passes are not.
 
-- A connection is a process; a producer with an id is one of its own, because its transaction runs over many connections.
+- A connection is a process; a producer with an id is one of its own, because its transaction runs over many
+  connections.
 - A fetch that brings records, or news of a partition's ends, is a poll; it names its position (polls.py).
 """
 
@@ -44,8 +45,8 @@ CLIENT_ID_CHARACTERS = 200
 
 @define(eq=False, kw_only=True)
 class Recorder:
-    """A watcher of pipes. values: what is kept of records; compacted: topics of which keys are kept, others: topics that somebody
-    writes to without the proxy; keep: takes records in full, if they are to be kept."""
+    """A watcher of pipes. values: what is kept of records; compacted: topics of which keys are kept, others:
+    topics that somebody writes to without the proxy; keep: takes records in full, if they are to be kept."""
 
     lines: Lines
     values: Values
@@ -165,8 +166,8 @@ class Recorder:
         self.appends.tick(time)
 
     def low_watermark(self, time: int) -> int:
-        """Everything before this moment has been written, if it is `time` now: rows that are still to come begin or end
-        later."""
+        """Everything before this moment has been written, if it is `time` now: rows that are still to come
+        begin or end later."""
         earliest = [time]
         for exchange in self._open:
             earliest.append(exchange.time)
@@ -241,7 +242,8 @@ class Recorder:
     def _by_key(
         self, topic: str, data: bytes, header: BatchHeader, ids: Ids
     ) -> Iterator[tuple[int, Ids, str | None]]:
-        """(place, value ids, key) of what becomes one row: a whole batch, or neighbours of one key in a compacted topic."""
+        """(place, value ids, key) of what becomes one row: a whole batch, or neighbours of one key in a
+        compacted topic."""
         if topic not in self.compacted:
             if len(ids):
                 yield 0, ids, None

@@ -1,9 +1,10 @@
 """Transactions: from the first request of one to the answer of EndTxn, as rows.
 
-Owns where a transaction begins and how it ends. Must not know connections. Its process is its producer, its session the
-producer's epoch when it began. It begins with the first request that adds a partition or offsets to it, or that writes
-(Kafka 4 adds partitions as it writes, KIP-890). One that nobody ends here (a coordinator aborts after transaction.timeout.ms,
-a producer is fenced) has an unknown outcome. Offsets that it commits are rows when its outcome is known.
+Owns where a transaction begins and how it ends. Must not know connections. Its process is its producer, its
+session the producer's epoch when it began. It begins with the first request that adds a partition or offsets
+to it, or that writes (Kafka 4 adds partitions as it writes, KIP-890). One that nobody ends here (a
+coordinator aborts after transaction.timeout.ms, a producer is fenced) has an unknown outcome. Offsets that it
+commits are rows when its outcome is known.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,8 @@ Number = Callable[[int], int]
 
 @define(eq=False, kw_only=True)
 class Transaction:
-    """One that has begun. offsets: (group, topic, partition, offset) that it commits, and when that was asked."""
+    """One that has begun. offsets: (group, topic, partition, offset) that it commits, and when that was
+    asked."""
 
     op_id: int
     process: int
@@ -90,10 +92,16 @@ class Transactions:
             return "" if error == "NONE" else error
         if key == TXN_COMMIT:
             known.offsets += [
-                (exchange.time, request.group_id, pipe.cluster.name_of(topic), one.partition_index, one.committed_offset)
+                (
+                    exchange.time,
+                    request.group_id,
+                    pipe.cluster.name_of(topic),
+                    one.partition_index,
+                    one.committed_offset,
+                )
                 for topic in request.topics
                 for one in topic.partitions
-            ]  # fmt: skip
+            ]
         elif key == END_TXN and error == "NONE":
             self._end(request.producer_id, "ok" if request.committed else "fail", time, node)
         elif key == END_TXN:

@@ -1,10 +1,12 @@
-"""Value ids of records as they pass: keyed hashes of what is in them, so that equal ones compare and nothing of them is kept.
+"""Value ids of records as they pass: keyed hashes of what is in them, so that equal ones compare and nothing
+of them is kept.
 
-Owns the walk over the bytes of a batch's records, and what a value id is made of. Must not know requests. An id has 62 bits,
-from FOREIGN on. The upper 30 are a keyed hash (BLAKE2b) of the record's bytes from its key's length to its end: key, value
-and headers. The lower 32 are of the same hash, and for a record of an idempotent producer mixed with producer id, epoch and
-sequence, which stand in the batch wherever it goes: two records of equal content have two ids then, and a record keeps its
-id from the request to the log to whoever reads it. Without idempotence records alike have the same id.
+Owns the walk over the bytes of a batch's records, and what a value id is made of. Must not know requests. An
+id has 62 bits, from FOREIGN on. The upper 30 are a keyed hash (BLAKE2b) of the record's bytes from its key's
+length to its end: key, value and headers. The lower 32 are of the same hash, and for a record of an
+idempotent producer mixed with producer id, epoch and sequence, which stand in the batch wherever it goes: two
+records of equal content have two ids then, and a record keeps its id from the request to the log to whoever
+reads it. Without idempotence records alike have the same id.
 """
 
 from collections.abc import Iterator
@@ -39,7 +41,8 @@ _OF_SEQUENCE, _OF_EPOCH, _OF_PRODUCER = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D
 
 
 class Kept(StrEnum):
-    """What is kept of a record. FULL: all of it, in files of their own; HASH: a keyed hash; SIZE: how long it is."""
+    """What is kept of a record. FULL: all of it, in files of their own; HASH: a keyed hash; SIZE: how long it
+    is."""
 
     FULL = "full"
     HASH = "hash"
@@ -83,7 +86,8 @@ class Values:
         return int.from_bytes(blake2b(body, digest_size=8, key=self.key).digest(), "big")
 
     def of_batch(self, data: bytes, header: BatchHeader) -> tuple[Ids, list[int] | None]:
-        """The value ids of a batch's records, and their offset deltas (None: 0, 1, 2, ...). Raises CorruptBatchError."""
+        """The value ids of a batch's records, and their offset deltas (None: 0, 1, 2, ...). Raises
+        CorruptBatchError."""
         if header.count >= WORTH_IT and KERNELS.ready and self.kept is not Kept.SIZE:
             found = self._of_large(data, header)
             if found is not None:
@@ -136,7 +140,8 @@ class Values:
         return [self.key_text(content.key) for content in self.contents(data, header, [])]
 
     def tap_ids(self, data: bytes, header: BatchHeader) -> list[str | None] | None:
-        """The ids that a tap has put into the records of a batch; None if there is none. Raises CorruptBatchError."""
+        """The ids that a tap has put into the records of a batch; None if there is none. Raises
+        CorruptBatchError."""
         if header.codec == "none" and data.find(_TAP_BYTES, header.position, header.end_position) < 0:
             return None
         found = [_tap_id(content.rest) for content in self.contents(data, header, [])]
@@ -193,7 +198,8 @@ def _field(content: bytes | None) -> bytes:
 
 
 def _bodies(data: bytes, position: int, count: int) -> Iterator[tuple[int, int, int]]:
-    """(start of the key's length, end, offset delta) of each record. Raises IndexError, ValueError for what is none."""
+    """(start of the key's length, end, offset delta) of each record. Raises IndexError, ValueError for what
+    is none."""
     available = len(data)
     for _ in range(count):
         byte = data[position]
@@ -220,8 +226,8 @@ def _bodies(data: bytes, position: int, count: int) -> Iterator[tuple[int, int, 
 
 
 def whole_batches(data: bytes) -> tuple[list[BatchHeader], str]:
-    """The headers of the whole batches at the start of `data`, and why the rest is none ("" if there is no rest). An answer
-    to a fetch may end inside of a batch. Checksums are the reader's business."""
+    """The headers of the whole batches at the start of `data`, and why the rest is none ("" if there is no
+    rest). An answer to a fetch may end inside of a batch. Checksums are the reader's business."""
     headers: list[BatchHeader] = []
     position, end = 0, len(data)
     while position < end:

@@ -1,10 +1,11 @@
 """The record on disk: parts of a trace under way, sealed by a rename, and the key of the hashes.
 
-Owns files, their bounds, and what is with the system when. Must not know what a line says. Lines gather in memory and go to
-the system in one write before the next request leaves (write-ahead): killing the process loses nothing that a broker can know
-of. Power loss may take what was not synced: at most one part.
+Owns files, their bounds, and what is with the system when. Must not know what a line says. Lines gather in
+memory and go to the system in one write before the next request leaves (write-ahead): killing the process
+loses nothing that a broker can know of. Power loss may take what was not synced: at most one part.
 
-    DIR/key                       32 random bytes, mode 600: the same for all runs, so that equal records compare
+    DIR/key                       32 random bytes, mode 600: the same for all runs, so that equal records
+                                  compare
     DIR/ports                     JSON: where each broker's listener was
     DIR/run-0001/recording.json   a run of the proxy: one trace (traces/parts.py)
     DIR/run-0001/part-000001.jsonl
@@ -35,7 +36,8 @@ KEY, PORTS = "key", "ports"
 LARGEST_BUFFER = 1 << 20
 """Bytes of lines that gather before they are written, whatever else happens."""
 MOST_SEALING = 4
-"""Parts that wait for the disk while the next is written: 64 MB with parts of 16 MB. With more, traffic waits, too."""
+"""Parts that wait for the disk while the next is written: 64 MB with parts of 16 MB. With more, traffic
+waits, too."""
 TARGET = PROFILE = "proxy"
 LARGEST_PORTS_FILE = 1 << 20
 _encode = msgspec.json.Encoder().encode
@@ -43,7 +45,8 @@ _encode = msgspec.json.Encoder().encode
 
 @frozen(kw_only=True)
 class Bounds:
-    """part_bytes, part_ns: a part is sealed when it is so large or so old. disk_bytes: of all that the folder holds."""
+    """part_bytes, part_ns: a part is sealed when it is so large or so old. disk_bytes: of all that the folder
+    holds."""
 
     part_bytes: int = 16 << 20
     part_ns: int = 10_000_000_000
@@ -51,8 +54,8 @@ class Bounds:
 
 
 def key_of(folder: Path) -> bytes:
-    """The key of a folder's hashes, made where there is none. Raises TraceError for one of another length, or one that others
-    may read."""
+    """The key of a folder's hashes, made where there is none. Raises TraceError for one of another length, or
+    one that others may read."""
     path = folder / KEY
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
@@ -72,7 +75,8 @@ def key_of(folder: Path) -> bytes:
 
 
 def ports_of(folder: Path) -> dict[str, int]:
-    """Where each broker's listener was in the run before; nothing for a file that says nothing of the kind."""
+    """Where each broker's listener was in the run before; nothing for a file that says nothing of the
+    kind."""
     path = folder / PORTS
     try:
         data = path.read_bytes()[:LARGEST_PORTS_FILE]
@@ -94,8 +98,8 @@ def _size_of(folder: Path) -> int:
 
 @define(eq=False, kw_only=True)
 class RecordFiles:
-    """A run's files. now: nanoseconds of the trace; low_watermark(now): up to when everything is written; on_full: called once,
-    with the reason, when there is no room."""
+    """A run's files. now: nanoseconds of the trace; low_watermark(now): up to when everything is written;
+    on_full: called once, with the reason, when there is no room."""
 
     folder: Path
     claims: Claims
@@ -246,7 +250,8 @@ class RecordFiles:
             self._sealer.shutdown()
 
     def _settle(self, most: int) -> bool:
-        """Look at what was sealed, and wait while more than so many parts are not. Answers whether there is still room."""
+        """Look at what was sealed, and wait while more than so many parts are not. Answers whether there is
+        still room."""
         while self._sealing and (len(self._sealing) > most or self._sealing[0].done()):
             error = self._sealing.popleft().exception()
             if isinstance(error, OSError):

@@ -1,9 +1,11 @@
-"""Links between brokers, in bytes only: cut without a reset, one way or both, or delayed, by pair and listener.
+"""Links between brokers, in bytes only: cut without a reset, one way or both, or delayed, by pair and
+listener.
 
-Owns the sockets of such links. Must not know what passes. A link listens where its source is sent to reach its target, and
-passes bytes on. While it is cut nothing is read and nothing is closed, in the way that is cut: neither side hears a thing, as
-when a switch has died; what was under way waits in the sockets and goes on after the heal. A connection that begins while a link
-is cut is accepted, as by a kernel whose process stands still, and reaches its target after the heal.
+Owns the sockets of such links. Must not know what passes. A link listens where its source is sent to reach
+its target, and passes bytes on. While it is cut nothing is read and nothing is closed, in the way that is
+cut: neither side hears a thing, as when a switch has died; what was under way waits in the sockets and goes
+on after the heal. A connection that begins while a link is cut is accepted, as by a kernel whose process
+stands still, and reaches its target after the heal.
 """
 
 import asyncio
@@ -18,7 +20,8 @@ from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 READ_BYTES = 64 * 1024
 MOST_DELAYED = 16 * 1024 * 1024
-"""Bytes of a connection and way that wait for their time; the side that sends more is not read until they are gone."""
+"""Bytes of a connection and way that wait for their time; the side that sends more is not read until they are
+gone."""
 MOST_CONNECTIONS = 10_000
 LONGEST_DELAY_MS = 600_000
 CONNECT_S = 10.0
@@ -26,7 +29,8 @@ Address = tuple[str, int]
 
 
 class Way(StrEnum):
-    """THERE: from the source to the target. BACK: what the target sends on the same connections. BOTH: neither passes."""
+    """THERE: from the source to the target. BACK: what the target sends on the same connections. BOTH:
+    neither passes."""
 
     THERE = "there"
     BACK = "back"
@@ -48,7 +52,8 @@ class Pair:
 
 @define(eq=False)
 class Stream:
-    """One way of a connection: what arrives at `reader` leaves by `writer`, in its order and not before its time."""
+    """One way of a connection: what arrives at `reader` leaves by `writer`, in its order and not before its
+    time."""
 
     link: "Link"
     way: Way
@@ -194,8 +199,8 @@ class Links:
     links: dict[Pair, Link] = field(factory=dict)
 
     async def add(self, pair: Pair, target: Address, listen: Address = ("127.0.0.1", 0)) -> Address:
-        """A link of this pair to the target; returns where the source is to be sent. Raises EnvironmentError_ for an address that
-        is taken, FencepostError for a pair that has a link."""
+        """A link of this pair to the target; returns where the source is to be sent. Raises EnvironmentError_
+        for an address that is taken, FencepostError for a pair that has a link."""
         if pair in self.links:
             raise FencepostError(expected="a new pair", seen="one that has a link", where=str(pair))
         link = Link(pair, target)
@@ -206,7 +211,8 @@ class Links:
     def cut(
         self, source: str = "*", target: str = "*", listener: str = "*", way: Way = Way.BOTH
     ) -> list[Pair]:
-        """Nothing passes any more, without a reset, in this way; "*": any. Returns the pairs. Raises FencepostError for none."""
+        """Nothing passes any more, without a reset, in this way; "*": any. Returns the pairs. Raises
+        FencepostError for none."""
         return self._set(source, target, listener, way, passes=False)
 
     def delay(
@@ -234,14 +240,17 @@ class Links:
         """Each link and what it does now."""
         return [
             {
-                "source": pair.source, "target": pair.target, "listener": pair.listener,
-                "listen": f"{link.address[0]}:{link.address[1]}", "upstream": f"{link.target[0]}:{link.target[1]}",
+                "source": pair.source,
+                "target": pair.target,
+                "listener": pair.listener,
+                "listen": f"{link.address[0]}:{link.address[1]}",
+                "upstream": f"{link.target[0]}:{link.target[1]}",
                 "cut": [way.value for way in link.cut],
                 "delay_ms": {way.value: ms for way, ms in link.delays_ms.items()},
                 "connections": link.connections,
             }
             for pair, link in self.links.items()
-        ]  # fmt: skip
+        ]
 
     async def close(self) -> None:
         """Cut every connection and stop listening."""

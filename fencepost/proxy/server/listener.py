@@ -1,6 +1,8 @@
-"""The proxy on asyncio: listeners of ours, one for each listener of a broker, and a pair of sockets for each connection.
+"""The proxy on asyncio: listeners of ours, one for each listener of a broker, and a pair of sockets for each
+connection.
 
-Owns sockets, TLS, time, and that neither side is given more than it reads. Must not know the protocol (pipe.py).
+Owns sockets, TLS, time, and that neither side is given more than it reads. Must not know the protocol
+(pipe.py).
 """
 
 import asyncio
@@ -45,8 +47,8 @@ def trace_time() -> int:
 
 @frozen(kw_only=True)
 class Sides:
-    """How both sides talk. listener: TLS towards clients; upstream: towards brokers; None: plain TCP. server_name: to ask
-    a broker's certificate for; "" for the host that the broker is called by."""
+    """How both sides talk. listener: TLS towards clients; upstream: towards brokers; None: plain TCP.
+    server_name: to ask a broker's certificate for; "" for the host that the broker is called by."""
 
     listener: ssl.SSLContext | None = None
     upstream: ssl.SSLContext | None = None
@@ -55,8 +57,9 @@ class Sides:
 
 @define(eq=False, kw_only=True)
 class Proxy:
-    """upstream: the cluster, as clients would name it. host: where every listener is. first_port: of the listener that
-    clients are pointed at, 0 for any free one; those of brokers take the next ports that are free."""
+    """upstream: the cluster, as clients would name it. host: where every listener is. first_port: of the
+    listener that clients are pointed at, 0 for any free one; those of brokers take the next ports that are
+    free."""
 
     upstream: Address
     host: str = "127.0.0.1"

@@ -26,8 +26,8 @@ from fencepost.traces.trace import Claims
 LOG = logging.getLogger("fencepost.proxy")
 TICK_S = 0.1
 MACHINE_CODE_AFTER = 20_000
-"""Records from which machine code is loaded: plain Python has taken 40 ms by then, loading takes half a second of another
-thread (six once for a machine, if nobody has compiled it)."""
+"""Records from which machine code is loaded: plain Python has taken 40 ms by then, loading takes half a
+second of another thread (six once for a machine, if nobody has compiled it)."""
 
 
 class WhenFull(StrEnum):

@@ -1,8 +1,8 @@
 """Apache Kafka as a system: real brokers by version, as processes on loopback.
 
 Owns the processes: their start, signals and end. Must not know settings (settings.py) or where jars come from
-(jars.py). A broker is found again after its folder's `apache-kafka.json`, which is rewritten whenever a process
-begins, so that another command can end all of them.
+(jars.py). A broker is found again after its folder's `apache-kafka.json`, which is rewritten whenever a
+process begins, so that another command can end all of them.
 
     DIR/apache-kafka.json, zookeeper/, broker-N/ (data/, server.properties, broker.log)
 
@@ -52,7 +52,8 @@ HEAP_MB = {False: 128, True: 192}
 """Of a broker, by KRaft: the smallest heaps that start are 48 and 64 MB."""
 ZOOKEEPER_HEAP_MB = 64
 JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
-"""Small and quick to start rather than quick later; no files of counters, which a killed process would leave."""
+"""Small and quick to start rather than quick later; no files of counters, which a killed process would
+leave."""
 QUIET = "-Dorg.slf4j.simpleLogger.showDateTime=true"
 FORMAT_S = 60
 Answer = TypeVar("Answer")
@@ -193,7 +194,8 @@ class ApacheKafka:
         return any(each is not None and state(each) != "dead" for each in processes)
 
     def wait_until_healthy(self, seconds: float = START_S) -> None:
-        """Wait until it is. Raises EnvironmentError_ when the time is over, or a broker has ended by itself."""
+        """Wait until it is. Raises EnvironmentError_ when the time is over, or a broker has ended by
+        itself."""
         deadline = time.monotonic() + seconds
         there = [broker for broker in self.brokers if self._lives(broker)]
         while not self.healthy():
@@ -404,8 +406,8 @@ def _importable() -> None:
 
 
 def _random_id() -> str:
-    """A cluster's or directory's id as Kafka writes it: 16 random bytes. One that begins with a minus would be
-    taken for an option by Kafka's tools."""
+    """A cluster's or directory's id as Kafka writes it: 16 random bytes. One that begins with a minus would
+    be taken for an option by Kafka's tools."""
     while True:
         made = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
         if not made.startswith("-"):

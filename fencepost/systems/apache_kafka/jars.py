@@ -1,7 +1,7 @@
 """Apache Kafka's jars: which versions, where they come from, and an archive of their classes.
 
-Owns the coordinates, the call of Maven and the cache. Must not know how a broker is configured. Maven keeps the
-jars in its own repository; the cache here holds the class path of each version and an archive of loaded
+Owns the coordinates, the call of Maven and the cache. Must not know how a broker is configured. Maven keeps
+the jars in its own repository; the cache here holds the class path of each version and an archive of loaded
 classes (AppCDS), which halves the processor time of a start.
 """
 

@@ -1,7 +1,7 @@
 """What a client library can do against a cluster, one check for each kind of cell of a table.
 
-Owns the checks. Each writes through the library and reads the log with our own client (truth.py), or the other
-way round. Must not know how a driver was built.
+Owns the checks. Each writes through the library and reads the log with our own client (truth.py), or the
+other way round. Must not know how a driver was built.
 """
 
 from typing import Any

@@ -25,8 +25,8 @@ FIRST_MS = 1_700_000_000_000
 
 
 def records(count: int, *, nulls: bool) -> list[Wanted]:
-    """Records with every shape: null and empty keys and values, empty headers (and null ones), several headers
-    of one name, bytes that are no text."""
+    """Records with every shape: null and empty keys and values, empty headers (and null ones), several
+    headers of one name, bytes that are no text."""
     shapes: list[Wanted] = [
         (b"key", b"value", (("name", b"one"), ("name", b"two"))),
         (None, b"without a key", ()),
@@ -80,8 +80,8 @@ def compare_read(
     *,
     exact: bool = False,
 ) -> None:
-    """Hold what a consumer handed out against the log. exact: an empty key, value or header is not a null one.
-    Raises WrongError."""
+    """Hold what a consumer handed out against the log. exact: an empty key, value or header is not a null
+    one. Raises WrongError."""
 
     def same(one: Any, other: Any) -> bool:
         return bool(one == other) if exact else (one or None) == (other or None)

@@ -1,10 +1,10 @@
 """The one table of anomalies: name, definition, the invariant it breaks, what implies it, and which wins.
 
-Judges name their findings by this table only. When several anomalies hold for one trace, the one with the lowest `rank` is the
-trace's name: shrinking keeps *that* anomaly.
+Judges name their findings by this table only. When several anomalies hold for one trace, the one with the
+lowest `rank` is the trace's name: shrinking keeps *that* anomaly.
 
-Rows stand in files by family: cluster.py (brokers, controllers, replicas, files), control.py (ISR, assignments,
-deletions), logs.py (one log), clients.py (consumers, producers, groups, models).
+Rows stand in files by family: cluster.py (brokers, controllers, replicas, files), control.py (ISR,
+assignments, deletions), logs.py (one log), clients.py (consumers, producers, groups, models).
 """
 
 from fencepost.traces.anomalies.anomaly import Anomaly
@@ -23,5 +23,6 @@ BY_NAME: dict[str, Anomaly] = {anomaly.name: anomaly for anomaly in ANOMALIES}
 
 
 def first_by_rank(names: "set[str]") -> str | None:
-    """The anomaly that names the trace: the lowest rank among `names`, the first in the alphabet among equals; None for an empty set."""
+    """The anomaly that names the trace: the lowest rank among `names`, the first in the alphabet among
+    equals; None for an empty set."""
     return min(names, key=lambda name: (BY_NAME[name].rank, name), default=None)

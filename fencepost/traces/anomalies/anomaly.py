@@ -5,8 +5,9 @@ from attrs import frozen
 
 @frozen(kw_only=True)
 class Anomaly:
-    """rank: precedence, lower wins. implied_by: anomalies of which this one is a consequence. jepsen: its name in Jepsen's Kafka workload.
-    allowed: under which claims or recorded facts it is no finding ("": never); where it is only counted, and never a finding, says so."""
+    """rank: precedence, lower wins. implied_by: anomalies of which this one is a consequence. jepsen: its
+    name in Jepsen's Kafka workload. allowed: under which claims or recorded facts it is no finding ("":
+    never); where it is only counted, and never a finding, says so."""
 
     name: str
     rank: int

@@ -1,4 +1,5 @@
-"""Anomalies of consumers, producers, transactions and consumer groups, and of any history against a sequential model.
+"""Anomalies of consumers, producers, transactions and consumer groups, and of any history against a
+sequential model.
 
 Owns these rows of the table. Must not know the others.
 """
@@ -35,7 +36,8 @@ CLIENTS: tuple[Anomaly, ...] = (
         name="committed_offset_lost",
         rank=27,
         breaks="OFFSET-SAFE",
-        definition="a fetch that began after a commit was acknowledged returned what that commit had replaced",
+        definition="a fetch that began after a commit was acknowledged returned what that commit had "
+        "replaced",
         implied_by=("stale_commit_accepted",),
         allowed="an unknown commit may take effect at any later time, until a higher generation is known",
     ),
@@ -49,7 +51,8 @@ CLIENTS: tuple[Anomaly, ...] = (
         name="committed_offset_not_linearizable",
         rank=29,
         breaks="OFFSET-SAFE",
-        definition="no order of the commits, generations and fetches of one partition explains what was read back",
+        definition="no order of the commits, generations and fetches of one partition explains what was "
+        "read back",
         implied_by=(
             "stale_commit_accepted",
             "committed_offset_lost",
@@ -59,15 +62,18 @@ CLIENTS: tuple[Anomaly, ...] = (
         name="commit_sent_again",
         rank=30,
         breaks="OFFSET-SAFE",
-        definition="a member sent a commit again although a later one, of a higher offset, was acknowledged already",
+        definition="a member sent a commit again although a later one, of a higher offset, was acknowledged "
+        "already",
     ),
     Anomaly(
         name="position_regressed",
         rank=46,
         breaks="SESSION",
-        definition="a process read from a lower offset than before within one leader epoch (session profile), or a consumer polled at or below its last poll",
+        definition="a process read from a lower offset than before within one leader epoch (session "
+        "profile), or a consumer polled at or below its last poll",
         jepsen="nonmonotonic-poll",
-        allowed="of consumers: between two assignments, as poll_skip; loss of what it read last (it begins anew: at the first record, or where the loss began)",
+        allowed="of consumers: between two assignments, as poll_skip; loss of what it read last (it begins "
+        "anew: at the first record, or where the loss began)",
     ),
     Anomaly(
         name="sequence_regressed",
@@ -80,7 +86,8 @@ CLIENTS: tuple[Anomaly, ...] = (
         rank=46,
         breaks="TXN-ATOM",
         jepsen="G1c",
-        definition="transactions read each other's records in a circle, though each is visible only after its commit",
+        definition="transactions read each other's records in a circle, though each is visible only after "
+        "its commit",
     ),
     Anomaly(
         name="circular_reads_in_process",
@@ -107,7 +114,8 @@ CLIENTS: tuple[Anomaly, ...] = (
         name="int_nonmonotonic_send",
         rank=48,
         breaks="IDEMP",
-        definition="a record stands at or below another of its partition that the same transaction sent before",
+        definition="a record stands at or below another of its partition that the same transaction sent "
+        "before",
         jepsen="int-nonmonotonic-send",
         allowed="loss of its offsets",
     ),
@@ -118,40 +126,47 @@ CLIENTS: tuple[Anomaly, ...] = (
         definition="a record stands at or below one that its process had sent, and knew the end of, before",
         implied_by=("append_inversion",),
         jepsen="nonmonotonic-send",
-        allowed="the claim duplicates; an unknown outcome or acks=0 without idempotence; acks=1 whose record nobody read; loss of its offsets",
+        allowed="the claim duplicates; an unknown outcome or acks=0 without idempotence; acks=1 whose "
+        "record nobody read; loss of its offsets",
     ),
     Anomaly(
         name="not_linearizable",
         rank=50,
         breaks="LIN",
-        definition="no order of the operations that keeps their real-time order is one that the sequential model allows",
+        definition="no order of the operations that keeps their real-time order is one that the sequential "
+        "model allows",
     ),
     Anomaly(
         name="poll_skip",
         rank=51,
         breaks="SESSION",
-        definition="a consumer went on polling beyond a record that is known to stand where its last poll ended",
+        definition="a consumer went on polling beyond a record that is known to stand where its last poll "
+        "ended",
         implied_by=("lost_write",),
         jepsen="poll-skip",
-        allowed="after assign elsewhere, after a join, after subscribe if rebalances are not recorded (then counted); loss, retention, compaction",
+        allowed="after assign elsewhere, after a join, after subscribe if rebalances are not recorded (then "
+        "counted); loss, retention, compaction",
     ),
     Anomaly(
         name="unseen",
         rank=52,
         breaks="LIVE",
-        definition="an acknowledged record (acks=all) was polled by nobody, though a consumer sought the beginning after that and polled",
+        definition="an acknowledged record (acks=all) was polled by nobody, though a consumer sought the "
+        "beginning after that and polled",
         implied_by=(
             "lost_write",
             "no_progress",
         ),
         jepsen="unseen",
-        allowed="acks=0 and 1; loss, retention, compaction; without such a last look it is only counted, over time",
+        allowed="acks=0 and 1; loss, retention, compaction; without such a last look it is only counted, "
+        "over time",
     ),
     Anomaly(
         name="reprocessed_after_commit",
         rank=61,
         breaks="OFFSET-SAFE",
-        definition="a group got a record again although a commit beyond it was acknowledged before the member joined",
+        definition="a group got a record again although a commit beyond it was acknowledged before the "
+        "member joined",
         implied_by=("committed_offset_lost",),
         allowed="without such a commit it is a fact with its cause: a crash, a rebalance",
     ),
@@ -159,21 +174,25 @@ CLIENTS: tuple[Anomaly, ...] = (
         name="processing_gap",
         rank=62,
         breaks="OFFSET-SAFE",
-        definition="a group got records beyond one that it never got, and no commit made before processing had passed that one",
+        definition="a group got records beyond one that it never got, and no commit made before processing "
+        "had passed that one",
         implied_by=("poll_skip",),
-        allowed="a commit before processing, loss, retention and compaction explain a gap: then it is a fact with its cause",
+        allowed="a commit before processing, loss, retention and compaction explain a gap: then it is a "
+        "fact with its cause",
     ),
     Anomaly(
         name="commit_beyond_position",
         rank=61,
         breaks="OFFSET-SAFE",
-        definition="a member committed an offset beyond what polls had returned to it, and it does not commit before processing",
+        definition="a member committed an offset beyond what polls had returned to it, and it does not "
+        "commit before processing",
     ),
     Anomaly(
         name="int_send_skip",
         rank=90,
         breaks="IDEMP",
-        definition="a record of another stands between two of one partition that one transaction sent one after the other",
+        definition="a record of another stands between two of one partition that one transaction sent one "
+        "after the other",
         jepsen="int-send-skip",
         allowed="always: transactions of Kafka interleave; only counted (within one batch it is torn_batch)",
     ),

@@ -10,13 +10,15 @@ CLUSTER: tuple[Anomaly, ...] = (
         name="fenced_controller_wrote",
         rank=10,
         breaks="CTRL-FENCE",
-        definition="a controller wrote a partition's state to ZooKeeper after /controller_epoch had moved past its own",
+        definition="a controller wrote a partition's state to ZooKeeper after /controller_epoch had moved "
+        "past its own",
     ),
     Anomaly(
         name="fenced_controller_obeyed",
         rank=11,
         breaks="CTRL-FENCE",
-        definition="a broker acted on a control request of a lower controller epoch than one that it had already obeyed",
+        definition="a broker acted on a control request of a lower controller epoch than one that it had "
+        "already obeyed",
     ),
     Anomaly(
         name="two_leaders_one_epoch",
@@ -34,7 +36,8 @@ CLUSTER: tuple[Anomaly, ...] = (
         name="committed_record_lost",
         rank=20,
         breaks="COMMIT-SAFE",
-        definition="a broker became leader without a record below a high watermark that an earlier leader had exposed",
+        definition="a broker became leader without a record below a high watermark that an earlier leader "
+        "had exposed",
     ),
     Anomaly(
         name="committed_record_truncated",
@@ -47,19 +50,22 @@ CLUSTER: tuple[Anomaly, ...] = (
         name="high_watermark_outside_log",
         rank=22,
         breaks="HW-BOUNDS",
-        definition="a replica's high watermark is below its log start offset, above its log end offset, or negative",
+        definition="a replica's high watermark is below its log start offset, above its log end offset, or "
+        "negative",
     ),
     Anomaly(
         name="high_watermark_forgotten",
         rank=23,
         breaks="HW-KEPT",
-        definition="a replica started with a lower high watermark than its checkpoint had held, though its log goes beyond it",
+        definition="a replica started with a lower high watermark than its checkpoint had held, though its "
+        "log goes beyond it",
     ),
     Anomaly(
         name="log_divergence",
         rank=25,
         breaks="LOG-MATCH",
-        definition="two replicas hold different records at one offset of one epoch, or differ below the lower of their high watermarks",
+        definition="two replicas hold different records at one offset of one epoch, or differ below the "
+        "lower of their high watermarks",
     ),
     Anomaly(
         name="log_gap",
@@ -125,7 +131,8 @@ CLUSTER: tuple[Anomaly, ...] = (
         name="uncommitted_divergence",
         rank=58,
         breaks="STORED",
-        definition="two replicas hold records of different epochs at one offset that is not below both high watermarks: one is yet to be cut",
+        definition="two replicas hold records of different epochs at one offset that is not below both high "
+        "watermarks: one is yet to be cut",
     ),
     Anomaly(
         name="conformance",

@@ -10,7 +10,8 @@ CONTROL: tuple[Anomaly, ...] = (
         name="earlier_incarnation_obeyed",
         rank=11,
         breaks="INCARNATION",
-        definition="a broker, or a controller, acted on a request for an incarnation of a broker that it knew to be gone",
+        definition="a broker, or a controller, acted on a request for an incarnation of a broker that it "
+        "knew to be gone",
     ),
     Anomaly(
         name="empty_isr",
@@ -40,13 +41,15 @@ CONTROL: tuple[Anomaly, ...] = (
         name="dead_member_left_in_isr",
         rank=13,
         breaks="ISR-ALIVE",
-        definition="a controller has taken over, and an ISR still holds a broker that was gone before it was elected",
+        definition="a controller has taken over, and an ISR still holds a broker that was gone before it "
+        "was elected",
     ),
     Anomaly(
         name="isr_member_deleted",
         rank=14,
         breaks="COMMIT-SAFE",
-        definition="a broker deleted its replica while it was in the ISR, and its topic was not to be deleted",
+        definition="a broker deleted its replica while it was in the ISR, and its topic was not to be "
+        "deleted",
     ),
     Anomaly(
         name="stale_reassignment",
@@ -64,7 +67,8 @@ CONTROL: tuple[Anomaly, ...] = (
         name="assigned_replica_deleted",
         rank=15,
         breaks="COMMIT-SAFE",
-        definition="a broker deleted a replica that is assigned to it, and that neither a reassignment nor a deletion takes away",
+        definition="a broker deleted a replica that is assigned to it, and that neither a reassignment nor "
+        "a deletion takes away",
     ),
     Anomaly(
         name="leader_epoch_repeated",
@@ -82,7 +86,8 @@ CONTROL: tuple[Anomaly, ...] = (
         name="unclean_election",
         rank=15,
         breaks="JUSTIFIED",
-        definition="a controller elected a leader from outside of the ISR although the topic does not allow it, or a member of the ISR was well",
+        definition="a controller elected a leader from outside of the ISR although the topic does not allow "
+        "it, or a member of the ISR was well",
     ),
     Anomaly(
         name="needless_election",
@@ -94,55 +99,64 @@ CONTROL: tuple[Anomaly, ...] = (
         name="needless_removal",
         rank=70,
         breaks="JUSTIFIED",
-        definition="a controller took a broker out of an ISR that was neither gone, nor stopping, nor moved away",
+        definition="a controller took a broker out of an ISR that was neither gone, nor stopping, nor moved "
+        "away",
     ),
     Anomaly(
         name="needless_shrink",
         rank=70,
         breaks="JUSTIFIED",
-        definition="a leader took a follower out of its ISR sooner than it can have lagged for replica.lag.time.max.ms",
+        definition="a leader took a follower out of its ISR sooner than it can have lagged for "
+        "replica.lag.time.max.ms",
     ),
     Anomaly(
         name="idle_isr_change",
         rank=70,
         breaks="JUSTIFIED",
-        definition="a leader proposed an ISR that is not smaller than its own as a shrink, or not larger as an expansion",
+        definition="a leader proposed an ISR that is not smaller than its own as a shrink, or not larger as "
+        "an expansion",
     ),
     Anomaly(
         name="stopping_member_left_in_isr",
         rank=13,
         breaks="STOP-SAFE",
-        definition="a controller answered a broker that stops, and left it in an ISR that has other members and another leader",
+        definition="a controller answered a broker that stops, and left it in an ISR that has other members "
+        "and another leader",
     ),
     Anomaly(
         name="slow_delivery",
         rank=70,
         breaks="MEANTIME",
-        definition="nothing was broken for longer than it takes, and a broker had not heard of the last state, or had no role in it",
+        definition="nothing was broken for longer than it takes, and a broker had not heard of the last "
+        "state, or had no role in it",
     ),
     Anomaly(
         name="late_decision",
         rank=70,
         breaks="MEANTIME",
-        definition="nothing was broken since a state was written, and after the bound a broker had not heard of it, or had no role in it",
+        definition="nothing was broken since a state was written, and after the bound a broker had not "
+        "heard of it, or had no role in it",
     ),
     Anomaly(
         name="late_election",
         rank=70,
         breaks="MEANTIME",
-        definition="nothing else was broken for longer than it takes, and a partition had no leader although a member of its ISR was registered",
+        definition="nothing else was broken for longer than it takes, and a partition had no leader "
+        "although a member of its ISR was registered",
     ),
     Anomaly(
         name="late_removal",
         rank=70,
         breaks="MEANTIME",
-        definition="nothing else was broken for longer than it takes, and a broker that was gone was in an ISR that another one led",
+        definition="nothing else was broken for longer than it takes, and a broker that was gone was in an "
+        "ISR that another one led",
     ),
     Anomaly(
         name="stale_checkpoint",
         rank=70,
         breaks="HW-KEPT",
-        definition="a broker started with a lower high watermark than it had an interval of checkpoints before its end",
+        definition="a broker started with a lower high watermark than it had an interval of checkpoints "
+        "before its end",
     ),
     Anomaly(
         name="needless_refusal",
@@ -154,19 +168,22 @@ CONTROL: tuple[Anomaly, ...] = (
         name="latest_value_lost",
         rank=14,
         breaks="COMPACTION",
-        definition="the last record of a key, acknowledged, was in no dump of a log that begins before it and ends after it",
+        definition="the last record of a key, acknowledged, was in no dump of a log that begins before it "
+        "and ends after it",
     ),
     Anomaly(
         name="slow_commit",
         rank=70,
         breaks="MEANTIME",
-        definition="nothing was broken for longer than it takes, and a leader did not commit what it had appended",
+        definition="nothing was broken for longer than it takes, and a leader did not commit what it had "
+        "appended",
     ),
     Anomaly(
         name="needless_expulsion",
         rank=70,
         breaks="JUSTIFIED",
-        definition="a coordinator ended a member's session although nothing was broken and no consumer had stopped",
+        definition="a coordinator ended a member's session although nothing was broken and no consumer had "
+        "stopped",
     ),
     Anomaly(
         name="needless_rebalance",
@@ -178,7 +195,8 @@ CONTROL: tuple[Anomaly, ...] = (
         name="slow_rebalance",
         rank=70,
         breaks="MEANTIME",
-        definition="nothing was broken, and members took longer to join a rebalance than it takes to hear of it",
+        definition="nothing was broken, and members took longer to join a rebalance than it takes to hear "
+        "of it",
     ),
     Anomaly(
         name="slow_registration",
@@ -202,7 +220,8 @@ CONTROL: tuple[Anomaly, ...] = (
         name="deletion_incomplete",
         rank=69,
         breaks="DEL-COMPLETE",
-        definition="after the faults ended, the deletion of a topic never did, or its request went before the topic",
+        definition="after the faults ended, the deletion of a topic never did, or its request went before "
+        "the topic",
     ),
     Anomaly(
         name="reassignment_incomplete",

@@ -10,7 +10,8 @@ LOGS: tuple[Anomaly, ...] = (
         name="lost_write",
         rank=30,
         breaks="COMMIT-SAFE",
-        definition="an acknowledged record (acks=all) is in no later read, though a read ended at or before its offset, or went beyond it from the start",
+        definition="an acknowledged record (acks=all) is in no later read, though a read ended at or before "
+        "its offset, or went beyond it from the start",
         implied_by=("committed_record_lost",),
         jepsen="lost-write",
         allowed="acks=0 and 1; loss, retention, compaction of its offset",
@@ -49,7 +50,8 @@ LOGS: tuple[Anomaly, ...] = (
         name="unordered_read",
         rank=35,
         breaks="LOG-MATCH",
-        definition="the records of one read, or of the polls of one transaction, are not in increasing offset order",
+        definition="the records of one read, or of the polls of one transaction, are not in increasing "
+        "offset order",
         jepsen="int-nonmonotonic-poll",
         allowed="in a transaction: a rebalance within it, or loss as for position_regressed",
     ),
@@ -65,13 +67,15 @@ LOGS: tuple[Anomaly, ...] = (
         name="read_outside_bounds",
         rank=37,
         breaks="HW-MONO",
-        definition="a read returned a record below the offset it asked for, or at or above the end that it claimed",
+        definition="a read returned a record below the offset it asked for, or at or above the end that it "
+        "claimed",
     ),
     Anomaly(
         name="torn_batch",
         rank=38,
         breaks="LOG-MATCH",
-        definition="a claimed end lies inside a batch, or the records of one batch do not stand together in order",
+        definition="a claimed end lies inside a batch, or the records of one batch do not stand together in "
+        "order",
     ),
     Anomaly(
         name="epoch_regressed_in_log",
@@ -83,7 +87,8 @@ LOGS: tuple[Anomaly, ...] = (
         name="append_inversion",
         rank=40,
         breaks="COMMIT-SAFE",
-        definition="an append that began after another's acknowledgement stands at the same or a lower offset",
+        definition="an append that began after another's acknowledgement stands at the same or a lower "
+        "offset",
         jepsen="nonmonotonic-send",
         allowed="acks=0 and 1; loss of its offsets; the profile content",
     ),
@@ -103,7 +108,8 @@ LOGS: tuple[Anomaly, ...] = (
         name="stale_read",
         rank=43,
         breaks="HW-MONO",
-        definition="a strong read that began after an append's acknowledgement claimed an end at or below its offset",
+        definition="a strong read that began after an append's acknowledgement claimed an end at or below "
+        "its offset",
     ),
     Anomaly(
         name="high_watermark_regressed",
@@ -115,13 +121,15 @@ LOGS: tuple[Anomaly, ...] = (
         name="unaccounted_offset",
         rank=45,
         breaks="LOG-MATCH",
-        definition="with dense offsets, more holes below a known end than unknown appends that could fill them in time",
+        definition="with dense offsets, more holes below a known end than unknown appends that could fill "
+        "them in time",
     ),
     Anomaly(
         name="log_start_regressed",
         rank=63,
         breaks="HW-MONO",
-        definition="a log start that was shown is above the log start of a read that began later (session: of one process within one leader epoch)",
+        definition="a log start that was shown is above the log start of a read that began later (session: "
+        "of one process within one leader epoch)",
     ),
     Anomaly(
         name="log_start_above_end",
@@ -133,13 +141,15 @@ LOGS: tuple[Anomaly, ...] = (
         name="read_below_log_start",
         rank=65,
         breaks="HW-MONO",
-        definition="in the strong profile, a read that began after a log start was shown returned a record below it",
+        definition="in the strong profile, a read that began after a log start was shown returned a record "
+        "below it",
     ),
     Anomaly(
         name="last_stable_offset_regressed",
         rank=66,
         breaks="TXN-ATOM",
-        definition="a last stable offset that was shown is above that of a read that began later (session: of one process within one leader epoch)",
+        definition="a last stable offset that was shown is above that of a read that began later (session: "
+        "of one process within one leader epoch)",
     ),
     Anomaly(
         name="last_stable_above_end",
@@ -151,6 +161,7 @@ LOGS: tuple[Anomaly, ...] = (
         name="open_transaction_read",
         rank=68,
         breaks="TXN-ATOM",
-        definition="a read_committed read, or a claimed last stable offset, went beyond a record whose transaction was still being written",
+        definition="a read_committed read, or a claimed last stable offset, went beyond a record whose "
+        "transaction was still being written",
     ),
 )

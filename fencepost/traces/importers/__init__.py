@@ -1,6 +1,7 @@
 """Importers: other people's histories as traces of ours (docs/how-to/models.md).
 
-`import_text` and `import_file` answer one `Trace`; what they do not understand is a TraceError with file, line and reason.
+`import_text` and `import_file` answer one `Trace`; what they do not understand is a TraceError with file,
+line and reason.
 """
 
 from pathlib import Path
@@ -17,7 +18,8 @@ __all__ = ["FORMATS", "SUFFIXES", "import_file", "import_text"]
 
 
 def import_text(text: str, *, where: str, format: str = "auto", trace_id: int = 0) -> Trace:
-    """The history that a text holds. where: its name in errors; format: a name of FORMATS, or auto. Raises TraceError."""
+    """The history that a text holds. where: its name in errors; format: a name of FORMATS, or auto. Raises
+    TraceError."""
     return _imported(Window.of_pieces(text, where), format, trace_id)
 
 

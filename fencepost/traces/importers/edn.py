@@ -1,11 +1,14 @@
 """A small strict reader of EDN, the notation of Jepsen's histories.
 
-Owns: text -> values, with the line of everything that it does not understand. Must not know what a history is.
+Owns: text -> values, with the line of everything that it does not understand. Must not know what a history
+is.
 
-nil, booleans, numbers, strings, characters, keywords, lists, vectors, maps, sets, comments and discards (#_). Keywords become `Keyword`, lists and
-vectors `list`, maps `dict` (keys: keywords, texts and numbers), sets `frozenset` or, of what cannot be hashed, refused. A tag is understood only if it says
-"this is a record" (#some.Record{...}, as Clojure prints them). Symbols, ratios and everything else are refused, as is what would not stay what it is on the
-way to JSON: integers beyond 64 bits, numbers too large for a float, decimals that a float does not hold, half a surrogate pair, keys that become one.
+nil, booleans, numbers, strings, characters, keywords, lists, vectors, maps, sets, comments and discards (#_).
+Keywords become `Keyword`, lists and vectors `list`, maps `dict` (keys: keywords, texts and numbers), sets
+`frozenset` or, of what cannot be hashed, refused. A tag is understood only if it says "this is a record"
+(#some.Record{...}, as Clojure prints them). Symbols, ratios and everything else are refused, as is what would
+not stay what it is on the way to JSON: integers beyond 64 bits, numbers too large for a float, decimals that
+a float does not hold, half a surrogate pair, keys that become one.
 """
 
 import math
@@ -83,8 +86,8 @@ class EdnReader:
         return False
 
     def values(self, closes: str = "", depth: int = 0) -> Iterator[tuple[Any, int]]:
-        """Each value up to the closing bracket (or the end of the text), with the number of its line (0 within another value). What the outermost ones
-        said is forgotten."""
+        """Each value up to the closing bracket (or the end of the text), with the number of its line (0
+        within another value). What the outermost ones said is forgotten."""
         opened = self.window.line_of(self.position) if closes else 0
         while True:
             if not depth:

@@ -1,10 +1,12 @@
-"""Lines of a Jepsen history, whatever they are written in: invocations and completions, paired into operations.
+"""Lines of a Jepsen history, whatever they are written in: invocations and completions, paired into
+operations.
 
-Owns: the fields of an entry that are understood, the pairing, and what an entry's value means for each function. Must not know files.
+Owns: the fields of an entry that are understood, the pairing, and what an entry's value means for each
+function. Must not know files.
 
-Times are positions in the history: the order of the entries is all that every format tells. A process has one operation in flight. `info`
-leaves the outcome unknown, as does a missing completion; `fail` proves that the operation did not happen (of a cas in log text: that something
-else was there).
+Times are positions in the history: the order of the entries is all that every format tells. A process has one
+operation in flight. `info` leaves the outcome unknown, as does a missing completion; `fail` proves that the
+operation did not happen (of a cas in log text: that something else was there).
 """
 
 from collections.abc import Iterable
@@ -43,7 +45,8 @@ class HistoryEntry:
 
 
 def entry_of(row: Any, *, line: int, where: str) -> HistoryEntry | None:
-    """The entry that a map of JSON values means; None if it is no client's (the nemesis). Raises TraceError."""
+    """The entry that a map of JSON values means; None if it is no client's (the nemesis). Raises
+    TraceError."""
     at = f"{where}:{line}"
     if not isinstance(row, dict):
         raise TraceError(expected="a map for each entry", seen=type(row).__name__, where=at)
@@ -70,7 +73,8 @@ def entry_of(row: Any, *, line: int, where: str) -> HistoryEntry | None:
 
 @define
 class Pairing:
-    """Entries becoming operations. open: by process, its invocation and when; done: finished operations by op id."""
+    """Entries becoming operations. open: by process, its invocation and when; done: finished operations by op
+    id."""
 
     where: str
     failed_cas_observes: bool = False

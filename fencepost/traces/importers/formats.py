@@ -1,6 +1,7 @@
 """The formats of other people's histories: which there are, how one is recognised, and each one's entries.
 
-Owns: EDN (a vector or list of maps, or one map after another), its JSON twins, and Jepsen's log text. Must not know how entries are paired.
+Owns: EDN (a vector or list of maps, or one map after another), its JSON twins, and Jepsen's log text. Must
+not know how entries are paired.
 """
 
 import re
@@ -58,7 +59,8 @@ _LOG_LINE = re.compile(r"(?:\S+ \S+ )?INFO\s+(?:\[[^\]]*\]\s+)?jepsen\.util\s+-\
 
 
 def log_entries(window: Window) -> Iterator[HistoryEntry]:
-    """The entries of Jepsen's log text: `INFO jepsen.util - process :type :function value`, tabs between; blank lines are skipped."""
+    """The entries of Jepsen's log text: `INFO jepsen.util - process :type :function value`, tabs between;
+    blank lines are skipped."""
     where = window.where
     for number, content in window.lines():
         if not content.strip():
@@ -85,8 +87,9 @@ def log_entries(window: Window) -> Iterator[HistoryEntry]:
 
 @frozen(kw_only=True)
 class Format:
-    """One format. entries: a text's, as it is read; failed_cas_observes: a failed cas is an observation, not an operation that did not happen.
-    operations: instead of entries, of a workload whose entries mean more than one operation each."""
+    """One format. entries: a text's, as it is read; failed_cas_observes: a failed cas is an observation, not
+    an operation that did not happen. operations: instead of entries, of a workload whose entries mean more
+    than one operation each."""
 
     name: str
     says: str

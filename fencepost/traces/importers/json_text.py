@@ -1,8 +1,10 @@
 """Rows of a history in JSON: an array of objects, or one object after another.
 
-Owns: text -> values, refusing whatever JSON cannot say exactly, with its line. Must not know what a history is.
+Owns: text -> values, refusing whatever JSON cannot say exactly, with its line. Must not know what a history
+is.
 
-Refused: a field twice, NaN and infinities (also as a number too large), integers beyond 64 bits, half a surrogate pair, nesting without end.
+Refused: a field twice, NaN and infinities (also as a number too large), integers beyond 64 bits, half a
+surrogate pair, nesting without end.
 """
 
 import json

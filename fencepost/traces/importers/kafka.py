@@ -1,11 +1,14 @@
-"""Histories of Jepsen's Kafka workload: sends, polls, assignments, crashes and transactions of them become operations of ours.
+"""Histories of Jepsen's Kafka workload: sends, polls, assignments, crashes and transactions of them become
+operations of ours.
 
 Owns: what a row of that workload means, and its pairing. Must not know: files, judges.
 
-A key is a partition: an integer k is partition k of the topic `jepsen`, a text is partition 0 of the topic of that name. A `send` or `poll` of one
-micro-operation is one row; several of them, a `txn`, and a poll that failed but tells what it got, become a row `txn` and a row for each part, all
-with the times of the whole (docs/reference/traces.md). Times are those of the history if every row has one and they do not go back, otherwise
-positions. Jepsen does not record acks: an ok send without an offset is taken for acks=0, which alone answers none, every other one for acks=all.
+A key is a partition: an integer k is partition k of the topic `jepsen`, a text is partition 0 of the topic of
+that name. A `send` or `poll` of one micro-operation is one row; several of them, a `txn`, and a poll that
+failed but tells what it got, become a row `txn` and a row for each part, all with the times of the whole
+(docs/reference/traces.md). Times are those of the history if every row has one and they do not go back,
+otherwise positions. Jepsen does not record acks: an ok send without an offset is taken for acks=0, which
+alone answers none, every other one for acks=all.
 """
 
 from collections.abc import Iterable
@@ -33,7 +36,8 @@ BESIDE = frozenset(
 
 @define
 class KafkaHistory:
-    """Rows becoming operations. open: by process, what it has in flight; asked: all invocations in order; timed: all times so far are good."""
+    """Rows becoming operations. open: by process, what it has in flight; asked: all invocations in order;
+    timed: all times so far are good."""
 
     where: str
     open: dict[int, Asked] = field(factory=dict)
@@ -111,7 +115,8 @@ class KafkaHistory:
         asked.rebalances = rebalances
 
     def operations(self) -> tuple[Operation, ...]:
-        """All operations, in the order of their invocations. Raises TraceError for micro-operations that it does not understand."""
+        """All operations, in the order of their invocations. Raises TraceError for micro-operations that it
+        does not understand."""
         rows = (row for asked in self.asked for row in Expansion(asked, self.where, self.timed).rows())
         return tuple(evolve(row, op_id=op_id) for op_id, row in enumerate(rows))
 

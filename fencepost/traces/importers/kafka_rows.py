@@ -1,4 +1,5 @@
-"""One entry of Jepsen's Kafka workload as rows of ours: partitions, micro-operations, assignments, rebalances.
+"""One entry of Jepsen's Kafka workload as rows of ours: partitions, micro-operations, assignments,
+rebalances.
 
 Owns: what keys, sends, polls and their answers mean. Must not know: how entries are paired, files.
 """
@@ -28,7 +29,8 @@ _BIGGEST = 2**63 - 1
 
 @define(kw_only=True)
 class Asked:
-    """One invocation and, once it is there, its completion. value: of the completion if that says more; invoke, completion: (position, time)."""
+    """One invocation and, once it is there, its completion. value: of the completion if that says more;
+    invoke, completion: (position, time)."""
 
     line: int
     process: int
@@ -50,7 +52,8 @@ def is_integer(value: Any) -> bool:
 
 @define
 class Expansion:
-    """One entry of the history as rows of ours. where: the file's name; timed: whether the rows bear times or positions."""
+    """One entry of the history as rows of ours. where: the file's name; timed: whether the rows bear times or
+    positions."""
 
     asked: Asked
     where: str
@@ -114,7 +117,8 @@ class Expansion:
         raise self.refuse("an integer from 0 or a name as key", repr(key))
 
     def transaction(self) -> Iterator[Operation]:
-        """A send, a poll or a txn: a row for each micro-operation, below a row for the whole unless that would say nothing more."""
+        """A send, a poll or a txn: a row for each micro-operation, below a row for the whole unless that
+        would say nothing more."""
         asked = self.asked
         answered = isinstance(asked.answer, list)
         sent, heard = asked.value, asked.answer if answered else asked.value
@@ -165,7 +169,8 @@ class Expansion:
         )
 
     def poll(self, heard: list[Any]) -> Operation:
-        """[:poll], answered by [:poll {KEY [[OFFSET VALUE] ...]}]: what it got is true even if the whole failed."""
+        """[:poll], answered by [:poll {KEY [[OFFSET VALUE] ...]}]: what it got is true even if the whole
+        failed."""
         if len(heard) not in (1, 2) or (len(heard) == 2 and not isinstance(heard[1], dict)):
             raise self.refuse("[:poll {KEY [[OFFSET VALUE] ...]}]", repr(heard))
         got: dict[Any, Any] = heard[1] if len(heard) == 2 else {}

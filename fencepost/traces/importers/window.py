@@ -1,7 +1,7 @@
 """A text that is read while it is understood: the part that is needed now, and the number of its first line.
 
-Owns: reading on, forgetting what was understood, numbers of lines. Must not know what the text means. Memory is bounded by the longest entry of a
-history, not by the history's text.
+Owns: reading on, forgetting what was understood, numbers of lines. Must not know what the text means. Memory
+is bounded by the longest entry of a history, not by the history's text.
 """
 
 import codecs
@@ -21,7 +21,8 @@ LONGEST_ENTRY = 1 << 24
 
 @define(eq=False)
 class Window:
-    """text: what is neither forgotten nor still to be read; line: the number of its first line; ended: nothing is still to be read."""
+    """text: what is neither forgotten nor still to be read; line: the number of its first line; ended:
+    nothing is still to be read."""
 
     read: Callable[[int], str]
     where: str
@@ -46,7 +47,8 @@ class Window:
 
     @classmethod
     def of_file(cls, file: BinaryIO, where: str) -> Self:
-        """A file of UTF-8; its lines may end as they do on Windows. Reading on raises TraceError where it is something else."""
+        """A file of UTF-8; its lines may end as they do on Windows. Reading on raises TraceError where it is
+        something else."""
         decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True)
         lines = 1
 

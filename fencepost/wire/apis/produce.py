@@ -72,8 +72,8 @@ def produce(call: Call, request: Any) -> Handling:
 
 
 def refusal(request: Any, records: bytes | None) -> ErrorCode:
-    """Why this batch is not given to the core; NO_ERROR if it is. The core validates the rest (impl/log/validation.py): here
-    is what the protocol says, and that there are no transactions."""
+    """Why this batch is not given to the core; NO_ERROR if it is. The core validates the rest
+    (impl/log/validation.py): here is what the protocol says, and that there are no transactions."""
     if request.acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
         return ErrorCode.INVALID_REQUIRED_ACKS
     if not records or records[MAGIC_AT : MAGIC_AT + 1] in OLD_MAGIC:

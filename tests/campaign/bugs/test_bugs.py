@@ -1,4 +1,5 @@
-"""The zoo: each planted bug is one swapped part, the general swarm finds it, and without it the same seed is clean."""
+"""The zoo: each planted bug is one swapped part, the general swarm finds it, and without it the same seed is
+clean."""
 
 from pathlib import Path
 
@@ -64,8 +65,8 @@ FOUND_BY_SEED = {
     "KAFKA-1647": 482,
     "KAFKA-4443": 0,
 }
-"""A seed of each bug's swarm profile that finds it, mostly the first one (KAFKA-10284 shows at 61 already). `fencepost bugs
-hunt` measures them. A change of the swarm moves them."""
+"""A seed of each bug's swarm profile that finds it, mostly the first one (KAFKA-10284 shows at 61 already).
+`fencepost bugs hunt` measures them. A change of the swarm moves them."""
 
 
 def anomalies(seed: int, profile: str, *bugs: str) -> set[str]:
@@ -76,7 +77,8 @@ def anomalies(seed: int, profile: str, *bugs: str) -> set[str]:
 
 @pytest.mark.parametrize("bug", sorted(BUGS))
 def test_the_general_swarm_finds_the_bug_and_only_with_it_planted(bug):
-    """The verdict names an anomaly of the invariant that the bug breaks; the unmodified implementation shows none for the same seed."""
+    """The verdict names an anomaly of the invariant that the bug breaks; the unmodified implementation shows
+    none for the same seed."""
     profile = BUGS[bug].profile
     assert anomalies(FOUND_BY_SEED[bug], profile, bug) & BUGS[bug].anomalies
     assert anomalies(FOUND_BY_SEED[bug], profile) == set()
@@ -84,7 +86,8 @@ def test_the_general_swarm_finds_the_bug_and_only_with_it_planted(bug):
 
 @pytest.mark.parametrize("bug", sorted(BUGS))
 def test_a_planted_bug_is_one_swapped_part(bug):
-    """Nothing but the named part differs, and the swap is a subclass of what it replaces: no monkeypatch, no switch inside."""
+    """Nothing but the named part differs, and the swap is a subclass of what it replaces: no monkeypatch, no
+    switch inside."""
     healthy, sick = Parts(), parts_with((bug,))
     changed = [
         field.name for field in fields(Parts) if getattr(healthy, field.name) is not getattr(sick, field.name)
@@ -95,7 +98,8 @@ def test_a_planted_bug_is_one_swapped_part(bug):
 
 @pytest.mark.parametrize("bug", sorted(BUGS))
 def test_the_anomalies_of_a_bug_are_of_the_invariant_that_it_breaks(bug):
-    """The score counts no accident: every anomaly that counts for a bug breaks its invariant, or follows from one that does."""
+    """The score counts no accident: every anomaly that counts for a bug breaks its invariant, or follows from
+    one that does."""
     broken = {BUGS[bug].also_breaks, BUGS[bug].protection.breaks}
     for name in BUGS[bug].anomalies:
         roots = {BY_NAME[root].breaks for root in BY_NAME[name].implied_by} | {BY_NAME[name].breaks}
@@ -103,7 +107,8 @@ def test_the_anomalies_of_a_bug_are_of_the_invariant_that_it_breaks(bug):
 
 
 def test_families_are_of_planted_bugs_and_documented():
-    """Near duplicates count once: each family's members are in the zoo, in no other family, and docs/explanation/zoo.md says the same."""
+    """Near duplicates count once: each family's members are in the zoo, in no other family, and
+    docs/explanation/zoo.md says the same."""
     members = [bug for bugs in FAMILIES.values() for bug in bugs]
     assert len(members) == len(set(members)) and set(members) <= BUGS.keys()
     page = (Path(__file__).parents[3] / "docs" / "explanation" / "zoo.md").read_text()

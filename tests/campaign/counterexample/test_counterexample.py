@@ -1,4 +1,5 @@
-"""Counterexamples become plans: what the model says can happen is made to happen in the implementation without that protection, and nowhere else."""
+"""Counterexamples become plans: what the model says can happen is made to happen in the implementation
+without that protection, and nowhere else."""
 
 import json
 from pathlib import Path
@@ -65,7 +66,8 @@ def test_a_counterexample_is_reproduced(bug):
 
 
 def test_tlcs_counterexample_is_reproduced():
-    """Rule: what TLC printed is enough, with the name of what was dropped; a leader that the model moved is moved."""
+    """Rule: what TLC printed is enough, with the name of what was dropped; a leader that the model moved is
+    moved."""
     found = reproduce(read(TLC, "truncate_below_own_epoch"), "KIP-279", seed=3, most_drafts=DRAFTS)
     assert isinstance(found, Reproduction)
     assert found.finding.anomaly in BUGS["KIP-279"].anomalies
@@ -85,7 +87,8 @@ def test_a_search_that_finds_nothing_says_so():
 
 
 def test_a_story_is_told_by_leader_epochs():
-    """Rule: TLC's order of independent steps is another one: here each era's steps stand together, and the story ends in the same state."""
+    """Rule: TLC's order of independent steps is another one: here each era's steps stand together, and the
+    story ends in the same state."""
     told = read(TLC, "truncate_below_own_epoch")
     eras = [step.era for step in told.steps]
     assert eras == sorted(eras) and told.eras == 3
@@ -97,7 +100,8 @@ def test_a_story_is_told_by_leader_epochs():
 
 
 def test_what_is_no_counterexample_is_refused():
-    """Rule: one sentence for a file that is none, for one of another variant, and for a protection that no planted bug misses."""
+    """Rule: one sentence for a file that is none, for one of another variant, and for a protection that no
+    planted bug misses."""
     with pytest.raises(FencepostError, match="name the protection that was dropped"):
         read(TLC)
     with pytest.raises(FencepostError, match="a counterexample of Replication"):
@@ -107,7 +111,8 @@ def test_what_is_no_counterexample_is_refused():
 
 
 def test_the_command_writes_a_plan_that_was_verified(tmp_path, capsys):
-    """Rule: the command writes the plan, says how many runs it took and what both verdicts were; the file is a plan that shows the bug."""
+    """Rule: the command writes the plan, says how many runs it took and what both verdicts were; the file is
+    a plan that shows the bug."""
     out = tmp_path / "plan.json"
     asked = ["tlc", "to-plan", "--counterexample", str(EXPLORER), "--seed", "3", "--out", str(out), "--json"]
     assert fencepost(asked) == 0
@@ -132,7 +137,8 @@ def test_the_command_without_a_plan(tmp_path, capsys):
 
 
 def test_tlc_is_asked_for_the_invariant_that_falls():
-    """Rule: without a file TLC finds the shortest counterexample of the bug's own invariant, and it reads as a story."""
+    """Rule: without a file TLC finds the shortest counterexample of the bug's own invariant, and it reads as
+    a story."""
     constants = Constants(replicas=2, epochs=2, drop=frozenset({"truncate_below_own_epoch"}))
     result = shortest_counterexample(constants, "LOG-MATCH")
     assert (result.violation.name, result.steps) == ("LogMatch", 10)

@@ -1,6 +1,7 @@
 """The campaign driver: nothing is lost, nothing is run twice without need, and what does not repeat is told.
 
-The worker process is the real one; run, swarm and judge are replaced inside it by ones whose story the seed decides.
+The worker process is the real one; run, swarm and judge are replaced inside it by ones whose story the seed
+decides.
 """
 
 import sys
@@ -102,7 +103,8 @@ def world(tmp_path: Path) -> World:
 
 
 def test_every_seed_is_run_kept_judged_and_sealed(world: World) -> None:
-    """A campaign stores each run once in Parquet, counts verdicts by kind, and names the lowest failing seed first."""
+    """A campaign stores each run once in Parquet, counts verdicts by kind, and names the lowest failing seed
+    first."""
     story = {
         3: "find lost_write",
         5: "find duplicate",
@@ -162,7 +164,8 @@ def test_a_run_without_end_is_given_up(world: World) -> None:
 
 
 def test_an_interrupt_loses_nothing_and_resume_goes_on(world: World) -> None:
-    """After a Ctrl-C every finished run is kept, the exit code is 130, and --resume runs and judges only what is missing."""
+    """After a Ctrl-C every finished run is kept, the exit code is 130, and --resume runs and judges only what
+    is missing."""
     story = {4: "interrupt", 6: "find lost_write"}
     first = drive(world.campaign(range(10), story, recheck_one_in=0))
     assert first.interrupted and first.exit_code is ExitCode.INTERRUPTED
@@ -200,7 +203,8 @@ def test_a_folder_in_use_is_refused(world: World) -> None:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_what_does_not_repeat_is_told(world: World, jobs: int) -> None:
-    """A run whose second execution, in another process with another hash seed, has another digest makes the campaign undecided."""
+    """A run whose second execution, in another process with another hash seed, has another digest makes the
+    campaign undecided."""
     result = drive(world.campaign(range(4), {2: "drift"}, jobs=jobs, recheck_one_in=1, out=None))
     assert (result.rechecked, result.disagreeing) == (4, (2,))
     assert result.exit_code is ExitCode.UNDECIDED

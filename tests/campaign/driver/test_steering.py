@@ -1,4 +1,5 @@
-"""Steering: what was not reached yet becomes likelier, and a steered campaign can be repeated, resumed and spread like any other."""
+"""Steering: what was not reached yet becomes likelier, and a steered campaign can be repeated, resumed and
+spread like any other."""
 
 import random
 import sys
@@ -35,8 +36,10 @@ def run_with_rows(plan):
     if plan.seed == {interrupt} and not once.exists():
         once.touch()
         os.kill(os.getppid(), 2)
-    events = (Event(time=1, name=SHOWN[plan.seed], node=1, topic="t", partition=0),) if plan.seed in SHOWN else ()
-    trace = Trace(trace_id=plan.seed, plan="", seed=plan.seed, software_version="test", profile=plan.profile, events=events)
+    shown = SHOWN.get(plan.seed)
+    events = (Event(time=1, name=shown, node=1, topic="t", partition=0),) if shown else ()
+    known = dict(trace_id=plan.seed, plan="", seed=plan.seed, software_version="test", profile=plan.profile)
+    trace = Trace(events=events, **known)
     trace = evolve(trace, digest=digest_of(trace))
     return trace, rows_of(trace)
 
@@ -59,7 +62,8 @@ def result(seed: int, *marks: str) -> RunResult:
 
 
 def test_a_round_leans_toward_what_no_earlier_round_reached():
-    """The profile of a seed names the marks that are missing from the rounds before its own, and waits until they have ended."""
+    """The profile of a seed names the marks that are missing from the rounds before its own, and waits until
+    they have ended."""
     state = Steering(JOB, range(300))
     assert state.profile_of(0) == state.profile_of(49) == "default"
     for seed in range(49):
@@ -90,7 +94,8 @@ def test_the_order_in_which_runs_end_is_of_no_account():
 
 
 def test_a_campaign_that_is_not_steered_knows_what_is_missing_all_the_same():
-    """Without --steer every seed has the job's profile; with a plan of one's own nothing is missing, as no swarm was asked."""
+    """Without --steer every seed has the job's profile; with a plan of one's own nothing is missing, as no
+    swarm was asked."""
     state = Steering(Job(), range(100))
     assert state.profile_of(99) == "default" and state.missing() == POSSIBLE
     assert Steering(Job(plan="{}", steer_from=0), range(9)).missing() == ()
@@ -98,7 +103,8 @@ def test_a_campaign_that_is_not_steered_knows_what_is_missing_all_the_same():
 
 @pytest.fixture
 def campaign(tmp_path, monkeypatch):
-    """A maker of steered campaigns of nine seeds in rounds of three, in which seed 0 and seed 4 reach a mark each."""
+    """A maker of steered campaigns of nine seeds in rounds of three, in which seed 0 and seed 4 reach a mark
+    each."""
     monkeypatch.setattr(steering, "ROUND", 3)
 
     def make(name: str, jobs: int = 1, interrupt: int = -1) -> Campaign:
@@ -122,7 +128,8 @@ def profiles(campaign: Campaign) -> dict[int, tuple[str, str]]:
 
 
 def test_a_steered_campaign_is_the_same_in_parallel_and_after_an_interruption(campaign):
-    """One process, two, or a Ctrl-C in the second round and --resume: each seed has the same plan, each run the same digest, repeats included."""
+    """One process, two, or a Ctrl-C in the second round and --resume: each seed has the same plan, each run
+    the same digest, repeats included."""
     alone, together, broken = campaign("alone"), campaign("together", 2), campaign("broken", 2, interrupt=4)
     whole = drive(alone)
     assert not whole.disagreeing and whole.rechecked > 2
@@ -141,7 +148,8 @@ def test_a_steered_campaign_is_the_same_in_parallel_and_after_an_interruption(ca
 
 
 def test_a_steered_campaign_is_resumed_from_its_first_seed_only(campaign):
-    """Rounds begin at the first seed: a campaign that began elsewhere would have other plans under the same seeds, and is refused."""
+    """Rounds begin at the first seed: a campaign that began elsewhere would have other plans under the same
+    seeds, and is refused."""
     begun = campaign("begun")
     drive(evolve(begun, seeds=range(3)))
     with pytest.raises(FencepostError, match="steer_from"):

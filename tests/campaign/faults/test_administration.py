@@ -1,4 +1,5 @@
-"""What operators ask for, as part of a plan: each request is made, recorded, carried through, and known to the liveness phase."""
+"""What operators ask for, as part of a plan: each request is made, recorded, carried through, and known to
+the liveness phase."""
 
 import pytest
 from attrs import evolve
@@ -66,7 +67,8 @@ AFTER = {
 
 @pytest.mark.parametrize("kind", sorted(AFTER))
 def test_a_request_is_made_recorded_and_carried_through(with_requests, kind):
-    """The request stands in the trace as a fault that begins and ends, the assignment is what was asked for, and a correct cluster survives it."""
+    """The request stands in the trace as a fault that begins and ends, the assignment is what was asked for,
+    and a correct cluster survives it."""
     trace = with_requests(asks(kind))
     assert len(named_events(trace, Name.FAULT_BEGAN, kind)) == 1
     assert len(named_events(trace, Name.FAULT_ENDED, kind)) == 1
@@ -82,7 +84,8 @@ def test_one_request_may_move_several_partitions(with_requests):
 
 
 def test_a_topic_comes_and_goes_and_its_name_is_used_once(with_requests):
-    """create_topic makes it, delete_topic removes it, and another create_topic is skipped with its reason (KAFKA-13132)."""
+    """create_topic makes it, delete_topic removes it, and another create_topic is skipped with its reason
+    (KAFKA-13132)."""
     trace = with_requests(
         asks("create_topic", 1, "topic u", at_ms=1_000),
         asks("delete_topic", 2, "topic u", at_ms=4_000),
@@ -118,7 +121,8 @@ def test_a_request_that_makes_no_sense_is_skipped_with_its_reason(with_requests,
 
 
 def test_an_accepted_reassignment_ends_once_the_cluster_is_healed(with_requests):
-    """Heal waits for it: the target's broker dies before it can catch up, returns at the end, and the reassignment is completed then."""
+    """Heal waits for it: the target's broker dies before it can catch up, returns at the end, and the
+    reassignment is completed then."""
     plan = (
         Fault(fault_id=1, kind="pause", at_ms=2_900, duration_ms=9_000, target="broker 3"),
         asks("reassign_move", 2),
@@ -131,7 +135,8 @@ def test_an_accepted_reassignment_ends_once_the_cluster_is_healed(with_requests)
 
 
 def test_nobody_is_about_to_stop_when_progress_is_demanded(with_requests):
-    """Heal waits for a broker that was asked to stop to come back: its logs are open when all logs are compared (found by the swarm, seed 1022)."""
+    """Heal waits for a broker that was asked to stop to come back: its logs are open when all logs are
+    compared (found by the swarm, seed 1022)."""
     stop = Fault(
         fault_id=1, kind="clean_restart", at_ms=9_990, duration_ms=10, target="broker 2", parameter=6_000
     )
@@ -145,7 +150,8 @@ def test_nobody_is_about_to_stop_when_progress_is_demanded(with_requests):
 
 
 def test_removing_a_request_does_not_reshuffle_the_rest(with_requests):
-    """Randomness is keyed by cause: without a preferred election that changes nothing, what the clients did is the same."""
+    """Randomness is keyed by cause: without a preferred election that changes nothing, what the clients did
+    is the same."""
     fault = Fault(fault_id=1, kind="crash", at_ms=5_000, duration_ms=2_000, target="broker 1")
     with_it = with_requests(asks("preferred_election", 2, at_ms=1_000), fault)
     without = with_requests(fault)

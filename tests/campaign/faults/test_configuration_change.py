@@ -1,4 +1,5 @@
-"""A topic that operators begin to have compacted while clients use it: a whole simulated run, and what its claims allow."""
+"""A topic that operators begin to have compacted while clients use it: a whole simulated run, and what its
+claims allow."""
 
 import json
 
@@ -18,7 +19,8 @@ TO_COMPACT = ({}, {"cleanup.policy": "compact"})
 
 @pytest.fixture
 def plan(small_plan, monkeypatch) -> Plan:
-    """The policy changes after two seconds; a follower and then the leader crash, and come back with logs that have gaps."""
+    """The policy changes after two seconds; a follower and then the leader crash, and come back with logs
+    that have gaps."""
     monkeypatch.setattr(configuration_change, "CHANGES", TO_COMPACT)
     faults = (
         Fault(fault_id=0, kind="alter_topic", at_ms=2_000, target="topic t", parameter=1),
@@ -36,8 +38,9 @@ def plan(small_plan, monkeypatch) -> Plan:
 
 
 def test_a_topic_is_compacted_from_the_change_on_and_nothing_else_is_lost(plan):
-    """Rule (Z, cleanup.policy): each broker takes the change over, tells of it, and cleans its log; brokers that restart find it whole. The claims say that the
-    topic is compacted, from the events and not from the plan; held to a topic that is not, the run is convicted."""
+    """Rule (Z, cleanup.policy): each broker takes the change over, tells of it, and cleans its log; brokers
+    that restart find it whole. The claims say that the topic is compacted, from the events and not from the
+    plan; held to a topic that is not, the run is convicted."""
     trace = run(plan)
     applied = [
         (event.node, json.loads(event.detail))

@@ -1,4 +1,5 @@
-"""Faults of links, time, ZooKeeper and configuration: each has the effect that it says, while it lasts and no longer, and a correct cluster survives it."""
+"""Faults of links, time, ZooKeeper and configuration: each has the effect that it says, while it lasts and no
+longer, and a correct cluster survives it."""
 
 import json
 
@@ -135,7 +136,8 @@ def test_a_slow_host_does_less_in_the_same_time(cluster):
 
 @pytest.mark.parametrize(("parameter", "expected_ms"), [(5_000, 5_000), (5_001, -5_001)])
 def test_a_clock_jumps_for_one_host_and_jumps_back(cluster, parameter, expected_ms):
-    """The time of day of the host alone is wrong by the parameter, its monotonic time is not, and it is right at the end."""
+    """The time of day of the host alone is wrong by the parameter, its monotonic time is not, and it is right
+    at the end."""
     world = cluster()
     fault = begin(world, "clock_jump", parameter)
     clocks = {node: host.clock for node, host in world.world.hosts.items()}
@@ -147,7 +149,8 @@ def test_a_clock_jumps_for_one_host_and_jumps_back(cluster, parameter, expected_
 
 
 def test_a_clock_that_jumps_is_what_the_broker_measures_with(small_plan):
-    """A leader whose clock jumps beyond the retention believes that its records are old, and gives them up, as a real broker does; no judge complains."""
+    """A leader whose clock jumps beyond the retention believes that its records are old, and gives them up,
+    as a real broker does; no judge complains."""
 
     def gave_up(parameter: int) -> int:
         jump = Fault(
@@ -168,7 +171,8 @@ def test_a_clock_that_jumps_is_what_the_broker_measures_with(small_plan):
 
 
 def test_a_drifting_clock_stretches_timers_and_stays_where_it_got(cluster):
-    """At a third of the true speed the host's timers fire a third as often and its clock falls behind; at the end it runs on from there."""
+    """At a third of the true speed the host's timers fire a third as often and its clock falls behind; at the
+    end it runs on from there."""
     world = cluster()
     clock = world.world.hosts[1].clock
     fault, begun = begin(world, "clock_drift", 333_333), world.now
@@ -183,7 +187,8 @@ def test_a_drifting_clock_stretches_timers_and_stays_where_it_got(cluster):
 
 @pytest.mark.parametrize(("speed", "expires"), [(150_000, True), (1_000_000, False), (3_000_000, False)])
 def test_a_slow_clock_costs_a_broker_its_session(cluster, speed, expires):
-    """The ZooKeeper client pings by its host's clock: one that runs too slowly is too late, while ZooKeeper's own clock is right."""
+    """The ZooKeeper client pings by its host's clock: one that runs too slowly is too late, while ZooKeeper's
+    own clock is right."""
     world = cluster()
     begin(world, "clock_drift", speed)
     world.world.run_until(world.now + 6 * SECOND)
@@ -192,7 +197,8 @@ def test_a_slow_clock_costs_a_broker_its_session(cluster, speed, expires):
 
 
 def test_a_restart_of_zookeeper_breaks_every_connection_and_ends_no_session(cluster):
-    """All brokers lose their connection, nobody gets one meanwhile, all go on with the same session, and a watch that was set before fires after it."""
+    """All brokers lose their connection, nobody gets one meanwhile, all go on with the same session, and a
+    watch that was set before fires after it."""
     world = cluster()
     zookeeper, clients = world.world.zookeeper, [world.world.hosts[node].zookeeper for node in BROKERS]
     sessions = [client.session for client in clients]
@@ -220,7 +226,8 @@ def test_requests_are_skipped_while_zookeeper_is_down(cluster):
 
 
 def test_unreachable_for_all_means_that_sessions_expire(cluster):
-    """ZooKeeper goes on while nobody reaches it: all sessions end, and all brokers come back with new ones."""
+    """ZooKeeper goes on while nobody reaches it: all sessions end, and all brokers come back with new
+    ones."""
     world = cluster()
     fault = begin(world, "zookeeper_unreachable")
     world.world.run_until(world.now + 4 * SECOND)
@@ -255,7 +262,8 @@ def test_a_configuration_change_is_applied_by_every_broker_and_can_be_taken_back
 
 
 def test_no_change_asks_for_more_replicas_than_there_are(small_plan):
-    """min.insync.replicas is not raised above a partition's replicas, nor are replicas taken away below it: nothing could be acknowledged any more."""
+    """min.insync.replicas is not raised above a partition's replicas, nor are replicas taken away below it:
+    nothing could be acknowledged any more."""
     alone = ClusterOptions(topics=(TopicOptions(replication_factor=1),))
     alter = Fault(fault_id=0, kind="alter_topic", at_ms=1_000, target="topic t", parameter=2)
     shrink = Fault(fault_id=1, kind="reassign_shrink", at_ms=3_000, target="partition t-0")
@@ -270,7 +278,8 @@ def test_no_change_asks_for_more_replicas_than_there_are(small_plan):
 
 
 def test_a_loss_after_unclean_leaders_were_allowed_is_a_claim(small_plan):
-    """An operator allows unclean leaders while the cluster works: the one elected then loses records; the claims say so, and no judge complains."""
+    """An operator allows unclean leaders while the cluster works: the one elected then loses records; the
+    claims say so, and no judge complains."""
     down = [
         Fault(fault_id=0, kind="partition", at_ms=1_000, duration_ms=3_000, target="broker 1"),
         Fault(fault_id=1, kind="crash", at_ms=3_500, duration_ms=6_000, target="broker 1"),
@@ -289,7 +298,8 @@ def test_a_loss_after_unclean_leaders_were_allowed_is_a_claim(small_plan):
 
 @pytest.mark.parametrize("kind", [*WIDE, "alter_topic"])
 def test_a_healthy_cluster_survives_each_of_them(kind):
-    """No false alarm: a dozen swarm plans that draw from this kind alone are judged Ok, most of them were hit by it, and it ended each time."""
+    """No false alarm: a dozen swarm plans that draw from this kind alone are judged Ok, most of them were hit
+    by it, and it ended each time."""
     began = ended = 0
     for seed in range(12):
         trace = run(swarm(seed, faults=(kind,)))
@@ -302,7 +312,8 @@ def test_a_healthy_cluster_survives_each_of_them(kind):
 
 
 def test_every_new_kind_is_in_a_profile_that_is_run():
-    """The kinds of this file are drawn by some profile, and all are kinds of links, of time or of ZooKeeper."""
+    """The kinds of this file are drawn by some profile, and all are kinds of links, of time or of
+    ZooKeeper."""
     assert set(WIDE) == {*LINK_FAULTS, *TIME_FAULTS, "zookeeper_restart", "zookeeper_unreachable"}
     assert {kind for profile in PROFILES.values() for kind in profile.kinds} >= set(WIDE)
     assert all("alter_topic" in PROFILES[name].request_kinds for name in ("fencing", "truncation", "chaos"))

@@ -34,11 +34,13 @@ SIGNS = {
         e.name is Name.LOG_RECOVERED and e.node == 1 and e.time > 2e9 for e in events
     ),
 }
-"""What a fault of these kinds must leave in the events of a run whose broker 1 it hits; other kinds only slow things down."""
+"""What a fault of these kinds must leave in the events of a run whose broker 1 it hits; other kinds only slow
+things down."""
 
 
 def hit(small_plan, kind: str, parameter: int = 0):
-    """A run in which broker 1 is hit for four seconds; sessions expire after two, replicas lag after one and a half."""
+    """A run in which broker 1 is hit for four seconds; sessions expire after two, replicas lag after one and
+    a half."""
     plan = small_plan(
         faults=(
             Fault(
@@ -53,7 +55,8 @@ def hit(small_plan, kind: str, parameter: int = 0):
 
 @pytest.mark.parametrize("kind", sorted(set(FAULTS) - set(ADMINISTRATION)))
 def test_a_fault_begins_hits_and_ends_and_the_cluster_survives(small_plan, kind):
-    """Every kind is recorded at onset and end, leaves its sign, and a correct cluster keeps its promises through it."""
+    """Every kind is recorded at onset and end, leaves its sign, and a correct cluster keeps its promises
+    through it."""
     trace = hit(small_plan, kind, FAULTS[kind].parameter[0])
     names = [(event.name, event.cause) for event in trace.events]
     assert names.count((Name.FAULT_BEGAN, kind)) == 1
@@ -85,7 +88,8 @@ def test_a_fault_of_links_makes_the_run_another(small_plan, kind, parameter):
 
 
 def test_a_lost_reply_breaks_the_connection_after_the_commit(small_plan):
-    """lose_zookeeper_replies takes effect when the broker next writes: with a leader that shrinks its ISR meanwhile the write stands, and is accepted."""
+    """lose_zookeeper_replies takes effect when the broker next writes: with a leader that shrinks its ISR
+    meanwhile the write stands, and is accepted."""
     plan = small_plan(
         faults=(
             Fault(

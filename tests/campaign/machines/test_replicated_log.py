@@ -1,4 +1,5 @@
-"""The interface to a replicated log of somebody else: each lie of a system is found, the documented example runs, a healthy one passes."""
+"""The interface to a replicated log of somebody else: each lie of a system is found, the documented example
+runs, a healthy one passes."""
 
 import importlib.util
 import sys
@@ -174,7 +175,8 @@ def driven(machine):
     ],
 )
 def test_each_lie_is_found(system, anomaly, tmp_path):
-    """Rule: nothing is trusted until it has failed on purpose: a lie is found under its name, and the trace that is left shows it again."""
+    """Rule: nothing is trusted until it has failed on purpose: a lie is found under its name, and the trace
+    that is left shows it again."""
     with pytest.raises(FoundError) as failed:
         driven(machine_of(system, tmp_path))
     assert failed.value.anomaly == anomaly
@@ -210,7 +212,8 @@ def documented(tmp_path, monkeypatch):
 
 
 def test_the_documented_example_runs_as_it_stands_there(tmp_path, monkeypatch):
-    """Rule: the page's log passes, and its planted bug is found and shrunk to the story that the page tells."""
+    """Rule: the page's log passes, and its planted bug is found and shrunk to the story that the page
+    tells."""
     tiny_log = documented(tmp_path, monkeypatch)
     monkeypatch.setattr(ReplicatedLogMachine, "folder", tmp_path)
     run_state_machine_as_test(tiny_log.TinyLogMachine, settings=QUICK)

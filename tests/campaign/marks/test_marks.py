@@ -150,7 +150,8 @@ def test_a_mark_is_told_from_what_only_looks_like_it(name):
 
 
 def test_marks_of_operations_are_told_from_others():
-    """A commit is crossed by a rebalance of its own group alone; a retry is a known duplicate only if another broker wrote its batch; errors are theirs."""
+    """A commit is crossed by a rebalance of its own group alone; a retry is a known duplicate only if another
+    broker wrote its batch; errors are theirs."""
     commit = row(Function.COMMIT, group="g")
     assert "rebalance_during_commit" in reached(group("PreparingRebalance", time=5), operations=[commit])
     for other in (
@@ -184,7 +185,8 @@ def test_a_replica_that_was_deleted_is_no_torn_log():
 
 @pytest.mark.parametrize("profile", sorted(RECORDED))
 def test_recorded_seeds_reach_every_mark_of_their_profile(profile):
-    """The swarm reaches what its profile can: few seeds show all marks but the rarest, which `make marks` looks for, and none that it cannot."""
+    """The swarm reaches what its profile can: few seeds show all marks but the rarest, which `make marks`
+    looks for, and none that it cannot."""
     seen = {name for seed in RECORDED[profile] for name in marks_of(run(swarm(seed, profile)))}
     possible = set(marks_possible(PROFILES[profile]))
     assert seen <= possible
@@ -192,7 +194,8 @@ def test_recorded_seeds_reach_every_mark_of_their_profile(profile):
 
 
 def test_a_calm_run_reaches_no_mark():
-    """Without faults nothing of the kind happens, but that retention works: a mark that is always there says nothing."""
+    """Without faults nothing of the kind happens, but that retention works: a mark that is always there says
+    nothing."""
     assert {name for seed in range(4) for name in marks_of(run(swarm(seed, "calm")))} == {"log_start_moved"}
     assert set(marks_possible(PROFILES["calm"])) == {"log_start_moved", "log_start_passed_follower"}
 
@@ -205,7 +208,8 @@ def test_every_mark_is_documented():
 
 
 def test_the_table_is_sound():
-    """Names are unique; what leads to a mark, or is needed for it, is a kind of fault or a percentage; each mark can be reached by some profile."""
+    """Names are unique; what leads to a mark, or is needed for it, is a kind of fault or a percentage; each
+    mark can be reached by some profile."""
     known = {*FAULTS, *PERCENTAGES}
     assert len(set(NAMES)) == len(MARKS) >= 25
     for mark in MARKS:
@@ -216,7 +220,8 @@ def test_the_table_is_sound():
 
 
 def test_a_profile_that_is_steered_leans_toward_the_mark_and_has_nothing_new():
-    """What leads to a mark is drawn more often, out of what the profile has; the plan says to what it was steered, and is made again from that name."""
+    """What leads to a mark is drawn more often, out of what the profile has; the plan says to what it was
+    steered, and is made again from that name."""
     plain, leaning = profile_named("default"), profile_named("default+torn_tail_cut+deletion_resumed")
     assert set(leaning.kinds) == set(plain.kinds) and leaning.kinds[: len(plain.kinds)] == plain.kinds
     assert leaning.kinds.count("power_loss") > 1 == leaning.kinds.count("loss")

@@ -23,7 +23,8 @@ def state(leader: int, epoch: int, isr: tuple[int, ...]) -> Event:
 
 
 def story(*more: Event) -> ObservedState:
-    """Two brokers hold ten records, all exposed; broker 2 loses its power and comes back with six; then more."""
+    """Two brokers hold ten records, all exposed; broker 2 loses its power and comes back with six; then
+    more."""
     facts = ObservedState()
     for node in (1, 2):
         facts.learn(
@@ -40,7 +41,8 @@ RECOVERED = event(Name.LOG_RECOVERED, 2, offset=6, high_watermark=4)
 
 
 def test_an_isr_member_that_lost_exposed_bytes_allows_the_loss_of_these_offsets():
-    """Even one replica, restarted while it stands in the ISR and elected later, makes the loss of what it lost legal."""
+    """Even one replica, restarted while it stands in the ISR and elected later, makes the loss of what it
+    lost legal."""
     facts = story(state(1, 0, (1, 2)), RECOVERED)
     assert [(loss.node, loss.start, loss.end) for loss in facts.losses] == [(2, 6, 10)]
 
@@ -51,7 +53,8 @@ def test_a_replica_outside_the_isr_allows_nothing():
 
 
 def test_joining_the_isr_while_short_of_exposed_bytes_allows_the_loss():
-    """A proposal in flight may bring a replica into the ISR that has lost its disk meanwhile (KIP-903, accepted)."""
+    """A proposal in flight may bring a replica into the ISR that has lost its disk meanwhile (KIP-903,
+    accepted)."""
     facts = story(state(1, 0, (1,)), RECOVERED, state(1, 0, (1, 2)))
     assert [(loss.start, loss.end) for loss in facts.losses] == [(6, 10)]
 
@@ -73,7 +76,8 @@ def test_a_shorter_log_without_a_power_loss_allows_nothing():
 
 
 def test_bit_rot_allows_what_recovery_cut():
-    """A bit that rots under a checksum costs a replica its tail; in the ISR that is a loss like any other, with its cause in the reason."""
+    """A bit that rots under a checksum costs a replica its tail; in the ISR that is a loss like any other,
+    with its cause in the reason."""
     facts = ObservedState()
     facts.learn(event(Name.APPENDED, 2, offset=0, leader_epoch=0, values=tuple(range(10)), cause="follower"))
     facts.learn(event(Name.HIGH_WATERMARK, 1, high_watermark=10, cause="leader"))
@@ -98,7 +102,8 @@ def lied_about(*later: Event) -> ObservedState:
 
 
 def test_a_lie_about_a_sync_costs_what_came_after_it_if_the_power_fails():
-    """From where the log ended when the lies began nobody knows what it holds, however long it is; without a power loss nothing is allowed."""
+    """From where the log ended when the lies began nobody knows what it holds, however long it is; without a
+    power loss nothing is allowed."""
     whole = event(Name.LOG_RECOVERED, 2, offset=12, high_watermark=4)
     power_loss = Event(time=0, name=Name.FAULT_BEGAN, node=2, cause="power_loss")
     cut = event(Name.TRUNCATED, 2, offset=8)
@@ -126,7 +131,8 @@ def rewritten(observed_state: ObservedState) -> list[tuple[int, int]]:
 
 
 def test_a_compaction_under_a_lie_puts_all_that_it_wrote_anew_at_risk():
-    """Old records, durable before, stand in a segment that nothing synced: a power loss may take them from inside of the log (storage, seed 1387)."""
+    """Old records, durable before, stand in a segment that nothing synced: a power loss may take them from
+    inside of the log (storage, seed 1387)."""
     facts = lied_about(compacted(8), POWER_LOSS, WHOLE)
     assert rewritten(facts) == [(0, 8)] and (10, 12) in [(loss.start, loss.end) for loss in facts.losses]
     reasons = [loss.reason for loss in derive_claims(PLAN, facts, (APPEND, POLL)).loss]
@@ -142,7 +148,8 @@ def test_a_compaction_under_a_lie_puts_all_that_it_wrote_anew_at_risk():
 
 
 def test_nothing_that_a_sync_has_reached_is_at_risk():
-    """A pass that found nothing to clean wrote nothing; one after the lie syncs all that it writes; without a power loss, or a lie, nothing is lost."""
+    """A pass that found nothing to clean wrote nothing; one after the lie syncs all that it writes; without a
+    power loss, or a lie, nothing is lost."""
     assert rewritten(lied_about(compacted(0, 0), POWER_LOSS, WHOLE)) == []
     assert rewritten(lied_about(compacted(8), LIE_ENDED, compacted(10), POWER_LOSS, WHOLE)) == []
     assert rewritten(lied_about(compacted(8), LIE_ENDED, POWER_LOSS, WHOLE)) == [(0, 8)]
@@ -155,7 +162,8 @@ def test_nothing_that_a_sync_has_reached_is_at_risk():
 
 
 def test_a_lie_excuses_the_power_loss_that_followed_it_and_no_later_restart():
-    """What is recovered is durable: a process that dies after that loses nothing by a lie of long ago. A log that was made under a lie is at risk whole."""
+    """What is recovered is durable: a process that dies after that loses nothing by a lie of long ago. A log
+    that was made under a lie is at risk whole."""
     facts = lied_about(POWER_LOSS, LIE_ENDED, WHOLE)
     facts.learn(CAUGHT_UP)
     facts.learn(event(Name.HIGH_WATERMARK, 1, high_watermark=13, cause="leader"))
@@ -174,7 +182,8 @@ def test_a_lie_excuses_the_power_loss_that_followed_it_and_no_later_restart():
 
 
 def test_log_starts_and_compaction_are_claimed():
-    """Retention is claimed once a log start moved, compaction by the topic's policy; then holes cannot be counted."""
+    """Retention is claimed once a log start moved, compaction by the topic's policy; then holes cannot be
+    counted."""
     facts = ObservedState()
     assert not derive_claims(PLAN, facts, (APPEND, POLL)).retention
     facts.learn(event(Name.LOG_START, 1, log_start_offset=3, high_watermark=4, end_offset=4))
@@ -225,7 +234,8 @@ def test_an_election_outside_the_isr_allows_everything_in_that_partition():
 
 
 def test_a_fault_makes_no_replicas():
-    """Who has a replica is what brokers told; a fault of the cluster or of a broker without one must not change whom a role means."""
+    """Who has a replica is what brokers told; a fault of the cluster or of a broker without one must not
+    change whom a role means."""
     facts = story()
     for kind, node in (("zookeeper_restart", -1), ("crash", 3), ("power_loss", 3)):
         facts.learn(Event(time=0, name=Name.FAULT_BEGAN, node=node, cause=kind))

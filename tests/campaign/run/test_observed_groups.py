@@ -1,4 +1,5 @@
-"""What a run adds to the rows of its groups: offsets that expired as they may, and groups that ended; and plans with consumers."""
+"""What a run adds to the rows of its groups: offsets that expired as they may, and groups that ended; and
+plans with consumers."""
 
 import msgspec
 from attrs import evolve
@@ -35,13 +36,20 @@ def row(
     op_id: int, at_s: int, member: str, function: Function = Function.JOIN, outcome: Outcome = Outcome.OK
 ) -> Operation:
     return Operation(
-        op_id=op_id, process=1, function=function, invoke_time=at_s * SECOND, completion_time=at_s * SECOND + 1,
-        outcome=outcome, group="g", member=member,
-    )  # fmt: skip
+        op_id=op_id,
+        process=1,
+        function=function,
+        invoke_time=at_s * SECOND,
+        completion_time=at_s * SECOND + 1,
+        outcome=outcome,
+        group="g",
+        member=member,
+    )
 
 
 def test_only_an_expiry_that_may_be_is_a_row() -> None:
-    """Rule (KAFKA-13636, KAFKA-8069): an offset goes when its group was empty for the retention; in another state, or sooner, nothing excuses it."""
+    """Rule (KAFKA-13636, KAFKA-8069): an offset goes when its group was empty for the retention; in another
+    state, or sooner, nothing excuses it."""
     life = [phase(1, "Stable", "a"), phase(2, "Empty")]
     rows = with_group_facts(PLAN, (), [*life, expiry(5, "Empty")])
     assert [(each.argument, each.offset, each.outcome) for each in rows] == [
@@ -52,7 +60,8 @@ def test_only_an_expiry_that_may_be_is_a_row() -> None:
 
 
 def test_a_group_that_ended_and_came_back_is_another_one() -> None:
-    """Rule: rows belong to the group in which their member was first heard of; an unknown commit may be read back in the next one."""
+    """Rule: rows belong to the group in which their member was first heard of; an unknown commit may be read
+    back in the next one."""
     events = [phase(1, "Stable", "a"), ended(3), phase(4, "Stable", "b")]
     rows = (
         row(1, 1, "a"),
@@ -77,12 +86,19 @@ def of_instance(
 ) -> Operation:
     """A row of a static member: its join, with partition t-0, or a poll that got the first record of it."""
     return Operation(
-        op_id=op_id, process=int(instance), function=function, invoke_time=at_s * SECOND,
-        completion_time=(until_s or at_s) * SECOND + 1, outcome=Outcome.OK, group="g", member=instance, generation=generation,
+        op_id=op_id,
+        process=int(instance),
+        function=function,
+        invoke_time=at_s * SECOND,
+        completion_time=(until_s or at_s) * SECOND + 1,
+        outcome=Outcome.OK,
+        group="g",
+        member=instance,
+        generation=generation,
         positions=(Position(topic="t", partition=0, offset=-1),) if function is Function.JOIN else (),
         records=(Record(topic="t", partition=0, offset=0, value=7),) if function is Function.POLL else (),
         leader_epoch=2 if function is Function.JOIN else None,
-    )  # fmt: skip
+    )
 
 
 def instances(at_s: int, *members: str, generation: int = 1) -> Event:
@@ -101,11 +117,13 @@ SLEEPER = (
     of_instance(3, 7, "6", Function.POLL),
     of_instance(4, 8, "4", Function.POLL),
 )
-"""Instance 4 sleeps from second 1 to 8; instance 6 has its partition by then, in a generation of the same number."""
+"""Instance 4 sleeps from second 1 to 8; instance 6 has its partition by then, in a generation of the same
+number."""
 
 
 def test_a_static_member_that_slept_belongs_to_the_group_that_ended() -> None:
-    """Rule (seeds 3624, 1743): a poll belongs to the group in which its member joined that generation, whoever has the name of the group by now."""
+    """Rule (seeds 3624, 1743): a poll belongs to the group in which its member joined that generation,
+    whoever has the name of the group by now."""
     events = (instances(1, "4-1-26-1"), ended(4), instances(6, "6-1-26-3"))
     told = with_group_facts(PLAN, SLEEPER, events)
     assert [(row.op_id, row.group) for row in told] == [(1, "g"), (2, "g#2"), (3, "g#2"), (4, "g")]
@@ -115,7 +133,8 @@ def test_a_static_member_that_slept_belongs_to_the_group_that_ended() -> None:
 
 
 def test_two_owners_in_the_group_that_came_back_are_a_finding() -> None:
-    """Rule: an ended group excuses only who joined that one; two members of its successor with one partition stay a finding."""
+    """Rule: an ended group excuses only who joined that one; two members of its successor with one partition
+    stay a finding."""
     again = of_instance(5, 9, "4", Function.JOIN)
     events = (
         instances(1, "4-1-26-1"),
@@ -128,7 +147,8 @@ def test_two_owners_in_the_group_that_came_back_are_a_finding() -> None:
 
 
 def test_a_join_whose_answer_comes_after_the_end_belongs_to_the_group_that_told_it() -> None:
-    """Rule: the last time that the coordinator told a member a generation, before the join was answered, says which group it joined."""
+    """Rule: the last time that the coordinator told a member a generation, before the join was answered, says
+    which group it joined."""
     late = of_instance(1, 1, "4", Function.JOIN, until_s=8)
     events = (instances(1, "4-1-26-1"), ended(4), instances(6, "6-1-26-3"))
     rows = (late, *SLEEPER[1:3], of_instance(4, 9, "4", Function.POLL))
@@ -147,8 +167,9 @@ def read_back(op_id: int, at_s: int, offset: int, until_s: int | None = None, ep
 
 
 def test_what_a_member_reads_back_is_of_the_group_that_has_the_name() -> None:
-    """Rule (seed 4777): OffsetFetch names no member, so that one that slept through the end of its group is told the offsets of the next one; an offset that
-    nobody committed, or that only the ended group had, stays a finding."""
+    """Rule (seed 4777): OffsetFetch names no member, so that one that slept through the end of its group is
+    told the offsets of the next one; an offset that nobody committed, or that only the ended group had, stays
+    a finding."""
     life = (
         phase(1, "Stable", "a", epoch=0),
         evolve(ended(3), leader_epoch=0),
@@ -173,7 +194,8 @@ def test_what_a_member_reads_back_is_of_the_group_that_has_the_name() -> None:
 
 
 def test_plans_of_groups_repeat_and_reach_what_they_are_for() -> None:
-    """Rule: the same seed gives the same digest; a few seeds reach rebalances, fail-overs of coordinators, crashes and every style of commit."""
+    """Rule: the same seed gives the same digest; a few seeds reach rebalances, fail-overs of coordinators,
+    crashes and every style of commit."""
     assert run(swarm(5, "groups")).digest == run(swarm(5, "groups")).digest
     plans = [swarm(seed, "groups") for seed in range(60)]
     assert {plan.consumer.commit for plan in plans} == {"auto", "sync", "async", "before"}

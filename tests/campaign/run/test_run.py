@@ -19,7 +19,8 @@ def phases(trace) -> list[str]:
 
 
 def test_a_calm_run_keeps_every_promise(small_plan):
-    """Nothing breaks, so every append is acknowledged, every record is read in the end, and no judge objects."""
+    """Nothing breaks, so every append is acknowledged, every record is read in the end, and no judge
+    objects."""
     trace = run(small_plan())
     assert phases(trace) == ["safety", "heal", "liveness", "final", "end"]
     assert combine(judge(trace)).decision is Decision.OK
@@ -45,7 +46,8 @@ def test_the_same_plan_gives_the_same_trace():
 
 @pytest.mark.parametrize("removed", [4, 21, 37])
 def test_removing_an_operation_leaves_the_delays_of_other_operations(removed, small_plan, monkeypatch):
-    """Randomness is keyed by cause: without one operation, every message of every other operation takes as long as before."""
+    """Randomness is keyed by cause: without one operation, every message of every other operation takes as
+    long as before."""
 
     def delays(plan: Plan) -> dict[tuple[object, ...], int]:
         taken: dict[tuple[object, ...], int] = {}
@@ -116,7 +118,8 @@ def test_what_never_heals_is_no_progress(small_plan, monkeypatch):
 
 
 def test_a_fault_outside_the_budget_is_skipped_and_recorded(small_plan):
-    """The budget is applied at onset: with one broker down, a second crash is skipped and the trace says why."""
+    """The budget is applied at onset: with one broker down, a second crash is skipped and the trace says
+    why."""
     faults = tuple(
         Fault(
             fault_id=number,
@@ -135,7 +138,8 @@ def test_a_fault_outside_the_budget_is_skipped_and_recorded(small_plan):
 
 
 def test_loss_of_every_disk_turns_no_loss_into_loss_allowed(small_plan):
-    """Claims follow from recorded facts: when every ISR member loses its unsynced tail the loss is allowed, and named; without the claim it is a finding."""
+    """Claims follow from recorded facts: when every ISR member loses its unsynced tail the loss is allowed,
+    and named; without the claim it is a finding."""
     faults = tuple(
         Fault(
             fault_id=number, kind="power_loss", at_ms=5_000, duration_ms=1_000, target=f"broker {number + 1}"
@@ -152,7 +156,8 @@ def test_loss_of_every_disk_turns_no_loss_into_loss_allowed(small_plan):
 
 @pytest.mark.parametrize("first", range(0, 60, 15))
 def test_healthy_seeds_find_nothing(first):
-    """The unmodified implementation never shows an anomaly under the general swarm (the long sweep runs 2,000 seeds)."""
+    """The unmodified implementation never shows an anomaly under the general swarm (the long sweep runs 2,000
+    seeds)."""
     for seed in range(first, first + 15):
         verdict = combine(judge(run(swarm(seed))))
         assert verdict.decision is Decision.OK, (seed, verdict)

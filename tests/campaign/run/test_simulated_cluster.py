@@ -31,7 +31,8 @@ def healthy_steps(cluster: SimulatedCluster) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_was_asked_for_is_a_plan_that_replays(seed):
-    """Rule: the trace of a simulated cluster carries a plan whose run has the same digest, and is Ok where nothing is planted."""
+    """Rule: the trace of a simulated cluster carries a plan whose run has the same digest, and is Ok where
+    nothing is planted."""
     cluster = SimulatedCluster.start(Plan(seed=seed))
     healthy_steps(cluster)
     trace = cluster.end()
@@ -58,7 +59,8 @@ def test_mistakes_are_sentences():
 
 
 def failing_trace():
-    """A follower of a cluster with KIP-101 planted crashes with an append in its log, the other operations do not matter."""
+    """A follower of a cluster with KIP-101 planted crashes with an append in its log, the other operations do
+    not matter."""
     topic = TopicOptions(replication_factor=2)
     cluster = SimulatedCluster.start(
         Plan(seed=0, cluster=ClusterOptions(brokers=2, topics=(topic,), bugs=("KIP-101",)))
@@ -75,7 +77,8 @@ FILES = {"trace.jsonl", "plan.json", "report.txt"}
 
 
 def test_a_failure_is_told_and_kept(tmp_path):
-    """Rule: a failure (planted: KIP-101) says anomaly, proof, timeline, the shrunk plan and how to replay it, and leaves all of it behind."""
+    """Rule: a failure (planted: KIP-101) says anomaly, proof, timeline, the shrunk plan and how to replay it,
+    and leaves all of it behind."""
     trace = failing_trace()
     keeping = Keeping(folder=tmp_path / "kept", shrink_s=20)
     with pytest.raises(RunFailedError) as failed:
@@ -115,7 +118,8 @@ def test_nothing_is_left_of_what_is_ok(tmp_path):
 
 @pytest.mark.java
 def test_a_real_cluster_answers_the_same_calls(tmp_path):
-    """Rule: processes over a real ZooKeeper take the same operations, and what their clients saw is a trace that is judged Ok."""
+    """Rule: processes over a real ZooKeeper take the same operations, and what their clients saw is a trace
+    that is judged Ok."""
     pytest.importorskip("kazoo")
     from fencepost.systems.real_cluster import RealCluster
 

@@ -26,7 +26,8 @@ ANOMALY = Target(anomaly="lost_write")
 
 @define
 class Says:
-    """An oracle that answers by a function of the plan; after `most` questions it says what ends shrinking."""
+    """An oracle that answers by a function of the plan; after `most` questions it says what ends
+    shrinking."""
 
     shows: Callable[[Plan], bool]
     most: int = 1_000_000
@@ -81,7 +82,8 @@ def test_a_list_keeps_what_is_needed_and_nothing_else(needed):
 
 
 def test_members_that_need_each_other_are_kept_together():
-    """Rule: two members that only make sense together leave together, as a half or a quarter of the list does."""
+    """Rule: two members that only make sense together leave together, as a half or a quarter of the list
+    does."""
 
     class Shrinking:
         def first(self, candidates):
@@ -91,7 +93,8 @@ def test_members_that_need_each_other_are_kept_together():
 
 
 def test_two_that_hold_each_other_go_together():
-    """Rule: an operation and a fault, or two operations apart, that are only needed both or not at all, go."""
+    """Rule: an operation and a fault, or two operations apart, that are only needed both or not at all,
+    go."""
     plan = failing_plan()
     more = tuple(
         PlannedOperation(op_id=number, process=0, at_ms=9_000, function="poll") for number in (3, 4, 5)
@@ -108,7 +111,8 @@ def test_two_that_hold_each_other_go_together():
 
 @pytest.mark.parametrize("profile", sorted(PROFILES))
 def test_a_plan_without_any_need_becomes_nothing(profile):
-    """Rule: each pass does its work: if everything may go, one broker with one partition and the defaults is left."""
+    """Rule: each pass does its work: if everything may go, one broker with one partition and the defaults is
+    left."""
     small = shrink(swarm(5, profile), Says(lambda plan: True)).plan
     topic = small.cluster.topics[0]
     assert (small.operations, small.faults, small.safety_ms, deviations(small)) == ((), (), 1, ())
@@ -117,7 +121,8 @@ def test_a_plan_without_any_need_becomes_nothing(profile):
 
 
 def test_a_plan_that_needs_everything_stays():
-    """Rule: shrinking ends, and keeps the plan, where no candidate shows the anomaly; a plan that does not show it itself is refused."""
+    """Rule: shrinking ends, and keeps the plan, where no candidate shows the anomaly; a plan that does not
+    show it itself is refused."""
     plan = swarm(5)
     small = shrink(plan, Says(lambda candidate: candidate == plan))
     assert small.plan == plan and small.finished and small.rounds == 1
@@ -126,7 +131,8 @@ def test_a_plan_that_needs_everything_stays():
 
 
 def test_what_the_anomaly_needs_stays():
-    """Rule: an operation, a fault with its duration, an option and a client that are needed are there in the end, and nothing else."""
+    """Rule: an operation, a fault with its duration, an option and a client that are needed are there in the
+    end, and nothing else."""
     plan = swarm(8)
     operation, fault = plan.operations[7], plan.faults[0]
 
@@ -148,7 +154,8 @@ def test_what_the_anomaly_needs_stays():
 
 @pytest.mark.parametrize("end", [OutOfTimeError, KeyboardInterrupt])
 def test_the_best_so_far_survives_any_end(end):
-    """Rule: a limit of time and a Ctrl-C leave the last plan that showed the anomaly, and whoever keeps plans has it."""
+    """Rule: a limit of time and a Ctrl-C leave the last plan that showed the anomaly, and whoever keeps plans
+    has it."""
     plan, kept = swarm(5), []
     small = shrink(
         plan, Says(lambda candidate: len(candidate.operations) >= 10, 40, end), on_better=kept.append
@@ -187,7 +194,8 @@ def test_every_pass_only_ever_takes_away():
 
 
 def test_a_partition_takes_its_faults_along():
-    """Rule: where partition 1 becomes the only one, roles follow it, and brokers by number are renamed as its replicas move."""
+    """Rule: where partition 1 becomes the only one, roles follow it, and brokers by number are renamed as its
+    replicas move."""
     plan = evolve(failing_plan(), faults=(
         Fault(fault_id=0, kind="crash", at_ms=1, target="leader of t-1", other="follower 2 of t-1"),
         Fault(fault_id=1, kind="crash", at_ms=1, target="broker 1", other="broker 3"),
@@ -225,7 +233,8 @@ def test_numbers_become_lower_and_rounder():
 
 
 def test_options_are_all_that_is_not_structure():
-    """Rule: every option of every profile's plans can go back to its default, and structure stays as it is."""
+    """Rule: every option of every profile's plans can go back to its default, and structure stays as it
+    is."""
     for profile in sorted(PROFILES):
         plan = swarm(11, profile)
         plain = with_defaults(plan, deviations(plan))
@@ -236,7 +245,8 @@ def test_options_are_all_that_is_not_structure():
 
 
 def test_a_real_plan_shrinks_to_the_same_whoever_runs_it():
-    """Rule: the result shows the same anomaly in a real run, nothing more can go, and one process, two, or none at all find the same plan."""
+    """Rule: the result shows the same anomaly in a real run, nothing more can go, and one process, two, or
+    none at all find the same plan."""
     plan = failing_plan()
     shown = target_of(plan)
     here = shrink(plan, InProcess(target=shown.target))
@@ -260,7 +270,8 @@ for line in sys.stdin:
 
 
 def test_a_process_that_dies_shows_nothing(monkeypatch):
-    """Rule: a candidate that takes its process with it is refused, and the next one gets a process of its own."""
+    """Rule: a candidate that takes its process with it is refused, and the next one gets a process of its
+    own."""
     monkeypatch.setattr("fencepost.campaign.shrink.workers.COMMAND", (sys.executable, "-c", DIES))
     workers = Workers(target=ANOMALY, jobs=1)
     try:
@@ -271,7 +282,8 @@ def test_a_process_that_dies_shows_nothing(monkeypatch):
 
 
 def test_another_name_is_another_bug():
-    """Rule: a run whose worst anomaly has another name does not show the target, unless it was asked for by name."""
+    """Rule: a run whose worst anomaly has another name does not show the target, unless it was asked for by
+    name."""
     plan = failing_plan()
     trace, shown = run(plan), target_of(plan)
     assert shown.target.shown_by(trace) and shown.target.shown_by_plan(plan)
@@ -303,7 +315,8 @@ def test_the_limit_of_time_holds():
 
 @pytest.mark.parametrize("profile", sorted(PROFILES))
 def test_the_short_form_is_the_same_plan(profile, tmp_path):
-    """Rule: what is written without the defaults reads back as the same plan, and replaces a file as a whole."""
+    """Rule: what is written without the defaults reads back as the same plan, and replaces a file as a
+    whole."""
     for seed in range(10):
         plan = swarm(seed, profile, ("KIP-101",))
         assert plan_from_json(short_plan(plan)) == plan

@@ -9,7 +9,8 @@ SEEDS = range(40)
 
 
 def test_most_faults_hit_leaders_within_round_trips():
-    """Rule: every kind of the profile occurs and is off in some plans, leaders are hit most, sessions are short, brokers may be near."""
+    """Rule: every kind of the profile occurs and is off in some plans, leaders are hit most, sessions are
+    short, brokers may be near."""
     plans = [swarm(seed, "elections") for seed in SEEDS]
     faults = [fault for plan in plans for fault in plan.faults]
     kinds = set(PROFILES["elections"].kinds)

@@ -1,4 +1,5 @@
-"""Pipelined producers in runs: the three delivery semantics that docs/explanation/producer.md shows, and what the swarm draws for them."""
+"""Pipelined producers in runs: the three delivery semantics that docs/explanation/producer.md shows, and what
+the swarm draws for them."""
 
 import re
 from itertools import pairwise
@@ -50,7 +51,8 @@ def log_of(trace: Trace) -> list[int]:
 
 
 def test_at_most_once_at_least_once_idempotent():
-    """Rule: the same losses lose a record, write one twice, or do neither; each is what its claims allow, and the page shows these logs."""
+    """Rule: the same losses lose a record, write one twice, or do neither; each is what its claims allow, and
+    the page shows these logs."""
     logs = {}
     for semantics in SEMANTICS:
         trace = run(documented(semantics))
@@ -67,7 +69,8 @@ def test_at_most_once_at_least_once_idempotent():
 
 
 def test_rows_of_pipelined_appends_carry_their_numbers():
-    """Rule (docs/reference/traces.md): producer id, epoch and the sequence of the first record; the trace says that a process has several operations in flight."""
+    """Rule (docs/reference/traces.md): producer id, epoch and the sequence of the first record; the trace
+    says that a process has several operations in flight."""
     trace = run(documented("idempotent"))
     rows = [one for one in trace.operations if one.function is Function.APPEND and one.op_id <= 10]
     assert trace.concurrent_processes
@@ -90,7 +93,8 @@ KNOBS = {
 
 
 def test_knobs_of_producers_are_on_in_some_plans_and_off_in_others():
-    """Rule: the profile producer has pipelined producers of every kind; idempotent ones append with acks=all and need not be told to retry."""
+    """Rule: the profile producer has pipelined producers of every kind; idempotent ones append with acks=all
+    and need not be told to retry."""
     plans = [swarm(seed, "producer") for seed in range(50)]
     for knob, drawn in KNOBS.items():
         assert 0 < sum(bool(drawn(plan)) for plan in plans) < len(plans), knob
@@ -113,7 +117,8 @@ def cut(cause: str, offset: int) -> Event:
 
 
 def test_a_replica_that_started_over_allows_duplicates():
-    """Rule (docs/reference/claims.md): it never heard of producers whose batches were deleted; without such a replica an idempotent producer writes nothing twice."""
+    """Rule (docs/reference/claims.md): it never heard of producers whose batches were deleted; without such a
+    replica an idempotent producer writes nothing twice."""
     plan = documented("idempotent")
     assert not derive_claims(plan, ObservedState(retained=True), ()).duplicates
     facts = ObservedState()
@@ -126,7 +131,8 @@ def test_a_replica_that_started_over_allows_duplicates():
 
 
 def test_appends_under_way_keep_their_partition_and_number():
-    """Rule: when a run ends, its clients know where their appends were going; one that was sent is unknown, one that was not is fail."""
+    """Rule: when a run ends, its clients know where their appends were going; one that was sent is unknown,
+    one that was not is fail."""
     plan = documented("idempotent")
     under_way = Run(evolve(plan, network=evolve(plan.network, loss_ppm=0)))
     assert under_way._set_up()

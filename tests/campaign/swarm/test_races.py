@@ -72,7 +72,8 @@ def test_each_event_starts_the_faults_of_one_moment():
 
 
 def test_only_events_of_the_targets_partition_count():
-    """Rule: a target that names a partition waits for its events; the same fault with another partition never begins, and the trace says why."""
+    """Rule: a target that names a partition waits for its events; the same fault with another partition never
+    begins, and the trace says why."""
     trace = ran(fault(1, "", at_ms=3_000), fault(2, "became_leader", target="leader of u-0"))
     (skipped,) = named(trace, Name.FAULT_SKIPPED)
     assert json.loads(skipped.detail) == {"fault": 2, "reason": "no became_leader came"} and 2 not in begun(
@@ -81,7 +82,8 @@ def test_only_events_of_the_targets_partition_count():
 
 
 def test_plans_without_it_are_written_as_before():
-    """Rule: the fields are left out while they say nothing, so that digests of older plans stand; what they say is read back."""
+    """Rule: the fields are left out while they say nothing, so that digests of older plans stand; what they
+    say is read back."""
     plain, follows = (
         Plan(seed=1, faults=(fault(1, name, delay_ms=delay),)) for name, delay in (("", 0), ("truncated", 7))
     )
@@ -99,7 +101,8 @@ def test_what_can_be_followed_exists_and_is_documented():
 
 
 def test_the_profile_races_steps_of_the_protocol():
-    """Rule: most faults follow an event, each event is followed in some plan, some plans have a broker that is always late; --faults narrows it."""
+    """Rule: most faults follow an event, each event is followed in some plan, some plans have a broker that
+    is always late; --faults narrows it."""
     plans = [swarm(seed, "races") for seed in range(60)]
     faults = [one for plan in plans for one in plan.faults]
     assert sum(bool(one.follows) for one in faults) * 3 > 2 * len(faults)
@@ -112,7 +115,8 @@ def test_the_profile_races_steps_of_the_protocol():
 
 
 def test_nothing_is_found_in_a_healthy_cluster():
-    """Rule: faults at the worst moment show nothing where no protection is missing; and they are at that moment (planted: KAFKA-7415)."""
+    """Rule: faults at the worst moment show nothing where no protection is missing; and they are at that
+    moment (planted: KAFKA-7415)."""
     for seed in (0, 1, 9, 13):
         assert not [one for verdict in judge(run(swarm(seed, "races"))) for one in verdict.findings], seed
     planted = run(swarm(9, "races", bugs=("KAFKA-7415",)))

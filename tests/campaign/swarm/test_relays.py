@@ -30,8 +30,9 @@ def until(cluster: SimulatedCluster, happened: object) -> bool:
 
 
 def relay(*bugs: str) -> set[str]:
-    """Brokers 1 to 4, all in sync. 1 leads and shows a record of which no follower knows that it is shown; 2 writes, 4 copies it, 3 is late and has not heard
-    of 2; 3 leads and writes nothing; 4 asks it about 2's epoch, cuts its log, and leads. Returns what is found."""
+    """Brokers 1 to 4, all in sync. 1 leads and shows a record of which no follower knows that it is shown; 2
+    writes, 4 copies it, 3 is late and has not heard of 2; 3 leads and writes nothing; 4 asks it about 2's
+    epoch, cuts its log, and leads. Returns what is found."""
     topic = TopicOptions(replication_factor=4)
     cluster = SimulatedCluster.start(
         Plan(
@@ -83,13 +84,15 @@ def relay(*bugs: str) -> set[str]:
 
 
 def test_a_leader_that_wrote_nothing_costs_a_committed_record_without_its_epoch_in_the_cache() -> None:
-    """Rule (KAFKA-7415): asked for an epoch in between it cannot tell; the follower cuts at its lagging high watermark, and leads. With it nothing is found."""
+    """Rule (KAFKA-7415): asked for an epoch in between it cannot tell; the follower cuts at its lagging high
+    watermark, and leads. With it nothing is found."""
     assert "committed_record_lost" in relay("KAFKA-7415")
     assert relay() == set()
 
 
 def test_relays_are_rows_of_leaders_that_go_behind_their_writes() -> None:
-    """Rule: all faults but the late broker follow an event and hit the leader; each relay begins seconds after the last; every broker has a replica."""
+    """Rule: all faults but the late broker follow an event and hit the leader; each relay begins seconds
+    after the last; every broker has a replica."""
     for seed in range(12):
         plan = swarm(seed, "relays")
         late, *others = plan.faults

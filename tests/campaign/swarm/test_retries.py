@@ -1,4 +1,5 @@
-"""Disks that fail for a moment while producers insist: the profile `retries`, which was made to reach KAFKA-6683 (tests/campaign/bugs/test_bugs.py)."""
+"""Disks that fail for a moment while producers insist: the profile `retries`, which was made to reach
+KAFKA-6683 (tests/campaign/bugs/test_bugs.py)."""
 
 import pytest
 
@@ -19,8 +20,9 @@ PLANS = [swarm(seed, "retries") for seed in range(20)]
 
 
 def test_disks_fail_for_a_moment_in_a_write_or_a_sync() -> None:
-    """Rule: a failure ends before the session of whoever it took down, so that no other broker takes its place; it meets one of the calls that an append makes,
-    of a leader mostly, and mostly right behind an append."""
+    """Rule: a failure ends before the session of whoever it took down, so that no other broker takes its
+    place; it meets one of the calls that an append makes, of a leader mostly, and mostly right behind an
+    append."""
     faults = [(plan, fault) for plan in PLANS for fault in plan.faults]
     for plan, fault in faults:
         assert fault.kind == FAILS and fault.parameter % 3 < CALLS and fault.parameter // 3 <= PASSES
@@ -32,7 +34,8 @@ def test_disks_fail_for_a_moment_in_a_write_or_a_sync() -> None:
 
 
 def test_most_topics_live_on_one_broker_and_roll_with_nearly_every_batch() -> None:
-    """Rule: a retry meets the log of the first attempt where no other replica can lead; the others have a replica on each broker."""
+    """Rule: a retry meets the log of the first attempt where no other replica can lead; the others have a
+    replica on each broker."""
     factors = [plan.cluster.topics[0].replication_factor for plan in PLANS]
     assert set(factors) == {1, 3} and factors.count(1) > len(PLANS) // 2
     for plan in PLANS:
@@ -41,7 +44,8 @@ def test_most_topics_live_on_one_broker_and_roll_with_nearly_every_batch() -> No
 
 
 def test_disks_do_fail_within_appends() -> None:
-    """Rule: in most runs a broker halts because of its disk, several times, and is back: appends are acknowledged after it."""
+    """Rule: in most runs a broker halts because of its disk, several times, and is back: appends are
+    acknowledged after it."""
     failed = [run(plan).events for plan in PLANS[:6]]
     often = [sum(event.name is Name.LOG_DIRECTORY_FAILED for event in events) for events in failed]
     assert sum(count >= 2 for count in often) >= 4
@@ -54,8 +58,9 @@ def produced(sequence: int) -> bytes:
 
 
 def ahead(log_type: type[SegmentedLog], call: DiskCall, nth: int) -> bool | None:
-    """The second batch of a synced log begins a segment, and the nth call of this kind fails. Whether the log that is opened then takes the retry for a
-    duplicate of a batch that it does not have; None if the append made fewer calls."""
+    """The second batch of a synced log begins a segment, and the nth call of this kind fails. Whether the log
+    that is opened then takes the retry for a duplicate of a batch that it does not have; None if the append
+    made fewer calls."""
     disk = Disk(node=1, randomness=Randomness(1))
     options = LogOptions(contiguous=True, segment_bytes=80)
     log = log_type.open(disk, "t-0", options=options)
@@ -75,8 +80,9 @@ def ahead(log_type: type[SegmentedLog], call: DiskCall, nth: int) -> bool | None
 
 
 def test_whichever_call_of_an_append_fails_its_retry_is_no_duplicate() -> None:
-    """Rule (KAFKA-6683): a log that is opened after a failed append knows of no batch that it does not hold. With the bug it does, from the moment that the new
-    segment has a name until the batch is written: one sync and one write out of those that the append makes."""
+    """Rule (KAFKA-6683): a log that is opened after a failed append knows of no batch that it does not hold.
+    With the bug it does, from the moment that the new segment has a name until the batch is written: one sync
+    and one write out of those that the append makes."""
     calls = [(call, nth) for call in (DiskCall.WRITE, DiskCall.SYNC) for nth in range(1, PASSES)]
     assert [at for at in calls if ahead(SegmentedLog, *at)] == []
     assert sorted(at[0] for at in calls if ahead(ProducersFirst, *at)) == [DiskCall.SYNC, DiskCall.WRITE]
@@ -84,7 +90,8 @@ def test_whichever_call_of_an_append_fails_its_retry_is_no_duplicate() -> None:
 
 
 def test_fewer_kinds_may_be_asked_for() -> None:
-    """Rule: --faults narrows the profile; with disks that work there are only the faults that were asked for."""
+    """Rule: --faults narrows the profile; with disks that work there are only the faults that were asked
+    for."""
     assert {
         fault.kind for seed in range(4) for fault in swarm(seed, "retries", faults=("crash",)).faults
     } == {"crash"}

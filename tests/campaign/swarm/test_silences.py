@@ -1,4 +1,5 @@
-"""Brokers that fall silent before anybody replaces them: the profile `silences`, which was made to reach KAFKA-7128 (tests/campaign/bugs/test_bugs.py)."""
+"""Brokers that fall silent before anybody replaces them: the profile `silences`, which was made to reach
+KAFKA-7128 (tests/campaign/bugs/test_bugs.py)."""
 
 import pytest
 
@@ -17,8 +18,8 @@ def falls(plan: Plan) -> list[Fault]:
 
 
 def test_a_leader_is_cut_off_behind_a_step_of_the_protocol_and_loses_its_session_later() -> None:
-    """Rule: the end of a session follows the same event as the silence of the same leader, not before it; every step is followed, in plans of four brokers
-    or more that all have a replica."""
+    """Rule: the end of a session follows the same event as the silence of the same leader, not before it;
+    every step is followed, in plans of four brokers or more that all have a replica."""
     for plan in PLANS:
         silent = {fault.fault_id: fault for fault in falls(plan) if fault.kind == "partition"}
         for end in (fault for fault in falls(plan) if fault.kind == "expire_session"):
@@ -31,7 +32,8 @@ def test_a_leader_is_cut_off_behind_a_step_of_the_protocol_and_loses_its_session
 
 
 def test_a_follower_is_silent_for_so_long_that_it_leaves_the_isr() -> None:
-    """Rule: the faults at a time of their own hit followers, for replica.lag.time.max.ms at least; most rows have one."""
+    """Rule: the faults at a time of their own hit followers, for replica.lag.time.max.ms at least; most rows
+    have one."""
     followers = [(plan, fault) for plan in PLANS for fault in falls(plan) if not fault.follows]
     assert all(fault.target.startswith("follower ") for _, fault in followers)
     assert all(fault.duration_ms >= plan.cluster.replica_lag_time_max_ms for plan, fault in followers)
@@ -39,7 +41,8 @@ def test_a_follower_is_silent_for_so_long_that_it_leaves_the_isr() -> None:
 
 
 def test_some_pairs_of_brokers_are_far() -> None:
-    """Rule: a pair is far for the whole plan and by name, so that two followers hear their leader at different times; in some plans none is."""
+    """Rule: a pair is far for the whole plan and by name, so that two followers hear their leader at
+    different times; in some plans none is."""
     far = [[fault for fault in plan.faults if fault.kind == "slow_link"] for plan in PLANS]
     assert sum(bool(links) for links in far) > 0 and all(
         (fault.at_ms, fault.duration_ms) == (0, plan.safety_ms) and fault.target < fault.other

@@ -1,4 +1,5 @@
-"""The one swarm: a plan has a random part of everything, one schedule at most, and every named profile is a part of what it can draw."""
+"""The one swarm: a plan has a random part of everything, one schedule at most, and every named profile is a
+part of what it can draw."""
 
 from collections import Counter
 from itertools import pairwise

@@ -62,7 +62,8 @@ PLANS_FOR_EVER = {
     "reassignment": "fdd3e63c00862178",
     "storage": "5cce428a83da6642",
 }
-"""Digests of the first hundred plans of each profile, from before there were slow hosts, clocks and the like."""
+"""Digests of the first hundred plans of each profile, from before there were slow hosts, clocks and the
+like."""
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +97,8 @@ def test_a_knob_varies(plans, knob):
 
 
 def test_every_kind_of_fault_and_every_role_is_drawn(plans):
-    """The swarm leaves out no kind of fault that its profile has, and no kind of target; together the profiles have all."""
+    """The swarm leaves out no kind of fault that its profile has, and no kind of target; together the
+    profiles have all."""
     faults = [fault for plan in plans for fault in plan.faults if fault.fault_id < FIRST_REQUEST]
     assert {fault.kind for fault in faults} == set(PROFILES["default"].kinds)
     requests = [fault for plan in plans for fault in plan.faults if fault.fault_id >= FIRST_REQUEST]
@@ -117,7 +119,8 @@ def test_a_seed_is_the_same_plan_and_survives_json(plans):
 
 
 def test_requests_of_operators_are_off_in_most_plans_and_reshuffle_nothing(plans):
-    """A plan of the default profile without requests is what it was before there were any; taking one request out changes no other."""
+    """A plan of the default profile without requests is what it was before there were any; taking one request
+    out changes no other."""
     administered = [any(fault.fault_id >= FIRST_REQUEST for fault in plan.faults) for plan in plans]
     assert 0.2 < sum(administered) / len(administered) < 0.5
     with pytest.MonkeyPatch.context() as patch:
@@ -129,7 +132,8 @@ def test_requests_of_operators_are_off_in_most_plans_and_reshuffle_nothing(plans
 
 
 def test_the_profile_of_operators_has_each_kind_off_in_many_plans():
-    """Each kind of request is in some plans of the profile reassignment and not in others; topics of one replica, four brokers and a second topic are drawn."""
+    """Each kind of request is in some plans of the profile reassignment and not in others; topics of one
+    replica, four brokers and a second topic are drawn."""
     plans = [swarm(seed, "reassignment") for seed in range(100)]
     for kind in REQUESTS:
         assert 0 < sum(any(fault.kind == kind for fault in plan.faults) for plan in plans) < len(plans), kind
@@ -139,7 +143,8 @@ def test_the_profile_of_operators_has_each_kind_off_in_many_plans():
 
 
 def test_a_plan_of_few_kinds_has_no_others():
-    """`--faults` narrows the draws: only these kinds of fault and request, of whatever profile, and a kind that is none is refused by name."""
+    """`--faults` narrows the draws: only these kinds of fault and request, of whatever profile, and a kind
+    that is none is refused by name."""
     plans = [swarm(seed, faults=("disk_full", "reassign_grow")) for seed in range(20)]
     assert {fault.kind for plan in plans for fault in plan.faults} == {"disk_full", "reassign_grow"}
     assert not any(
@@ -161,7 +166,8 @@ def digest_of_plans(profile: str) -> str:
 
 @pytest.mark.parametrize("profile", sorted(PLANS_FOR_EVER))
 def test_a_new_kind_of_fault_changes_no_plan_of_an_older_profile(profile):
-    """A seed that somebody wrote down means the same plan in every later version: new kinds belong to new profiles."""
+    """A seed that somebody wrote down means the same plan in every later version: new kinds belong to new
+    profiles."""
     assert digest_of_plans(profile) == PLANS_FOR_EVER[profile]
 
 
@@ -175,7 +181,8 @@ def test_an_unknown_profile_is_refused_with_the_known_ones():
     """Bad input gets one sentence that names what is possible."""
     with pytest.raises(
         FencepostError,
-        match="calm, chaos, default, elections, everything, fencing, groups, haste, producer, races, reassignment, "
+        match="calm, chaos, default, elections, everything, fencing, groups, haste, producer, races, "
+        "reassignment, "
         "relays, retries, silences, storage, truncation",
     ):
         swarm(0, "nonsense")

@@ -11,7 +11,8 @@ OK, FAIL, UNKNOWN = Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN
 def op(
     op_id: int, function: Function, member: str, generation: int | None, at: Any = None, **more: Any
 ) -> Operation:
-    """An operation of a member at its own moment, ok unless told otherwise; the process is the member's number."""
+    """An operation of a member at its own moment, ok unless told otherwise; the process is the member's
+    number."""
     times = at or (10 * op_id, 10 * op_id + 5)
     more.setdefault("outcome", OK)
     more.setdefault("process", int(member[1:] or 0) if member else 0)

@@ -1,4 +1,5 @@
-"""Random histories of a consumer group on one partition log: a right coordinator with rebalances, crashes, lost answers; and planted faults."""
+"""Random histories of a consumer group on one partition log: a right coordinator with rebalances, crashes,
+lost answers; and planted faults."""
 
 from random import Random
 
@@ -12,7 +13,8 @@ RECORDS = 12
 
 
 class Coordinator:
-    """What a right coordinator knows; `operations` is what clients saw. owner: who has the partition in the current generation."""
+    """What a right coordinator knows; `operations` is what clients saw. owner: who has the partition in the
+    current generation."""
 
     def __init__(self, random: Random) -> None:
         self.random = random

@@ -22,7 +22,8 @@ def found(*operations: Operation, **more: object) -> set[str]:
     ("mode", "excused"), [(None, True), ("before", True), ("auto", False), ("sync", False)]
 )
 def test_only_a_commit_before_processing_excuses_a_gap(mode: str | None, excused: bool) -> None:
-    """Rule (OFFSET-SAFE): a record that a commit has jumped, and nobody got, is a fact where commits come before processing, or may; else a finding."""
+    """Rule (OFFSET-SAFE): a record that a commit has jumped, and nobody got, is a fact where commits come
+    before processing, or may; else a finding."""
     jumped = (
         got(1, "m1", 1, 0),
         commit(2, "m1", 1, 3, argument=mode),
@@ -38,7 +39,8 @@ def test_only_a_commit_before_processing_excuses_a_gap(mode: str | None, excused
 
 @pytest.mark.parametrize("mode", ["auto", "sync", "async"])
 def test_a_commit_beyond_what_was_polled_convicts_at_once(mode: str) -> None:
-    """Rule (OFFSET-SAFE): whatever becomes of it; by what its own process and session got in that generation, or began from."""
+    """Rule (OFFSET-SAFE): whatever becomes of it; by what its own process and session got in that generation,
+    or began from."""
     begins = BEFORE, fetch(1, 2, process=1)
     polled = got(2, "m1", 1, 2, 3)
     assert found(*begins, polled, commit(3, "m1", 1, 4, argument=mode)) == set()
@@ -51,8 +53,8 @@ def test_a_commit_beyond_what_was_polled_convicts_at_once(mode: str) -> None:
 
 
 def test_what_is_not_asked() -> None:
-    """Rule: commits before processing and those of unknown mode may be ahead; a member of which nobody knows where it began is not judged, nor one whose
-    position retention may have moved."""
+    """Rule: commits before processing and those of unknown mode may be ahead; a member of which nobody knows
+    where it began is not judged, nor one whose position retention may have moved."""
     begins, polled = (BEFORE, fetch(1, 2, process=1)), got(2, "m1", 1, 2, 3)
     for mode in ("before", None, "expired"):
         assert found(*begins, polled, commit(3, "m1", 1, 5, argument=mode)) == set()

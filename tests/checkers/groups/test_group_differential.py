@@ -1,4 +1,5 @@
-"""The groups check against a right coordinator, planted faults, and an exhaustive search for committed offsets."""
+"""The groups check against a right coordinator, planted faults, and an exhaustive search for committed
+offsets."""
 
 from itertools import combinations, permutations
 from random import Random
@@ -36,7 +37,8 @@ def ends(operation) -> float:
 
 
 def possible(operations) -> bool:
-    """Whether some order of the operations, with any of the unknown commits left out, keeps real time and is what a register with fences does."""
+    """Whether some order of the operations, with any of the unknown commits left out, keeps real time and is
+    what a register with fences does."""
     unknown = [o for o in operations if o.outcome is UNKNOWN]
     for count in range(len(unknown) + 1):
         for left_out in combinations(unknown, count):
@@ -92,8 +94,8 @@ OF_OFFSETS = {
 
 
 def sweep(seed: int, count: int) -> tuple[list[int], int, dict[str, int]]:
-    """Random register histories from `seed` on: those in which the check and the exhaustive search disagree, how many are
-    illegal, and how often each anomaly was found."""
+    """Random register histories from `seed` on: those in which the check and the exhaustive search disagree,
+    how many are illegal, and how often each anomaly was found."""
     mismatches: list[int] = []
     illegal = 0
     found: dict[str, int] = {}

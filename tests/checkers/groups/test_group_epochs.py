@@ -1,4 +1,5 @@
-"""Coordinators of the past, commits that are sent again, offsets that expired: what recorded clusters add to the histories of groups."""
+"""Coordinators of the past, commits that are sent again, offsets that expired: what recorded clusters add to
+the histories of groups."""
 
 from attrs import evolve
 from group_histories import commit, fetch, join
@@ -15,7 +16,8 @@ def anomalies(*operations: Operation, **more: object) -> set[str]:
 
 
 def test_a_coordinator_of_the_past_is_judged_by_its_own_epoch() -> None:
-    """Rule: who has not heard of its successor may answer what was true before; from the same epoch on it must not."""
+    """Rule: who has not heard of its successor may answer what was true before; from the same epoch on it
+    must not."""
     history = [
         join(1, "m1", 1, 0),
         commit(2, "m1", 1, 5, leader_epoch=1),
@@ -44,7 +46,8 @@ def test_nor_does_it_take_part_in_the_order_of_commits() -> None:
 
 
 def test_a_commit_that_is_sent_again_is_found() -> None:
-    """Rule (P5): a retry of an older commit after a later one was acknowledged; the same offset again, or a seek back, is none."""
+    """Rule (P5): a retry of an older commit after a later one was acknowledged; the same offset again, or a
+    seek back, is none."""
     history = [join(1, "m1", 1, 0), commit(2, "m1", 1, 9)]
     assert anomalies(*history, commit(3, "m1", 1, 5, attempts=2)) == {"commit_sent_again"}
     assert anomalies(*history, commit(3, "m1", 1, 5)) == set()
@@ -62,7 +65,8 @@ def test_an_offset_that_expired_may_be_gone() -> None:
 
 
 def test_nothing_is_asked_where_the_offsets_topic_may_have_lost_records() -> None:
-    """Rule: after a loss that the claims allow, groups know what was left; of other topics a loss says nothing."""
+    """Rule: after a loss that the claims allow, groups know what was left; of other topics a loss says
+    nothing."""
     history = [join(1, "m1", 1, 0), commit(2, "m1", 1, 9), fetch(3, None)]
     for topic, expected in (("__consumer_offsets", set()), ("t", {"committed_offset_lost"})):
         loss = LossRange(topic=topic, partition=0, start=0, end=9, reason="a power loss")
@@ -72,7 +76,13 @@ def test_nothing_is_asked_where_the_offsets_topic_may_have_lost_records() -> Non
 def test_who_answers_as_its_successor_begins_is_not_of_the_past() -> None:
     """Rule: an answer of a later epoch at the very moment at which a fetch began may have come after it."""
     both = [commit(n, "m1", 1, n, at=(10, end), leader_epoch=1) for n, end in ((1, 60), (2, 66))]
-    seen = [fetch(n, offset, at=(57 + 2 * n + 2, 57 + 2 * n + 3), leader_epoch=1) for n, offset in ((3, 1), (4, 2), (5, 1))]  # fmt: skip
-    for begins, expected in ((seen[-1].invoke_time, {"committed_offset_not_linearizable"}), (seen[-1].invoke_time - 1, set())):  # fmt: skip
+    seen = [
+        fetch(n, offset, at=(57 + 2 * n + 2, 57 + 2 * n + 3), leader_epoch=1)
+        for n, offset in ((3, 1), (4, 2), (5, 1))
+    ]
+    for begins, expected in (
+        (seen[-1].invoke_time, {"committed_offset_not_linearizable"}),
+        (seen[-1].invoke_time - 1, set()),
+    ):
         successor = join(6, "m1", 1, 0, at=(50, begins), leader_epoch=2)
         assert anomalies(*both, *seen, successor) == expected

@@ -13,7 +13,8 @@ from fencepost.traces.tables import tables_of
 
 
 def test_the_table_form_gives_the_same_verdicts() -> None:
-    """Every verdict with its certificate is the same from columns of many traces as from one trace at a time."""
+    """Every verdict with its certificate is the same from columns of many traces as from one trace at a
+    time."""
     histories = [history for case in CASES for history in case[-2:]] + [case[-1] for case in ALLOWED]
     traces = [evolve(history, trace_id=number) for number, history in enumerate(histories)]
     table = tables_of([rows_of(trace) for trace in traces])

@@ -33,7 +33,8 @@ def _hurried(random: Random, operation: Operation) -> Operation:
 
 
 def history(seed: int) -> Trace:
-    """A right group's history with a planted fault, and then bent in some places; in haste, perhaps; clocks may err, loss may be allowed."""
+    """A right group's history with a planted fault, and then bent in some places; in haste, perhaps; clocks
+    may err, loss may be allowed."""
     random = Random(f"kept {seed}")
     trace = healthy(seed)
     operations = list(trace.operations)
@@ -61,7 +62,8 @@ def history(seed: int) -> Trace:
 
 
 def register(seed: int) -> Trace:
-    """Commits, fetches and joins of two such histories, one shortly after the other, by clocks that may err."""
+    """Commits, fetches and joins of two such histories, one shortly after the other, by clocks that may
+    err."""
     random = Random(f"register {seed}")
     first, second = random_register(2 * seed), random_register(2 * seed + 1)
     later = random.choice((0, 3, 6))
@@ -89,7 +91,8 @@ def said(seed: int) -> Any:
 
 @pytest.mark.parametrize("begin", range(0, SEEDS, BLOCK))
 def test_what_is_said_of_groups_stays(begin: int) -> None:
-    """Rule: the same operations are convicted of the same anomaly at the same offset, and the same facts are told with the same cause."""
+    """Rule: the same operations are convicted of the same anomaly at the same offset, and the same facts are
+    told with the same cause."""
     assert differences("groups", said, range(begin, begin + BLOCK)) == []
 
 

@@ -75,7 +75,10 @@ def situation(
 
 
 SUBSCRIBED = "after subscribe a rebalance may lie between, which was not recorded: it is counted"
-CYCLES = "a cycle with writes is legal in Kafka, which writes open transactions into its logs in any order: it is counted"
+CYCLES = (
+    "a cycle with writes is legal in Kafka, which writes open transactions into its logs in any order: "
+    "it is counted"
+)
 
 CONFLICT = """
 0 invoke send x=1 | y=1
@@ -187,28 +190,49 @@ def moving(kind: str, keys: str, completes: str = "ok") -> str:
 
 
 SITUATIONS: tuple[Situation, ...] = (
-    situation("an unknown send of which one record is read conflicts at another's offset", """
+    situation(
+        "an unknown send of which one record is read conflicts at another's offset",
+        """
 0 invoke txn poll
 0 ok txn poll x:1@0,2@1
 1 invoke txn x=3 | x=2 | x=4
 1 info txn x=3@1 | x=2@3 | x=4@4
-""", "inconsistent-offsets", only="inconsistent-offsets"),
-    situation("two acknowledged sends of one offset", """
+""",
+        "inconsistent-offsets",
+        only="inconsistent-offsets",
+    ),
+    situation(
+        "two acknowledged sends of one offset",
+        """
 379 invoke send 11=641
 379 ok send 11=641@537
 363 invoke send 11=645
 363 ok send 11=645@537
-""", "inconsistent-offsets", only="inconsistent-offsets"),
+""",
+        "inconsistent-offsets",
+        only="inconsistent-offsets",
+    ),
     situation("an unknown send conflicts with an acknowledged one", CONFLICT, only="inconsistent-offsets"),
-    situation("the same once another of its records is read", CONFLICT + "2 invoke poll poll\n2 ok poll poll y:1@5\n",
-              "inconsistent-offsets", only="inconsistent-offsets"),
-    situation("a failed send is read", """
+    situation(
+        "the same once another of its records is read",
+        CONFLICT + "2 invoke poll poll\n2 ok poll poll y:1@5\n",
+        "inconsistent-offsets",
+        only="inconsistent-offsets",
+    ),
+    situation(
+        "a failed send is read",
+        """
 0 invoke send x=2 | y=3
 0 fail send x=2 | y=3
 1 invoke poll poll
 1 ok poll poll x:2@0
-""", "G1a", only="G1a"),
-    situation("lost: a later offset is read", """
+""",
+        "G1a",
+        only="G1a",
+    ),
+    situation(
+        "lost: a later offset is read",
+        """
 0 invoke send x=1
 0 ok send x=1@0
 0 invoke send x=2 | x=4
@@ -217,94 +241,239 @@ SITUATIONS: tuple[Situation, ...] = (
 1 info send x=3
 0 invoke poll poll
 0 ok poll poll x:3@2
-""", "lost-write", only="lost-write"),
-    situation("lost: another value replaced it", """
+""",
+        "lost-write",
+        only="lost-write",
+    ),
+    situation(
+        "lost: another value replaced it",
+        """
 0 invoke send x=1
 0 ok send x=1@0
 0 invoke send x=2 | x=3
 0 ok send x=2@0 | x=3@2
 0 invoke poll poll
 0 ok poll poll x:2@0,3@2
-""", "lost-write", only="lost-write"),
-    situation("lost: an unknown send of which nothing was read", ATOMIC + "3 invoke poll poll\n3 ok poll poll y:3@1\n",
-              only="lost-write"),
-    situation("lost: an unknown send of which another record was read",
-              ATOMIC + "2 invoke poll poll\n2 ok poll poll x:1@0\n3 invoke poll poll\n3 ok poll poll y:3@1\n",
-              "lost-write", only="lost-write"),
+""",
+        "lost-write",
+        only="lost-write",
+    ),
+    situation(
+        "lost: an unknown send of which nothing was read",
+        ATOMIC + "3 invoke poll poll\n3 ok poll poll y:3@1\n",
+        only="lost-write",
+    ),
+    situation(
+        "lost: an unknown send of which another record was read",
+        ATOMIC + "2 invoke poll poll\n2 ok poll poll x:1@0\n3 invoke poll poll\n3 ok poll poll y:3@1\n",
+        "lost-write",
+        only="lost-write",
+    ),
     situation("a consumer skips", SKIP_A + SKIP_B + SKIP_C, "poll-skip", only="poll-skip"),
-    situation("a consumer skips what it had given up",
-              SKIP_A + moving("subscribe", "y") + SKIP_B + moving("assign", "y", "info") + SKIP_C, only="poll-skip"),
-    situation("a consumer skips what it kept",
-              SKIP_A + moving("subscribe", "x y") + SKIP_B + moving("assign", "x y") + SKIP_C, "poll-skip", only="poll-skip"),
-    situation("polls of aborted and unknown transactions do not move the consumer", THREE_SENT + """
+    situation(
+        "a consumer skips what it had given up",
+        SKIP_A + moving("subscribe", "y") + SKIP_B + moving("assign", "y", "info") + SKIP_C,
+        only="poll-skip",
+    ),
+    situation(
+        "a consumer skips what it kept",
+        SKIP_A + moving("subscribe", "x y") + SKIP_B + moving("assign", "x y") + SKIP_C,
+        "poll-skip",
+        only="poll-skip",
+    ),
+    situation(
+        "polls of aborted and unknown transactions do not move the consumer",
+        THREE_SENT
+        + """
 1 invoke txn poll
 1 fail txn poll x:101@1,102@2
 1 invoke txn poll
 1 info txn poll x:101@1,102@2
 1 invoke txn poll
 1 ok txn poll x:101@1,102@2
-"""),
-    situation("the consumer does not go back after an abort", SIX_SENT + """
+""",
+    ),
+    situation(
+        "the consumer does not go back after an abort",
+        SIX_SENT
+        + """
 1 invoke txn poll
 1 fail txn poll x:103@3,104@4
 1 invoke txn poll
 1 ok txn poll x:105@5
-""", "poll-skip", only="poll-skip"),
-    situation("nor in a transaction of unknown outcome", SIX_SENT + """
+""",
+        "poll-skip",
+        only="poll-skip",
+    ),
+    situation(
+        "nor in a transaction of unknown outcome",
+        SIX_SENT
+        + """
 1 invoke txn poll
 1 info txn poll x:103@3,104@4
-""", "poll-skip", only="poll-skip"),
+""",
+        "poll-skip",
+        only="poll-skip",
+    ),
     situation("a consumer goes back", BACK_A + BACK_B, "nonmonotonic-poll", only="nonmonotonic-poll"),
-    situation("a consumer goes back after it subscribed elsewhere", BACK_A + moving("subscribe", "y") + BACK_B, only="nonmonotonic-poll"),
-    situation("a consumer goes back after it was assigned elsewhere", BACK_A + moving("assign", "y") + BACK_B, only="nonmonotonic-poll"),
-    situation("a consumer goes back where it stayed subscribed", BACK_A + moving("subscribe", "x y") + BACK_B,
-              "nonmonotonic-poll", only="nonmonotonic-poll", ours=(), why=SUBSCRIBED),
-    situation("a consumer goes back where it stayed assigned", BACK_A + moving("assign", "x y") + BACK_B,
-              "nonmonotonic-poll", only="nonmonotonic-poll"),
-    situation("a producer's later sends stand lower", SEND_A + SEND_B, "nonmonotonic-send", only="nonmonotonic-send"),
-    situation("the same after it subscribed elsewhere", SEND_A + moving("subscribe", "y") + SEND_B, only="nonmonotonic-send",
-              ours=("nonmonotonic-send",), why="what was acknowledged stands lower than what is sent later, whatever the process consumes"),
-    situation("the same after it was assigned elsewhere", SEND_A + moving("assign", "y", "info") + SEND_B, only="nonmonotonic-send",
-              ours=("nonmonotonic-send",), why="what was acknowledged stands lower than what is sent later, whatever the process consumes"),
-    situation("the same where it stayed subscribed", SEND_A + moving("subscribe", "x y") + SEND_B, "nonmonotonic-send", only="nonmonotonic-send"),
-    situation("the same where it stayed assigned", SEND_A + moving("assign", "x y") + SEND_B, "nonmonotonic-send", only="nonmonotonic-send"),
-    situation("one poll skips", WITHIN_SENDS + WITHIN_ONE + WITHIN_LAST, "int-poll-skip", only="int-poll-skip"),
-    situation("the polls of one transaction skip", WITHIN_SENDS + WITHIN_TWO + WITHIN_LAST, "int-poll-skip", only="int-poll-skip"),
-    situation("both skip", WITHIN_SENDS + WITHIN_ONE + WITHIN_TWO + WITHIN_LAST, "int-poll-skip", only="int-poll-skip"),
-    situation("another's record between two of one transaction", """
+    situation(
+        "a consumer goes back after it subscribed elsewhere",
+        BACK_A + moving("subscribe", "y") + BACK_B,
+        only="nonmonotonic-poll",
+    ),
+    situation(
+        "a consumer goes back after it was assigned elsewhere",
+        BACK_A + moving("assign", "y") + BACK_B,
+        only="nonmonotonic-poll",
+    ),
+    situation(
+        "a consumer goes back where it stayed subscribed",
+        BACK_A + moving("subscribe", "x y") + BACK_B,
+        "nonmonotonic-poll",
+        only="nonmonotonic-poll",
+        ours=(),
+        why=SUBSCRIBED,
+    ),
+    situation(
+        "a consumer goes back where it stayed assigned",
+        BACK_A + moving("assign", "x y") + BACK_B,
+        "nonmonotonic-poll",
+        only="nonmonotonic-poll",
+    ),
+    situation(
+        "a producer's later sends stand lower", SEND_A + SEND_B, "nonmonotonic-send", only="nonmonotonic-send"
+    ),
+    situation(
+        "the same after it subscribed elsewhere",
+        SEND_A + moving("subscribe", "y") + SEND_B,
+        only="nonmonotonic-send",
+        ours=("nonmonotonic-send",),
+        why="what was acknowledged stands lower than what is sent later, whatever the process consumes",
+    ),
+    situation(
+        "the same after it was assigned elsewhere",
+        SEND_A + moving("assign", "y", "info") + SEND_B,
+        only="nonmonotonic-send",
+        ours=("nonmonotonic-send",),
+        why="what was acknowledged stands lower than what is sent later, whatever the process consumes",
+    ),
+    situation(
+        "the same where it stayed subscribed",
+        SEND_A + moving("subscribe", "x y") + SEND_B,
+        "nonmonotonic-send",
+        only="nonmonotonic-send",
+    ),
+    situation(
+        "the same where it stayed assigned",
+        SEND_A + moving("assign", "x y") + SEND_B,
+        "nonmonotonic-send",
+        only="nonmonotonic-send",
+    ),
+    situation(
+        "one poll skips", WITHIN_SENDS + WITHIN_ONE + WITHIN_LAST, "int-poll-skip", only="int-poll-skip"
+    ),
+    situation(
+        "the polls of one transaction skip",
+        WITHIN_SENDS + WITHIN_TWO + WITHIN_LAST,
+        "int-poll-skip",
+        only="int-poll-skip",
+    ),
+    situation(
+        "both skip",
+        WITHIN_SENDS + WITHIN_ONE + WITHIN_TWO + WITHIN_LAST,
+        "int-poll-skip",
+        only="int-poll-skip",
+    ),
+    situation(
+        "another's record between two of one transaction",
+        """
 0 invoke send x=1 | x=3
 0 ok send x=1@1 | x=3
 1 invoke send x=2
 1 info send x=2
 2 invoke poll poll
 2 ok poll poll x:2@2,3@3
-""", "int-send-skip", only="int-send-skip", ours=(), why="transactions of Kafka interleave: it is counted"),
-    situation("one poll goes back", BACKWARDS_SENDS + BACKWARDS_ONE, "int-nonmonotonic-poll", only="int-nonmonotonic-poll"),
-    situation("the polls of one transaction go back", BACKWARDS_SENDS + BACKWARDS_TWO, "int-nonmonotonic-poll", only="int-nonmonotonic-poll"),
-    situation("both go back", BACKWARDS_SENDS + BACKWARDS_ONE + BACKWARDS_TWO, "int-nonmonotonic-poll", only="int-nonmonotonic-poll"),
-    situation("a transaction was told its sends in the wrong order", OWN_ORDER, "int-nonmonotonic-send", only="int-nonmonotonic-send"),
-    situation("a transaction's sends are read in the wrong order", SHOWN_ORDER, "int-nonmonotonic-send", only="int-nonmonotonic-send"),
-    situation("both orders are wrong", OWN_ORDER + SHOWN_ORDER, "int-nonmonotonic-send", only="int-nonmonotonic-send"),
-    situation("a value at its own offset and at another", """
+""",
+        "int-send-skip",
+        only="int-send-skip",
+        ours=(),
+        why="transactions of Kafka interleave: it is counted",
+    ),
+    situation(
+        "one poll goes back",
+        BACKWARDS_SENDS + BACKWARDS_ONE,
+        "int-nonmonotonic-poll",
+        only="int-nonmonotonic-poll",
+    ),
+    situation(
+        "the polls of one transaction go back",
+        BACKWARDS_SENDS + BACKWARDS_TWO,
+        "int-nonmonotonic-poll",
+        only="int-nonmonotonic-poll",
+    ),
+    situation(
+        "both go back",
+        BACKWARDS_SENDS + BACKWARDS_ONE + BACKWARDS_TWO,
+        "int-nonmonotonic-poll",
+        only="int-nonmonotonic-poll",
+    ),
+    situation(
+        "a transaction was told its sends in the wrong order",
+        OWN_ORDER,
+        "int-nonmonotonic-send",
+        only="int-nonmonotonic-send",
+    ),
+    situation(
+        "a transaction's sends are read in the wrong order",
+        SHOWN_ORDER,
+        "int-nonmonotonic-send",
+        only="int-nonmonotonic-send",
+    ),
+    situation(
+        "both orders are wrong",
+        OWN_ORDER + SHOWN_ORDER,
+        "int-nonmonotonic-send",
+        only="int-nonmonotonic-send",
+    ),
+    situation(
+        "a value at its own offset and at another",
+        """
 0 invoke send x=1
 0 ok send x=1@1
 1 invoke send x=2
 1 info send x=2
 2 invoke poll poll
 2 ok poll poll x:2@2,1@3
-""", "duplicate", only="duplicate"),
-    situation("ten values at the same two offsets", "".join(
-        f"0 invoke send x={n}\n0 ok send x={n}@0\n1 invoke poll poll\n1 ok poll poll x:{n}@1\n" for n in range(10)
-    ), "duplicate", "inconsistent-offsets", only="duplicate inconsistent-offsets"),
-    situation("a failed poll shows a value elsewhere", """
+""",
+        "duplicate",
+        only="duplicate",
+    ),
+    situation(
+        "ten values at the same two offsets",
+        "".join(
+            f"0 invoke send x={n}\n0 ok send x={n}@0\n1 invoke poll poll\n1 ok poll poll x:{n}@1\n"
+            for n in range(10)
+        ),
+        "duplicate",
+        "inconsistent-offsets",
+        only="duplicate inconsistent-offsets",
+    ),
+    situation(
+        "a failed poll shows a value elsewhere",
+        """
 0 invoke send x=10
 0 ok send x=10@1
 0 invoke send x=11
 0 fail send x=11@2
 1 invoke poll poll
 1 fail poll poll x:10@11,11@12
-""", "duplicate", only="duplicate"),
-    situation("what polls lag behind", """
+""",
+        "duplicate",
+        only="duplicate",
+    ),
+    situation(
+        "what polls lag behind",
+        """
 0 invoke assign x
 0 ok assign x
 0 invoke poll poll
@@ -319,9 +488,15 @@ SITUATIONS: tuple[Situation, ...] = (
 0 ok poll poll -
 0 invoke poll poll
 0 ok poll poll x:1@0,2@1
-""", only="realtime-lag"),
-    situation("an assignment and nothing else", "0 invoke assign x\n0 ok assign x\n", "invalid", only="invalid"),
-    situation("records that are read one after the other", """
+""",
+        only="realtime-lag",
+    ),
+    situation(
+        "an assignment and nothing else", "0 invoke assign x\n0 ok assign x\n", "invalid", only="invalid"
+    ),
+    situation(
+        "records that are read one after the other",
+        """
 0 invoke poll poll
 0 ok poll poll -
 0 invoke send x=1 | x=2
@@ -330,27 +505,53 @@ SITUATIONS: tuple[Situation, ...] = (
 0 ok poll poll x:1@0
 0 invoke poll poll
 0 ok poll poll x:2@1
-""", only="unseen"),
-    situation("two transactions write two keys in two orders", """
+""",
+        only="unseen",
+    ),
+    situation(
+        "two transactions write two keys in two orders",
+        """
 0 invoke send x=1 | y=1
 1 invoke send x=2 | y=2
 0 ok send x=1@0 | y=1@1
 1 ok send x=2@1 | y=2@0
-""", "G0", only="G0", ours=(), why=CYCLES),
-    situation("two transactions read each other", """
+""",
+        "G0",
+        only="G0",
+        ours=(),
+        why=CYCLES,
+    ),
+    situation(
+        "two transactions read each other",
+        """
 0 invoke txn x=1 | poll
 1 invoke txn y=2 | poll
 0 ok txn x=1@0 | poll y:2@0
 1 ok txn y=2@0 | poll x:1@0
-""", "G1c", only="G1c"),
-    situation("one reads the other and stands before it", """
+""",
+        "G1c",
+        only="G1c",
+    ),
+    situation(
+        "one reads the other and stands before it",
+        """
 0 invoke txn x=1 | y=3
 1 invoke txn poll | y=2
 0 ok txn x=1@0 | y=3@2
 1 ok txn poll x:1@0 | y=2@1
-""", "G1c", only="G1c", ours=(), why=CYCLES),
-    situation("a transaction reads what it sends", """
+""",
+        "G1c",
+        only="G1c",
+        ours=(),
+        why=CYCLES,
+    ),
+    situation(
+        "a transaction reads what it sends",
+        """
 0 invoke txn x=1 | poll
 0 ok txn x=1@0 | poll x:1@0
-""", "precommitted-read", only="precommitted-read"),
-)  # fmt: skip
+""",
+        "precommitted-read",
+        only="precommitted-read",
+    ),
+)

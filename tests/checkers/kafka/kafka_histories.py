@@ -1,4 +1,5 @@
-"""Builders of small histories: sends, polls, assignments and transactions of consumers and producers on the topic t."""
+"""Builders of small histories: sends, polls, assignments and transactions of consumers and producers on the
+topic t."""
 
 from typing import Any
 
@@ -24,7 +25,8 @@ def op(op_id: int, function: Function, process: int, times: tuple[int, int | Non
 def send(
     op_id: int, values: Any, offset: int | None, *, process: int = 9, at: Any = None, **more: Any
 ) -> Operation:
-    """An append to partition 0 (or `partition`) at its own moment; ok with acks=all if it is told an offset, else unknown."""
+    """An append to partition 0 (or `partition`) at its own moment; ok with acks=all if it is told an offset,
+    else unknown."""
     values = values if isinstance(values, list) else [values]
     partition = more.pop("partition", 0)
     more.setdefault("outcome", OK if offset is not None else UNKNOWN)

@@ -1,6 +1,8 @@
-"""The kafka check as its definitions read: quadratic, object by object, without columns. It answers which anomalies stand in which logs.
+"""The kafka check as its definitions read: quadratic, object by object, without columns. It answers which
+anomalies stand in which logs.
 
-Written from docs/reference/anomalies.md, not from the checker: consumers look back over their own rows, occupied offsets are sets.
+Written from docs/reference/anomalies.md, not from the checker: consumers look back over their own rows,
+occupied offsets are sets.
 """
 
 from collections import defaultdict
@@ -98,7 +100,8 @@ class Naive:
         return key is not None and any(self.sent[i][0].key == key for i in later)
 
     def is_firm(self, o: Operation) -> bool:
-        """Acknowledged with acks=all, or of an unknown transaction that has committed as far as anybody knows."""
+        """Acknowledged with acks=all, or of an unknown transaction that has committed as far as anybody
+        knows."""
         if o.outcome is OK and o.acks == -1:
             return True
         t = self.txn[o.op_id]
@@ -189,7 +192,8 @@ class Naive:
     def before(
         self, o: Operation, p: Log, mine: list[Operation], consumer: bool
     ) -> tuple[str, Operation] | None:
-        """What a poll follows: a poll of the same transaction, or the last one that counted; None where it was forgotten."""
+        """What a poll follows: a poll of the same transaction, or the last one that counted; None where it
+        was forgotten."""
         for earlier in reversed(mine[: mine.index(o)]):
             if earlier.function in (Function.JOIN, Function.CRASH):
                 if earlier.outcome is not FAIL or earlier.function is Function.CRASH:
@@ -252,7 +256,8 @@ class Naive:
         return found
 
     def began_anew(self, p: Log, first: int, last: int) -> bool:
-        """The last record may be lost: then a consumer begins at the log's first record, or where the loss began, or above."""
+        """The last record may be lost: then a consumer begins at the log's first record, or where the loss
+        began, or above."""
         if not self.lossy(p, last):
             return False
         while last >= 0 and self.lossy(p, last - 1):  # where the loss began

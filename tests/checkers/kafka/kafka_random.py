@@ -1,4 +1,5 @@
-"""Random histories of consumers, producers and transactions over two partitions: right ones, then spoilt in a few places."""
+"""Random histories of consumers, producers and transactions over two partitions: right ones, then spoilt in a
+few places."""
 
 from random import Random
 
@@ -95,7 +96,8 @@ class Cluster:
 
 
 def spoilt(random: Random, operations: list[Operation]) -> list[Operation]:
-    """Something changed in one operation: a record moved, dropped, swapped or given twice, an offset told wrong, another process."""
+    """Something changed in one operation: a record moved, dropped, swapped or given twice, an offset told
+    wrong, another process."""
     at = random.randrange(len(operations))
     o = operations[at]
     records = list(o.records)
@@ -125,7 +127,8 @@ def spoilt(random: Random, operations: list[Operation]) -> list[Operation]:
 
 
 def relocated(random: Random, operations: list[Operation]) -> list[Operation]:
-    """One record stands elsewhere for every poll, and for its producer if that was told; what it displaces keeps its place too."""
+    """One record stands elsewhere for every poll, and for its producer if that was told; what it displaces
+    keeps its place too."""
     values = [r.value for o in operations if o.function is Function.APPEND for r in o.records]
     if not values:
         return operations

@@ -1,4 +1,5 @@
-"""Corners of the kafka check, each found by a fault that nothing else noticed: what convicts there, and what does not."""
+"""Corners of the kafka check, each found by a fault that nothing else noticed: what convicts there, and what
+does not."""
 
 import pytest
 from attrs import evolve
@@ -23,8 +24,15 @@ def at_positions(op_id: int, *positions: tuple[int, int, int | None], **more) ->
 def starts(op_id: int, topic: str, offset: int):
     """Somebody is told where a log begins."""
     return op(
-        op_id, Function.LIST_OFFSETS, 7, (10 * op_id, 10 * op_id + 5), topic=topic, partition=0, offset=9, log_start_offset=offset
-    )  # fmt: skip
+        op_id,
+        Function.LIST_OFFSETS,
+        7,
+        (10 * op_id, 10 * op_id + 5),
+        topic=topic,
+        partition=0,
+        offset=9,
+        log_start_offset=offset,
+    )
 
 
 UNREAD = (send(1, 10, 0), send(2, 20, 1), poll(3, [(1, 20)]))
@@ -34,51 +42,164 @@ SOUGHT = (send(1, 10, 0), assign(2, 0, argument="seek_to_beginning"), poll(3, []
 
 # what it is about, what is found, the history
 CASES: list[tuple[str, set[str], Trace]] = [
-    ("a failed append of an open transaction is not there", set(),
-     trace(txn(1, UNKNOWN, send(2, 10, None), send(3, 20, 1, outcome=FAIL)), send(5, 30, 2), poll(6, [(0, 10), (2, 30)], process=2))),
-    ("nobody waits for the rest of an aborted transaction", set(),
-     trace(txn(1, FAIL, send(2, [10, 11], 0, outcome=UNKNOWN)), send(5, 30, 2), poll(6, [(0, 10), (2, 30)], process=2))),
-    ("what is in no transaction is not committed by one", set(),
-     trace(send(1, 10, 0), send(2, 20, 1, acks=1), send(3, 30, 2), txn(4, OK, poll(5, [(0, 10)])), poll(6, [(2, 30)], process=2),
-           send(9, 90, None))),
-    ("a crash that is said to have failed is one", set(),
-     trace(*THREE, poll(4, [(0, 10), (1, 20)]), moved(5, Function.CRASH, outcome=FAIL), poll(6, [(0, 10)]))),
-    ("who names offsets in positions reads where it likes, first of all too", set(),
-     trace(at_positions(9, (0, 5, None), records=[(5, 60)]), send(1, 10, 0), send(2, 60, 5))),
+    (
+        "a failed append of an open transaction is not there",
+        set(),
+        trace(
+            txn(1, UNKNOWN, send(2, 10, None), send(3, 20, 1, outcome=FAIL)),
+            send(5, 30, 2),
+            poll(6, [(0, 10), (2, 30)], process=2),
+        ),
+    ),
+    (
+        "nobody waits for the rest of an aborted transaction",
+        set(),
+        trace(
+            txn(1, FAIL, send(2, [10, 11], 0, outcome=UNKNOWN)),
+            send(5, 30, 2),
+            poll(6, [(0, 10), (2, 30)], process=2),
+        ),
+    ),
+    (
+        "what is in no transaction is not committed by one",
+        set(),
+        trace(
+            send(1, 10, 0),
+            send(2, 20, 1, acks=1),
+            send(3, 30, 2),
+            txn(4, OK, poll(5, [(0, 10)])),
+            poll(6, [(2, 30)], process=2),
+            send(9, 90, None),
+        ),
+    ),
+    (
+        "a crash that is said to have failed is one",
+        set(),
+        trace(
+            *THREE, poll(4, [(0, 10), (1, 20)]), moved(5, Function.CRASH, outcome=FAIL), poll(6, [(0, 10)])
+        ),
+    ),
+    (
+        "who names offsets in positions reads where it likes, first of all too",
+        set(),
+        trace(at_positions(9, (0, 5, None), records=[(5, 60)]), send(1, 10, 0), send(2, 60, 5)),
+    ),
     ("no claim: what was looked for from the beginning is missing", {"unseen"}, trace(*SOUGHT)),
     ("retention excuses what was looked for", set(), trace(*SOUGHT, retention=True)),
-    ("acknowledged while the assignment was made", set(),
-     trace(send(1, 10, 0, at=(10, 22)), assign(2, 0, argument="seek_to_beginning"), poll(3, []))),
-    ("a poll of which nothing was heard has not looked", set(),
-     trace(send(1, 10, 0), assign(2, 0, argument="seek_to_beginning"), poll(3, [], outcome=UNKNOWN))),
-    ("a poll right after the assignment has looked", {"unseen"},
-     trace(send(1, 10, 0), assign(2, 0, argument="seek_to_beginning", at=(20, 30)), poll(3, [], at=(30, 35)))),
-    ("a poll during the assignment has not", set(),
-     trace(send(1, 10, 0), assign(2, 0, argument="seek_to_beginning", at=(20, 30)), poll(3, [], at=(25, 35)), txn(9, OK))),
-    ("steps where loss is allowed everywhere", set(), trace(poll(1, [(0, 10)]), poll(2, [(3, 20)]), loss=(0, 99))),
+    (
+        "acknowledged while the assignment was made",
+        set(),
+        trace(send(1, 10, 0, at=(10, 22)), assign(2, 0, argument="seek_to_beginning"), poll(3, [])),
+    ),
+    (
+        "a poll of which nothing was heard has not looked",
+        set(),
+        trace(send(1, 10, 0), assign(2, 0, argument="seek_to_beginning"), poll(3, [], outcome=UNKNOWN)),
+    ),
+    (
+        "a poll right after the assignment has looked",
+        {"unseen"},
+        trace(
+            send(1, 10, 0), assign(2, 0, argument="seek_to_beginning", at=(20, 30)), poll(3, [], at=(30, 35))
+        ),
+    ),
+    (
+        "a poll during the assignment has not",
+        set(),
+        trace(
+            send(1, 10, 0),
+            assign(2, 0, argument="seek_to_beginning", at=(20, 30)),
+            poll(3, [], at=(25, 35)),
+            txn(9, OK),
+        ),
+    ),
+    (
+        "steps where loss is allowed everywhere",
+        set(),
+        trace(poll(1, [(0, 10)]), poll(2, [(3, 20)]), loss=(0, 99)),
+    ),
     ("no claim: it is lost", {"lost_write"}, trace(*UNREAD)),
     ("content by epoch: loss is allowed everywhere", set(), trace(*UNREAD, content_by_epoch=True)),
-    ("a log start of another topic is another log's", {"lost_write"}, trace(*UNREAD, starts(4, "t", 0), starts(5, "u", 5), retention=True)),
-    ("the highest log start counts", set(),
-     trace(*UNREAD, at_positions(4, (0, 9, 0), process=7), at_positions(5, (0, 9, 1), process=7), retention=True)),
-    ("a log start at the record keeps it", {"lost_write"}, trace(*UNREAD, at_positions(4, (0, 9, 0), process=7), retention=True)),
-    ("members that name their offsets are consumers all the same", {"poll_skip"},
-     trace(*THREE, *(poll(op_id, records, topic="t", partition=0, offset=records[0][0], group="g", member="m", generation=1)
-                     for op_id, records in ((4, [(0, 10)]), (5, [(2, 30)]))))),
-    ("producer 0 numbers what it sends too", {"nonmonotonic_send"},
-     trace(send(1, 10, None, producer_id=0, producer_epoch=0), send(2, 20, 0, producer_id=0, producer_epoch=0),
-           poll(3, [(0, 20), (1, 10)]))),
-    ("the first transaction of all", {"skipped_offset", "lost_write"}, trace(txn(1, OK, poll(2, [(0, 10)]), poll(3, [(2, 30)])), send(5, 20, 1))),
-    ("a tombstone may be gone", set(),
-     trace(send(1, 10, 0, key="a", argument="tombstone"), *UNREAD[1:], compacted=("t",))),
-    ("a record of the key that may stand above", set(),
-     trace(send(1, 10, 0, key="a"), *UNREAD[1:], send(4, 40, None, key="a"), compacted=("t",))),
-    ("of a torn append the highest record counts", {"int_nonmonotonic_send"},
-     trace(txn(1, OK, send(2, [10, 11], None, acks=1, outcome=OK), send(3, 20, None, acks=1, outcome=OK)), poll(4, [(1, 11)], process=2),
-           poll(5, [(2, 20), (3, 10)], process=3))),
+    (
+        "a log start of another topic is another log's",
+        {"lost_write"},
+        trace(*UNREAD, starts(4, "t", 0), starts(5, "u", 5), retention=True),
+    ),
+    (
+        "the highest log start counts",
+        set(),
+        trace(
+            *UNREAD,
+            at_positions(4, (0, 9, 0), process=7),
+            at_positions(5, (0, 9, 1), process=7),
+            retention=True,
+        ),
+    ),
+    (
+        "a log start at the record keeps it",
+        {"lost_write"},
+        trace(*UNREAD, at_positions(4, (0, 9, 0), process=7), retention=True),
+    ),
+    (
+        "members that name their offsets are consumers all the same",
+        {"poll_skip"},
+        trace(
+            *THREE,
+            *(
+                poll(
+                    op_id,
+                    records,
+                    topic="t",
+                    partition=0,
+                    offset=records[0][0],
+                    group="g",
+                    member="m",
+                    generation=1,
+                )
+                for op_id, records in ((4, [(0, 10)]), (5, [(2, 30)]))
+            ),
+        ),
+    ),
+    (
+        "producer 0 numbers what it sends too",
+        {"nonmonotonic_send"},
+        trace(
+            send(1, 10, None, producer_id=0, producer_epoch=0),
+            send(2, 20, 0, producer_id=0, producer_epoch=0),
+            poll(3, [(0, 20), (1, 10)]),
+        ),
+    ),
+    (
+        "the first transaction of all",
+        {"skipped_offset", "lost_write"},
+        trace(txn(1, OK, poll(2, [(0, 10)]), poll(3, [(2, 30)])), send(5, 20, 1)),
+    ),
+    (
+        "a tombstone may be gone",
+        set(),
+        trace(send(1, 10, 0, key="a", argument="tombstone"), *UNREAD[1:], compacted=("t",)),
+    ),
+    (
+        "a record of the key that may stand above",
+        set(),
+        trace(send(1, 10, 0, key="a"), *UNREAD[1:], send(4, 40, None, key="a"), compacted=("t",)),
+    ),
+    (
+        "of a torn append the highest record counts",
+        {"int_nonmonotonic_send"},
+        trace(
+            txn(1, OK, send(2, [10, 11], None, acks=1, outcome=OK), send(3, 20, None, acks=1, outcome=OK)),
+            poll(4, [(1, 11)], process=2),
+            poll(5, [(2, 20), (3, 10)], process=3),
+        ),
+    ),
     ("records without a key replace none", {"lost_write"}, trace(*UNREAD, compacted=("t",))),
-    ("the last record of its key stays", {"lost_write"}, trace(send(1, 10, 0, key="a"), *UNREAD[1:], compacted=("t",))),
-]  # fmt: skip
+    (
+        "the last record of its key stays",
+        {"lost_write"},
+        trace(send(1, 10, 0, key="a"), *UNREAD[1:], compacted=("t",)),
+    ),
+]
 
 
 @pytest.mark.parametrize(("_", "anomalies", "history"), CASES)
@@ -131,7 +252,8 @@ def test_a_poll_that_names_a_log_alone_goes_on_where_it_was() -> None:
 
 @pytest.mark.parametrize(("first", "anomalies"), [(2, set()), (3, {"position_regressed"}), (5, set())])
 def test_beginning_anew_looks_at_its_own_log(first: int, anomalies: set[str]) -> None:
-    """Rule: a consumer whose position was lost begins at the first record of that very log, or where the loss began."""
+    """Rule: a consumer whose position was lost begins at the first record of that very log, or where the loss
+    began."""
     history = trace(
         poll(1, [(0, 0, 1), (0, 1, 2)]),
         poll(2, [(1, 2, 20), (1, 3, 30), (1, 5, 50)]),
@@ -144,6 +266,10 @@ def test_beginning_anew_looks_at_its_own_log(first: int, anomalies: set[str]) ->
 
 def test_of_two_consumers_the_first_is_named() -> None:
     """Rule: one finding for each log, of the process with the lowest number."""
-    steps = [poll(op_id, rows, process=p) for p in (1, 2) for op_id, rows in ((3 + 2 * p, [(0, 10)]), (4 + 2 * p, [(2, 30)]))]  # fmt: skip
+    steps = [
+        poll(op_id, rows, process=p)
+        for p in (1, 2)
+        for op_id, rows in ((3 + 2 * p, [(0, 10)]), (4 + 2 * p, [(2, 30)]))
+    ]
     found = judge_trace(trace(*THREE, *steps)).findings[-1]
     assert (found.anomaly, found.operations) == ("poll_skip", (6, 5, 2))

@@ -38,8 +38,8 @@ def asked(trace: Trace) -> bool:
 
 
 def sweep(seed: int, count: int) -> tuple[list[tuple[int, set, set]], int, Counter]:
-    """Histories from `seed` on, STACKED at a time in one call: (seed, what the check says, what the definitions say) where
-    they differ, how many are illegal, and how often each anomaly was found."""
+    """Histories from `seed` on, STACKED at a time in one call: (seed, what the check says, what the
+    definitions say) where they differ, how many are illegal, and how often each anomaly was found."""
     mismatches, illegal, found = [], 0, Counter()
     for start in range(seed, seed + count, STACKED):
         traces = [history(number) for number in range(start, min(start + STACKED, seed + count))]
@@ -57,7 +57,8 @@ def sweep(seed: int, count: int) -> tuple[list[tuple[int, set, set]], int, Count
 
 
 def test_the_check_is_its_definitions() -> None:
-    """On random histories, stacked, the check finds in each partition exactly the anomalies that the definitions name, and every kind occurs."""
+    """On random histories, stacked, the check finds in each partition exactly the anomalies that the
+    definitions name, and every kind occurs."""
     mismatches, _, found = sweep(0, 800)
     assert mismatches == []
     assert set(found) == {

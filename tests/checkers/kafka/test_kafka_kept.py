@@ -48,7 +48,8 @@ def _measured(traces: list[Trace]) -> list[Any]:
 
 
 def said(seed: int) -> Any:
-    """The verdicts of all together, whether there is anything to judge in each, the measurements, and (every other time) the relations."""
+    """The verdicts of all together, whether there is anything to judge in each, the measurements, and (every
+    other time) the relations."""
     traces = histories(seed)
     together = [(trace_id, words_of(verdict)) for trace_id, verdict in judge_traces(traces)]
     wanted = [applies(columns_of_traces((trace,)), extras_of_traces((trace,))) for trace in traces]
@@ -62,7 +63,8 @@ def said(seed: int) -> Any:
 
 @pytest.mark.parametrize("begin", range(0, SEEDS, BLOCK))
 def test_what_is_said_of_consumers_and_producers_stays(begin: int) -> None:
-    """Rule: the same operations are convicted of the same anomaly at the same offset, and the same is measured."""
+    """Rule: the same operations are convicted of the same anomaly at the same offset, and the same is
+    measured."""
     assert differences("kafka", said, range(begin, begin + BLOCK)) == []
 
 

@@ -1,4 +1,5 @@
-"""What is no violation is measured: unseen records over time, realtime lag as a range, and what the claims allowed."""
+"""What is no violation is measured: unseen records over time, realtime lag as a range, and what the claims
+allowed."""
 
 from random import Random
 
@@ -31,7 +32,8 @@ def lags(history):
 
 
 def test_unseen_counts_what_was_acknowledged_and_not_yet_shown() -> None:
-    """The count rises with an acknowledgement and falls with the first poll that shows the record; acks=0, unknown and failed appends do not count."""
+    """The count rises with an acknowledgement and falls with the first poll that shows the record; acks=0,
+    unknown and failed appends do not count."""
     history = trace(
         send(1, [10, 11], 0),
         poll(2, [(0, 10)]),
@@ -57,7 +59,8 @@ def test_a_record_shown_before_its_acknowledgement_was_never_unseen() -> None:
 
 
 def test_lag_is_a_range_around_the_moment_at_which_the_log_grew() -> None:
-    """At least since somebody proved a record beyond the consumer, at most since the latest append that is known to stand below its place began."""
+    """At least since somebody proved a record beyond the consumer, at most since the latest append that is
+    known to stand below its place began."""
     history = trace(
         assign(1, 0),
         poll(2, []),  # nothing is there yet: the append begins later
@@ -72,7 +75,8 @@ def test_lag_is_a_range_around_the_moment_at_which_the_log_grew() -> None:
 
 
 def test_lag_follows_assignments() -> None:
-    """A partition that is kept goes on, a new one starts at the beginning, a subscription is known by what it shows, an aborted poll moves nothing."""
+    """A partition that is kept goes on, a new one starts at the beginning, a subscription is known by what it
+    shows, an aborted poll moves nothing."""
     sends = (send(1, 10, 0), send(2, 20, 1))
     assert lags(trace(*sends, assign(3, 0), poll(4, [(0, 10)]), assign(5, 0), poll(6, [])))[-1] == (
         6,
@@ -98,7 +102,8 @@ def test_who_names_the_offset_lags_from_there() -> None:
 
 
 def test_what_is_allowed_is_counted_by_its_name() -> None:
-    """Skips and steps back of subscribed consumers, and records between those of one transaction, are counted and not convicted."""
+    """Skips and steps back of subscribed consumers, and records between those of one transaction, are counted
+    and not convicted."""
     three = (send(1, 10, 0), send(2, 20, 1), send(3, 30, 2))
     seen = poll(4, [(0, 10), (1, 20)], process=2)
     steps = trace(*three, seen, subscribe(5, 0), poll(6, [(0, 10)]), poll(7, [(2, 30)]), poll(8, [(0, 10)]))
@@ -110,7 +115,8 @@ def test_what_is_allowed_is_counted_by_its_name() -> None:
 
 
 def naive_lag(history, poll_id: int, stands: int) -> tuple[int, int]:
-    """The range as its definition reads, for a trace of one partition with acknowledged single-record appends and explicit polls."""
+    """The range as its definition reads, for a trace of one partition with acknowledged single-record appends
+    and explicit polls."""
     asked = next(o for o in history.operations if o.op_id == poll_id)
     appends = [o for o in history.operations if o.function == "append"]
     polls = [o for o in history.operations if o.function == "poll"]
@@ -125,7 +131,8 @@ def naive_lag(history, poll_id: int, stands: int) -> tuple[int, int]:
 
 
 def test_lag_agrees_with_its_definition_on_random_histories() -> None:
-    """The range from running bounds is the range as the definition reads, stacked with other traces or alone."""
+    """The range from running bounds is the range as the definition reads, stacked with other traces or
+    alone."""
     random = Random(6)
     traces = []
     for number in range(60):

@@ -1,4 +1,5 @@
-"""Producers with several sends in flight: an idempotent one keeps the order of sending, any other keeps only what it knew the end of."""
+"""Producers with several sends in flight: an idempotent one keeps the order of sending, any other keeps only
+what it knew the end of."""
 
 from attrs import evolve
 from kafka_histories import FAIL, OK, poll, send, trace
@@ -11,7 +12,8 @@ NUMBERED = {"producer_id": 7, "producer_epoch": 0}
 
 
 def found(history: Trace) -> set[tuple[str, int]]:
-    """What the check finds in a trace of pipelined producers; the definitions, read literally, find the same."""
+    """What the check finds in a trace of pipelined producers; the definitions, read literally, find the
+    same."""
     history = evolve(history, concurrent_processes=True)
     said = {(one.anomaly, one.topic, one.partition) for one in judge_trace(history).findings}
     assert said == Naive(history).anomalies()
@@ -28,7 +30,8 @@ def in_flight(first: int, second: int, **more: object) -> Trace:
 
 
 def test_an_idempotent_producer_keeps_the_order_in_flight() -> None:
-    """Rule (KAFKA-5494, KAFKA-8484): what it sent later stands higher, though nobody had answered the earlier send yet."""
+    """Rule (KAFKA-5494, KAFKA-8484): what it sent later stands higher, though nobody had answered the earlier
+    send yet."""
     assert found(in_flight(1, 0, **NUMBERED)) == {("nonmonotonic_send", 0)}
     assert found(in_flight(0, 1, **NUMBERED)) == set()
 
@@ -71,7 +74,8 @@ def test_sends_of_one_instant_are_in_no_order() -> None:
 
 
 def test_a_long_send_hides_no_other() -> None:
-    """Rule: without numbers what ended before the next send began is earlier, though a third one was in flight all the time."""
+    """Rule: without numbers what ended before the next send began is earlier, though a third one was in
+    flight all the time."""
     for ended, anomalies in ((29, {("nonmonotonic_send", 0)}), (30, set())):
         history = trace(
             send(1, 10, 5, at=(10, ended), acks=1),
@@ -83,7 +87,8 @@ def test_a_long_send_hides_no_other() -> None:
 
 
 def test_the_highest_of_those_that_ended_is_held_against_the_next() -> None:
-    """Rule: of sends that overlapped the highest counts, whichever ended last; of two at one place the first to end is named."""
+    """Rule: of sends that overlapped the highest counts, whichever ended last; of two at one place the first
+    to end is named."""
     ended = [send(1, 10, 5, at=(10, 20), acks=1), send(2, 20, 2, at=(15, 25), acks=1)]
     last = send(3, 30, 3, at=(30, 40), acks=1)
     assert found(trace(*ended, last, poll(9, [(2, 20), (3, 30), (5, 10)]))) == {("nonmonotonic_send", 0)}
@@ -95,7 +100,8 @@ def test_the_highest_of_those_that_ended_is_held_against_the_next() -> None:
 
 
 def test_only_what_stands_is_in_an_order() -> None:
-    """Rule: failed sends and such that nobody acknowledges are not asked; of a batch the first record counts, wherever the rest stands."""
+    """Rule: failed sends and such that nobody acknowledges are not asked; of a batch the first record counts,
+    wherever the rest stands."""
     earlier = send(1, 10, 1, acks=1)
     for more in ({"outcome": FAIL}, {"acks": 0, "outcome": OK}):
         history = trace(earlier, send(2, 20, None, **more), poll(9, [(0, 20), (1, 10)]))

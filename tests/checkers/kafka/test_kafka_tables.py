@@ -15,7 +15,8 @@ from fencepost.traces.tables import tables_of
 
 
 def test_the_table_form_gives_the_same_verdicts() -> None:
-    """Every verdict with its certificate is the same from columns of many traces as from one trace at a time."""
+    """Every verdict with its certificate is the same from columns of many traces as from one trace at a
+    time."""
     histories = [history for case in CASES for history in case[-2:]] + [case[-1] for case in ALLOWED]
     traces = [evolve(history, trace_id=number) for number, history in enumerate(histories)]
     table = tables_of([rows_of(trace) for trace in traces])
@@ -29,14 +30,26 @@ def test_the_table_form_gives_the_same_verdicts() -> None:
 
 
 def test_only_traces_with_a_rule_become_relations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule: traces of clients that name every offset cost nothing beside ones with consumers, whose verdicts stay."""
+    """Rule: traces of clients that name every offset cost nothing beside ones with consumers, whose verdicts
+    stay."""
     histories = (history for case in CASES for history in case[-2:])
     assigned = next(one for one in histories if kafka_judge.judge_trace(one).findings)
     plain = evolve(
         assigned,
-        operations=(Operation(op_id=1, process=1, function=Function.LIST_OFFSETS, invoke_time=0, completion_time=1, outcome=Outcome.OK,
-                              topic="t", partition=0, offset=0),),
-    )  # fmt: skip
+        operations=(
+            Operation(
+                op_id=1,
+                process=1,
+                function=Function.LIST_OFFSETS,
+                invoke_time=0,
+                completion_time=1,
+                outcome=Outcome.OK,
+                topic="t",
+                partition=0,
+                offset=0,
+            ),
+        ),
+    )
     traces = [evolve(trace, trace_id=number) for number, trace in enumerate((plain, assigned, plain))]
     table = tables_of([rows_of(trace) for trace in traces]).operations
     seen: list[set[int]] = []

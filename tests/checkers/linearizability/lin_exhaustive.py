@@ -1,4 +1,5 @@
-"""A deliberately naive decision of linearizability: every order, one by one, nothing remembered. The oracle of the engine's tests."""
+"""A deliberately naive decision of linearizability: every order, one by one, nothing remembered. The oracle
+of the engine's tests."""
 
 from collections.abc import Iterable
 
@@ -21,7 +22,8 @@ def steps_of(model: Model, operations: Iterable[Operation]) -> list[Step]:
 
 
 def order_exists(model: Model, steps: list[Step], state: object) -> bool:
-    """Whether what remains can happen from `state`: some step goes first that nothing remaining completed before."""
+    """Whether what remains can happen from `state`: some step goes first that nothing remaining completed
+    before."""
     if all(complete is None for _, _, complete in steps):
         return True
     for index, (call, invoke, _) in enumerate(steps):

@@ -1,4 +1,5 @@
-"""Random small histories of every model: mostly what a correct system could have answered, sometimes one answer is changed."""
+"""Random small histories of every model: mostly what a correct system could have answered, sometimes one
+answer is changed."""
 
 import json
 from collections.abc import Callable
@@ -86,10 +87,13 @@ def _log(random: Random) -> Drawn:
     if drawn < 0.5:
         start = random.randrange(3)
         answers = [
-            {"records": tuple(Record(**place, offset=start + i, value=v) for i, v in enumerate(values)), "end_offset": end}
+            {
+                "records": tuple(Record(**place, offset=start + i, value=v) for i, v in enumerate(values)),
+                "end_offset": end,
+            }
             for values in ((), *((v,) for v in VALUES), *((v, w) for v in VALUES for w in VALUES))
             for end in range(start + len(values), 5)
-        ]  # fmt: skip
+        ]
         return Function.POLL, place | {"offset": start, "strong": random.random() < 0.7}, answers
     count = random.choice((1, 1, 2))
     records = tuple(Record(**place, offset=-1, value=random.choice(VALUES)) for _ in range(count))
@@ -192,7 +196,8 @@ def _finished(
 def _answered(
     model: Model, drawn: list[tuple[float, Operation, list[Any]]], random: Random
 ) -> list[Operation]:
-    """Answers as a system gives them that does each operation at its moment; now and then any answer at all."""
+    """Answers as a system gives them that does each operation at its moment; now and then any answer at
+    all."""
     states: dict[str | None, Any] = {}
     answered = []
     wrong = random.choice((0.0, 0.15, 0.4))

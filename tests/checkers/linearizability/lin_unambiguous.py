@@ -1,4 +1,5 @@
-"""Random small histories whose values say what belongs together, for the deciders; a few are ambiguous all the same."""
+"""Random small histories whose values say what belongs together, for the deciders; a few are ambiguous all
+the same."""
 
 from collections.abc import Callable
 from random import Random
@@ -124,7 +125,13 @@ def unambiguous(name: str, random: Random, *, most: int = 7) -> Trace:
     operations = []
     for op_id, ((process, begin, end), (function, asked, answers)) in enumerate(drawn):
         operation = Operation(
-            op_id=op_id, process=process, function=function, invoke_time=begin, outcome=Outcome.OK, completion_time=end, **asked
-        )  # fmt: skip
+            op_id=op_id,
+            process=process,
+            function=function,
+            invoke_time=begin,
+            outcome=Outcome.OK,
+            completion_time=end,
+            **asked,
+        )
         operations.append((random.uniform(begin, end), operation, answers))
     return _finished(model, operations, random, random.choice((0.0, 0.1, 0.4)))

@@ -1,4 +1,5 @@
-"""The deciders of unambiguous values: against every order tried, against the general search, and with faults planted."""
+"""The deciders of unambiguous values: against every order tried, against the general search, and with faults
+planted."""
 
 import math
 import re
@@ -38,7 +39,8 @@ HISTORIES = 200
 
 
 def mismatches(name: str, seeds: range) -> tuple[int, int, int]:
-    """How often decider and oracle differ; how many histories were decided, and how many of these are illegal."""
+    """How often decider and oracle differ; how many histories were decided, and how many of these are
+    illegal."""
     model = model_of(name)
     wrong = decided = illegal = 0
     for seed in seeds:
@@ -53,8 +55,8 @@ def mismatches(name: str, seeds: range) -> tuple[int, int, int]:
 
 
 def sweep(name: str, seeds: range) -> tuple[int, int]:
-    """As `mismatches`, against the general search and the screen too: how often one differs from the oracle, and how many decided histories are
-    illegal."""
+    """As `mismatches`, against the general search and the screen too: how often one differs from the oracle,
+    and how many decided histories are illegal."""
     model, wrong, illegal = model_of(name), 0, 0
     guard = Guard(SearchLimits(timeout_s=math.inf))
     for seed in seeds:
@@ -75,7 +77,8 @@ def sweep(name: str, seeds: range) -> tuple[int, int]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_deciders_and_exhaustive_search_agree(name: str) -> None:
-    """Where a decider answers, its answer is that of trying every order; it answers nearly always, both ways."""
+    """Where a decider answers, its answer is that of trying every order; it answers nearly always, both
+    ways."""
     wrong, decided, illegal = mismatches(name, range(HISTORIES))
     assert wrong == 0
     assert decided > HISTORIES * 2 // 3
@@ -84,7 +87,8 @@ def test_deciders_and_exhaustive_search_agree(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_deciders_and_general_search_agree(name: str) -> None:
-    """On histories too long to try every order, deciders and the general search give the same verdict, and the same longest prefix."""
+    """On histories too long to try every order, deciders and the general search give the same verdict, and
+    the same longest prefix."""
     model, decided = model_of(name), set()
     for seed in range(25):
         trace = unambiguous(
@@ -115,7 +119,8 @@ def _prefixes(judged) -> list[str]:
 
 @pytest.mark.parametrize("name", ["register", "cas-register", "key-value", "set", "map", "append-only-list"])
 def test_a_certificate_proves_whatever_the_others_did(name: str) -> None:
-    """With all other operations unknown the convicting ones are still illegal; with any one of them unknown too, no longer."""
+    """With all other operations unknown the convicting ones are still illegal; with any one of them unknown
+    too, no longer."""
     model, checked = model_of(name), 0
     for part, finding in _convicted(name):
         convicting = set(finding.operations)
@@ -135,7 +140,8 @@ def test_a_certificate_proves_whatever_the_others_did(name: str) -> None:
     "name", ["queue", "unordered-queue", "at-least-once-queue", "mutex", "fenced-lock", "semaphore"]
 )
 def test_a_certificate_is_illegal_by_itself(name: str) -> None:
-    """The few operations that convict a queue or a lock fit in no order even if they were all that happened."""
+    """The few operations that convict a queue or a lock fit in no order even if they were all that
+    happened."""
     model, checked = model_of(name), 0
     for part, finding in _convicted(name):
         operations = [one.operation for one in part if one.operation.op_id in set(finding.operations)]
@@ -160,10 +166,16 @@ def operation(
     op_id: int, function: str, argument=None, result=None, *, unknown: bool = False, key: str | None = None
 ) -> Operation:
     return Operation(
-        op_id=op_id, process=0, function=Function(function), invoke_time=10 * op_id,
-        completion_time=None if unknown else 10 * op_id + 5, outcome=Outcome.UNKNOWN if unknown else Outcome.OK,
-        argument=argument, result=result, key=key,
-    )  # fmt: skip
+        op_id=op_id,
+        process=0,
+        function=Function(function),
+        invoke_time=10 * op_id,
+        completion_time=None if unknown else 10 * op_id + 5,
+        outcome=Outcome.UNKNOWN if unknown else Outcome.OK,
+        argument=argument,
+        result=result,
+        key=key,
+    )
 
 
 AMBIGUOUS = [
@@ -199,7 +211,8 @@ AMBIGUOUS = [
 
 @pytest.mark.parametrize(("name", "operations"), AMBIGUOUS)
 def test_what_is_ambiguous_is_left_to_the_search(name: str, operations) -> None:
-    """Values that do not say what belongs together are never guessed about: the general search judges, and the counts say so."""
+    """Values that do not say what belongs together are never guessed about: the general search judges, and
+    the counts say so."""
     trace = Trace(trace_id=0, plan="", seed=0, software_version="", operations=tuple(operations))
     model = model_of(name)
     assert [decide(model, part) for part in split(model, trace).values()] == [None]
@@ -208,7 +221,8 @@ def test_what_is_ambiguous_is_left_to_the_search(name: str, operations) -> None:
 
 
 def test_what_completes_behind_the_shortest_prefix_still_convicts() -> None:
-    """What an operation answered convicts it even where the shortest illegal prefix ends before its completion."""
+    """What an operation answered convicts it even where the shortest illegal prefix ends before its
+    completion."""
     add, contains = operation(0, "add", "1", "false"), operation(1, "contains", "1", "true")
     operations = (evolve(add, completion_time=200), contains)
     judged = judge_counted(

@@ -36,7 +36,8 @@ def mismatches(name: str, seeds: range) -> tuple[int, int]:
 
 
 def sweep(name: str, seeds: range) -> tuple[int, int]:
-    """As `mismatches`, of the search alone: without limits, deciders and proofs, which cost several times as much."""
+    """As `mismatches`, of the search alone: without limits, deciders and proofs, which cost several times as
+    much."""
     model, guard = model_of(name), Guard(SearchLimits(timeout_s=math.inf))
     wrong = illegal = 0
     for seed in seeds:
@@ -88,7 +89,8 @@ def test_the_order_found_is_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", DRAW)
 def test_a_certificate_proves_and_is_minimal(name: str) -> None:
-    """With all other operations unknown the convicting ones are still illegal; with any one of them unknown too, no longer."""
+    """With all other operations unknown the convicting ones are still illegal; with any one of them unknown
+    too, no longer."""
     model, checked = model_of(name), 0
     for seed in range(120):
         trace = history(name, Random(f"certificate {name} {seed}"))
@@ -191,7 +193,8 @@ def test_the_differential_test_notices_a_lens_that_blurs(name, model, blur, monk
 
 
 def _noticed(name: str, first: int = 0) -> bool:
-    """One history at a time, and none after the first mismatch: a wrong engine may search some of them until its time is up. first: a seed to begin with."""
+    """One history at a time, and none after the first mismatch: a wrong engine may search some of them until
+    its time is up. first: a seed to begin with."""
     return any(mismatches(name, range(seed, seed + 1))[0] for seed in (*range(first, 600), *range(first)))
 
 

@@ -14,14 +14,21 @@ from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Claims, Trace
 
 SOON = 600
-"""Seconds within which even a loaded machine has noticed a limit; no test waits for it unless something is broken."""
+"""Seconds within which even a loaded machine has noticed a limit; no test waits for it unless something is
+broken."""
 
 
 def operation(op_id: int, function: str, invoke: int, complete: int | None, **columns) -> Operation:
     outcome = Outcome.UNKNOWN if complete is None else Outcome.OK
     return Operation(
-        op_id=op_id, process=op_id, function=Function(function), invoke_time=invoke, completion_time=complete, outcome=outcome, **columns
-    )  # fmt: skip
+        op_id=op_id,
+        process=op_id,
+        function=Function(function),
+        invoke_time=invoke,
+        completion_time=complete,
+        outcome=outcome,
+        **columns,
+    )
 
 
 def trace_of(*operations: Operation, **columns) -> Trace:
@@ -29,7 +36,8 @@ def trace_of(*operations: Operation, **columns) -> Trace:
 
 
 def writes(count: int, *, last: int) -> Trace:
-    """So many concurrent adds of powers of two, and a read of what they can only sum up to in one way, or in none."""
+    """So many concurrent adds of powers of two, and a read of what they can only sum up to in one way, or in
+    none."""
     adds = [operation(i, "add", 0, 10, argument=str(2**i)) for i in range(count)]
     return trace_of(*adds, operation(count, "read", 0, 5, result=str(last)))
 
@@ -112,14 +120,16 @@ class ListedEqual(Listed):
     ],
 )
 def test_limits_hold(model: Model, limits: SearchLimits, says: str) -> None:
-    """A limit that is met makes the verdict Unknown and says which one: between steps, inside a slow or hungry one, and in the search."""
+    """A limit that is met makes the verdict Unknown and says which one: between steps, inside a slow or
+    hungry one, and in the search."""
     verdict = judge_trace(writes(26, last=-1), model, limits)
     assert verdict.decision is Decision.UNKNOWN
     assert says in verdict.reason
 
 
 def test_a_limit_does_not_take_back_a_finding(monkeypatch) -> None:
-    """A history found illegal stays so when a limit is met while the proof is shrunk; the finding then names all operations."""
+    """A history found illegal stays so when a limit is met while the proof is shrunk; the finding then names
+    all operations."""
 
     def endless(*arguments):
         while True:
@@ -143,7 +153,8 @@ def test_nothing_is_left_behind_by_a_limit() -> None:
 
 @pytest.mark.parametrize("model", [Wrong(), Listed()])
 def test_a_model_that_goes_wrong_is_told(model: Model) -> None:
-    """What a model raises, or states that cannot be told apart, is an error that names the model, not a verdict."""
+    """What a model raises, or states that cannot be told apart, is an error that names the model, not a
+    verdict."""
     with pytest.raises(ModelError, match=type(model).__name__):
         judge_trace(writes(2, last=3), model)
 
@@ -155,7 +166,8 @@ def test_states_compared_by_the_model(last: int, decision: Decision) -> None:
 
 
 def test_contradictions_are_no_verdict() -> None:
-    """Broken assumptions, unknown functions, completions before invocations and unreadable values are Assumption broken, with the reason."""
+    """Broken assumptions, unknown functions, completions before invocations and unreadable values are
+    Assumption broken, with the reason."""
     good = operation(0, "add", 0, 1, argument="1")
     bad = [
         (trace_of(good, claims=Claims(assumption_broken="too weak")), "too weak"),
@@ -182,7 +194,8 @@ def test_nothing_to_judge_is_ok() -> None:
 
 
 def test_uncertain_clocks_are_not_blamed() -> None:
-    """What is illegal only by stamps that may err is Unknown; with exact clocks, or one clock, it is Illegal."""
+    """What is illegal only by stamps that may err is Unknown; with exact clocks, or one clock, it is
+    Illegal."""
     read = operation(1, "read", 0, 1, result="1")
     add = evolve(operation(0, "add", 5, 6, argument="1"), clock_id=1)
     exact, skewed = Claims(), Claims(clock_uncertainty_ns=3)
@@ -198,7 +211,8 @@ def test_uncertain_clocks_are_not_blamed() -> None:
 
 
 def test_a_finding_says_how_far_an_order_goes() -> None:
-    """The finding names the longest prefix, the operation that fits nowhere, and the minimal set, the culprit first."""
+    """The finding names the longest prefix, the operation that fits nowhere, and the minimal set, the culprit
+    first."""
     trace = trace_of(
         operation(0, "write", 0, 1, argument="1"),
         operation(1, "write", 2, 3, argument="2"),
@@ -212,7 +226,8 @@ def test_a_finding_says_how_far_an_order_goes() -> None:
 
 
 def many_unknown(count: int, *, value: int) -> Trace:
-    """Writes of five values by five processes, every tenth with an unknown outcome, between reads; the last read answers `value`."""
+    """Writes of five values by five processes, every tenth with an unknown outcome, between reads; the last
+    read answers `value`."""
     operations = []
     for i in range(count):
         lost = i % 10 == 7
@@ -225,8 +240,8 @@ def many_unknown(count: int, *, value: int) -> Trace:
 
 
 def test_unknown_outcomes_do_not_blow_up() -> None:
-    """A hundred writes with unknown outcomes among a thousand: symmetric ones are ordered and dominated configurations pruned, so both
-    verdicts need a number of steps that is linear in the history."""
+    """A hundred writes with unknown outcomes among a thousand: symmetric ones are ordered and dominated
+    configurations pruned, so both verdicts need a number of steps that is linear in the history."""
     model = model_named("register")
     legal, illegal = (
         judge_counted(many_unknown(1000, value=v), model, SearchLimits(timeout_s=SOON)) for v in (2, 9)

@@ -1,4 +1,5 @@
-"""What the engine and its deciders say of seeded histories, and how much they try, stays what it was (kept.py)."""
+"""What the engine and its deciders say of seeded histories, and how much they try, stays what it was
+(kept.py)."""
 
 import math
 from random import Random
@@ -37,7 +38,8 @@ def relations(model: Model, part: list[Asked]) -> Any:
 
 
 def said(seed: int) -> Any:
-    """Of a history of every model: the verdict and its counts, searched, and decided where values allow it; and its parts."""
+    """Of a history of every model: the verdict and its counts, searched, and decided where values allow it;
+    and its parts."""
     random, told = Random(f"kept {seed}"), []
     for name in DRAW:
         traces = [(history(name, random, most=9), False)]
@@ -62,7 +64,8 @@ def said(seed: int) -> Any:
 
 @pytest.mark.parametrize("begin", range(0, SEEDS, BLOCK))
 def test_what_is_said_and_tried_stays(begin: int) -> None:
-    """Rule: the same operations prove the same, and the search tries and remembers no more and no less for it."""
+    """Rule: the same operations prove the same, and the search tries and remembers no more and no less for
+    it."""
     assert differences("linearizability", said, range(begin, begin + BLOCK)) == []
 
 

@@ -1,4 +1,5 @@
-"""The parts of the engine by themselves: limits, the table of steps, prefixes, the bounds of shrinking, proofs in words."""
+"""The parts of the engine by themselves: limits, the table of steps, prefixes, the bounds of shrinking,
+proofs in words."""
 
 import math
 import subprocess
@@ -27,8 +28,13 @@ FREE = SearchLimits(timeout_s=math.inf)
 def operation(op_id: int, function: str, invoke: int, complete: int | None, **columns) -> Operation:
     columns.setdefault("outcome", Outcome.UNKNOWN if complete is None else Outcome.OK)
     return Operation(
-        op_id=op_id, process=op_id, function=Function(function), invoke_time=invoke, completion_time=complete, **columns
-    )  # fmt: skip
+        op_id=op_id,
+        process=op_id,
+        function=Function(function),
+        invoke_time=invoke,
+        completion_time=complete,
+        **columns,
+    )
 
 
 def asked(op_id: int, function: str, invoke: int, complete: int | None, **columns) -> Asked:
@@ -39,9 +45,13 @@ def asked(op_id: int, function: str, invoke: int, complete: int | None, **column
 
 @pytest.mark.parametrize(
     ("seconds", "more", "says"),
-    [(9.5, 2 * MIB, ""), (10.0, 0, "the time limit of 10 s was met"), (10.5, 0, "the time limit of 10 s was met"),
-     (0.0, 2 * MIB + 1, "the memory limit of 2 MiB was met")],
-)  # fmt: skip
+    [
+        (9.5, 2 * MIB, ""),
+        (10.0, 0, "the time limit of 10 s was met"),
+        (10.5, 0, "the time limit of 10 s was met"),
+        (0.0, 2 * MIB + 1, "the memory limit of 2 MiB was met"),
+    ],
+)
 def test_a_limit_is_reached_where_it_is(
     seconds: float, more: int, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,7 +86,8 @@ def test_room_is_asked_for_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_memory_without_a_process_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule: where the system does not tell pages, the most memory ever is taken: in KiB on Linux, in bytes on macOS."""
+    """Rule: where the system does not tell pages, the most memory ever is taken: in KiB on Linux, in bytes on
+    macOS."""
     import resource
 
     def refused(*arguments, **more):
@@ -107,7 +118,8 @@ def test_the_table_grows_and_forgets_nothing() -> None:
 
 
 def test_what_is_one_call_and_what_is_two() -> None:
-    """Rule: values that are == and of one type are one call; 1, true, and the text "1" are three; a question is no call."""
+    """Rule: values that are == and of one type are one call; 1, true, and the text "1" are three; a question
+    is no call."""
     table = Table(model_named("set"))
     calls = [Call(function="contains", argument=value, result=True) for value in (1, True, "1", "true", 1)]
     assert [table.call(call) for call in calls] == [0, 1, 2, 3, 0]
@@ -144,7 +156,8 @@ class Loose(Model):
 
 
 def test_a_model_of_its_own_equality() -> None:
-    """Rule: states that the model holds for alike are one, also when seen again; what it raises is told with the call."""
+    """Rule: states that the model holds for alike are one, also when seen again; what it raises is told with
+    the call."""
     table = Table(Loose())
     assert [table.state(state) for state in (0, 1, 2, 3, 2)] == [0, 1, 0, 1, 0]
     assert table.states == [0, 1]
@@ -153,7 +166,8 @@ def test_a_model_of_its_own_equality() -> None:
 
 
 def test_what_counts_of_a_history() -> None:
-    """Rule: failed operations and reads of unknown outcome do not; stamps are widened both ways; an operation may end when it begins."""
+    """Rule: failed operations and reads of unknown outcome do not; stamps are widened both ways; an operation
+    may end when it begins."""
     model = model_named("register")
     assert asked_of(model, operation(1, "write", 5, 5, argument="1")) is not None
     assert asked_of(model, operation(1, "write", 5, 6, outcome=Outcome.FAIL)) is None
@@ -168,7 +182,8 @@ def test_what_counts_of_a_history() -> None:
 
 
 def test_parts_come_small_ones_first() -> None:
-    """Rule: parts are judged by size, then by name; where one call belongs to all of them there is one part."""
+    """Rule: parts are judged by size, then by name; where one call belongs to all of them there is one
+    part."""
     keys = ("b", "b", "a", "c", "c", "c")
     operations = [operation(n, "put", n, n, key=key, argument='"x"') for n, key in enumerate(keys)]
     made = Trace(trace_id=0, plan="", seed=0, software_version="", operations=tuple(operations))
@@ -190,22 +205,33 @@ def test_relaxing_keeps_what_may_have_happened() -> None:
 
 
 def test_a_prefix_ends_where_it_ends() -> None:
-    """Rule: what begins at the end belongs to the prefix, what completes then has completed, what completes later may not happen."""
+    """Rule: what begins at the end belongs to the prefix, what completes then has completed, what completes
+    later may not happen."""
     part = [
         asked(n, "write", *times, argument="1")
         for n, times in enumerate(((0, 4), (0, 5), (5, 5), (5, 6), (6, 7)))
     ]
-    assert [(one.operation.op_id, one.known) for one in explain.cut(part, 5)] == [(0, True), (1, True), (2, True), (3, False)]  # fmt: skip
+    assert [(one.operation.op_id, one.known) for one in explain.cut(part, 5)] == [
+        (0, True),
+        (1, True),
+        (2, True),
+        (3, False),
+    ]
 
 
 def shrinking(left: int) -> explain.Shrinking:
     """Of a write of 1, a write of 2 and a read of 3 after both."""
-    part = [asked(1, "write", 0, 1, argument="1"), asked(2, "write", 2, 3, argument="2"), asked(3, "read", 4, 5, result="3")]  # fmt: skip
+    part = [
+        asked(1, "write", 0, 1, argument="1"),
+        asked(2, "write", 2, 3, argument="2"),
+        asked(3, "read", 4, 5, result="3"),
+    ]
     return explain.Shrinking(part, list(part), Table(model_named("register")), Guard(FREE), left=left)
 
 
 def test_shrinking_spends_what_it_has() -> None:
-    """Rule: each attempt costs its search and its preparation; when nothing is left, it gives up, and says that the proof is not exact."""
+    """Rule: each attempt costs its search and its preparation; when nothing is left, it gives up, and says
+    that the proof is not exact."""
     some = shrinking(1_000)
     assert some.answer(set()) is SearchAnswer.ILLEGAL
     assert some.left < 1_000 - 3 * explain.SET_UP
@@ -234,7 +260,8 @@ def test_the_likeliest_are_tried_first() -> None:
 
 
 def test_a_search_gives_up_at_its_bound() -> None:
-    """Rule: a search that may spend nothing gives up; one that may spend enough answers the same as one without a bound."""
+    """Rule: a search that may spend nothing gives up; one that may spend enough answers the same as one
+    without a bound."""
     part = [asked(n, "write", 0, 9, argument=str(n)) for n in range(6)] + [
         asked(9, "read", 10, 11, result="7")
     ]
@@ -249,10 +276,14 @@ def test_a_search_gives_up_at_its_bound() -> None:
 
 
 def test_a_proof_in_words() -> None:
-    """Rule: eight operations are named, the others counted; one alone, and a proof that is not minimal, are told as such."""
+    """Rule: eight operations are named, the others counted; one alone, and a proof that is not minimal, are
+    told as such."""
     model = model_named("register")
     part = [asked(n, "write", n, n, argument=str(n)) for n in range(10)]
-    told = [explain.listed(model, part[:count], exact, "whatever") for count, exact in ((1, True), (2, False), (8, True), (9, True))]  # fmt: skip
+    told = [
+        explain.listed(model, part[:count], exact, "whatever")
+        for count, exact in ((1, True), (2, False), (8, True), (9, True))
+    ]
     assert told[0] == "this one fits in no order, whatever: write(0) [op 0]"
     assert told[1].startswith(
         "not further shrunk: these 2 fit in no order, whatever: write(0) [op 0]; write(1)"
@@ -292,8 +323,9 @@ print(seen)
 
 
 def test_nothing_is_left_of_a_limit_that_was_reached() -> None:
-    """Rule: after a limit was reached the interpreter looks for no exception any more. Where it does, a traced
-    thread of CPython 3.11 stays at the beginning of a function for ever (planted once by taking back)."""
+    """Rule: after a limit was reached the interpreter looks for no exception any more. Where it does, a
+    traced thread of CPython 3.11 stays at the beginning of a function for ever (planted once by taking
+    back)."""
     done = subprocess.run([sys.executable, "-c", AFTER_A_LIMIT], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "[45]\n"), done.stderr
 

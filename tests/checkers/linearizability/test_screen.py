@@ -1,4 +1,5 @@
-"""Keys of a key-value history that are in order for sure: the compiled screen against the decider, operation by operation."""
+"""Keys of a key-value history that are in order for sure: the compiled screen against the decider, operation
+by operation."""
 
 from random import Random
 
@@ -29,7 +30,8 @@ def together(traces: list[Trace]) -> Trace:
 
 
 def differing(trace: Trace) -> tuple[int, int, int]:
-    """Keys about which screen and decider differ; how many are legal, and how many are not or not for sure."""
+    """Keys about which screen and decider differ; how many are legal, and how many are not or not for
+    sure."""
     parts = split(MODEL, trace)
     surely = {name for name, part in parts.items() if (told := decide(MODEL, part)) and not told.convicting}
     found = screened(MODEL, trace, smallest=0)
@@ -60,14 +62,16 @@ def mismatches(draw: str, seeds: range) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("draw", ["unambiguous", "any"])
 def test_the_screen_says_of_each_key_what_its_decider_says(draw: str) -> None:
-    """Rule: a key is passed over if, and only if, its decider calls it legal; so no verdict depends on the screen."""
+    """Rule: a key is passed over if, and only if, its decider calls it legal; so no verdict depends on the
+    screen."""
     wrong, legal, unclear = mismatches(draw, range(HISTORIES))
     assert wrong == 0
     assert min(legal, unclear) > HISTORIES // 10
 
 
 def test_a_screened_history_is_judged_as_one_that_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule: verdict, convicted operations, words and counts are those of the judge that looks at every operation."""
+    """Rule: verdict, convicted operations, words and counts are those of the judge that looks at every
+    operation."""
     decisions = set()
     for seed in range(12):
         random = Random(f"whole {seed}")
@@ -135,12 +139,14 @@ NEGATIVE = _operation(Function.GET, result='""', invoke_time=-9, completion_time
     ],
 )
 def test_a_history_with_anything_unusual_is_left_to_the_judge(strange: Operation) -> None:
-    """Rule: what could be a mistake of the history, or needs more than a look at bytes, is never passed over."""
+    """Rule: what could be a mistake of the history, or needs more than a look at bytes, is never passed
+    over."""
     assert screened(MODEL, _alone(PUT, GET, strange), smallest=0) is None
 
 
 def test_what_does_not_count_may_look_as_it_likes() -> None:
-    """Rule: failed operations, and gets whose answer nobody heard, say nothing, whatever stands in their columns."""
+    """Rule: failed operations, and gets whose answer nobody heard, say nothing, whatever stands in their
+    columns."""
     failed = evolve(PUT, outcome=Outcome.FAIL, argument="{", key=None)
     unheard = evolve(GET, outcome=Outcome.UNKNOWN, completion_time=None, result="{", key=None)
     found = screened(MODEL, _alone(PUT, failed, GET, unheard, NEGATIVE), smallest=0)
@@ -149,7 +155,8 @@ def test_what_does_not_count_may_look_as_it_likes() -> None:
 
 
 def test_other_models_and_short_histories_are_not_screened() -> None:
-    """Rule: a model derived from key-value may allow something else; a first text other than none is the decider's."""
+    """Rule: a model derived from key-value may allow something else; a first text other than none is the
+    decider's."""
 
     class Mine(KeyValue):
         """Another one."""
@@ -163,7 +170,8 @@ def test_other_models_and_short_histories_are_not_screened() -> None:
 
 
 def test_a_stamp_that_may_err_is_widened() -> None:
-    """Rule: with uncertain clocks both ends of every interval move outwards, and so what is passed over stays legal."""
+    """Rule: with uncertain clocks both ends of every interval move outwards, and so what is passed over stays
+    legal."""
     late = evolve(GET, result='""')
     assert len(screened(MODEL, _alone(PUT, late), smallest=0).rest.operations) == 2  # type: ignore[union-attr]
     assert not screened(MODEL, _alone(PUT, late), 1, smallest=0).rest.operations  # type: ignore[union-attr]
@@ -176,7 +184,8 @@ def test_a_stamp_that_may_err_is_widened() -> None:
 def test_a_text_that_ends_within_a_piece_or_has_two_readings_is_left(
     written: tuple[str, str], shown: str
 ) -> None:
-    """Rule: a get that shows half of what was appended is illegal; pieces of which one begins with another one are for the search."""
+    """Rule: a get that shows half of what was appended is illegal; pieces of which one begins with another
+    one are for the search."""
     first, second = written
     story = [
         evolve(PUT, argument=f'"{first}"'),

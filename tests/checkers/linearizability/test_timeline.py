@@ -15,7 +15,8 @@ from fencepost.report.processes import process_lanes
     ("name", "deciders"), [*((name, False) for name in DRAW), *((name, True) for name in NAMES)]
 )
 def test_the_timeline_marks_the_convicting_operations(name: str, deciders: bool) -> None:
-    """Every convicting operation has a lane with double lines and a mark where it begins and where it ends; nobody else has."""
+    """Every convicting operation has a lane with double lines and a mark where it begins and where it ends;
+    nobody else has."""
     draw, drawn = unambiguous if deciders else history, 0
     for seed in range(60):
         trace = draw(name, Random(f"timeline {name} {seed}"))

@@ -44,14 +44,19 @@ def test_a_model_and_its_twin_agree(name: str) -> None:
 
 FAULTS = [
     ("unordered-queue", UnorderedQueue, "_dequeued", lambda self, contents, call: (contents,)),
-    ("unordered-queue", UnorderedQueue, "_enqueued", lambda self, contents, call: (frozenset({(call.argument, 1)}),)),
+    (
+        "unordered-queue",
+        UnorderedQueue,
+        "_enqueued",
+        lambda self, contents, call: (frozenset({(call.argument, 1)}),),
+    ),
     ("at-least-once-queue", AtLeastOnceQueue, "_dequeued", lambda self, contents, call: (contents,)),
     ("at-least-once-queue", AtLeastOnceQueue, "_removed", lambda self, contents, call: (contents,)),
     ("map", Map, "observes", lambda self, call: call.function != "put"),
     ("append-only-list", AppendOnlyList, "reaches", lambda self, state, call: call.result == state),
     ("semaphore", Semaphore, "init", lambda self: frozenset({("nobody", 1)})),
     ("lease", Lease, "init", lambda self: ("nobody", 20, 0)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "owner", "attribute", "fault"), FAULTS)

@@ -1,4 +1,5 @@
-"""What operations of a small history claim, read straight from the definitions: shared by the slow references, by no judge."""
+"""What operations of a small history claim, read straight from the definitions: shared by the slow
+references, by no judge."""
 
 from attrs import frozen
 
@@ -10,7 +11,8 @@ COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
 
 @frozen(kw_only=True)
 class ReadClaims:
-    """What one read says: where it began, end, log start and last stable offset (None: not said, or not to be trusted), its isolation."""
+    """What one read says: where it began, end, log start and last stable offset (None: not said, or not to be
+    trusted), its isolation."""
 
     position: int | None
     end: int | None
@@ -47,7 +49,8 @@ def claims_of(read: Operation, trace: Trace) -> ReadClaims:
 
 
 def licence_of(trace: Trace) -> int:
-    """The highest log start that any answered append, poll or list_offsets states, where retention is claimed."""
+    """The highest log start that any answered append, poll or list_offsets states, where retention is
+    claimed."""
     asked = (Function.APPEND, Function.POLL, Function.LIST_OFFSETS)
     told = [op for op in trace.operations if op.function in asked and op.completion_time is not None]
     starts = [op.log_start_offset for op in told if op.log_start_offset is not None]
@@ -110,8 +113,8 @@ def ended_of(transaction: Operation, trace: Trace) -> int:
 def told_for_good(append: Operation, trace: Trace) -> bool:
     """Does the offset that an append of a transaction of unknown outcome was told count?
 
-    It does once a read that is no part of the transaction, and did not ask for uncommitted records, showed one
-    of its records; or any read_committed read did.
+    It does once a read that is no part of the transaction, and did not ask for uncommitted records, showed
+    one of its records; or any read_committed read did.
     """
     transaction = transaction_of(append, trace)
     if transaction is None or fate_of(append, trace) != OPEN or append.outcome is Outcome.FAIL:

@@ -1,7 +1,9 @@
-"""A slow reference: is there any log, and are there any moments at which it grew, that explain a small history?
+"""A slow reference: is there any log, and are there any moments at which it grew, that explain a small
+history?
 
-Tries every placement of every append, every outcome of every transaction nobody knows the end of, and (`log_moments`) every assignment of
-moments; shares no code and no argument with the judge. One partition, one clock, no loss. `legal` is the definition of what the judge must decide.
+Tries every placement of every append, every outcome of every transaction nobody knows the end of, and
+(`log_moments`) every assignment of moments; shares no code and no argument with the judge. One partition, one
+clock, no loss. `legal` is the definition of what the judge must decide.
 """
 
 from collections.abc import Iterator
@@ -34,7 +36,8 @@ Reads = list[tuple[Operation, ReadClaims]]
 
 @frozen(kw_only=True)
 class History:
-    """A trace taken apart. fate: of each append, by op id; licence: below it retention explains what a read does not show."""
+    """A trace taken apart. fate: of each append, by op id; licence: below it retention explains what a read
+    does not show."""
 
     trace: Trace
     appends: list[Operation]
@@ -166,7 +169,8 @@ def _read_fits(at: dict[int, tuple[int, Operation]], read: Operation, claims: Re
 
 
 def passed_over(offsets: list[int], claims: ReadClaims, licence: int) -> list[int]:
-    """The offsets that a read must account for: between its records, and before the first one, less what retention explains."""
+    """The offsets that a read must account for: between its records, and before the first one, less what
+    retention explains."""
     if not offsets:
         return []
     excused = claims.log_start if claims.log_start is not None else licence
@@ -208,7 +212,8 @@ def _newer_of(at: dict[int, tuple[int, Operation]], offset: int, h: History) -> 
 
 
 def _newer(log: Log, h: History) -> list[tuple[int, int]]:
-    """(offset, moment): this offset must have stood by then, because a read had passed over an older record of its key."""
+    """(offset, moment): this offset must have stood by then, because a read had passed over an older record
+    of its key."""
     if not compacted(h.trace):
         return []
     at = {base + i: (record.value, op) for base, op in log for i, record in enumerate(op.records)}

@@ -1,4 +1,5 @@
-"""Small histories of one log: builders for hand-written ones, and a generator of random ones, legal and nearly legal."""
+"""Small histories of one log: builders for hand-written ones, and a generator of random ones, legal and
+nearly legal."""
 
 from random import Random
 from typing import Any
@@ -14,7 +15,8 @@ OK, FAIL, UNKNOWN = Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN
 
 
 def judge_trace(made: Trace, **more: Any) -> Verdict:
-    """What the rules say; whether tiny histories are strong enough to mean anything is asked in test_log_strength."""
+    """What the rules say; whether tiny histories are strong enough to mean anything is asked in
+    test_log_strength."""
     return log.judge_trace(made, weak_is_ok=True, **more)
 
 
@@ -52,7 +54,8 @@ def read(
     end: int | None = None,
     **more: Any,
 ) -> Operation:
-    """A poll of t-0; records are (offset, value) or (offset, value, leader epoch). Strong if it claims an end, unless told otherwise."""
+    """A poll of t-0; records are (offset, value) or (offset, value, leader epoch). Strong if it claims an
+    end, unless told otherwise."""
     more.setdefault("strong", end is not None)
     topic, partition = more.pop("topic", "t"), more.pop("partition", 0)
     return Operation(

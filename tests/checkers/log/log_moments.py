@@ -1,6 +1,8 @@
-"""The time half of the slow reference: moments at which the log grew, its start moved on, and its last stable offset did.
+"""The time half of the slow reference: moments at which the log grew, its start moved on, and its last stable
+offset did.
 
-Tries every assignment of stamps; the three only rise, and start and stable offset never pass what the log has not reached.
+Tries every assignment of stamps; the three only rise, and start and stable offset never pass what the log has
+not reached.
 """
 
 from collections.abc import Callable, Iterator
@@ -81,7 +83,8 @@ def _rising(steps: list[Step], stamps: list[int]) -> Iterator[list[int]]:
 
 
 def _latest(base: int, op: Operation, reads: Reads, needed: list[tuple[int, int]]) -> float:
-    """When the batch must stand in the log: it was acknowledged, or a read had seen a record of it, or of what replaced it."""
+    """When the batch must stand in the log: it was acknowledged, or a read had seen a record of it, or of
+    what replaced it."""
     mine = range(base, base + len(op.records))
     bounds = [LAST, *(moment for offset, moment in needed if offset in mine)]
     if op.outcome is Outcome.OK and op.acks == -1 and op.offset == base and op.completion_time is not None:
@@ -104,7 +107,8 @@ def _placed(read: Operation, claim: int, offsets: list[int], moments: list[int],
 
 
 class _Side:
-    """Log start or last stable offset: its steps, the claims about it, and the answers so far by the moments of the log."""
+    """Log start or last stable offset: its steps, the claims about it, and the answers so far by the moments
+    of the log."""
 
     def __init__(self, steps: list[Step], claims: list[tuple[Operation, int]], stamps: list[int]) -> None:
         self.steps, self.claims, self.stamps = steps, claims, stamps

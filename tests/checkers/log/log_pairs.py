@@ -1,7 +1,8 @@
-"""A second slow reference: every anomaly by its definition, over all pairs of statements, with clocks and loss.
+"""A second slow reference: every anomaly by its definition, over all pairs of statements, with clocks and
+loss.
 
-`anomalies` maps each anomaly that holds to the uncertainty that clears its hardest pair (infinity where none does). Step 5 is not
-here: it has no pair. Values are unique.
+`anomalies` maps each anomaly that holds to the uncertainty that clears its hardest pair (infinity where none
+does). Step 5 is not here: it has no pair. Values are unique.
 """
 
 from itertools import combinations, pairwise
@@ -107,7 +108,8 @@ class History:
 
     @property
     def overlapping(self) -> bool:
-        """Do two batches claim one offset? Then what stands where, and so the bounds of real time, is ambiguous."""
+        """Do two batches claim one offset? Then what stands where, and so the bounds of real time, is
+        ambiguous."""
         return any(b <= e for (_, e, _), (b, _, _) in zip(self.batches, self.batches[1:], strict=False))
 
 

@@ -1,4 +1,5 @@
-"""Random small histories of logs with retention, compaction and transactions: a log that really lived, then bent in a few places."""
+"""Random small histories of logs with retention, compaction and transactions: a log that really lived, then
+bent in a few places."""
 
 from random import Random
 
@@ -14,7 +15,8 @@ KEYS = ("a", "a", "b", None)
 
 @define(kw_only=True)
 class Slot:
-    """A record that stands: its offset, value, append, the moment it entered; ended: when its transaction ended (None: never); aborted."""
+    """A record that stands: its offset, value, append, the moment it entered; ended: when its transaction
+    ended (None: never); aborted."""
 
     offset: int
     value: int
@@ -35,7 +37,8 @@ class World:
     slots: list[Slot] = field(factory=list)
     starts: list[tuple[int, int]] = field(factory=list)
     open: int = -1
-    """The place among the operations of a transaction that the next append may be part of; -1: there is none."""
+    """The place among the operations of a transaction that the next append may be part of; -1: there is
+    none."""
     end: int = 0
     moment: int = 0
 
@@ -66,10 +69,17 @@ class World:
         told = outcome is not FAIL and lands and (outcome is OK or rng.random() < 0.3)
         keyed = "compaction" in self.features
         made = append(
-            n, values, invoke, complete, self.end if told else None, outcome=outcome, acks=acks,
+            n,
+            values,
+            invoke,
+            complete,
+            self.end if told else None,
+            outcome=outcome,
+            acks=acks,
             process=50 + n if head is None else head.process,
-            key=rng.choice(KEYS) if keyed else None, argument="tombstone" if keyed and rng.random() < 0.2 else None,
-        )  # fmt: skip
+            key=rng.choice(KEYS) if keyed else None,
+            argument="tombstone" if keyed and rng.random() < 0.2 else None,
+        )
         self.operations.append(made)
         ended: int | None = 0
         before = [slot for slot in self.slots if head is not None and slot.append.process == head.process]
@@ -146,9 +156,16 @@ class World:
         if rng.random() < 0.12:
             earliest = retention and rng.random() < 0.5
             return read(
-                op_id, start if earliest else (stable if committed else end), [], invoke, complete, strong=strong,
-                function=Function.LIST_OFFSETS, isolation=isolation, argument="earliest" if earliest else None,
-            )  # fmt: skip
+                op_id,
+                start if earliest else (stable if committed else end),
+                [],
+                invoke,
+                complete,
+                strong=strong,
+                function=Function.LIST_OFFSETS,
+                isolation=isolation,
+                argument="earliest" if earliest else None,
+            )
         return read(
             op_id,
             None if rng.random() < 0.1 else position,
@@ -203,7 +220,8 @@ def special_trace(
 
 
 def _bent(rng: Random, op: Operation) -> Operation:
-    """The operation with one statement changed a little; most changes as of any history, some of what only these say."""
+    """The operation with one statement changed a little; most changes as of any history, some of what only
+    these say."""
     step = rng.choice((-2, -1, 1, 2))
     what = rng.choice(
         ("log_start_offset", "last_stable_offset", "isolation", "key", "argument", "plain", "plain")

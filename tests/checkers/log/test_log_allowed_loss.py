@@ -1,4 +1,5 @@
-"""Logs whose loss is allowed: screened as if it were not, and looked at closely only where that does not pass."""
+"""Logs whose loss is allowed: screened as if it were not, and looked at closely only where that does not
+pass."""
 
 from random import Random
 
@@ -25,7 +26,8 @@ def lossy(count: int) -> list[Trace]:
 
 
 def test_a_log_that_passes_without_its_allowance_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule: allowed loss only takes demands away: what is said is the same as where every log with an allowance is looked at closely."""
+    """Rule: allowed loss only takes demands away: what is said is the same as where every log with an
+    allowance is looked at closely."""
     histories = lossy(600)
     screened = judge_traces(histories)
     monkeypatch.setattr(judging, "_without_loss", lambda rules: rules)

@@ -32,7 +32,9 @@ CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
         "stale_read",
         (2, 1),
         trace(append(1, [10], 0, 1, 0), read(2, 0, [], 2, 3, 0), read(3, 0, [(0, 10)], 4, 5, 1)),
-        trace(append(1, [10], 0, 1, 0), read(2, 0, [], 2, 3, 0, strong=False), read(3, 0, [(0, 10)], 4, 5, 1)),
+        trace(
+            append(1, [10], 0, 1, 0), read(2, 0, [], 2, 3, 0, strong=False), read(3, 0, [(0, 10)], 4, 5, 1)
+        ),
     ),
     (
         "lost_write",
@@ -113,12 +115,23 @@ CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
         trace(append(1, [10], 0, 1, 1), append(2, [20], 1, None), dense=True),
     ),
     (
-        "unaccounted_offset",  # holes of one and of two, two batches of two: the count suffices, the sizes do not fit
+        # holes of one and of two, two batches of two: the count suffices, the sizes do not fit
+        "unaccounted_offset",
         (3,),
-        trace(append(1, [10], 0, 1, 1), append(2, [20, 21], 0, None), append(3, [30], 0, 1, 4),
-              append(4, [40, 41], 0, None), dense=True),
-        trace(append(1, [10], 0, 1, 1), append(2, [20], 0, None), append(3, [30], 0, 1, 4),
-              append(4, [40, 41], 0, None), dense=True),
+        trace(
+            append(1, [10], 0, 1, 1),
+            append(2, [20, 21], 0, None),
+            append(3, [30], 0, 1, 4),
+            append(4, [40, 41], 0, None),
+            dense=True,
+        ),
+        trace(
+            append(1, [10], 0, 1, 1),
+            append(2, [20], 0, None),
+            append(3, [30], 0, 1, 4),
+            append(4, [40, 41], 0, None),
+            dense=True,
+        ),
     ),
     (
         "epoch_regressed_in_log",
@@ -129,10 +142,18 @@ CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
     (
         "position_regressed",
         (2, 1),
-        trace(read(1, 5, [], 0, 1, process=1, leader_epoch=0), read(2, 4, [], 1, 2, process=1, leader_epoch=0), check="session"),
-        trace(read(1, 5, [], 0, 1, process=1, leader_epoch=0), read(2, 4, [], 1, 2, process=1, leader_epoch=1), check="session"),
+        trace(
+            read(1, 5, [], 0, 1, process=1, leader_epoch=0),
+            read(2, 4, [], 1, 2, process=1, leader_epoch=0),
+            check="session",
+        ),
+        trace(
+            read(1, 5, [], 0, 1, process=1, leader_epoch=0),
+            read(2, 4, [], 1, 2, process=1, leader_epoch=1),
+            check="session",
+        ),
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -161,8 +182,12 @@ def ended(claims: str, *, ends: tuple[int, int], **more: object) -> Trace:
 
 
 def test_profiles_demand_what_they_say() -> None:
-    """content and default let weak ends go back; session forbids it within an epoch; strong forbids it always."""
-    decisions = {name: judge_trace(ended(name, ends=(3, 2), leader_epoch=1)).decision for name in ("content", "default", "session", "strong")}  # fmt: skip
+    """content and default let weak ends go back; session forbids it within an epoch; strong forbids it
+    always."""
+    decisions = {
+        name: judge_trace(ended(name, ends=(3, 2), leader_epoch=1)).decision
+        for name in ("content", "default", "session", "strong")
+    }
     assert list(decisions.values()) == [Decision.OK, Decision.OK, Decision.ILLEGAL, Decision.ILLEGAL]
     assert (
         judge_trace(ended("session", ends=(3, 2))).decision is Decision.OK
@@ -220,7 +245,8 @@ def lost_and_rewritten(**claims: object) -> Trace:
 
 
 def test_allowed_loss_keys_content_by_epoch() -> None:
-    """Where loss is allowed an offset may hold one value per leader epoch; divergence within an epoch and phantoms stay violations."""
+    """Where loss is allowed an offset may hold one value per leader epoch; divergence within an epoch and
+    phantoms stay violations."""
     assert judge_trace(lost_and_rewritten()).decision is Decision.ILLEGAL
     assert judge_trace(lost_and_rewritten(loss=loss(0, 1))).decision is Decision.OK
     assert judge_trace(lost_and_rewritten(content_by_epoch=True)).decision is Decision.OK

@@ -1,4 +1,5 @@
-"""Both sources of columns, objects and the operations table, give the same columns and so the same verdicts."""
+"""Both sources of columns, objects and the operations table, give the same columns and so the same
+verdicts."""
 
 from random import Random
 from typing import Any
@@ -88,7 +89,8 @@ def test_a_slice_of_a_table_is_judged_as_its_rows() -> None:
 
 
 def test_ordinary_logs_have_no_statements() -> None:
-    """Traces that say nothing of log starts, transactions and keys carry no columns for them; one that does brings them, in both sources."""
+    """Traces that say nothing of log starts, transactions and keys carry no columns for them; one that does
+    brings them, in both sources."""
     made = [random_trace(Random(n)) for n in range(5)]
     assert columns_of_traces(made).statements is None
     assert columns_of_table(table_of(made), made).statements is None
@@ -135,7 +137,8 @@ def poll(
 
 
 def test_a_poll_of_several_partitions_is_one_read_of_each() -> None:
-    """Each position claims an end of its own partition and owns the records of that partition, in any interleaving."""
+    """Each position claims an end of its own partition and owns the records of that partition, in any
+    interleaving."""
     sent = [
         append(1, [10], 0, 1, 0),
         append(2, [20, 21], 0, 1, 0, partition=1),
@@ -158,7 +161,8 @@ def test_a_poll_of_several_partitions_is_one_read_of_each() -> None:
 
 
 def test_values_in_no_order_need_no_sort_order() -> None:
-    """Foreign value ids, in no order and negative, are found by hashing: same verdicts as with ids in order."""
+    """Foreign value ids, in no order and negative, are found by hashing: same verdicts as with ids in
+    order."""
     renamed = {100 * n + i: (-1) ** n * (2**60 - 977 * n * (i + 3)) for n in range(1, 5) for i in range(3)}
     for n in range(200):
         made = random_trace(Random(n))

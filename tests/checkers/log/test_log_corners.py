@@ -29,9 +29,18 @@ def test_an_append_of_nothing_says_nothing() -> None:
 def test_who_asks_for_the_earliest_offset_is_told_the_log_start(start: int, found: list[str]) -> None:
     """Rule: below the log start that list_offsets answered retention may have removed records, at it not."""
     listed = Operation(
-        op_id=4, process=4, function=Function.LIST_OFFSETS, outcome=Outcome.OK, invoke_time=6, completion_time=7, topic="t",
-        partition=0, offset=start, argument="earliest", strong=True,
-    )  # fmt: skip
+        op_id=4,
+        process=4,
+        function=Function.LIST_OFFSETS,
+        outcome=Outcome.OK,
+        invoke_time=6,
+        completion_time=7,
+        topic="t",
+        partition=0,
+        offset=start,
+        argument="earliest",
+        strong=True,
+    )
     sent = [append(n + 1, [100 * n], 2 * n, 2 * n + 1, n) for n in range(3)]
     history = trace(*sent, listed, read(5, 1, [(2, 200)], 8, 9), retention=True)
     assert [finding.anomaly for finding in judge_trace(history).findings] == found
@@ -67,7 +76,8 @@ def test_the_stream_is_told_of_an_end_before_the_beginning() -> None:
 
 
 def test_a_full_horizon_still_knows_its_keys() -> None:
-    """Rule: where no more keys are remembered, a later record of a known one excuses compaction all the same."""
+    """Rule: where no more keys are remembered, a later record of a known one excuses compaction all the
+    same."""
     sent = [
         append(n, [100 * n], 2 * n, 2 * n + 1, n - 1, key=key) for n, key in ((1, "a"), (2, "b"), (3, "c"))
     ]

@@ -1,5 +1,5 @@
-"""What docs/explanation/exactness.md writes down about the edges of the rules: each definition as a history, by the
-judge and by its naive twin."""
+"""What docs/explanation/exactness.md writes down about the edges of the rules: each definition as a history,
+by the judge and by its naive twin."""
 
 import pytest
 from log_histories import append, judge_trace, loss, read, trace

@@ -1,4 +1,5 @@
-"""The batch judge against two slow references, and its own forms against each other, on random small histories."""
+"""The batch judge against two slow references, and its own forms against each other, on random small
+histories."""
 
 from random import Random
 
@@ -43,8 +44,8 @@ def special_histories(seed: int, **more: object) -> list[Trace]:
 
 
 def may_be_missed(made: Trace) -> bool:
-    """The one thing that the judge passes though no log explains it: in a compacted topic, an append that nobody saw, or a transaction nobody
-    knows the end of, excuses whatever it could excuse alone."""
+    """The one thing that the judge passes though no log explains it: in a compacted topic, an append that
+    nobody saw, or a transaction nobody knows the end of, excuses whatever it could excuse alone."""
     appends = [
         op for op in made.operations if op.function is Function.APPEND and op.outcome is not Outcome.FAIL
     ]
@@ -74,8 +75,8 @@ def compared(made: list[Trace]) -> tuple[list[tuple[Trace, Verdict | None]], int
 
 
 def sweep(seed: int, count: int) -> tuple[list[tuple[Trace, Verdict | None]], int]:
-    """`count` random histories, half of them of special logs, judged and searched exhaustively: those where the two
-    differ, and how many are illegal."""
+    """`count` random histories, half of them of special logs, judged and searched exhaustively: those where
+    the two differ, and how many are illegal."""
     wrong: list[tuple[Trace, Verdict | None]] = []
     illegal = 0
     for first in range(0, count, 2 * BATCH):
@@ -97,7 +98,8 @@ def histories(seed: int, **more: object) -> list[Trace]:
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_judge_agrees_with_exhaustive_search(seed: int) -> None:
-    """A trace is Ok if and only if some log and some moments of growth explain it: unknown outcomes, holes, ties, batches, retries, epochs."""
+    """A trace is Ok if and only if some log and some moments of growth explain it: unknown outcomes, holes,
+    ties, batches, retries, epochs."""
     assert disagreements(histories(seed)) == []
 
 
@@ -127,7 +129,8 @@ def misnamed(made: list[Trace]) -> list[tuple[Trace, Verdict | None]]:
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_judge_names_each_anomaly_by_its_definition(seed: int) -> None:
-    """The anomalies found, and the clock uncertainty that clears each, are exactly those of the definitions, with loss and clocks."""
+    """The anomalies found, and the clock uncertainty that clears each, are exactly those of the definitions,
+    with loss and clocks."""
     assert misnamed([with_claims(Random(seed + t.trace_id), t) for t in histories(seed, clocks=3)]) == []
 
 
@@ -181,7 +184,8 @@ def test_repeated_values_are_never_blamed_wrongly(seed: int) -> None:
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_streaming_never_adds_a_finding(seed: int) -> None:
-    """What streaming finds, the batch form finds (a stale read may turn out to be a lost write); and it is undecided about nothing here."""
+    """What streaming finds, the batch form finds (a stale read may turn out to be a lost write); and it is
+    undecided about nothing here."""
     plain, special = histories(seed, clocks=2), special_histories(seed, clocks=2)
     made = [with_claims(Random(seed + n), t) for n, t in enumerate([*plain, *special])]
     for made_trace in made:
@@ -211,8 +215,9 @@ def left_to_the_batch_form(made: Trace) -> set[str]:
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_streaming_misses_exactly_this(seed: int) -> None:
-    """Without batches, epochs, loss and clocks, streaming misses holes and, where offsets are sparse, skips whose occupant or excuse is known only
-    later, and what follows from a transaction's outcome; it calls a lost write a stale read."""
+    """Without batches, epochs, loss and clocks, streaming misses holes and, where offsets are sparse, skips
+    whose occupant or excuse is known only later, and what follows from a transaction's outcome; it calls a
+    lost write a stale read."""
     special = [
         t
         for t in special_histories(seed)

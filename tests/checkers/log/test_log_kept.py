@@ -58,8 +58,8 @@ def relations(columns: LogColumns, rules: Rules) -> Any:
 
 
 def said(seed: int) -> Any:
-    """The verdicts of all together, which logs the screen lets pass, what the stream says of one log of each, with a short memory too, and (every
-    other time) the relations."""
+    """The verdicts of all together, which logs the screen lets pass, what the stream says of one log of each,
+    with a short memory too, and (every other time) the relations."""
     traces = histories(seed)
     columns = log_columns(columns_of_traces(traces))
     verdicts = [
@@ -78,7 +78,8 @@ def said(seed: int) -> Any:
 
 @pytest.mark.parametrize("begin", range(0, SEEDS, BLOCK))
 def test_what_is_said_of_a_log_stays(begin: int) -> None:
-    """Rule: the same operations are convicted of the same anomaly at the same offset; the screen passes no more and no fewer logs; so with the stream."""
+    """Rule: the same operations are convicted of the same anomaly at the same offset; the screen passes no
+    more and no fewer logs; so with the stream."""
     assert differences("log", said, range(begin, begin + BLOCK)) == []
 
 

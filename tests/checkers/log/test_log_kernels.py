@@ -64,13 +64,21 @@ def test_offsets_are_emptied() -> None:
     """Rule: nothing is left of the log before; what lies behind stays."""
     slots = Slots(np.ones((3, 6), np.int64), np.ones(3, np.bool_), np.full(1, -1, np.int64))
     clear(slots, 2)
-    assert slots.slot[1, [VALUE, INVOKE, ACK, SHOWN, ENDED, EPOCH]].tolist() == [0, NEVER, NEVER, NEVER, LONG_AGO, -1]  # fmt: skip
+    assert slots.slot[1, [VALUE, INVOKE, ACK, SHOWN, ENDED, EPOCH]].tolist() == [
+        0,
+        NEVER,
+        NEVER,
+        NEVER,
+        LONG_AGO,
+        -1,
+    ]
     assert slots.joined.tolist() == [False, False, True] and slots.slot[2].tolist() == [1] * 6
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_chain_breaks_where_two_bounds_contradict(seed: int) -> None:
-    """Rule: a lower bound at or below an offset above an upper one there; who saw one record of a batch saw all before it in the batch's slots."""
+    """Rule: a lower bound at or below an offset above an upper one there; who saw one record of a batch saw
+    all before it in the batch's slots."""
     broken = 0
     for n in range(SEEDS):
         slots, size = random_slots(Random(f"chain {seed} {n}"))
@@ -78,10 +86,17 @@ def test_a_chain_breaks_where_two_bounds_contradict(seed: int) -> None:
         for k in range(1, size):
             shown[k] = min(shown[k], shown[k - 1]) if slots.joined[k] else shown[k]
         lower = [
-            max([-1] + [int(slots.slot[i, column]) for i in range(k + 1) for column, none in ((INVOKE, NEVER), (ENDED, LONG_AGO))
-                        if slots.slot[i, column] != none])
+            max(
+                [-1]
+                + [
+                    int(slots.slot[i, column])
+                    for i in range(k + 1)
+                    for column, none in ((INVOKE, NEVER), (ENDED, LONG_AGO))
+                    if slots.slot[i, column] != none
+                ]
+            )
             for k in range(size)
-        ]  # fmt: skip
+        ]
         expected = any(lower[k] > min(int(slots.slot[k, ACK]), shown[k]) for k in range(size))
         assert chain_breaks(slots, size) is expected
         broken += expected
@@ -89,7 +104,8 @@ def test_a_chain_breaks_where_two_bounds_contradict(seed: int) -> None:
 
 
 def test_ends_inside_batches_and_epochs_that_fall() -> None:
-    """Rule: an end stands between batches; epochs do not decrease, unknown ones aside; the log reaches to its last record or claimed end."""
+    """Rule: an end stands between batches; epochs do not decrease, unknown ones aside; the log reaches to its
+    last record or claimed end."""
     for n in range(SEEDS):
         slots, size = random_slots(Random(f"torn {n}"))
         ends, filled = (
@@ -103,7 +119,8 @@ def test_ends_inside_batches_and_epochs_that_fall() -> None:
 
 
 def test_holes_need_appends_in_time() -> None:
-    """Rule: to each hole belongs an append of its own, invoked no later than anything that shows the log longer."""
+    """Rule: to each hole belongs an append of its own, invoked no later than anything that shows the log
+    longer."""
     short = 0
     for n in range(SEEDS):
         random = Random(f"holes {n}")
@@ -187,9 +204,12 @@ def test_the_widest_contradictions() -> None:
     for n in range(3 * SEEDS):
         random = Random(f"worst {n}")
         lows, highs = (
-            sorted((random.randint(0, 4), random.randint(0, 9), random.randint(0, 2)) for _ in range(random.randint(1, 5)))
+            sorted(
+                (random.randint(0, 4), random.randint(0, 9), random.randint(0, 2))
+                for _ in range(random.randint(1, 5))
+            )
             for _ in range(2)
-        )  # fmt: skip
+        )
         columns = [numbers(column) for rows in (lows, highs) for column in zip(*rows, strict=True)]
         found = _worst(*columns, 3)
         for same, (low, high) in ((True, found[:2]), (False, found[2:])):
@@ -205,11 +225,19 @@ def test_the_widest_contradictions() -> None:
 
 
 def test_what_one_process_saw_before() -> None:
-    """Rule: for each read an earlier one of its key with the highest value, if that is higher; overlapping reads of one process are in no order."""
+    """Rule: for each read an earlier one of its key with the highest value, if that is higher; overlapping
+    reads of one process are in no order."""
     for n in range(SEEDS):
         random = Random(f"regressions {n}")
-        rows = [(random.randint(0, 2), at := random.randint(0, 6), at + random.randint(0, 3), random.randint(0, 4))
-                for _ in range(random.randint(0, 8))]  # fmt: skip
+        rows = [
+            (
+                random.randint(0, 2),
+                at := random.randint(0, 6),
+                at + random.randint(0, 3),
+                random.randint(0, 4),
+            )
+            for _ in range(random.randint(0, 8))
+        ]
         for concurrent in (False, True):
             key, invoke, completion, value = (numbers(row[i] for row in rows) for i in range(4))
             found = regressions(key.reshape(1, -1), invoke, completion, value, np.full(len(rows), concurrent))
@@ -226,7 +254,8 @@ def test_what_one_process_saw_before() -> None:
 
 
 def test_ranks_and_orders() -> None:
-    """Rule: dense, sparse or negative, codes are numbered in their order; groups stand together, and say where they begin."""
+    """Rule: dense, sparse or negative, codes are numbered in their order; groups stand together, and say
+    where they begin."""
     for codes in (
         [],
         [3, 1, 3, 0],
@@ -259,9 +288,14 @@ def holes(
     lengths: list[int], sizes: list[int], *, joined: list[bool] | None = None, open_ended: bool = False
 ) -> Holes:
     return Holes(
-        start=np.cumsum([0, *lengths])[:-1], length=numbers(lengths), joined=np.array(joined or [False] * len(lengths)), open_ended=open_ended,
-        size=numbers(sizes), invoke=numbers([0] * len(sizes)), clock=numbers([0] * len(sizes)),
-    )  # fmt: skip
+        start=np.cumsum([0, *lengths])[:-1],
+        length=numbers(lengths),
+        joined=np.array(joined or [False] * len(lengths)),
+        open_ended=open_ended,
+        size=numbers(sizes),
+        invoke=numbers([0] * len(sizes)),
+        clock=numbers([0] * len(sizes)),
+    )
 
 
 FITS = [
@@ -284,7 +318,8 @@ FITS = [
 
 @pytest.mark.parametrize(("lengths", "sizes", "first", "more", "fits"), FITS)
 def test_batches_fit_into_holes(lengths, sizes, first, more, fits) -> None:
-    """Rule: each run is filled by whole batches that reach it; across a part only where runs are joined, beyond the end only where it is open."""
+    """Rule: each run is filled by whole batches that reach it; across a part only where runs are joined,
+    beyond the end only where it is open."""
     assert _search(holes(lengths, sizes, **more), numbers(first)) is fits
 
 
@@ -301,7 +336,8 @@ def test_counts_are_necessary() -> None:
 
 
 def test_runs_and_deadlines() -> None:
-    """Rule: a run is cut at what stands inside it, not at its ends; a deadline is the earliest bound at or above an offset."""
+    """Rule: a run is cut at what stands inside it, not at its ends; a deadline is the earliest bound at or
+    above an offset."""
     start, stop = _parted(numbers((0, 6)), numbers((4, 9)), numbers((-1, 0, 2, 2, 4, 5, 6, 8, 9, 12)))
     assert (start.tolist(), stop.tolist()) == ([0, 2, 6, 8], [2, 4, 8, 9])
     assert [part.tolist() for part in _parted(numbers(()), numbers(()), numbers((1,)))] == [[], []]

@@ -1,4 +1,5 @@
-"""Retention, compaction, last stable offsets: for each rule a tiny history that breaks it, with its certificate, and the nearest legal one."""
+"""Retention, compaction, last stable offsets: for each rule a tiny history that breaks it, with its
+certificate, and the nearest legal one."""
 
 from typing import Any
 
@@ -54,169 +55,312 @@ def from_two(op_id: int, invoke: int = 4, **more: Any) -> Operation:
 
 CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
     (  # below a claimed log start records may be gone; above it they may not
-        "skipped_offset", (5, 2),
+        "skipped_offset",
+        (5, 2),
         kept(*THREE, read(4, 0, [], 2, 3, strong=False, log_start_offset=1), from_two(5)),
         kept(*THREE, read(4, 0, [], 2, 3, strong=False, log_start_offset=2), from_two(5)),
     ),
     (  # without the claim nothing changes
-        "skipped_offset", (5, 1),
+        "skipped_offset",
+        (5, 1),
         trace(*THREE, read(4, 0, [], 2, 3, strong=False, log_start_offset=2), from_two(5)),
         kept(*THREE, read(4, 0, [], 2, 3, strong=False, log_start_offset=2), from_two(5)),
     ),
     (  # a trusted reply's own log start is all that explains its gap
-        "skipped_offset", (5, 2),
-        kept(*THREE, read(4, 0, [], 6, 7, strong=False, log_start_offset=2), from_two(5, strong=True, log_start_offset=1)),
-        kept(*THREE, read(4, 0, [], 6, 7, strong=False, log_start_offset=2), from_two(5, strong=True, log_start_offset=2)),
+        "skipped_offset",
+        (5, 2),
+        kept(
+            *THREE,
+            read(4, 0, [], 6, 7, strong=False, log_start_offset=2),
+            from_two(5, strong=True, log_start_offset=1),
+        ),
+        kept(
+            *THREE,
+            read(4, 0, [], 6, 7, strong=False, log_start_offset=2),
+            from_two(5, strong=True, log_start_offset=2),
+        ),
     ),
     (  # between two records of one read retention explains nothing
-        "skipped_offset", (5, 2),
-        kept(*THREE, read(4, 0, [], 2, 3, strong=False, log_start_offset=3), read(5, 0, [(0, 10), (2, 30)], 4, 5)),
-        kept(*THREE, read(4, 0, [], 2, 3, strong=False, log_start_offset=3), read(5, 0, [(0, 10), (1, 20)], 4, 5)),
+        "skipped_offset",
+        (5, 2),
+        kept(
+            *THREE,
+            read(4, 0, [], 2, 3, strong=False, log_start_offset=3),
+            read(5, 0, [(0, 10), (2, 30)], 4, 5),
+        ),
+        kept(
+            *THREE,
+            read(4, 0, [], 2, 3, strong=False, log_start_offset=3),
+            read(5, 0, [(0, 10), (1, 20)], 4, 5),
+        ),
     ),
     (
-        "skipped_offset", (5,),
-        kept(THREE[1], append(6, [11], 0, None), read(4, 0, [], 2, 3, strong=False, log_start_offset=0), read(5, 0, [(1, 20)], 4, 5),
-             dense=True),
-        kept(THREE[1], append(6, [11], 0, None), read(4, 0, [], 2, 3, strong=False, log_start_offset=1), read(5, 0, [(1, 20)], 4, 5),
-             dense=True),
+        "skipped_offset",
+        (5,),
+        kept(
+            THREE[1],
+            append(6, [11], 0, None),
+            read(4, 0, [], 2, 3, strong=False, log_start_offset=0),
+            read(5, 0, [(1, 20)], 4, 5),
+            dense=True,
+        ),
+        kept(
+            THREE[1],
+            append(6, [11], 0, None),
+            read(4, 0, [], 2, 3, strong=False, log_start_offset=1),
+            read(5, 0, [(1, 20)], 4, 5),
+            dense=True,
+        ),
     ),
     (
-        "log_start_regressed", (5, 4),
-        kept(*THREE, read(4, 2, [], 2, 3, strong=True, log_start_offset=2), read(5, 2, [], 4, 5, strong=True, log_start_offset=1)),
-        kept(*THREE, read(4, 2, [], 2, 4, strong=True, log_start_offset=2), read(5, 2, [], 4, 5, strong=True, log_start_offset=1)),
+        "log_start_regressed",
+        (5, 4),
+        kept(
+            *THREE,
+            read(4, 2, [], 2, 3, strong=True, log_start_offset=2),
+            read(5, 2, [], 4, 5, strong=True, log_start_offset=1),
+        ),
+        kept(
+            *THREE,
+            read(4, 2, [], 2, 4, strong=True, log_start_offset=2),
+            read(5, 2, [], 4, 5, strong=True, log_start_offset=1),
+        ),
     ),
     (  # a follower that took over lags: weak claims promise nothing
-        "log_start_regressed", (5, 4),
-        kept(*THREE, read(4, 2, [], 2, 3, log_start_offset=2), read(5, 2, [], 4, 5, log_start_offset=1), check="strong"),
+        "log_start_regressed",
+        (5, 4),
+        kept(
+            *THREE,
+            read(4, 2, [], 2, 3, log_start_offset=2),
+            read(5, 2, [], 4, 5, log_start_offset=1),
+            check="strong",
+        ),
         kept(*THREE, read(4, 2, [], 2, 3, log_start_offset=2), read(5, 2, [], 4, 5, log_start_offset=1)),
     ),
     (
-        "log_start_above_end", (4,),
+        "log_start_above_end",
+        (4,),
         kept(*THREE, read(4, 3, [], 2, 3, 2, strong=False, log_start_offset=3)),
         kept(*THREE, read(4, 3, [], 2, 3, 3, strong=False, log_start_offset=3)),
     ),
     (
-        "read_below_log_start", (5, 4),
+        "read_below_log_start",
+        (5, 4),
         kept(*THREE, read(4, 2, [], 2, 3, log_start_offset=2), read(5, 1, [(1, 20)], 4, 5), check="strong"),
         kept(*THREE, read(4, 2, [], 2, 3, log_start_offset=2), read(5, 1, [(1, 20)], 4, 5)),
     ),
     (
-        "read_outside_bounds", (5,),
+        "read_outside_bounds",
+        (5,),
         kept(*THREE, read(5, 0, [(0, 10)], 4, 5, strong=True, log_start_offset=1)),
         kept(*THREE, read(5, 0, [(1, 20)], 4, 5, strong=True, log_start_offset=1)),
     ),
     (  # a log start shows that the log reached it
-        "append_below_shown_end", (6, 5),
+        "append_below_shown_end",
+        (6, 5),
         kept(append(6, [60], 5, 6, 1), read(5, 0, [], 2, 3, strong=True, log_start_offset=2)),
         kept(append(6, [60], 5, 6, 2), read(5, 0, [], 2, 3, strong=True, log_start_offset=2)),
     ),
     (
-        "unaccounted_offset", (5,),
+        "unaccounted_offset",
+        (5,),
         kept(read(5, 0, [], 2, 3, strong=True, log_start_offset=2), append(6, [60], 0, None), dense=True),
         kept(read(5, 0, [], 2, 3, strong=True, log_start_offset=2), append(6, [60, 61], 0, None), dense=True),
     ),
     (  # the last record of a key stays
-        "skipped_offset", (5, 2),
+        "skipped_offset",
+        (5, 2),
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b"), keyed(3, 30, 2), from_two(5)),
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "a"), keyed(3, 30, 2), from_two(5)),
     ),
     (  # what is newer must have stood by then
-        "skipped_offset", (5, 1),
+        "skipped_offset",
+        (5, 1),
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b"), keyed(3, 30, 2, at=6), read(5, 0, [(1, 20)], 4, 5)),
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b"), keyed(3, 30, 2, at=5), read(5, 0, [(1, 20)], 4, 5)),
     ),
     (  # and an append that nobody saw must have been sent
-        "skipped_offset", (5, 1),
+        "skipped_offset",
+        (5, 1),
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b"), keyed(3, 30, None, at=6), read(5, 0, [(1, 20)], 4, 5)),
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b"), keyed(3, 30, None, at=5), read(5, 0, [(1, 20)], 4, 5)),
     ),
     (  # a record without a key is like no other; a tombstone goes at any time
-        "skipped_offset", (5, 2),
+        "skipped_offset",
+        (5, 2),
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1, None), keyed(3, 30, 2), from_two(5)),
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b", argument="tombstone"), keyed(3, 30, 2), from_two(5)),
     ),
     (  # only the topic that says so is compacted
-        "skipped_offset", (5, 1),
+        "skipped_offset",
+        (5, 1),
         trace(keyed(1, 10, 0), keyed(2, 20, 1), keyed(3, 30, 2), from_two(5), compacted=("u",)),
         cleaned(keyed(1, 10, 0), keyed(2, 20, 1), keyed(3, 30, 2), from_two(5)),
     ),
     (
-        "last_stable_offset_regressed", (5, 4),
-        trace(*THREE, read(4, 2, [], 2, 3, strong=True, last_stable_offset=2), read(5, 2, [], 4, 5, strong=True, last_stable_offset=1)),
-        trace(*THREE, read(4, 2, [], 2, 3, strong=False, last_stable_offset=2), read(5, 2, [], 4, 5, strong=True, last_stable_offset=1)),
+        "last_stable_offset_regressed",
+        (5, 4),
+        trace(
+            *THREE,
+            read(4, 2, [], 2, 3, strong=True, last_stable_offset=2),
+            read(5, 2, [], 4, 5, strong=True, last_stable_offset=1),
+        ),
+        trace(
+            *THREE,
+            read(4, 2, [], 2, 3, strong=False, last_stable_offset=2),
+            read(5, 2, [], 4, 5, strong=True, last_stable_offset=1),
+        ),
     ),
     (  # what a read_committed read returned was stable
-        "last_stable_offset_regressed", (5, 4),
-        trace(*THREE, read(4, 1, [(1, 20)], 2, 3, **COMMITTED), read(5, 2, [], 4, 5, strong=True, last_stable_offset=1)),
-        trace(*THREE, read(4, 1, [(1, 20)], 2, 3, **UNCOMMITTED), read(5, 2, [], 4, 5, strong=True, last_stable_offset=1)),
+        "last_stable_offset_regressed",
+        (5, 4),
+        trace(
+            *THREE,
+            read(4, 1, [(1, 20)], 2, 3, **COMMITTED),
+            read(5, 2, [], 4, 5, strong=True, last_stable_offset=1),
+        ),
+        trace(
+            *THREE,
+            read(4, 1, [(1, 20)], 2, 3, **UNCOMMITTED),
+            read(5, 2, [], 4, 5, strong=True, last_stable_offset=1),
+        ),
     ),
     (
-        "last_stable_above_end", (4,),
+        "last_stable_above_end",
+        (4,),
         trace(*THREE, read(4, 3, [], 2, 3, 2, strong=False, last_stable_offset=3)),
         trace(*THREE, read(4, 3, [], 2, 3, 3, strong=False, last_stable_offset=3)),
     ),
     (
-        "read_outside_bounds", (4,),
+        "read_outside_bounds",
+        (4,),
         trace(*THREE, read(4, 0, [(0, 10), (1, 20)], 2, 3, strong=True, last_stable_offset=1, **COMMITTED)),
         trace(*THREE, read(4, 0, [(0, 10), (1, 20)], 2, 3, strong=True, last_stable_offset=1, **UNCOMMITTED)),
     ),
     (  # the end that a read_committed list_offsets returns is the last stable offset
-        "last_stable_offset_regressed", (5, 4),
-        trace(*THREE, read(4, 1, [(1, 20)], 2, 3, **COMMITTED),
-              read(5, 1, [], 4, 5, strong=True, function=Function.LIST_OFFSETS, **COMMITTED)),
-        trace(*THREE, read(4, 0, [(0, 10)], 2, 3, **COMMITTED),
-              read(5, 1, [], 4, 5, strong=True, function=Function.LIST_OFFSETS, **COMMITTED)),
+        "last_stable_offset_regressed",
+        (5, 4),
+        trace(
+            *THREE,
+            read(4, 1, [(1, 20)], 2, 3, **COMMITTED),
+            read(5, 1, [], 4, 5, strong=True, function=Function.LIST_OFFSETS, **COMMITTED),
+        ),
+        trace(
+            *THREE,
+            read(4, 0, [(0, 10)], 2, 3, **COMMITTED),
+            read(5, 1, [], 4, 5, strong=True, function=Function.LIST_OFFSETS, **COMMITTED),
+        ),
     ),
     (
-        "open_transaction_read", (4, 1, 9),
+        "open_transaction_read",
+        (4, 1, 9),
         trace(append(1, [10], 0, 6, 0), txn(9, 1, 0, 8), read(4, 0, [(0, 10)], 2, 5, **COMMITTED)),
         trace(append(1, [10], 0, 6, 0), txn(9, 1, 0, 8), read(4, 0, [(0, 10)], 2, 6, **COMMITTED)),
     ),
     (  # an abort is not shown to those who asked for committed records, and is passed over by them
-        "failed_append_visible", (4, 1),
-        trace(append(1, [10], 0, 1, outcome=FAIL), txn(9, 1, 0, 2, FAIL), read(4, 0, [(0, 10)], 2, 5, **COMMITTED)),
-        trace(append(1, [10], 0, 1, outcome=FAIL), txn(9, 1, 0, 2, FAIL), read(4, 0, [(0, 10)], 2, 5, **UNCOMMITTED)),
+        "failed_append_visible",
+        (4, 1),
+        trace(
+            append(1, [10], 0, 1, outcome=FAIL),
+            txn(9, 1, 0, 2, FAIL),
+            read(4, 0, [(0, 10)], 2, 5, **COMMITTED),
+        ),
+        trace(
+            append(1, [10], 0, 1, outcome=FAIL),
+            txn(9, 1, 0, 2, FAIL),
+            read(4, 0, [(0, 10)], 2, 5, **UNCOMMITTED),
+        ),
     ),
     (
-        "skipped_offset", (5, 1),
+        "skipped_offset",
+        (5, 1),
         trace(*THREE, txn(9, 1, 0, 2), read(5, 0, [(1, 20)], 4, 5, **COMMITTED)),
         trace(*THREE, txn(9, 1, 0, 2, FAIL), read(5, 0, [(1, 20)], 4, 5, **COMMITTED)),
     ),
     (  # a transaction of which one record was shown was committed
-        "skipped_offset", (5, 1),
-        trace(append(1, [10, 11], 0, 1, 0), txn(9, 1, 0, None, UNKNOWN), read(4, 0, [(0, 10)], 3, 4, **COMMITTED),
-              read(5, 0, [(1, 11)], 4, 5, **COMMITTED)),
-        trace(append(1, [10, 11], 0, 1, 0), txn(9, 1, 0, None, UNKNOWN), read(4, 0, [(0, 10)], 3, 4, **UNCOMMITTED),
-              append(2, [20], 0, 1, 2), read(5, 0, [(2, 20)], 4, 5, **COMMITTED)),
+        "skipped_offset",
+        (5, 1),
+        trace(
+            append(1, [10, 11], 0, 1, 0),
+            txn(9, 1, 0, None, UNKNOWN),
+            read(4, 0, [(0, 10)], 3, 4, **COMMITTED),
+            read(5, 0, [(1, 11)], 4, 5, **COMMITTED),
+        ),
+        trace(
+            append(1, [10, 11], 0, 1, 0),
+            txn(9, 1, 0, None, UNKNOWN),
+            read(4, 0, [(0, 10)], 3, 4, **UNCOMMITTED),
+            append(2, [20], 0, 1, 2),
+            read(5, 0, [(2, 20)], 4, 5, **COMMITTED),
+        ),
     ),
     (  # so it had not asked for its end while it still sent, whatever became known of it
-        "open_transaction_read", (4, 1, 9),
-        trace(append(1, [10], 1, 2, 0, process=7), append(2, [20], 6, 8, 1, process=7), txn(9, 7, 0, 9, UNKNOWN),
-              read(4, 0, [(0, 10)], 3, 4, **COMMITTED)),
-        trace(append(1, [10], 1, 2, 0, process=7), append(2, [20], 6, 8, 1, process=7), txn(9, 7, 0, 9, UNKNOWN),
-              read(4, 0, [(0, 10)], 3, 4, **UNCOMMITTED)),
+        "open_transaction_read",
+        (4, 1, 9),
+        trace(
+            append(1, [10], 1, 2, 0, process=7),
+            append(2, [20], 6, 8, 1, process=7),
+            txn(9, 7, 0, 9, UNKNOWN),
+            read(4, 0, [(0, 10)], 3, 4, **COMMITTED),
+        ),
+        trace(
+            append(1, [10], 1, 2, 0, process=7),
+            append(2, [20], 6, 8, 1, process=7),
+            txn(9, 7, 0, 9, UNKNOWN),
+            read(4, 0, [(0, 10)], 3, 4, **UNCOMMITTED),
+        ),
     ),
     (  # and what it was told counts: another value at its offset,
-        "inconsistent_offsets", (1, 2),
-        trace(append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN), append(3, [30], 0, 1, process=7), txn(9, 7, 0, 2, UNKNOWN),
-              append(2, [20], 0, 1, 0), read(4, 1, [(1, 30)], 3, 4)),
-        trace(append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN), append(3, [30], 0, 1, process=7), txn(9, 7, 0, 2, UNKNOWN),
-              append(2, [20], 0, 1, 0), read(4, 1, [(1, 30)], 3, 4, **UNCOMMITTED)),
+        "inconsistent_offsets",
+        (1, 2),
+        trace(
+            append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN),
+            append(3, [30], 0, 1, process=7),
+            txn(9, 7, 0, 2, UNKNOWN),
+            append(2, [20], 0, 1, 0),
+            read(4, 1, [(1, 30)], 3, 4),
+        ),
+        trace(
+            append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN),
+            append(3, [30], 0, 1, process=7),
+            txn(9, 7, 0, 2, UNKNOWN),
+            append(2, [20], 0, 1, 0),
+            read(4, 1, [(1, 30)], 3, 4, **UNCOMMITTED),
+        ),
     ),
     (  # its value at another offset,
-        "duplicate", (1, 4),
-        trace(append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN), txn(9, 7, 0, 2, UNKNOWN), read(4, 1, [(1, 10)], 3, 4)),
-        trace(append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN), txn(9, 7, 0, 2, UNKNOWN),
-              read(4, 1, [(1, 10)], 3, 4, **UNCOMMITTED)),
+        "duplicate",
+        (1, 4),
+        trace(
+            append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN),
+            txn(9, 7, 0, 2, UNKNOWN),
+            read(4, 1, [(1, 10)], 3, 4),
+        ),
+        trace(
+            append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN),
+            txn(9, 7, 0, 2, UNKNOWN),
+            read(4, 1, [(1, 10)], 3, 4, **UNCOMMITTED),
+        ),
     ),
     (  # or a read that passes over it; who is part of it proves nothing
-        "skipped_offset", (5, 1),
-        trace(append(1, [10], 0, 1, 1, process=7, outcome=UNKNOWN), append(3, [30], 0, 1, process=7), txn(9, 7, 0, 2, UNKNOWN),
-              append(2, [20], 0, 1, 2), read(5, 0, [(0, 30), (2, 20)], 3, 4)),
-        trace(append(1, [10], 0, 1, 1, process=7, outcome=UNKNOWN), append(3, [30], 0, 1, process=7), txn(9, 7, 0, 2, UNKNOWN),
-              append(2, [20], 0, 1, 2), read(5, 0, [(0, 30), (2, 20)], 1, 2, process=7)),
+        "skipped_offset",
+        (5, 1),
+        trace(
+            append(1, [10], 0, 1, 1, process=7, outcome=UNKNOWN),
+            append(3, [30], 0, 1, process=7),
+            txn(9, 7, 0, 2, UNKNOWN),
+            append(2, [20], 0, 1, 2),
+            read(5, 0, [(0, 30), (2, 20)], 3, 4),
+        ),
+        trace(
+            append(1, [10], 0, 1, 1, process=7, outcome=UNKNOWN),
+            append(3, [30], 0, 1, process=7),
+            txn(9, 7, 0, 2, UNKNOWN),
+            append(2, [20], 0, 1, 2),
+            read(5, 0, [(0, 30), (2, 20)], 1, 2, process=7),
+        ),
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -225,7 +369,8 @@ CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
 def test_rule_is_broken_by_its_operations(
     anomaly: str, operations: tuple[int, ...], bad: Trace, good: Trace
 ) -> None:
-    """Each rule of special logs has a certificate of the operations that break it; the nearest legal history has none, in either form."""
+    """Each rule of special logs has a certificate of the operations that break it; the nearest legal history
+    has none, in either form."""
     found = {finding.anomaly: finding for finding in judge_trace(bad).findings}
     assert anomaly in found
     assert found[anomaly].operations == operations
@@ -234,7 +379,8 @@ def test_rule_is_broken_by_its_operations(
 
 
 def test_a_write_below_the_log_start_is_not_lost() -> None:
-    """An end that went back over a record that retention removed is a stale read, not a lost write; so is one that compaction may have removed."""
+    """An end that went back over a record that retention removed is a stale read, not a lost write; so is one
+    that compaction may have removed."""
     stale = (
         append(1, [10], 0, 1, 0),
         read(2, 0, [], 2, 3, 0),
@@ -248,7 +394,8 @@ def test_a_write_below_the_log_start_is_not_lost() -> None:
 
 
 def test_clock_uncertainty_clears_an_excuse_that_came_late() -> None:
-    """A newer record of the key on another clock excuses once that clock errs enough, and the finding says how much."""
+    """A newer record of the key on another clock excuses once that clock errs enough, and the finding says
+    how much."""
     late = (
         keyed(1, 10, 0, clock_id=1), keyed(2, 20, 1, "b", clock_id=1), keyed(3, 30, 2, at=8, clock_id=2),
         read(5, 0, [(1, 20)], 4, 5, clock_id=1),
@@ -259,8 +406,8 @@ def test_clock_uncertainty_clears_an_excuse_that_came_late() -> None:
 
 
 def one_transaction(first: int, others: int, read_clock: int) -> Trace:
-    """Two appends of one transaction and a strong poll that claims last stable offset 1. The clocks err by 2; first: the clock
-    of the append at offset 2, others: that of the append at offset 0."""
+    """Two appends of one transaction and a strong poll that claims last stable offset 1. The clocks err by 2;
+    first: the clock of the append at offset 2, others: that of the append at offset 0."""
     return trace(
         append(1, [10], 9, 11, 2, process=7, clock_id=first),
         append(2, [20], 4, 6, 0, process=7, clock_id=others),
@@ -271,7 +418,8 @@ def one_transaction(first: int, others: int, read_clock: int) -> Trace:
 
 
 def test_the_end_of_a_transaction_keeps_the_clock_of_each_part() -> None:
-    """Its end came after every part by that part's own clock: 11 on another clock than 7 is within twice the uncertainty, on the same clock it is not."""
+    """Its end came after every part by that part's own clock: 11 on another clock than 7 is within twice the
+    uncertainty, on the same clock it is not."""
     assert judge_trace(one_transaction(1, 0, 0)).decision is Decision.OK
     (finding,) = judge_trace(one_transaction(0, 1, 0)).findings
     assert (finding.anomaly, finding.operations, finding.uncertainty_ns) == (
@@ -282,7 +430,8 @@ def test_the_end_of_a_transaction_keeps_the_clock_of_each_part() -> None:
 
 
 def test_a_part_that_failed_or_was_never_answered_bounds_by_its_invocation() -> None:
-    """The definition: a client asks for the end once its parts were sent, and those that succeeded answered."""
+    """The definition: a client asks for the end once its parts were sent, and those that succeeded
+    answered."""
     for outcome, asked, decided in (
         (FAIL, 3, "ok"),
         (UNKNOWN, 3, "ok"),
@@ -303,16 +452,25 @@ def test_a_part_that_failed_or_was_never_answered_bounds_by_its_invocation() -> 
 def test_a_log_start_of_one_partition_says_nothing_of_another() -> None:
     """What retention explains is kept apart by partition, also for claims of polls of several partitions."""
     poll = Operation(
-        op_id=4, process=4, function=Function.POLL, outcome=OK, invoke_time=2, completion_time=3,
-        positions=(Position(topic="t", partition=0, offset=0, log_start_offset=0), Position(topic="t", partition=1, offset=0, log_start_offset=2)),
-    )  # fmt: skip
+        op_id=4,
+        process=4,
+        function=Function.POLL,
+        outcome=OK,
+        invoke_time=2,
+        completion_time=3,
+        positions=(
+            Position(topic="t", partition=0, offset=0, log_start_offset=0),
+            Position(topic="t", partition=1, offset=0, log_start_offset=2),
+        ),
+    )
     assert judge_trace(kept(*THREE, poll, from_two(5))).anomaly == "skipped_offset"
     swapped = evolve(poll, positions=tuple(evolve(p, partition=1 - p.partition) for p in poll.positions))
     assert judge_trace(kept(*THREE, swapped, from_two(5))).decision is Decision.OK
 
 
 def test_session_forbids_log_starts_to_go_back_within_an_epoch() -> None:
-    """In the session profile a process's log starts and last stable offsets do not go back within a leader epoch."""
+    """In the session profile a process's log starts and last stable offsets do not go back within a leader
+    epoch."""
     for column, anomaly in (
         ("log_start_offset", "log_start_regressed"),
         ("last_stable_offset", "last_stable_offset_regressed"),
@@ -326,7 +484,8 @@ def test_session_forbids_log_starts_to_go_back_within_an_epoch() -> None:
 
 
 def test_a_judge_that_excuses_everything_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted fault: once retention and compaction excuse everything, the differential test finds histories that no log explains."""
+    """The planted fault: once retention and compaction excuse everything, the differential test finds
+    histories that no log explains."""
     from test_log_differential import disagreements, special_histories
 
     made = special_histories(3)

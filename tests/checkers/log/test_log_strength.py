@@ -35,8 +35,12 @@ def test_ten_acknowledged_and_a_last_read_that_ends_at_five() -> None:
 
 
 WEAK = [
-    ("nobody read", trace(*TEN), "nobody read: the history has 10 appends and no answered read; 10 acknowledged "
-     "records are in no last read (t-0 from offset 0 on), and no read is marked strong"),
+    (
+        "nobody read",
+        trace(*TEN),
+        "nobody read: the history has 10 appends and no answered read; 10 acknowledged "
+        "records are in no last read (t-0 from offset 0 on), and no read is marked strong",
+    ),
     ("no append", trace(read(1, 0, [], 0, 1)), "the history has no append to a log"),
     (
         "no acknowledgement",
@@ -45,20 +49,25 @@ WEAK = [
     ),
     (
         "almost none",
-        trace(append(1, [10], 0, 1, 0), *(append(n, [n], 0, 1) for n in range(20, 40)), read(2, 0, [(0, 10)], 0, 1)),
+        trace(
+            append(1, [10], 0, 1, 0),
+            *(append(n, [n], 0, 1) for n in range(20, 40)),
+            read(2, 0, [(0, 10)], 0, 1),
+        ),
         "only 1 of 21 appends were acknowledged",
     ),
     (
         "a strong read that came too early",
         trace(*TEN, append(11, [50], 5, 6, 10), read(20, 0, ALL, 2, 3, 10)),
-        "1 acknowledged record is in no last read (t-0 from offset 10 on), and no later read is marked strong",
+        "1 acknowledged record is in no last read (t-0 from offset 10 on), and no later read is marked "
+        "strong",
     ),
     (
         "acks=1, and nobody says that it may lose",
         trace(*TEN, append(11, [50], 0, 1, 10, acks=1), read(20, 0, ALL, 2, 3, 10)),
         "1 acks=1 record is in no read (t-0 from offset 10 on), and nothing says that acks=1 may lose them",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("made", "reason"), [case[1:] for case in WEAK], ids=[case[0] for case in WEAK])
@@ -118,9 +127,13 @@ def test_172_records_lost_with_acks_1_are_no_silent_ok() -> None:
 def test_duplicates_and_unknown_records_are_counted() -> None:
     """A value at two offsets is one duplicated value; an unknown append that was read is present."""
     made = trace(
-        append(1, [10], 0, 1, 0), append(2, [20], 0, None), append(3, [30], 0, None), append(4, [40], 0, 1, outcome=FAIL),
-        read(5, 0, [(0, 10), (1, 10), (2, 20)], 2, 3), duplicates=True,
-    )  # fmt: skip
+        append(1, [10], 0, 1, 0),
+        append(2, [20], 0, None),
+        append(3, [30], 0, None),
+        append(4, [40], 0, 1, outcome=FAIL),
+        read(5, 0, [(0, 10), (1, 10), (2, 20)], 2, 3),
+        duplicates=True,
+    )
     counts = counted(made)
     assert (counts.duplicated, counts.unknown_present, counts.acknowledged["all"]) == (1, 1, 1)
 

@@ -71,9 +71,16 @@ CLASSES = [Plain, Frozen, Defined, Data, FrozenData]
 def holders(count: int) -> Trace:
     """So many acquisitions, one after another, and no release."""
     operations = tuple(
-        Operation(op_id=n, process=n, function=Function.ACQUIRE, invoke_time=10 * n, completion_time=10 * n + 5, outcome=Outcome.OK)
+        Operation(
+            op_id=n,
+            process=n,
+            function=Function.ACQUIRE,
+            invoke_time=10 * n,
+            completion_time=10 * n + 5,
+            outcome=Outcome.OK,
+        )
         for n in range(count)
-    )  # fmt: skip
+    )
     return Trace(trace_id=0, plan="", seed=0, software_version="", operations=operations)
 
 
@@ -127,8 +134,8 @@ class FrozenDataBounded(Register):
 
 @pytest.mark.parametrize("cls", [PlainBounded, CallingBounded, DataBounded, FrozenDataBounded])
 def test_any_kind_of_class_may_be_derived_from_one_of_ours(cls) -> None:
-    """Rule: the models that come with the package are bases like `Model`: a class derived from them sets its own
-    parameters, and starts from null unless it says otherwise."""
+    """Rule: the models that come with the package are bases like `Model`: a class derived from them sets its
+    own parameters, and starts from null unless it says otherwise."""
     assert (cls(2).n, cls(n=2).parameters(), cls().init()) == (2, {"n": 2}, None)
     assert judge_trace(holders(0), cls(2)).decision is Decision.OK
     assert CallingBounded(2, initial=7).init() == 7
@@ -180,9 +187,12 @@ def defined(**attributes):
         ({"functions": {"read"}, "reads": {"get"}}, "expected `reads` out of read, saw 'get'"),
         ({"effects": {"get"}}, "expected `effects` out of its functions, of which there are none, saw 'get'"),
         ({"__annotations__": {"name": str}, "name": "x"}, "expected `name` as an attribute of the class"),
-        ({"__annotations__": {"functions": "frozenset[str]"}}, "expected `functions` as an attribute of the class"),
+        (
+            {"__annotations__": {"functions": "frozenset[str]"}},
+            "expected `functions` as an attribute of the class",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_model_is_refused_at_definition(attributes, says) -> None:
     """Rule: a class that would judge something else than its author meant is refused when it is defined."""
     with pytest.raises(FencepostError, match=says):

@@ -18,8 +18,16 @@ def asked(
     told = {} if result is UNSAID else {"result": json.dumps(result)}
     said = {} if argument is UNSAID else {"argument": json.dumps(argument)}
     return Operation(
-        op_id=0, process=process, function=Function(function), invoke_time=0, completion_time=1, outcome=outcome, key=key, **told, **said
-    )  # fmt: skip
+        op_id=0,
+        process=process,
+        function=Function(function),
+        invoke_time=0,
+        completion_time=1,
+        outcome=outcome,
+        key=key,
+        **told,
+        **said,
+    )
 
 
 def allowed(model: Model, *operations: Operation) -> bool:
@@ -63,8 +71,19 @@ LEGAL = {
         [asked("put", "y", key="a"), asked("append", "x", key="a"), asked("get", result="yx", key="a")],
     ],
     "set": [
-        [asked("add", 1, True), asked("add", 1, False), asked("contains", 1, True), asked("read", result=[1])],
-        [asked("add", 2), asked("remove", 2, True), asked("read", result=[]), lost("add", 3), asked("read", result=[3])],
+        [
+            asked("add", 1, True),
+            asked("add", 1, False),
+            asked("contains", 1, True),
+            asked("read", result=[1]),
+        ],
+        [
+            asked("add", 2),
+            asked("remove", 2, True),
+            asked("read", result=[]),
+            lost("add", 3),
+            asked("read", result=[3]),
+        ],
     ],
     "queue": [
         [asked("dequeue", result=None), asked("enqueue", 1), asked("enqueue", 2), asked("dequeue", result=1)],
@@ -78,48 +97,134 @@ LEGAL = {
         [asked("acquire", "p", 3), asked("release", "p"), asked("acquire", "q", 9)],
         [lost("acquire", "p"), lost("release", "p"), asked("acquire", "q", 2)],
     ],
-    "counter": [[asked("add", 2), asked("add", -1), asked("read", result=1), lost("add", 4), asked("read", result=5)]],
+    "counter": [
+        [asked("add", 2), asked("add", -1), asked("read", result=1), lost("add", 4), asked("read", result=5)]
+    ],
     "log": [
         [asked("append", 7, 0), asked("append", 8, 1), lost("append", 9), asked("append", 7, 3)],
         [asked("append", 7)],
     ],
     "map": [
-        [asked("get", result=None, key="k"), asked("put", {"a": [1.0, None]}, key="k"), asked("get", result={"a": [1, None]}, key="k")],
-        [asked("delete", result=False, key="k"), asked("put", 3, key="k"), asked("delete", result=True, key="k"), asked("get", result=None, key="k")],
-        [asked("cas", [None, 1], True, key="k"), asked("cas", [2, 3], False, key="k"), asked("cas", [1, None], True, key="k"), asked("get", key="k")],
+        [
+            asked("get", result=None, key="k"),
+            asked("put", {"a": [1.0, None]}, key="k"),
+            asked("get", result={"a": [1, None]}, key="k"),
+        ],
+        [
+            asked("delete", result=False, key="k"),
+            asked("put", 3, key="k"),
+            asked("delete", result=True, key="k"),
+            asked("get", result=None, key="k"),
+        ],
+        [
+            asked("cas", [None, 1], True, key="k"),
+            asked("cas", [2, 3], False, key="k"),
+            asked("cas", [1, None], True, key="k"),
+            asked("get", key="k"),
+        ],
         [asked("put", 1, key="k"), lost("delete", key="k"), asked("get", result=None, key="k")],
-        [asked("put", True, key="k"), asked("cas", [1, 2], False, key="k"), asked("delete", result="OK", key="k")],
-        [asked("put", {"b": 1, "a": 2}, key="k"), asked("get", result={"a": 2, "b": 1}, key="k"), lost("get", key="k")],
+        [
+            asked("put", True, key="k"),
+            asked("cas", [1, 2], False, key="k"),
+            asked("delete", result="OK", key="k"),
+        ],
+        [
+            asked("put", {"b": 1, "a": 2}, key="k"),
+            asked("get", result={"a": 2, "b": 1}, key="k"),
+            lost("get", key="k"),
+        ],
     ],
     "append-only-list": [
         [asked("read", result=[]), asked("append", 1), asked("append", [2]), asked("read", result=[1, [2]])],
         [lost("append", 1), asked("append", 1), asked("read", result=[1, 1]), lost("read")],
     ],
     "unordered-queue": [
-        [asked("dequeue", result=None), asked("enqueue", 1), asked("enqueue", 2), asked("dequeue", result=2), asked("dequeue", result=1)],
-        [asked("enqueue", 1), asked("enqueue", 1), asked("dequeue", result=1), asked("dequeue", result=1), asked("dequeue", result=None)],
-        [asked("enqueue", 1), asked("enqueue", 2), lost("dequeue"), asked("dequeue", result=1), asked("dequeue", result=None)],
+        [
+            asked("dequeue", result=None),
+            asked("enqueue", 1),
+            asked("enqueue", 2),
+            asked("dequeue", result=2),
+            asked("dequeue", result=1),
+        ],
+        [
+            asked("enqueue", 1),
+            asked("enqueue", 1),
+            asked("dequeue", result=1),
+            asked("dequeue", result=1),
+            asked("dequeue", result=None),
+        ],
+        [
+            asked("enqueue", 1),
+            asked("enqueue", 2),
+            lost("dequeue"),
+            asked("dequeue", result=1),
+            asked("dequeue", result=None),
+        ],
     ],
     "at-least-once-queue": [
-        [asked("enqueue", 1), asked("dequeue", result=1), asked("dequeue", result=1), asked("dequeue", result=None)],
-        [asked("enqueue", 1), asked("dequeue", result=1), asked("remove", 1), asked("remove", 1), asked("dequeue", result=None)],
-        [asked("enqueue", 1), asked("enqueue", 1), asked("dequeue", result=1), asked("remove", 1), asked("dequeue", result=1)],
-        [asked("enqueue", 1), lost("dequeue"), asked("dequeue", result=None), asked("remove", 1), asked("remove", 9)],
-        [asked("enqueue", 1), asked("enqueue", 2), lost("dequeue"), asked("dequeue", result=2), asked("dequeue", result=None)],
+        [
+            asked("enqueue", 1),
+            asked("dequeue", result=1),
+            asked("dequeue", result=1),
+            asked("dequeue", result=None),
+        ],
+        [
+            asked("enqueue", 1),
+            asked("dequeue", result=1),
+            asked("remove", 1),
+            asked("remove", 1),
+            asked("dequeue", result=None),
+        ],
+        [
+            asked("enqueue", 1),
+            asked("enqueue", 1),
+            asked("dequeue", result=1),
+            asked("remove", 1),
+            asked("dequeue", result=1),
+        ],
+        [
+            asked("enqueue", 1),
+            lost("dequeue"),
+            asked("dequeue", result=None),
+            asked("remove", 1),
+            asked("remove", 9),
+        ],
+        [
+            asked("enqueue", 1),
+            asked("enqueue", 2),
+            lost("dequeue"),
+            asked("dequeue", result=2),
+            asked("dequeue", result=None),
+        ],
     ],
     "semaphore": [
         [asked("acquire", "p"), asked("acquire", "q"), asked("release", "p"), asked("acquire", "r")],
-        [asked("acquire", process=1), asked("acquire", process=1), lost("release", process=1), asked("acquire", "r")],
+        [
+            asked("acquire", process=1),
+            asked("acquire", process=1),
+            lost("release", process=1),
+            asked("acquire", "r"),
+        ],
     ],
     "lease": [
         [at(0, 1, "acquire", "p"), at(10, 11, "acquire", "q")],
         [at(0, 1, "acquire", "p"), at(2, 3, "release", "p"), at(4, 5, "acquire", "q")],
-        [at(0, 1, "acquire", "p"), at(3, 4, "acquire", "p"), at(5, 6, "renew", "p"), at(14, 15, "acquire", "q")],
+        [
+            at(0, 1, "acquire", "p"),
+            at(3, 4, "acquire", "p"),
+            at(5, 6, "renew", "p"),
+            at(14, 15, "acquire", "q"),
+        ],
         [at(0, 1, "acquire", "p"), at(30, 31, "renew", "p"), at(2, 40, "acquire", "q")],
-        [at(0, 1, "acquire", "p"), at(11, 12, "acquire", "q"), at(13, 14, "release", "p"), at(15, 16, "renew", "q")],
+        [
+            at(0, 1, "acquire", "p"),
+            at(11, 12, "acquire", "q"),
+            at(13, 14, "release", "p"),
+            at(15, 16, "renew", "q"),
+        ],
         [at(0, 1, "acquire", "p", lost=True), at(2, 9, "acquire", "q", lost=True)],
     ],
-}  # fmt: skip
+}
 ILLEGAL = {
     "register": [[asked("read", result=1)], [asked("write", 1), asked("read", result=None)]],
     "cas-register": [
@@ -127,7 +232,9 @@ ILLEGAL = {
         [asked("write", 1), asked("cas", [1, 3], False)],
         [asked("write", 1), lost("cas", [2, 3])],
     ],
-    "key-value": [[asked("append", "x", key="a"), asked("append", "y", key="a"), asked("get", result="yx", key="a")]],
+    "key-value": [
+        [asked("append", "x", key="a"), asked("append", "y", key="a"), asked("get", result="yx", key="a")]
+    ],
     "set": [
         [asked("add", 1, False)],
         [asked("remove", 1, True)],
@@ -172,7 +279,13 @@ ILLEGAL = {
     "unordered-queue": [
         [asked("enqueue", 1), asked("dequeue", result=1), asked("dequeue", result=1)],
         [asked("enqueue", 1), asked("dequeue", result=None)],
-        [asked("enqueue", 1), asked("enqueue", 2), lost("dequeue"), asked("dequeue", result=1), asked("dequeue", result=2)],
+        [
+            asked("enqueue", 1),
+            asked("enqueue", 2),
+            lost("dequeue"),
+            asked("dequeue", result=1),
+            asked("dequeue", result=2),
+        ],
         [asked("enqueue", 1), lost("dequeue"), asked("dequeue", result=None), asked("dequeue", result=1)],
         [lost("dequeue")],
     ],
@@ -199,7 +312,7 @@ ILLEGAL = {
         [at(0, 1, "renew", "p")],
         [at(9, 20, "acquire", "p"), at(0, 18, "acquire", "q")],
     ],
-}  # fmt: skip
+}
 
 
 def _cases(table):
@@ -263,7 +376,8 @@ REFUSED = [
 
 @pytest.mark.parametrize(("name", "operation"), REFUSED)
 def test_what_makes_no_sense_is_refused(name: str, operation: Operation) -> None:
-    """An argument or result of the wrong kind is a TraceError that names the operation, never a wrong verdict."""
+    """An argument or result of the wrong kind is a TraceError that names the operation, never a wrong
+    verdict."""
     with pytest.raises(TraceError, match="operation 0"):
         model_named(name).call(operation)
 

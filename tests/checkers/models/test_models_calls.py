@@ -34,7 +34,11 @@ TWO = (*records((0, 1)), *records((0, 2), partition=1))
 # model, operation, its call
 CALLS = [
     ("register", asked("read", result=3), Call(function="read", result=3)),
-    ("register", asked("write", [1, {"b": [2], "a": 1}], lost=True), Call(function="write", argument=(1, (("a", 1), ("b", (2,)))))),
+    (
+        "register",
+        asked("write", [1, {"b": [2], "a": 1}], lost=True),
+        Call(function="write", argument=(1, (("a", 1), ("b", (2,))))),
+    ),
     ("register", asked("write", 1, 1), Call(function="write", argument=1)),
     ("register", asked("read", lost=True), None),
     ("cas-register", asked("cas", [1, 2], [1, 2]), Call(function="cas", argument=(1, 2), result=True)),
@@ -51,25 +55,57 @@ CALLS = [
     ("mutex", asked("acquire", process=4), Call(function="acquire", argument=4)),
     ("mutex", asked("acquire", "p", process=4), Call(function="acquire", argument="p")),
     ("fenced-lock", asked("acquire", result=5, process=4), Call(function="acquire", argument=4, result=5)),
-    ("fenced-lock", asked("acquire", process=4, lost=True), Call(function="acquire", argument=4, result=UNHEARD)),
+    (
+        "fenced-lock",
+        asked("acquire", process=4, lost=True),
+        Call(function="acquire", argument=4, result=UNHEARD),
+    ),
     ("counter", asked("add", 1), Call(function="add", argument=1)),
-    ("log", asked("append", offset=2, records=records((-1, 7), (-1, 8)), **T0), Call(function="append", key="t-3", argument=(7, 8), result=2)),
+    (
+        "log",
+        asked("append", offset=2, records=records((-1, 7), (-1, 8)), **T0),
+        Call(function="append", key="t-3", argument=(7, 8), result=2),
+    ),
     ("log", asked("append", 7, 2), Call(function="append", key="-0", argument=(7,), result=2)),
-    ("log", asked("append", offset=2, lost=True, records=records((-1, 7)), **T0), Call(function="append", key="t-3", argument=(7,), result=UNHEARD)),
-    ("log", asked("append", records=records((-1, 7)), **T0), Call(function="append", key="t-3", argument=(7,), result=UNHEARD)),
-    ("log", asked("poll", offset=4, end_offset=9, strong=True, records=records((4, 1), (5, 2)), **T0),
-     Call(function="poll", key="t-3", argument=4, result=(9, (4, 1), (5, 2)))),
-    ("log", asked("poll", offset=4, end_offset=9, records=records((4, 1)), **T0), Call(function="poll", key="t-3", argument=4, result=(None, (4, 1)))),
+    (
+        "log",
+        asked("append", offset=2, lost=True, records=records((-1, 7)), **T0),
+        Call(function="append", key="t-3", argument=(7,), result=UNHEARD),
+    ),
+    (
+        "log",
+        asked("append", records=records((-1, 7)), **T0),
+        Call(function="append", key="t-3", argument=(7,), result=UNHEARD),
+    ),
+    (
+        "log",
+        asked("poll", offset=4, end_offset=9, strong=True, records=records((4, 1), (5, 2)), **T0),
+        Call(function="poll", key="t-3", argument=4, result=(9, (4, 1), (5, 2))),
+    ),
+    (
+        "log",
+        asked("poll", offset=4, end_offset=9, records=records((4, 1)), **T0),
+        Call(function="poll", key="t-3", argument=4, result=(None, (4, 1))),
+    ),
     ("log", asked("poll", lost=True, **T0), None),
-    ("log", asked("list_offsets", offset=4, strong=True, **T0), Call(function="list_offsets", key="t-3", result=4)),
-    ("log", asked("list_offsets", end_offset=5, strong=True, **T0), Call(function="list_offsets", key="t-3", result=5)),
+    (
+        "log",
+        asked("list_offsets", offset=4, strong=True, **T0),
+        Call(function="list_offsets", key="t-3", result=4),
+    ),
+    (
+        "log",
+        asked("list_offsets", end_offset=5, strong=True, **T0),
+        Call(function="list_offsets", key="t-3", result=5),
+    ),
     ("log", asked("list_offsets", offset=4, **T0), None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "operation", "call"), CALLS)
 def test_what_an_operation_is_to_a_model(name: str, operation: Operation, call: Call | None) -> None:
-    """Rule: what was recorded becomes this call; nothing heard of a read says nothing, and of anything else leaves its result open."""
+    """Rule: what was recorded becomes this call; nothing heard of a read says nothing, and of anything else
+    leaves its result open."""
     assert model_named(name).call(operation) == call
 
 
@@ -202,20 +238,26 @@ KINDS = [
 
 @pytest.mark.parametrize(("name", "call", "kind"), KINDS)
 def test_what_kind_a_call_is(name: str, call: Call, kind: tuple[bool, bool, bool]) -> None:
-    """Rule: the search relies on what observes, what may undo, and what leads to one state from everywhere."""
+    """Rule: the search relies on what observes, what may undo, and what leads to one state from
+    everywhere."""
     model = model_named(name)
     assert (model.observes(call), model.resets(call), model.overwrites(call)) == kind
 
 
 def test_what_calls_cannot_tell_apart() -> None:
-    """Rule: a text with which no shown text begins is like any other such; behind a value that nobody dequeues nothing moves."""
+    """Rule: a text with which no shown text begins is like any other such; behind a value that nobody
+    dequeues nothing moves."""
     gets = [Call(function="get", result=text) for text in ("abc", "b", None)]
     seen = model_named("key-value").lens([*gets, Call(function="put", argument="zz")])
     assert [seen(text) for text in ("", "a", "ab", "abc", "abcd", "b", "c", None, UNSEEN)] == [
         *("", "a", "ab", "abc", UNSEEN, "b", UNSEEN, None, UNSEEN)
     ]
     queue = model_named("queue")
-    told = [Call(function="dequeue", result=1), Call(function="dequeue", result=2), Call(function="enqueue", argument=9)]  # fmt: skip
+    told = [
+        Call(function="dequeue", result=1),
+        Call(function="dequeue", result=2),
+        Call(function="enqueue", argument=9),
+    ]
     moved = queue.lens(told)
     assert [moved(state) for state in ((), (1, 2), (1, 9, 2), (9, 9, 1), (2, 1, 9, 9))] == [
         *((), (1, 2), (1, 9), (9,), (2, 1, 9))
@@ -229,8 +271,13 @@ def test_texts_under_keys() -> None:
     model = model_named("key-value")
     calls = [
         Call(function=function, argument=argument, result=result)
-        for function, argument, result in (("get", None, "x"), ("get", None, ""), ("put", "p", None), ("append", "a", None))
-    ]  # fmt: skip
+        for function, argument, result in (
+            ("get", None, "x"),
+            ("get", None, ""),
+            ("put", "p", None),
+            ("append", "a", None),
+        )
+    ]
     for state, after in (
         ("x", ["x", IMPOSSIBLE, "p", "xa"]),
         (UNSEEN, [IMPOSSIBLE, IMPOSSIBLE, "p", UNSEEN]),

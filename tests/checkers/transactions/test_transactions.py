@@ -1,4 +1,5 @@
-"""The transactions check on histories written by hand: what convicts, with which certificate, and what Kafka allows."""
+"""The transactions check on histories written by hand: what convicts, with which certificate, and what Kafka
+allows."""
 
 from attrs import evolve
 
@@ -40,9 +41,19 @@ def part(
 ) -> Operation:
     """A part whose ids and times its transaction gives."""
     return Operation(
-        op_id=0, process=0, function=function, topic="t", partition=partition, invoke_time=0, completion_time=0,
-        outcome=Outcome.OK, acks=-1, offset=offset, records=records, **more,  # type: ignore[arg-type]
-    )  # fmt: skip
+        op_id=0,
+        process=0,
+        function=function,
+        topic="t",
+        partition=partition,
+        invoke_time=0,
+        completion_time=0,
+        outcome=Outcome.OK,
+        acks=-1,
+        offset=offset,
+        records=records,
+        **more,  # type: ignore[arg-type]
+    )
 
 
 def send(partition: int, offset: int, value: int) -> Operation:
@@ -87,8 +98,10 @@ def test_two_transactions_that_read_each_other_are_convicted() -> None:
     assert finding.anomaly == "circular_reads"
     assert set(finding.operations) == {10, 12, 20, 22}
     assert finding.seen in (
-        "operation 20 read what operation 10 wrote to t-0 at offset 0; operation 10 read what operation 20 wrote to t-1 at offset 0",
-        "operation 10 read what operation 20 wrote to t-1 at offset 0; operation 20 read what operation 10 wrote to t-0 at offset 0",
+        "operation 20 read what operation 10 wrote to t-0 at offset 0; operation 10 read what operation 20 "
+        "wrote to t-1 at offset 0",
+        "operation 10 read what operation 20 wrote to t-1 at offset 0; operation 20 read what operation 10 "
+        "wrote to t-0 at offset 0",
     )
 
 

@@ -18,8 +18,8 @@ STACKED = 50
 
 
 def history(seed: int) -> Trace:
-    """Random transactions, appends and polls on one or two logs. Offsets are those of one log each; who read what is random, and
-    so are the times, so that about every second history has a cycle of some kind."""
+    """Random transactions, appends and polls on one or two logs. Offsets are those of one log each; who read
+    what is random, and so are the times, so that about every second history has a cycle of some kind."""
     rng = Random(seed)
     partitions, clients = rng.randint(1, 2), rng.randint(2, 4)
     made: list[Operation] = []
@@ -84,7 +84,8 @@ def history(seed: int) -> Trace:
 
 
 def _read(rng: Random, op: Operation, made: list[Operation]) -> Operation:
-    """A poll with some of the records of its log, in order of offsets; what nobody was told stands high up."""
+    """A poll with some of the records of its log, in order of offsets; what nobody was told stands high
+    up."""
     if op.function is not Function.POLL:
         return op
     sent = [
@@ -98,8 +99,8 @@ def _read(rng: Random, op: Operation, made: list[Operation]) -> Operation:
 
 
 def sweep(seed: int, count: int) -> tuple[list[int], int, dict[str, int]]:
-    """Histories from `seed` on: those on which the check and the definitions differ, how many are illegal, and how often each
-    name was found."""
+    """Histories from `seed` on: those on which the check and the definitions differ, how many are illegal,
+    and how often each name was found."""
     mismatches, illegal = [], 0
     found: dict[str, int] = {}
     for start in range(seed, seed + count, STACKED):
@@ -153,7 +154,8 @@ def test_both_engines_agree(choice: str) -> None:
 
 
 def test_tables_are_judged_as_traces_are() -> None:
-    """Mining's form: stacked rows, among them traces without transactions, give the verdicts of each trace alone."""
+    """Mining's form: stacked rows, among them traces without transactions, give the verdicts of each trace
+    alone."""
     traces = [history(seed) for seed in range(60)]
     plain = [evolve(trace, trace_id=1_000 + n, operations=_plain(trace)) for n, trace in enumerate(traces)]
     both = [trace for pair in zip(traces, plain, strict=True) for trace in pair]

@@ -1,6 +1,8 @@
-"""The definitions of the transactions check, read literally and by brute force. Shares no code with the check.
+"""The definitions of the transactions check, read literally and by brute force. Shares no code with the
+check.
 
-A relation is a set of pairs of nodes; closures are made by Warshall's algorithm. Only for histories of a few operations.
+A relation is a set of pairs of nodes; closures are made by Warshall's algorithm. Only for histories of a few
+operations.
 """
 
 from itertools import pairwise, product
@@ -91,7 +93,8 @@ class Naive:
         return {log: [(offset, node) for offset, node, _ in sorted(here)] for log, here in places.items()}
 
     def _proven(self) -> set[int]:
-        """Transactions of which somebody else was shown a record by a read that did not ask for uncommitted ones."""
+        """Transactions of which somebody else was shown a record by a read that did not ask for uncommitted
+        ones."""
         return {one for one, _ in self.wr if self.rows[one].function is Function.TXN}
 
     def _ww(self) -> set[tuple[int, int]]:

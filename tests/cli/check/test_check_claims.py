@@ -13,19 +13,40 @@ HEAD = {"type": "trace", "trace_id": 1, "plan": "", "seed": 1, "software_version
 def append(op_id: int, value: int, offset: int, **more: object) -> dict:
     """An append of one record to t-0."""
     return {
-        "type": "operation", "op_id": op_id, "process": op_id, "function": "append", "invoke_time": 0, "outcome": "ok",
-        "completion_time": 1, "topic": "t", "partition": 0, "acks": -1, "offset": offset,
-        "records": [{"topic": "t", "partition": 0, "offset": -1, "value": value}], **more,
-    }  # fmt: skip
+        "type": "operation",
+        "op_id": op_id,
+        "process": op_id,
+        "function": "append",
+        "invoke_time": 0,
+        "outcome": "ok",
+        "completion_time": 1,
+        "topic": "t",
+        "partition": 0,
+        "acks": -1,
+        "offset": offset,
+        "records": [{"topic": "t", "partition": 0, "offset": -1, "value": value}],
+        **more,
+    }
 
 
 def poll(op_id: int, records: list[tuple[int, int]], **more: object) -> dict:
     """A strong poll of t-0 from its beginning to the end 300."""
     return {
-        "type": "operation", "op_id": op_id, "process": op_id, "function": "poll", "invoke_time": 2, "outcome": "ok",
-        "completion_time": 3, "topic": "t", "partition": 0, "offset": 0, "end_offset": 300, "strong": True,
-        "records": [{"topic": "t", "partition": 0, "offset": o, "value": v} for o, v in records], **more,
-    }  # fmt: skip
+        "type": "operation",
+        "op_id": op_id,
+        "process": op_id,
+        "function": "poll",
+        "invoke_time": 2,
+        "outcome": "ok",
+        "completion_time": 3,
+        "topic": "t",
+        "partition": 0,
+        "offset": 0,
+        "end_offset": 300,
+        "strong": True,
+        "records": [{"topic": "t", "partition": 0, "offset": o, "value": v} for o, v in records],
+        **more,
+    }
 
 
 def written(path: Path, *rows: dict, **head: object) -> Path:
@@ -190,8 +211,11 @@ def test_an_unknown_event_costs_that_event(tmp_path, capsys) -> None:
     """Exit code 4, and it is named; the trace is judged. Fault rows of foreign traces may say what they
     like."""
     odd = {"type": "event", "time": 1, "name": "broker_paused"}
-    faults = [{"type": "event", "time": 1, "name": name, "cause": "kill -9", "detail": detail}
-              for name in ("fault_began", "fault_ended") for detail in ("of broker 2", "[" * 9000, '{"fault": [1]}')]  # fmt: skip
+    faults = [
+        {"type": "event", "time": 1, "name": name, "cause": "kill -9", "detail": detail}
+        for name in ("fault_began", "fault_ended")
+        for detail in ("of broker 2", "[" * 9000, '{"fault": [1]}')
+    ]
     good = [append(1, 10, 0), poll(2, [(0, 10)], end_offset=1)]
     code, answer = check(written(tmp_path / "h.jsonl", *good, *faults), capsys)
     assert (code, answer["decisions"]) == (0, {"ok": 1})

@@ -33,7 +33,8 @@ def test_the_documented_history_is_judged(tmp_path, capsys) -> None:
 
 
 def test_another_value_is_told_by_both(tmp_path, capsys) -> None:
-    """A poll that shows another value than was acknowledged is told by the log check, and by kafka as a lost write; exit code 1."""
+    """A poll that shows another value than was acknowledged is told by the log check, and by kafka as a lost
+    write; exit code 1."""
     path = tmp_path / "history.edn"
     path.write_text(documented_history().replace("[[0 10]]}", "[[0 11]]}"))
     code, answer = check(path, capsys, "kafka")
@@ -47,7 +48,8 @@ def test_another_value_is_told_by_both(tmp_path, capsys) -> None:
 
 
 def test_what_the_last_look_misses_is_unseen(tmp_path, capsys) -> None:
-    """An acknowledged record that a consumer does not find, after it sought the beginning, is told by the kafka check; exit code 1."""
+    """An acknowledged record that a consumer does not find, after it sought the beginning, is told by the
+    kafka check; exit code 1."""
     path = tmp_path / "history.edn"
     lines = documented_history().replace("[:poll {0 [[0 10]]}]", "[:poll {}]").split("\n")
     path.write_text("\n".join([*lines[2:4], *lines[:2], *lines[4:]]))
@@ -57,7 +59,8 @@ def test_what_the_last_look_misses_is_unseen(tmp_path, capsys) -> None:
 
 
 def test_what_is_not_understood_is_told(tmp_path, capsys) -> None:
-    """A function that is none of the workload's is refused with file and line, and exit code 2 where nothing else was readable."""
+    """A function that is none of the workload's is refused with file and line, and exit code 2 where nothing
+    else was readable."""
     path = tmp_path / "history.edn"
     path.write_text(documented_history() + "\n{:type :invoke, :process 9, :f :smash, :value nil}")
     code, answer = check(path, capsys, "kafka")

@@ -14,7 +14,8 @@ MODELS_TEXT = (Path(__file__).parents[3] / "docs" / "how-to" / "models.md").read
 
 
 def test_a_folder_with_one_verdict_per_history(fencepost, tmp_path) -> None:
-    """Every readable history of a folder gets a verdict with counts and time; what is unreadable is told and left out."""
+    """Every readable history of a folder gets a verdict with counts and time; what is unreadable is told and
+    left out."""
     for name in ("stale-read.edn", "late-effect.log"):
         (tmp_path / name).write_text((HISTORIES / name).read_text())
     (tmp_path / "broken.edn").write_text("[{:process 0")
@@ -32,7 +33,8 @@ def test_a_folder_with_one_verdict_per_history(fencepost, tmp_path) -> None:
 
 
 def test_an_illegal_history_is_drawn(fencepost) -> None:
-    """The finding is told in words and drawn with a lane per process, the convicting operations marked; --explain 0 leaves it out."""
+    """The finding is told in words and drawn with a lane per process, the convicting operations marked;
+    --explain 0 leaves it out."""
     told = fencepost("check", HISTORIES / "stale-read.edn", "--model", "register")
     assert told.code == 1
     assert "read() -> 1 of process 3" in told.out
@@ -103,7 +105,8 @@ def test_overlap_is_told_and_demanded(fencepost, tmp_path) -> None:
 
 
 def test_formats_and_models_are_documented() -> None:
-    """docs/how-to/models.md lists each model and each format, in order; a later table may name a model again."""
+    """docs/how-to/models.md lists each model and each format, in order; a later table may name a model
+    again."""
     listed = re.findall(r"^\| `([a-z-]+)` \|", MODELS_TEXT, flags=re.M)
     assert list(dict.fromkeys(listed)) == [*MODELS, *FORMATS[1:]]
 

@@ -1,4 +1,5 @@
-"""`fencepost check` with several processes: same verdicts, same order, and nothing that one history does costs another its verdict."""
+"""`fencepost check` with several processes: same verdicts, same order, and nothing that one history does
+costs another its verdict."""
 
 import json
 import os
@@ -89,7 +90,8 @@ def test_verdicts_do_not_depend_on_processes(fencepost, odd) -> None:
 
 
 def test_a_slow_history_does_not_stop_the_others(fencepost, odd) -> None:
-    """The first history waits for what only a later one does: later ones are judged meanwhile, and still told after it."""
+    """The first history waits for what only a later one does: later ones are judged meanwhile, and still told
+    after it."""
     history(odd / "h" / "1.json", "wait")
     history(odd / "h" / "2.json", "a")
     history(odd / "h" / "3.json", "later")
@@ -144,7 +146,8 @@ def test_ctrl_c_tells_what_was_judged(odd) -> None:
 
 
 def test_traces_of_a_campaign_are_shared_out(fencepost, planted, tmp_path) -> None:
-    """Folders and files judged by two processes give the counts and the explanation that one process gives."""
+    """Folders and files judged by two processes give the counts and the explanation that one process
+    gives."""
     fencepost("convert", planted, "--out", tmp_path / "same.jsonl")
     said = [
         fencepost(

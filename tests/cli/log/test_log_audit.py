@@ -1,4 +1,5 @@
-"""`fencepost log audit`: what a person and a program are told of several brokers' directories, and the exit code."""
+"""`fencepost log audit`: what a person and a program are told of several brokers' directories, and the exit
+code."""
 
 import os
 from pathlib import Path
@@ -54,7 +55,8 @@ def test_replicas_that_agree(fencepost, tmp_path):
 
 
 def test_replicas_that_differ(fencepost, tmp_path):
-    """Exit code 1; the anomaly with its definition, both files and bytes, all replicas, and the command that looks closer."""
+    """Exit code 1; the anomaly with its definition, both files and bytes, all replicas, and the command that
+    looks closer."""
     a, b = write(tmp_path, "a"), write(tmp_path, "b", other=(3, 4))
     told = fencepost("log", "audit", f"1={a}", f"2={b}")
     assert (told.code, told.err) == (1, "")

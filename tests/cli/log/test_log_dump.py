@@ -1,4 +1,5 @@
-"""`fencepost log dump`: what a person and a program are told of whole directories, good and bad, and the exit code."""
+"""`fencepost log dump`: what a person and a program are told of whole directories, good and bad, and the exit
+code."""
 
 import os
 import subprocess
@@ -49,7 +50,8 @@ def partition(tmp_path: Path) -> Path:
 
 
 def test_a_log_that_we_wrote_has_nothing_wrong(fencepost, partition) -> None:
-    """Rule (L5): segments, indexes, snapshots and epochs of a real directory, followed through and through; the same from the directory above."""
+    """Rule (L5): segments, indexes, snapshots and epochs of a real directory, followed through and through;
+    the same from the directory above."""
     assert len(list(partition.glob("*.log"))) > 3 and list(partition.glob("*.snapshot"))
     for path in (partition, partition.parent):
         told = fencepost("log", "dump", path, "--deep", "--verify-index")
@@ -121,7 +123,8 @@ def test_verify_index_follows_the_entries(fencepost, partition) -> None:
 
 
 def test_a_new_segment_needs_no_index(fencepost, tmp_path: Path) -> None:
-    """Kafka makes a segment's indexes when it first needs them: a killed broker leaves an empty segment without (seen on one of version 3.5)."""
+    """Kafka makes a segment's indexes when it first needs them: a killed broker leaves an empty segment
+    without (seen on one of version 3.5)."""
     folder = tmp_path / "new-0"
     folder.mkdir()
     (folder / f"{200:020}.log").touch()
@@ -149,7 +152,8 @@ def test_a_foreign_file_is_a_finding(fencepost, tmp_path) -> None:
 
 
 def test_what_cannot_be_opened_is_one_sentence(fencepost, tmp_path) -> None:
-    """Nothing there, or a pipe (which would wait for ever): exit code 2, nothing on standard output but the error as JSON where that is asked for."""
+    """Nothing there, or a pipe (which would wait for ever): exit code 2, nothing on standard output but the
+    error as JSON where that is asked for."""
     pipe = tmp_path / "0.log"
     os.mkfifo(pipe)
     for path, says in ((tmp_path / "none", "saw nothing there"), (pipe, "not a plain file")):

@@ -23,7 +23,8 @@ KEY = TopicPartition("orders", 3)
 
 
 def test_commits_and_generations_are_decoded(fencepost, tmp_path: Path) -> None:
-    """Rule (P4): offsets and groups in Kafka's formats are shown as what they say, in words and in JSON; tombstones as removals."""
+    """Rule (P4): offsets and groups in Kafka's formats are shown as what they say, in words and in JSON;
+    tombstones as removals."""
     member = MemberValue(
         member_id="c-1", group_instance_id=None, client_id="c", client_host="", rebalance_timeout_ms=1,
         session_timeout_ms=1, subscription=b"", assignment=encode_assignment((KEY,)),
@@ -62,8 +63,8 @@ def test_commits_and_generations_are_decoded(fencepost, tmp_path: Path) -> None:
 
 
 def test_snapshots_of_metadata_are_decoded(fencepost, tmp_path: Path) -> None:
-    """Rule: a snapshot of __cluster_metadata holds batches with offsets from 0 on, whatever its name says; they
-    are shown as those of its log, damage too, and no segment has to follow it."""
+    """Rule: a snapshot of __cluster_metadata holds batches with offsets from 0 on, whatever its name says;
+    they are shown as those of its log, damage too, and no segment has to follow it."""
     folder = tmp_path / "__cluster_metadata-0"
     folder.mkdir()
     topic = bytes.fromhex("010200076f72646572730000000000004000800000000000009100")

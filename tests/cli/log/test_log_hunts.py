@@ -14,7 +14,8 @@ def test_the_bugs_of_the_log_are_listed(fencepost) -> None:
 
 
 def test_a_hunt_ends_in_a_script_that_shows_the_bug(fencepost, tmp_path) -> None:
-    """Rule: the record names examples and steps, the script beside it fails the same way, and a recorded bug is not hunted again."""
+    """Rule: the record names examples and steps, the script beside it fails the same way, and a recorded bug
+    is not hunted again."""
     asked = ("bugs", "hunt", "KAFKA-5249", "--examples", 400, "--no-shrink", "--out", tmp_path, "--json")
     first = fencepost(*asked)
     assert first.code == 0 and first.json["hunts"] == []

@@ -1,4 +1,5 @@
-"""Admin procedures on the simulated ZooKeeper tree: proposals, clusters without brokers, and large files. Over a real server: tests/cli/test_admin.py."""
+"""Admin procedures on the simulated ZooKeeper tree: proposals, clusters without brokers, and large files.
+Over a real server: tests/cli/test_admin.py."""
 
 from random import Random
 
@@ -60,8 +61,8 @@ def draw(seed: int):
 @settings(derandomize=True, database=None, deadline=None, max_examples=60)
 @given(st.integers(1, 6), st.integers(1, 12), st.integers(0, 99), st.data())
 def test_a_proposal_can_be_executed_and_verified(brokers: int, partitions: int, seed: int, data) -> None:
-    """Rule (C13): whatever --generate proposes has each partition's number of replicas on the brokers named, survives its file, passes --execute's checks, and
-    is in progress then."""
+    """Rule (C13): whatever --generate proposes has each partition's number of replicas on the brokers named,
+    survives its file, passes --execute's checks, and is in progress then."""
     factor = data.draw(st.integers(1, brokers))
     tree = cluster(brokers)
     placed = run(tree, create_topic("t", partitions=partitions, replication_factor=factor, draw=draw(seed)))
@@ -80,7 +81,8 @@ def test_a_proposal_can_be_executed_and_verified(brokers: int, partitions: int, 
 
 
 def test_too_few_brokers_for_the_replicas() -> None:
-    """Rule (C13): a proposal for fewer brokers than replicas is refused, and so is one for a broker that is not alive."""
+    """Rule (C13): a proposal for fewer brokers than replicas is refused, and so is one for a broker that is
+    not alive."""
     tree = cluster(3, t={0: (1, 2, 3)})
     with pytest.raises(
         ReplicationFactorError, match="a replication factor from 1 to 2, the number of brokers, saw 3"
@@ -106,7 +108,8 @@ def test_a_cluster_without_brokers() -> None:
 
 
 def test_an_assignment_that_fits_no_request() -> None:
-    """Rule: a reassignment longer than jute.maxbuffer is refused before it is sent: ZooKeeper would close the connection again and again."""
+    """Rule: a reassignment longer than jute.maxbuffer is refused before it is sent: ZooKeeper would close the
+    connection again and again."""
     many = dict.fromkeys(range(1000), (1, 2))
     tree = cluster(3, **{f"topic-{number:02d}{'x' * 200}": many for number in range(5)})
     targets = dict.fromkeys(run(tree, read_cluster()).partitions(), (2, 3))
@@ -117,7 +120,8 @@ def test_an_assignment_that_fits_no_request() -> None:
 
 
 def test_partitions_go_on_where_the_topic_began() -> None:
-    """Rule (C14): partitions that are added continue the round robin from the broker that leads partition 0."""
+    """Rule (C14): partitions that are added continue the round robin from the broker that leads partition
+    0."""
     tree = cluster(4, t={0: (3, 4), 1: (4, 1)})
     assert run(tree, add_partitions("t", 4)) == {0: (3, 4), 1: (4, 1), 2: (1, 4), 3: (2, 1)}
     stood = tree.apply(0, GetData(znodes.topic_path("t"))).reply

@@ -1,4 +1,5 @@
-"""Makes the helper modules of this folder (admin_lab.py) and of the controller's (controller_lab.py) importable."""
+"""Makes the helper modules of this folder (admin_lab.py) and of the controller's (controller_lab.py)
+importable."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Whatever an admin client asks, a broker answers once and goes on: requests of any values against a real core."""
+"""Whatever an admin client asks, a broker answers once and goes on: requests of any values against a real
+core."""
 
 from typing import Any, get_args, get_type_hints
 
@@ -54,7 +55,8 @@ def values(kind: Any, name: str = "") -> Any:
 @settings(derandomize=True, deadline=None, database=None, max_examples=6)
 @given(data=st.data())
 def test_any_request_is_answered_once(kind, data):
-    """Rule: no value halts a broker, and no request is left without an answer, or waits after its time is up."""
+    """Rule: no value halts a broker, and no request is left without an answer, or waits after its time is
+    up."""
     lab = AdminLab(2)
     lab.created("t", partitions=2, factor=2)
     requests = data.draw(st.lists(values(kind), min_size=1, max_size=4))

@@ -1,4 +1,5 @@
-"""Topics that create themselves when a client of Kafka's own protocol asks for their metadata (auto.create.topics.enable)."""
+"""Topics that create themselves when a client of Kafka's own protocol asks for their metadata
+(auto.create.topics.enable)."""
 
 import pytest
 from admin_lab import AdminLab
@@ -37,7 +38,8 @@ def test_one_broker_is_enough():
 
 
 def test_nobody_creates_what_nobody_asked_for():
-    """Rule: not for a client that does not want it, not for one that asks for all topics, and not with the option off."""
+    """Rule: not for a client that does not want it, not for one that asks for all topics, and not with the
+    option off."""
     lab = AdminLab()
     assert asked(lab, "t", allow=False) == {"t": E.UNKNOWN_TOPIC_OR_PARTITION}
     assert asked(lab) == {}
@@ -47,7 +49,8 @@ def test_nobody_creates_what_nobody_asked_for():
 
 
 def test_it_is_created_once_however_often_it_is_asked_for():
-    """Rule: while a broker creates a topic, further clients wait for the same creation; of two brokers one is quicker."""
+    """Rule: while a broker creates a topic, further clients wait for the same creation; of two brokers one is
+    quicker."""
     lab = AdminLab()
     lab.hold_zookeeper(2)
     for _ in range(3):
@@ -63,7 +66,8 @@ def test_it_is_created_once_however_often_it_is_asked_for():
 
 
 def test_what_cannot_be_created_is_said():
-    """Rule: an illegal name is refused at once; a name that collides when it was tried, to whoever asks next."""
+    """Rule: an illegal name is refused at once; a name that collides when it was tried, to whoever asks
+    next."""
     lab = AdminLab()
     lab.created("a.b")
     assert asked(lab, "a b") == {"a b": E.INVALID_TOPIC_EXCEPTION}
@@ -74,7 +78,8 @@ def test_what_cannot_be_created_is_said():
 
 @pytest.mark.parametrize("bound", [2, 1_000])
 def test_creations_are_bounded(bound, monkeypatch):
-    """Rule: one request that names thousands of topics begins so many creations at a time; the rest when asked for again."""
+    """Rule: one request that names thousands of topics begins so many creations at a time; the rest when
+    asked for again."""
     monkeypatch.setattr(topics, "MOST_CREATING", bound)
     lab = AdminLab(1)
     lab.hold_zookeeper(1)
@@ -84,7 +89,8 @@ def test_creations_are_bounded(bound, monkeypatch):
 
 
 def test_the_offsets_topic_creates_itself_as_the_coordinator_makes_it():
-    """Rule (KafkaApis): it has as many partitions and replicas as its own options say, whoever asks for it first."""
+    """Rule (KafkaApis): it has as many partitions and replicas as its own options say, whoever asks for it
+    first."""
     lab = AdminLab(2, groups=GroupOptions(offsets_topic_partitions=4, offsets_topic_replication_factor=2))
     assert asked(lab, "__consumer_offsets") == {"__consumer_offsets": E.LEADER_NOT_AVAILABLE}
     lab.rest()

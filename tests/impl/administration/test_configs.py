@@ -224,8 +224,8 @@ def test_resources_that_cannot_be_altered():
 
 
 def test_what_a_broker_does_not_have_may_be_taken_away():
-    """Rule (KIP-339): to delete a setting that is not there is no error. Kafka's reassignment tool clears throttles so, of
-    every broker and topic, whether it ever set any."""
+    """Rule (KIP-339): to delete a setting that is not there is no error. Kafka's reassignment tool clears
+    throttles so, of every broker and topic, whether it ever set any."""
     lab = AdminLab()
     lab.created("t")
     throttle = ("leader.replication.throttled.rate", A.DELETE, None)

@@ -1,4 +1,5 @@
-"""AlterPartitionReassignments, ListPartitionReassignments, ElectLeaders and DescribeLogDirs, asked of a broker."""
+"""AlterPartitionReassignments, ListPartitionReassignments, ElectLeaders and DescribeLogDirs, asked of a
+broker."""
 
 from typing import Any
 
@@ -76,7 +77,8 @@ def finished(lab: AdminLab, target: tuple[int, ...]) -> None:
 
 
 def test_a_reassignment_is_under_way_when_it_is_answered():
-    """Rule (KIP-455): the answer does not wait for the end; the list shows what comes and what goes; it ends as any other."""
+    """Rule (KIP-455): the answer does not wait for the end; the list shows what comes and what goes; it ends
+    as any other."""
     lab = stuck()
     (one,) = ongoing(lab)
     assert (one.partition, one.replicas, one.adding, one.removing) == (T0, (1, 2, 3), (3,), (1,))
@@ -94,7 +96,8 @@ def test_reassignments_join_those_under_way():
 
 
 def test_a_reassignment_may_change_its_mind():
-    """Rule (KIP-455): another target for a partition under way goes on from where it is; replicas that are wanted no more go."""
+    """Rule (KIP-455): another target for a partition under way goes on from where it is; replicas that are
+    wanted no more go."""
     lab = stuck()
     assert reassign(lab, (T0, (4, 2))).errors == {T0: E.NONE}
     (one,) = ongoing(lab)
@@ -112,7 +115,8 @@ def test_a_reassignment_is_cancelled():
 
 
 def test_a_reassignment_is_cancelled_under_the_next_controller():
-    """Rule (KIP-455): what it began with stands beside its target in ZooKeeper, so that any controller can bring it back."""
+    """Rule (KIP-455): what it began with stands beside its target in ZooKeeper, so that any controller can
+    bring it back."""
     lab = stuck()
     lab.drop()
     lab.expire(1)
@@ -129,7 +133,8 @@ def test_a_reassignment_is_cancelled_under_the_next_controller():
 
 
 def test_one_begun_by_a_tool_under_an_earlier_controller_cannot_be_cancelled():
-    """Rule: without what it began with, the broker says so instead of guessing; its replicas named, it is brought back."""
+    """Rule: without what it began with, the broker says so instead of guessing; its replicas named, it is
+    brought back."""
     lab = AdminLab(4)
     topic(lab, (1, 2))
     lab.admin(Create(znodes.REASSIGN, znodes.encode_reassignments({T0: (2, 3)})))
@@ -176,7 +181,8 @@ def test_a_topic_that_goes_is_not_reassigned():
 
 
 def test_only_the_controller_reassigns():
-    """Rule (KafkaController): another broker sends the client away; so does one that was it when it was asked."""
+    """Rule (KafkaController): another broker sends the client away; so does one that was it when it was
+    asked."""
     lab = stuck()
     assert reassign(lab, (T0, None), node=2).answer.error is E.NOT_CONTROLLER
     assert ongoing(lab, node=2) is E.NOT_CONTROLLER
@@ -191,7 +197,8 @@ def test_only_the_controller_reassigns():
 
 
 def test_what_was_dropped_from_the_queue_is_answered_in_the_end():
-    """Rule: a request that the controller's queue lost with its session is answered that its time is up, and forgotten."""
+    """Rule: a request that the controller's queue lost with its session is answered that its time is up, and
+    forgotten."""
     lab = stuck()
     lab.hold_zookeeper(1)
     first, second = reassign(lab, (T0, None)), reassign(lab, (T1, (1, 4)))
@@ -228,7 +235,8 @@ def moved_away(brokers: int = 3) -> AdminLab:
 
 
 def test_the_preferred_replica_is_elected():
-    """Rule (KIP-460): answered when metadata shows it; a partition that its preferred replica leads needs no election."""
+    """Rule (KIP-460): answered when metadata shows it; a partition that its preferred replica leads needs no
+    election."""
     lab = moved_away()
     asked = elect(lab, T0, T1, TopicPartition("none", 0))
     assert asked.answer is None and lab.state(T0).leader == 2
@@ -261,7 +269,8 @@ def test_a_preferred_replica_that_cannot_lead():
 
 
 def test_metadata_that_does_not_show_the_leader_in_time():
-    """Rule (DelayedElectLeader): the election stands, the answer says that it is not known to have arrived."""
+    """Rule (DelayedElectLeader): the election stands, the answer says that it is not known to have
+    arrived."""
     lab = moved_away()
     asked = elect(lab, T0, timeout_ms=700)
     lab.drop()
@@ -271,8 +280,8 @@ def test_metadata_that_does_not_show_the_leader_in_time():
 
 @pytest.mark.parametrize("unclean", [False, True])
 def test_an_unclean_election_lets_any_live_replica_lead(unclean):
-    """Rule (KIP-460): asked for by name it may lose data, whatever the topic allows, and says so in the record; a preferred
-    one never does."""
+    """Rule (KIP-460): asked for by name it may lose data, whatever the topic allows, and says so in the
+    record; a preferred one never does."""
     lab = AdminLab(3)
     topic(lab, (2, 3))
     lab.crash(3)
@@ -306,14 +315,16 @@ def test_an_unclean_election_needs_somebody():
 
 
 def test_only_the_controller_elects():
-    """Rule (KafkaController): NOT_CONTROLLER for the request, and for each partition, since version 0 has no other place."""
+    """Rule (KafkaController): NOT_CONTROLLER for the request, and for each partition, since version 0 has no
+    other place."""
     lab = moved_away()
     asked = elect(lab, T0, node=2)
     assert asked.answer.error is E.NOT_CONTROLLER and asked.errors == {T0: E.NOT_CONTROLLER}
 
 
 def test_the_list_is_taken_from_what_the_controller_knows(monkeypatch):
-    """Planted: a list that did not look at the origin would show no replica as added; the test above would not notice less."""
+    """Planted: a list that did not look at the origin would show no replica as added; the test above would
+    not notice less."""
     lab = stuck()
     monkeypatch.setattr(ControlRequests, "_list", lambda self, request, ticket, controller: iter(()))
     request = kafka.ListPartitionReassignmentsRequest(
@@ -329,7 +340,8 @@ def test_the_list_is_taken_from_what_the_controller_knows(monkeypatch):
 
 
 def test_log_directories_tell_sizes():
-    """Rule (KIP-113): each broker of its own replicas, all or those asked for; what it does not have is left out."""
+    """Rule (KIP-113): each broker of its own replicas, all or those asked for; what it does not have is left
+    out."""
     lab = AdminLab(3)
     topic(lab, (2, 3), (1, 2))
     lab.produce(2, 11, 12, acks=-1)
@@ -351,10 +363,11 @@ def test_log_directories_tell_sizes():
 
 
 def survives(begin: Any, allowed: set[tuple[int, ...]]) -> int:
-    """Ask with `begin`; the controller dies after each number of its ZooKeeper requests, and returns. Returns how many there are.
+    """Ask with `begin`; the controller dies after each number of its ZooKeeper requests, and returns. Returns
+    how many there are.
 
-    Whatever it died at: the reassignment ends in one of the allowed assignments, its replicas are where they should be, and
-    no state machine was asked for what it does not know."""
+    Whatever it died at: the reassignment ends in one of the allowed assignments, its replicas are where they
+    should be, and no state machine was asked for what it does not know."""
     for request in range(60):
         lab = stuck()
         if not fail_over_at(lab, lambda lab=lab: begin(lab), request):
@@ -378,5 +391,6 @@ def test_a_cancellation_survives_the_controller_at_every_request():
 
 
 def test_another_target_survives_the_controller_at_every_request():
-    """Rule (KIP-455, C12): after a fail-over it goes on to the target that stands in ZooKeeper, the old one or the new one."""
+    """Rule (KIP-455, C12): after a fail-over it goes on to the target that stands in ZooKeeper, the old one
+    or the new one."""
     assert survives(lambda lab: reassign(lab, (T0, (4, 1))), {(2, 3), (4, 1)}) > 5

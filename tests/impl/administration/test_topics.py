@@ -64,28 +64,76 @@ def test_assignment_and_configuration_are_taken_as_they_are():
 
 
 REFUSED = {
-    "exists": (NewTopic(name="old", partitions=1, replication_factor=1), E.TOPIC_ALREADY_EXISTS, "a new topic"),
+    "exists": (
+        NewTopic(name="old", partitions=1, replication_factor=1),
+        E.TOPIC_ALREADY_EXISTS,
+        "a new topic",
+    ),
     "name": (NewTopic(name="a b", partitions=1, replication_factor=1), E.INVALID_TOPIC_EXCEPTION, "'a b'"),
     "long name": (NewTopic(name="x" * 250), E.INVALID_TOPIC_EXCEPTION, "1 to 249"),
     "path": (NewTopic(name=".."), E.INVALID_TOPIC_EXCEPTION, "'..'"),
-    "collision": (NewTopic(name="o_d.x", partitions=1, replication_factor=1), E.INVALID_TOPIC_EXCEPTION, "o.d_x"),
+    "collision": (
+        NewTopic(name="o_d.x", partitions=1, replication_factor=1),
+        E.INVALID_TOPIC_EXCEPTION,
+        "o.d_x",
+    ),
     "no partitions": (NewTopic(name="t", partitions=0, replication_factor=1), E.INVALID_PARTITIONS, "saw 0"),
     "negative": (NewTopic(name="t", partitions=-2, replication_factor=1), E.INVALID_PARTITIONS, "saw -2"),
-    "too many": (NewTopic(name="t", partitions=2**31 - 1, replication_factor=1), E.INVALID_PARTITIONS, "2147483647"),
+    "too many": (
+        NewTopic(name="t", partitions=2**31 - 1, replication_factor=1),
+        E.INVALID_PARTITIONS,
+        "2147483647",
+    ),
     "factor": (NewTopic(name="t", partitions=1, replication_factor=4), E.INVALID_REPLICATION_FACTOR, "saw 4"),
-    "no factor": (NewTopic(name="t", partitions=1, replication_factor=0), E.INVALID_REPLICATION_FACTOR, "saw 0"),
+    "no factor": (
+        NewTopic(name="t", partitions=1, replication_factor=0),
+        E.INVALID_REPLICATION_FACTOR,
+        "saw 0",
+    ),
     "both": (NewTopic(name="t", partitions=1, assignment=assigned((1,))), E.INVALID_REQUEST, "both"),
-    "dead broker": (NewTopic(name="t", assignment=assigned((1, 9))), E.INVALID_REPLICA_ASSIGNMENT, "broker 9"),
-    "twice": (NewTopic(name="t", assignment=assigned((1, 1))), E.INVALID_REPLICA_ASSIGNMENT, "each broker once"),
-    "nobody": (NewTopic(name="t", assignment=assigned(())), E.INVALID_REPLICA_ASSIGNMENT, "at least one replica"),
-    "uneven": (NewTopic(name="t", assignment=assigned((1,), (1, 2))), E.INVALID_REPLICA_ASSIGNMENT, "1 and 2"),
-    "gap": (NewTopic(name="t", assignment=assigned((1,), first=1)), E.INVALID_REPLICA_ASSIGNMENT, "without a gap"),
-    "same partition": (NewTopic(name="t", assignment=(*assigned((1,)), *assigned((2,)))), E.INVALID_REPLICA_ASSIGNMENT, "twice"),
+    "dead broker": (
+        NewTopic(name="t", assignment=assigned((1, 9))),
+        E.INVALID_REPLICA_ASSIGNMENT,
+        "broker 9",
+    ),
+    "twice": (
+        NewTopic(name="t", assignment=assigned((1, 1))),
+        E.INVALID_REPLICA_ASSIGNMENT,
+        "each broker once",
+    ),
+    "nobody": (
+        NewTopic(name="t", assignment=assigned(())),
+        E.INVALID_REPLICA_ASSIGNMENT,
+        "at least one replica",
+    ),
+    "uneven": (
+        NewTopic(name="t", assignment=assigned((1,), (1, 2))),
+        E.INVALID_REPLICA_ASSIGNMENT,
+        "1 and 2",
+    ),
+    "gap": (
+        NewTopic(name="t", assignment=assigned((1,), first=1)),
+        E.INVALID_REPLICA_ASSIGNMENT,
+        "without a gap",
+    ),
+    "same partition": (
+        NewTopic(name="t", assignment=(*assigned((1,)), *assigned((2,)))),
+        E.INVALID_REPLICA_ASSIGNMENT,
+        "twice",
+    ),
     "setting": (NewTopic(name="t", config=(("retention", "1"),)), E.INVALID_CONFIG, "'retention'"),
     "value": (NewTopic(name="t", config=(("retention.ms", "x"),)), E.INVALID_CONFIG, "a whole number"),
-    "no value": (NewTopic(name="t", config=(("retention.ms", None),)), E.INVALID_CONFIG, "none for 'retention.ms'"),
-    "not ours": (NewTopic(name="t", config=(("compression.type", "gzip"),)), E.INVALID_CONFIG, "expected producer"),
-}  # fmt: skip
+    "no value": (
+        NewTopic(name="t", config=(("retention.ms", None),)),
+        E.INVALID_CONFIG,
+        "none for 'retention.ms'",
+    ),
+    "not ours": (
+        NewTopic(name="t", config=(("compression.type", "gzip"),)),
+        E.INVALID_CONFIG,
+        "expected producer",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -40,7 +40,8 @@ def _late_zombie(parts: Parts) -> Lab:
 
 
 def test_a_controller_whose_successor_was_obeyed_is_refused() -> None:
-    """Rule (KAFKA-532, CTRL-FENCE): a lower controller epoch is STALE_CONTROLLER_EPOCH, whatever the request, and the answer names the higher one."""
+    """Rule (KAFKA-532, CTRL-FENCE): a lower controller epoch is STALE_CONTROLLER_EPOCH, whatever the request,
+    and the answer names the higher one."""
     lab = _late_zombie(Parts())
     assert lab.partition(1).leader_epoch == 5
     assert (last_answer(lab).error, last_answer(lab).controller_epoch) == (
@@ -92,7 +93,8 @@ def test_without_the_protection_a_restarted_broker_leads_in_a_finished_role() ->
     ("ahead", "error"), [(0, ErrorCode.NONE), (1, ErrorCode.NONE), (-1, ErrorCode.STALE_BROKER_EPOCH)]
 )
 def test_only_an_older_broker_epoch_is_stale(ahead: int, error: ErrorCode) -> None:
-    """Rule (KIP-380): a controller may know a newer incarnation before the broker itself does; that is no reason to refuse."""
+    """Rule (KIP-380): a controller may know a newer incarnation before the broker itself does; that is no
+    reason to refuse."""
     lab = Lab(brokers=1)
     epoch = lab.core(1).broker_context.broker_epoch
     lab.control(UpdateMetadataRequest, 1, (), broker_epoch=epoch + ahead)
@@ -121,7 +123,8 @@ def test_every_control_request_passes_the_gate(kind: type) -> None:
 
 
 def test_of_several_partitions_only_those_with_a_higher_epoch_change() -> None:
-    """Rule (KAFKA-1188): the leader epoch is checked per partition; one request may be stale for one and not for another."""
+    """Rule (KAFKA-1188): the leader epoch is checked per partition; one request may be stale for one and not
+    for another."""
     lab = Lab()
     other = TopicPartition("t", 1)
     first = lab.lead(1, 4)

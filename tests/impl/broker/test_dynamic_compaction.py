@@ -1,4 +1,5 @@
-"""cleanup.policy that changes while brokers run (docs/spec/cluster.md Z, KIP-58): a cleaner begins, gaps are no damage from then on, and a restart knows that."""
+"""cleanup.policy that changes while brokers run (docs/spec/cluster.md Z, KIP-58): a cleaner begins, gaps are
+no damage from then on, and a restart knows that."""
 
 import pytest
 from impl_lab import T0, Lab
@@ -58,8 +59,8 @@ def compacted() -> Lab:
 
 
 def test_z_compaction_begins_when_an_operator_asks_for_it() -> None:
-    """Rule (Z, cleanup.policy): brokers that began without a compacted topic clean its logs as soon as they are told, say so in an event, and go on being
-    leader and follower with the gaps."""
+    """Rule (Z, cleanup.policy): brokers that began without a compacted topic clean its logs as soon as they
+    are told, say so in an event, and go on being leader and follower with the gaps."""
     lab = compacted()
     assert [applied(lab, node) for node in (1, 2)] == [[{"cleanup.policy": "compact"}]] * 2
     assert lab.recorded(Name.COMPACTED, 1)[-1].offset == 4
@@ -69,7 +70,8 @@ def test_z_compaction_begins_when_an_operator_asks_for_it() -> None:
 
 
 def test_z_a_compacted_topic_refuses_records_without_a_key() -> None:
-    """Rule (Kafka's LogValidator): the cleaner would drop them, though they were acknowledged; without compaction they are taken."""
+    """Rule (Kafka's LogValidator): the cleaner would drop them, though they were acknowledged; without
+    compaction they are taken."""
     lab = lab_of()
     fill(lab)
     assert produce(lab, 21) is ErrorCode.NONE
@@ -89,8 +91,9 @@ class Forgetful(LogDirectory):
 @pytest.mark.parametrize("stop", ["crash", "power_loss"])
 @pytest.mark.parametrize("who", [1, 2])
 def test_z_a_restart_takes_no_gap_for_damage(stop: str, who: int) -> None:
-    """Rule (Z, cleanup.policy): a log is opened before any configuration is read; leader and follower find theirs with its gaps. A broker that is not told of
-    them cuts what it compacted (a follower's gaps lie inside of segments that nobody reads again)."""
+    """Rule (Z, cleanup.policy): a log is opened before any configuration is read; leader and follower find
+    theirs with its gaps. A broker that is not told of them cuts what it compacted (a follower's gaps lie
+    inside of segments that nobody reads again)."""
     lab = compacted()
     follow(lab)
     for log in (lab.partition(1).log, lab.partition(2).log):
@@ -107,7 +110,8 @@ def test_z_a_restart_takes_no_gap_for_damage(stop: str, who: int) -> None:
 
 
 def test_z_a_follower_that_hears_late_goes_on_where_it_failed() -> None:
-    """Rule (Z, cleanup.policy): to a follower that has not been told, a gap is a log that parted; it fails, and fetches again once it knows."""
+    """Rule (Z, cleanup.policy): to a follower that has not been told, a gap is a log that parted; it fails,
+    and fetches again once it knows."""
     lab = lab_of()
     fill(lab)
     lab.hold_zookeeper(2)
@@ -122,8 +126,9 @@ def test_z_a_follower_that_hears_late_goes_on_where_it_failed() -> None:
 
 
 def test_z_what_was_compacted_may_be_deleted_again() -> None:
-    """Rule (Z, cleanup.policy): without the override nothing is cleaned any more and retention deletes; the gaps stay what they are. A broker that starts
-    deletes nothing before it has read whether the topic is still compacted."""
+    """Rule (Z, cleanup.policy): without the override nothing is cleaned any more and retention deletes; the
+    gaps stay what they are. A broker that starts deletes nothing before it has read whether the topic is
+    still compacted."""
     lab = compacted()
     passes = len(lab.recorded(Name.COMPACTED, 1))
     lab.crash(1)

@@ -47,7 +47,8 @@ def applied(lab: Lab, node: int) -> list[dict[str, str]]:
 
 
 def test_z_cluster_id_is_one_for_all_and_survives_restarts():
-    """Rule (Z, /cluster/id, /brokers/seqid): whoever comes first makes the nodes; the id has Kafka's form, is the same for all, and stays."""
+    """Rule (Z, /cluster/id, /brokers/seqid): whoever comes first makes the nodes; the id has Kafka's form, is
+    the same for all, and stays."""
     lab = begun()
     content = json.loads(lab.tree.node("/cluster/id").data)
     assert content.keys() == {"version", "id"} and content["version"] == "1" and len(content["id"]) == 22
@@ -59,7 +60,8 @@ def test_z_cluster_id_is_one_for_all_and_survives_restarts():
 
 
 def test_z_nodes_are_kafkas():
-    """Rule (Z, /config/topics/T, /config/changes/*): the nodes are those that Kafka's own tools write and read."""
+    """Rule (Z, /config/topics/T, /config/changes/*): the nodes are those that Kafka's own tools write and
+    read."""
     assert json.loads(znodes.encode_configuration({"retention.ms": "1"})) == {
         "version": 1, "config": {"retention.ms": "1"},
     }  # fmt: skip
@@ -71,7 +73,8 @@ def test_z_nodes_are_kafkas():
 
 
 def test_z_config_change_raises_min_insync_replicas():
-    """Rule (Z, /config/changes): a change is in force on every broker as soon as it is notified, and recorded once; without it the append is taken."""
+    """Rule (Z, /config/changes): a change is in force on every broker as soon as it is notified, and recorded
+    once; without it the append is taken."""
     lab = begun()
     lab.lead(1, 1, isr=(1, 2))
     assert lab.produce(1, 1, acks=-1) is None
@@ -85,7 +88,8 @@ def test_z_config_change_raises_min_insync_replicas():
 
 
 def test_z_config_change_lowers_retention():
-    """Rule (Z, /config/topics/T): logs that are open take the options over: segments that are too old by the new one go, those of other topics stay."""
+    """Rule (Z, /config/topics/T): logs that are open take the options over: segments that are too old by the
+    new one go, those of other topics stay."""
     lab = begun(topic=TopicOptions(segment_bytes=100))
     lab.lead(1, 1, isr=(1,))
     for value in range(1, 6):
@@ -104,7 +108,8 @@ def test_z_config_change_lowers_retention():
 
 
 def test_z_config_change_while_a_broker_was_down():
-    """Rule (Z, /config/topics/T): a broker that starts reads all configurations; logs that it made before, and those that it makes later, have the options."""
+    """Rule (Z, /config/topics/T): a broker that starts reads all configurations; logs that it made before,
+    and those that it makes later, have the options."""
     lab = begun()
     lab.lead(1, 1)
     lab.crash(3)
@@ -118,7 +123,8 @@ def test_z_config_change_while_a_broker_was_down():
 
 @pytest.mark.parametrize("noticed", [True, False])
 def test_z_config_change_lost_in_a_session_expiry(noticed, monkeypatch):
-    """Rule (Z, /config/changes): a notification whose watch went with the session is made up for; without the reading of all it would be missed."""
+    """Rule (Z, /config/changes): a notification whose watch went with the session is made up for; without the
+    reading of all it would be missed."""
     lab = begun()
     lab.end_session(2)
     alter(lab, min_insync_replicas="2")
@@ -130,7 +136,8 @@ def test_z_config_change_lost_in_a_session_expiry(noticed, monkeypatch):
 
 
 def test_z_config_changes_during_a_look_are_seen():
-    """Rule (Z, /config/changes): a change that comes while an earlier one is read is read after it; a lost reply changes nothing."""
+    """Rule (Z, /config/changes): a change that comes while an earlier one is read is read after it; a lost
+    reply changes nothing."""
     lab = begun()
     lab.hold_zookeeper(1)
     alter(lab, min_insync_replicas="2")
@@ -143,7 +150,8 @@ def test_z_config_changes_during_a_look_are_seen():
 
 
 def test_z_configuration_goes_with_its_topic():
-    """Rule (Z, /config/topics/T): the deletion of a topic takes its node without a notification; a later topic of that name begins anew."""
+    """Rule (Z, /config/topics/T): the deletion of a topic takes its node without a notification; a later
+    topic of that name begins anew."""
     lab = begun()
     alter(lab, min_insync_replicas="2")
     lab.admin(Delete(znodes.config_path("t")))
@@ -153,7 +161,8 @@ def test_z_configuration_goes_with_its_topic():
 
 
 def test_z_config_changes_are_bounded():
-    """Rule (Z, /config/changes): a notification older than 15 minutes goes when the next one comes; younger ones stay."""
+    """Rule (Z, /config/changes): a notification older than 15 minutes goes when the next one comes; younger
+    ones stay."""
     lab = begun()
     alter(lab, retention_ms="1000")
     lab.now += (EXPIRATION_MS - 1) * MILLISECOND
@@ -166,7 +175,8 @@ def test_z_config_changes_are_bounded():
 
 
 def test_z_bad_configuration_is_recorded_and_ignored():
-    """Rule (Z, /config/topics/T): an unknown name is kept, a bad value or node is recorded, and both change nothing; what else is there is obeyed."""
+    """Rule (Z, /config/topics/T): an unknown name is kept, a bad value or node is recorded, and both change
+    nothing; what else is there is obeyed."""
     lab = begun()
     alter(lab, min_insync_replicas="many", retention_ms="5", made_up="1", cleanup_policy="sometimes")
     options = lab.core(1).broker_context.topic_options("t")
@@ -183,7 +193,8 @@ def test_z_bad_configuration_is_recorded_and_ignored():
 
 
 def test_z_unclean_leader_election_enable():
-    """Rule (Z, C8): as soon as a topic allows an unclean election, its partitions that wait for an ISR member are led by another replica."""
+    """Rule (Z, C8): as soon as a topic allows an unclean election, its partitions that wait for an ISR member
+    are led by another replica."""
     lab = Lab(3, scripted=False)
     lab.create_topic({0: (3, 2)})
     lab.settle()
@@ -202,7 +213,8 @@ def test_z_unclean_leader_election_enable():
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_z_settings_have_kafkas_names_and_bounds(name):
-    """Rule (Z, /config/topics/T): each setting moves one option, within the bounds of that option; what is no value is refused."""
+    """Rule (Z, /config/topics/T): each setting moves one option, within the bounds of that option; what is no
+    value is refused."""
     planned = TopicOptions(cleanup_policy="compact")
     values = {"min.cleanable.dirty.ratio": "0.25", "cleanup.policy": "delete, compact"}
     value = "TRUE" if "unclean" in name else values.get(name, "3")

@@ -29,7 +29,8 @@ def test_the_broker_epoch_is_the_czxid_of_the_registration() -> None:
 
 
 def test_a_node_of_an_earlier_session_of_this_process_is_replaced() -> None:
-    """Rule (KAFKA-1387, KAFKA-7165): the node would go with its old session and leave the broker unregistered, so it is made anew."""
+    """Rule (KAFKA-1387, KAFKA-7165): the node would go with its old session and leave the broker
+    unregistered, so it is made anew."""
     lab = Lab(brokers=1)
     first = lab.drivers[1].session
     lab.connect(1)  # a second session, while the server has not ended the first
@@ -41,7 +42,8 @@ def test_a_node_of_an_earlier_session_of_this_process_is_replaced() -> None:
 
 
 def test_a_node_of_an_earlier_process_is_waited_for() -> None:
-    """Rule: another process's node may be that of a broker that lives; only ZooKeeper ends it, then the broker registers."""
+    """Rule: another process's node may be that of a broker that lives; only ZooKeeper ends it, then the
+    broker registers."""
     lab = Lab(brokers=1)
     first, driver = lab.drivers[1].session, lab.drivers[1]
     driver.core = make_broker(1, lab.options, driver.disk, lab.parts, lab.now)

@@ -1,4 +1,5 @@
-"""A consumer against a broker of a few lines: it answers at once whatever it is asked, as a test tells it to."""
+"""A consumer against a broker of a few lines: it answers at once whatever it is asked, as a test tells it
+to."""
 
 from typing import Any
 
@@ -66,8 +67,9 @@ class Diary:
 
 
 class ConsumerLab:
-    """logs: how many records each partition has. committed: what the coordinator knows. errors: the next answers to a kind of request, None for silence.
-    asked: every request, in order. epoch, committed_epoch: of the leader and of committed offsets. late: answers that wait."""
+    """logs: how many records each partition has. committed: what the coordinator knows. errors: the next
+    answers to a kind of request, None for silence. asked: every request, in order. epoch, committed_epoch: of
+    the leader and of committed offsets. late: answers that wait."""
 
     def __init__(self, coordinator: Any = None, silent: Any = None, **options: Any) -> None:
         options = {"commit": "none", "poll_timeout_ms": 100} | options

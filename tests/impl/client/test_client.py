@@ -1,4 +1,5 @@
-"""The client: what each answer makes of an operation, how it finds leaders, and that it always comes to an end."""
+"""The client: what each answer makes of an operation, how it finds leaders, and that it always comes to an
+end."""
 
 from typing import Any
 
@@ -159,7 +160,8 @@ def test_acks_0_is_ok_at_once_and_knows_no_offset() -> None:
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_an_error_before_the_append_is_fail_or_unknown_by_the_table(error: ErrorCode) -> None:
-    """Rule (docs/reference/traces.md): an error that proves that nothing was written is retried to the end and then fail; any other is unknown."""
+    """Rule (docs/reference/traces.md): an error that proves that nothing was written is retried to the end
+    and then fail; any other is unknown."""
     operation = append_meeting(refusing(error))
     assert operation.outcome is (Outcome.FAIL if error in NOTHING_HAPPENED else Outcome.UNKNOWN)
     assert operation.error == error.value
@@ -211,7 +213,8 @@ def test_a_failed_retry_after_an_unknown_attempt_is_unknown() -> None:
 
 
 def test_retry_unknown_tries_again() -> None:
-    """Rule: told to, the client retries an attempt whose fate is unknown, and the success of a later one is ok."""
+    """Rule: told to, the client retries an attempt whose fate is unknown, and the success of a later one is
+    ok."""
     desk = Desk(retry_unknown=True)
     desk.invoke()
     desk.tell()
@@ -243,7 +246,8 @@ def fetched(
 
 
 def test_a_poll_goes_on_where_the_last_one_ended() -> None:
-    """Rule: each poll reads on from the record after the last one it returned, and leaves out what stands before its offset in the first batch."""
+    """Rule: each poll reads on from the record after the last one it returned, and leaves out what stands
+    before its offset in the first batch."""
     desk = Desk()
     desk.invoke("poll")
     desk.tell()
@@ -282,7 +286,8 @@ def _asks(desk: Desk) -> bool:
 
 
 def test_an_offset_out_of_range_starts_again_from_the_beginning() -> None:
-    """Rule: auto.offset.reset=earliest: the client asks the leader where the log starts, and goes on there."""
+    """Rule: auto.offset.reset=earliest: the client asks the leader where the log starts, and goes on
+    there."""
     desk = Desk()
     desk.client.positions[T0] = 40
     desk.invoke("poll")
@@ -347,7 +352,8 @@ def test_a_refusal_asks_for_fresh_metadata_after_the_back_off() -> None:
 
 @pytest.mark.parametrize("brokers", [1, 2, 3, 4])
 def test_every_broker_is_asked_in_turn(brokers: int) -> None:
-    """Rule (LIVE): a broker with stale metadata does not trap the client: each retry of an operation asks the next one."""
+    """Rule (LIVE): a broker with stale metadata does not trap the client: each retry of an operation asks the
+    next one."""
     desk = Desk(tuple(range(1, brokers + 1)), delivery_timeout_ms=600_000)
     desk.invoke()
     asked = []
@@ -385,7 +391,8 @@ def test_late_and_repeated_answers_are_ignored() -> None:
 
 
 def test_attempts_are_bounded_whatever_the_options() -> None:
-    """Rule: an operation sends fewer than MAX_ATTEMPTS requests, so that its correlation ids never meet the next operation's."""
+    """Rule: an operation sends fewer than MAX_ATTEMPTS requests, so that its correlation ids never meet the
+    next operation's."""
     desk = Desk(retry_backoff_ms=1, delivery_timeout_ms=1_000_000)
     desk.invoke()
     operation = desk.to_the_end(refusing(ErrorCode.NOT_LEADER_OR_FOLLOWER))

@@ -1,4 +1,5 @@
-"""Partitioners: the same choice as Kafka's clients for a key, the promised spread without one, and nothing drawn from anywhere else."""
+"""Partitioners: the same choice as Kafka's clients for a key, the promised spread without one, and nothing
+drawn from anywhere else."""
 
 from collections import Counter
 
@@ -51,7 +52,8 @@ def places(name, keys, view=VIEW, seed=0):
 
 
 def test_a_key_has_one_partition_whoever_leads():
-    """Rule: the key hash chooses among all partitions, available or not, so that one key keeps its order through an election."""
+    """Rule: the key hash chooses among all partitions, available or not, so that one key keeps its order
+    through an election."""
     keys = [b"%d" % number for number in range(40)]
     half = TopicView(topic="t", partitions=(0, 1, 2, 3), available=(1,))
     assert places("key_hash", keys) == places("key_hash", keys, half)
@@ -59,20 +61,23 @@ def test_a_key_has_one_partition_whoever_leads():
 
 
 def test_a_hot_key_makes_a_hot_partition():
-    """Rule: skew of the keys is skew of the partitions; the key hash does not hide it, round robin has none."""
+    """Rule: skew of the keys is skew of the partitions; the key hash does not hide it, round robin has
+    none."""
     keys = [b"hot" if number % 10 else b"k%d" % number for number in range(400)]
     skewed, even = Counter(places("key_hash", keys)), Counter(places("round_robin", keys))
     assert skewed[partition_of_key(b"hot", 4)] >= 360 and set(even.values()) == {100}
 
 
 def test_more_partitions_move_keys():
-    """Rule: adding partitions changes where a key goes, so that its order holds only while their number stays."""
+    """Rule: adding partitions changes where a key goes, so that its order holds only while their number
+    stays."""
     keys = [b"%d" % number for number in range(100)]
     assert any(partition_of_key(key, 4) != partition_of_key(key, 5) for key in keys)
 
 
 def test_round_robin_goes_around_the_available_ones():
-    """Rule: one after another, none without a leader while there are others, and a new batch skips nobody (KAFKA-9965)."""
+    """Rule: one after another, none without a leader while there are others, and a new batch skips nobody
+    (KAFKA-9965)."""
     half = TopicView(topic="t", partitions=(0, 1, 2, 3), available=(1, 3))
     assert places("round_robin", [None] * 4, half) == [1, 3, 1, 3]
     partitioner, seen = make_partitioner("round_robin"), []
@@ -84,7 +89,8 @@ def test_round_robin_goes_around_the_available_ones():
 
 
 def test_sticky_stays_until_its_batch_is_full_and_then_goes_elsewhere():
-    """Rule (KIP-480): appends without a key share a batch; a full one sends the next append to another partition."""
+    """Rule (KIP-480): appends without a key share a batch; a full one sends the next append to another
+    partition."""
     partitioner = make_partitioner("sticky", 3)
     first = {partitioner.partition(VIEW, None, cause) for cause in range(20)}
     assert len(first) == 1
@@ -113,7 +119,8 @@ def test_without_a_key_the_key_hash_is_sticky():
 
 
 def test_random_spreads_and_depends_on_its_cause_alone():
-    """Rule: a random choice is a function of seed, topic and append; leaving one out moves no other, another seed moves some."""
+    """Rule: a random choice is a function of seed, topic and append; leaving one out moves no other, another
+    seed moves some."""
     chosen = places("random", [None] * 800, ALL_LED, seed=5)
     assert min(Counter(chosen).values()) > 50
     partitioner = make_partitioner("random", 5)

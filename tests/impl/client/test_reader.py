@@ -119,7 +119,8 @@ def at(base: int, *values: int) -> bytes:
 
 @pytest.mark.parametrize(("beginning", "asked"), [(True, kafka.EARLIEST), (False, kafka.LATEST)])
 def test_it_begins_where_it_was_told(beginning, asked):
-    """Rule: the leader says where the log starts, or ends, and that is where the first fetch asks; the trace says `assign`."""
+    """Rule: the leader says where the log starts, or ends, and that is where the first fetch asks; the trace
+    says `assign`."""
     desk = ReaderDesk(from_beginning=beginning)
     assert desk.request.timestamp == asked
     desk.listed(7)
@@ -129,7 +130,8 @@ def test_it_begins_where_it_was_told(beginning, asked):
 
 
 def test_it_reads_on_without_a_gap_or_a_repetition():
-    """Rule: each fetch asks for what follows; records before the position, of a batch that it lies in, are left out."""
+    """Rule: each fetch asks for what follows; records before the position, of a batch that it lies in, are
+    left out."""
     desk = ReaderDesk()
     desk.listed(1)
     desk.fetched(at(0, 5, 6, 7) + at(3, 8), end=4)
@@ -141,7 +143,8 @@ def test_it_reads_on_without_a_gap_or_a_repetition():
 
 
 def test_repeated_empty_answers_are_no_news():
-    """Rule: an idle reader fills no history; the first empty poll at an end says that there is nothing more."""
+    """Rule: an idle reader fills no history; the first empty poll at an end says that there is nothing
+    more."""
     desk = ReaderDesk()
     desk.listed(0)
     for _ in range(3):
@@ -207,7 +210,8 @@ def test_silence_is_noticed_and_a_late_answer_ignored():
 
 
 def test_partitions_are_read_side_by_side():
-    """Rule: one that has no leader holds up no other; each is a process of the trace, as their fetches overlap."""
+    """Rule: one that has no leader holds up no other; each is a process of the trace, as their fetches
+    overlap."""
     desk = ReaderDesk(T0, T1)
     asked = [message.partition for _, message in desk.sent if isinstance(message, kafka.ListOffsetsRequest)]
     assert asked == [T0, T1]

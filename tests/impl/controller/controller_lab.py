@@ -1,4 +1,5 @@
-"""What the tests of the controller's procedures share: a cluster with a controller, requests below /admin, a fail-over at a chosen ZooKeeper request."""
+"""What the tests of the controller's procedures share: a cluster with a controller, requests below /admin, a
+fail-over at a chosen ZooKeeper request."""
 
 from collections.abc import Callable
 
@@ -64,7 +65,8 @@ def settle_all(lab: Lab, milliseconds: int = 12_000) -> None:
 
 
 def fail_over_at(lab: Lab, begin: Callable[[], None], request: int) -> bool:
-    """Begin, carry out `request` ZooKeeper requests of the controller from there, then its session ends and it dies. Returns False if there are not so many.
+    """Begin, carry out `request` ZooKeeper requests of the controller from there, then its session ends and
+    it dies. Returns False if there are not so many.
 
     Control requests that it sent are delivered; those it would have sent after its death never exist."""
     (controller,) = lab.controllers()

@@ -1,4 +1,5 @@
-"""An answer counts for the request that it answers: not for another of its kind, of another incarnation, or of another reign."""
+"""An answer counts for the request that it answers: not for another of its kind, of another incarnation, or
+of another reign."""
 
 from typing import Any
 
@@ -29,8 +30,9 @@ def under_way(lab: Lab, kind: type) -> list[Any]:
 
 
 def stopping_with_a_stop_under_way() -> Lab:
-    """Broker 3, a follower of t-0 on (2, 3), stops cleanly; the StopReplica of it, which deletes nothing, is under way and not delivered. The
-    controller's answer to the broker is lost, so that the broker runs on for a while."""
+    """Broker 3, a follower of t-0 on (2, 3), stops cleanly; the StopReplica of it, which deletes nothing, is
+    under way and not delivered. The controller's answer to the broker is lost, so that the broker runs on for
+    a while."""
     lab = cluster({0: (2, 3)})
     lab.produce(2, 11)
     settle_all(lab)
@@ -48,15 +50,17 @@ def stopping_with_a_stop_under_way() -> Lab:
 
 
 def let_the_controller_hear(lab: Lab) -> None:
-    """The StopReplica that deletes nothing is obeyed and answered; brokers 1 and 2 go on between themselves."""
+    """The StopReplica that deletes nothing is obeyed and answered; brokers 1 and 2 go on between
+    themselves."""
     lab.deliver(1, 3, kafka.StopReplicaRequest)
     lab.deliver(3, 1, kafka.ControlResponse)
     lab.settle(1, 2)
 
 
 def test_an_answer_to_a_stop_that_deletes_nothing_is_no_deletion() -> None:
-    """Rule (KAFKA-9946, DEL-COMPLETE): a topic is deleted while the StopReplica of a controlled shutdown is under way; its answer says nothing of the
-    deletion, which waits for the broker that dies before it hears of it."""
+    """Rule (KAFKA-9946, DEL-COMPLETE): a topic is deleted while the StopReplica of a controlled shutdown is
+    under way; its answer says nothing of the deletion, which waits for the broker that dies before it hears
+    of it."""
     lab = stopping_with_a_stop_under_way()
     delete_topic(lab)
     lab.settle(1, 2)
@@ -101,8 +105,9 @@ def _late_answer(lab: Lab, request: StopReplicaRequest) -> None:
 
 
 def test_an_answer_of_an_earlier_incarnation_or_reign_is_no_deletion() -> None:
-    """Rule (KAFKA-9946): an answer waits in the controller's queue behind the bounce of its broker, or behind another election of this controller. What it
-    says is of a request that is not the one that is waited for now."""
+    """Rule (KAFKA-9946): an answer waits in the controller's queue behind the bounce of its broker, or behind
+    another election of this controller. What it says is of a request that is not the one that is waited for
+    now."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
     delete_topic(lab)

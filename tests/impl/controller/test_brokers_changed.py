@@ -7,8 +7,9 @@ from impl_lab import T0
 
 @pytest.mark.parametrize("bounces", [False, True])
 def test_a_follower_whose_return_was_not_announced_leaves_the_isr_when_it_dies(bounces: bool) -> None:
-    """Rule (C9): the leader has taken a follower back, and the controller will hear of that with the next notification. The follower dies before; the
-    controller asks ZooKeeper who is in the ISR, as Kafka does, not its memory."""
+    """Rule (C9): the leader has taken a follower back, and the controller will hear of that with the next
+    notification. The follower dies before; the controller asks ZooKeeper who is in the ISR, as Kafka does,
+    not its memory."""
     lab = cluster({0: (2, 3)}, isr_change_propagation_ms=60_000)
     lab.produce(2, 11)
     settle_all(lab)

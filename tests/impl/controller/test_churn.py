@@ -1,4 +1,5 @@
-"""All of it at once: brokers and controllers come and go while partitions move, topics go, brokers are asked to stop and leaders are elected."""
+"""All of it at once: brokers and controllers come and go while partitions move, topics go, brokers are asked
+to stop and leaders are elected."""
 
 import random
 
@@ -23,9 +24,26 @@ class Churn:
         self.random = random.Random(seed)
         self.lab = cluster({0: (2, 3), 1: (3, 4, 1)}, brokers=BROKERS)
         self.moves = [
-            self.crash, self.start, self.start, self.start, self.expire, self.lose_replies, self.reassign, self.reassign, self.delete,
-            self.create, self.create, self.add_partition, self.stop, self.elect, self.hold, self.release, self.rest, self.rest, self.mail,
-        ]  # fmt: skip
+            self.crash,
+            self.start,
+            self.start,
+            self.start,
+            self.expire,
+            self.lose_replies,
+            self.reassign,
+            self.reassign,
+            self.delete,
+            self.create,
+            self.create,
+            self.add_partition,
+            self.stop,
+            self.elect,
+            self.hold,
+            self.release,
+            self.rest,
+            self.rest,
+            self.mail,
+        ]
 
     def run(self) -> Lab:
         """The moves, then everybody is up and everything comes to rest."""
@@ -118,8 +136,8 @@ class Churn:
 
 @pytest.mark.parametrize("seed", [*range(30), 44, 135])
 def test_everything_asked_for_is_done_in_the_end(seed: int) -> None:
-    """Rule (C7, C11, C12, C14, C15): once all brokers are up nothing is pending, each partition is led and replicated as assigned, nobody holds more, and no
-    illegal transition was met."""
+    """Rule (C7, C11, C12, C14, C15): once all brokers are up nothing is pending, each partition is led and
+    replicated as assigned, nobody holds more, and no illegal transition was met."""
     lab = Churn(seed).run()
     assert len(lab.controllers()) == 1
     assert pending(lab) == {} and lab.children(znodes.DELETE_TOPICS) == []
@@ -140,7 +158,8 @@ def test_everything_asked_for_is_done_in_the_end(seed: int) -> None:
 
 
 def test_the_churn_reaches_what_it_is_for() -> None:
-    """Rule: the moves above do reassign, delete, stop and depose; a churn that only crashes brokers proves nothing."""
+    """Rule: the moves above do reassign, delete, stop and depose; a churn that only crashes brokers proves
+    nothing."""
     reached: set[str] = set()
     for seed in range(4):
         events = Churn(seed).run().events

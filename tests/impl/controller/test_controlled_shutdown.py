@@ -1,4 +1,5 @@
-"""Controlled shutdown in five steps: leaders move first, in few round trips; what cannot move is told; earlier incarnations are refused."""
+"""Controlled shutdown in five steps: leaders move first, in few round trips; what cannot move is told;
+earlier incarnations are refused."""
 
 import pytest
 from controller_lab import cluster, delete_topic, marks, refused_transitions, settle_all, until_sent
@@ -37,7 +38,8 @@ def ask(lab: Lab, node: int, broker_epoch: int, controller: int = 1) -> kafka.Co
 
 
 def test_leaders_move_before_their_broker_stops() -> None:
-    """Rule (C11): every partition has a live leader at every moment, nothing is lost, and the broker's log is whole when it returns."""
+    """Rule (C11): every partition has a live leader at every moment, nothing is lost, and the broker's log is
+    whole when it returns."""
     lab = cluster({0: (2, 3), 1: (3, 2), 2: (2, 4)})
     lab.produce(2, 11)
     settle_all(lab)
@@ -55,7 +57,8 @@ def test_leaders_move_before_their_broker_stops() -> None:
 
 
 def test_the_broker_stops_only_after_the_answer() -> None:
-    """Rule (C11): until the controller has answered, the broker serves; then it writes its checkpoint, takes its registration away and halts."""
+    """Rule (C11): until the controller has answered, the broker serves; then it writes its checkpoint, takes
+    its registration away and halts."""
     lab = cluster({0: (2, 3)})
     lab.produce(2, 11)
     settle_all(lab)
@@ -70,7 +73,8 @@ def test_the_broker_stops_only_after_the_answer() -> None:
 
 
 def test_one_request_of_each_kind_per_broker() -> None:
-    """Rule (C10, C11): however many partitions, each broker hears of them in one LeaderAndIsr, one UpdateMetadata and, the one that leaves, one StopReplica."""
+    """Rule (C10, C11): however many partitions, each broker hears of them in one LeaderAndIsr, one
+    UpdateMetadata and, the one that leaves, one StopReplica."""
     lab = cluster({number: (2, 3, 4) if number % 2 else (3, 2, 4) for number in range(40)})
     settle_all(lab)
     begin = len(lab.events)
@@ -90,7 +94,8 @@ def test_one_request_of_each_kind_per_broker() -> None:
 
 
 def test_leaders_are_stored_in_few_round_trips() -> None:
-    """Rule (C11): the states of all partitions are written in groups: one multi for the leaders, one for the ISRs."""
+    """Rule (C11): the states of all partitions are written in groups: one multi for the leaders, one for the
+    ISRs."""
     lab = cluster({number: (2, 3, 4) if number % 2 else (3, 2, 4) for number in range(40)})
     settle_all(lab)
     lab.hold_zookeeper(1)
@@ -107,7 +112,8 @@ def test_leaders_are_stored_in_few_round_trips() -> None:
 
 
 def test_a_conflict_fails_no_other_partition() -> None:
-    """Rule: the group whose write met a leader's ISR change is written one by one, and that partition is chosen for anew."""
+    """Rule: the group whose write met a leader's ISR change is written one by one, and that partition is
+    chosen for anew."""
     lab = cluster(dict.fromkeys(range(6), (2, 3, 4)))
     settle_all(lab)
     lab.hold_zookeeper(1)
@@ -123,7 +129,8 @@ def test_a_conflict_fails_no_other_partition() -> None:
 
 
 def test_the_controller_may_stop_itself() -> None:
-    """Rule (C11): a controller asks itself, moves its own leaders, gives /controller away and stops; another one is elected at once."""
+    """Rule (C11): a controller asks itself, moves its own leaders, gives /controller away and stops; another
+    one is elected at once."""
     lab = cluster({0: (1, 3)})
     lab.settle()
     settle_all(lab)
@@ -149,7 +156,8 @@ def only_one_in_sync(**options: object) -> Lab:
 
 
 def test_the_last_isr_member_keeps_its_partition() -> None:
-    """Rule (KAFKA-340, COMMIT-SAFE): the leader is not moved outside the ISR; the partition is told as remaining."""
+    """Rule (KAFKA-340, COMMIT-SAFE): the leader is not moved outside the ISR; the partition is told as
+    remaining."""
     lab = only_one_in_sync()
     lab.start(3)
     epoch = lab.core(2).broker_context.broker_epoch
@@ -177,7 +185,8 @@ def test_without_the_protection_a_committed_record_is_lost() -> None:
 
 
 def test_a_broker_asks_again_and_stops_when_the_isr_has_grown() -> None:
-    """Rule (C11): while partitions remain the broker serves and asks again; once another replica is in sync it goes."""
+    """Rule (C11): while partitions remain the broker serves and asks again; once another replica is in sync
+    it goes."""
     lab = only_one_in_sync()
     stop(lab, 2)
     lab.advance(2_000, settle=True)
@@ -188,7 +197,8 @@ def test_a_broker_asks_again_and_stops_when_the_isr_has_grown() -> None:
 
 
 def test_a_broker_that_cannot_be_relieved_stops_at_last() -> None:
-    """Rule (C11, KAFKA-999): after a bounded number of attempts it stops all the same; its partition waits for it without a leader."""
+    """Rule (C11, KAFKA-999): after a bounded number of attempts it stops all the same; its partition waits
+    for it without a leader."""
     lab = only_one_in_sync()
     stop(lab, 2)
     settle_all(lab, 20_000)
@@ -200,7 +210,8 @@ def test_a_broker_that_cannot_be_relieved_stops_at_last() -> None:
 
 
 def test_a_broker_stops_without_a_controller_or_zookeeper() -> None:
-    """Rule (KAFKA-1298, LIVE): neither an absent controller nor an absent ZooKeeper keeps a process from stopping."""
+    """Rule (KAFKA-1298, LIVE): neither an absent controller nor an absent ZooKeeper keeps a process from
+    stopping."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
     lab.hold_zookeeper(2)
@@ -234,7 +245,8 @@ def test_a_topic_that_is_being_deleted_holds_nobody_up() -> None:
 
 
 def test_a_request_of_an_earlier_incarnation_moves_nothing() -> None:
-    """Rule (KIP-380): a controlled shutdown that is retried after the broker bounced does not take leaders from the one that lives."""
+    """Rule (KIP-380): a controlled shutdown that is retried after the broker bounced does not take leaders
+    from the one that lives."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
     old = lab.core(2).broker_context.broker_epoch
@@ -269,7 +281,8 @@ def test_a_shutdown_ends_with_its_incarnation() -> None:
 
 
 def test_a_broker_that_shuts_down_is_not_put_back_into_an_isr() -> None:
-    """Rule (KAFKA-14140): its last fetch, arriving after it left the ISR, does not bring it back: leaders know who is about to stop."""
+    """Rule (KAFKA-14140): its last fetch, arriving after it left the ISR, does not bring it back: leaders
+    know who is about to stop."""
     lab = cluster({0: (3, 2)})
     lab.produce(3, 11)
     settle_all(lab)
@@ -289,7 +302,8 @@ def test_a_broker_that_shuts_down_is_not_put_back_into_an_isr() -> None:
 
 @pytest.mark.parametrize("step", range(6))
 def test_a_new_controller_is_asked_when_the_old_one_dies(step: int) -> None:
-    """Rule (C11): whichever ZooKeeper request is the controller's last, the broker asks its successor and stops, and every partition has a leader."""
+    """Rule (C11): whichever ZooKeeper request is the controller's last, the broker asks its successor and
+    stops, and every partition has a leader."""
     lab = cluster({0: (2, 3), 1: (3, 2)})
     settle_all(lab)
     lab.hold_zookeeper(1)
@@ -308,8 +322,9 @@ def test_a_new_controller_is_asked_when_the_old_one_dies(step: int) -> None:
 
 
 def test_a_follower_whose_return_was_not_announced_leaves_the_isr() -> None:
-    """Rule (C11): the leader has taken a follower back, and the controller will hear of that with the next notification. The follower stops before; the
-    controller asks ZooKeeper who is in the ISR, not its memory (found by the check meantime, profile chaos, seed 14)."""
+    """Rule (C11): the leader has taken a follower back, and the controller will hear of that with the next
+    notification. The follower stops before; the controller asks ZooKeeper who is in the ISR, not its memory
+    (found by the check meantime, profile chaos, seed 14)."""
     lab = cluster({0: (2, 3)}, isr_change_propagation_ms=60_000)
     lab.produce(2, 11)
     settle_all(lab)

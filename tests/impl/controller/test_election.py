@@ -73,7 +73,8 @@ def test_two_that_saw_no_controller_do_not_both_win() -> None:
 
 
 def test_an_epoch_is_given_out_once() -> None:
-    """Rule (C1): the multi expects the version of /controller_epoch that was read: a controller that came and went meanwhile keeps its epoch to itself."""
+    """Rule (C1): the multi expects the version of /controller_epoch that was read: a controller that came and
+    went meanwhile keeps its epoch to itself."""
     lab = Lab(scripted=False, brokers=2, start=False)
     lab.hold_zookeeper(1)
     lab.start(1)
@@ -108,7 +109,8 @@ def _lost_reply(parts: Parts) -> Lab:
 
 
 def test_whoever_won_but_was_not_told_finds_out() -> None:
-    """Rule (KAFKA-13407): after a lost reply, /controller that names me and my session means that I won; fail-over runs."""
+    """Rule (KAFKA-13407): after a lost reply, /controller that names me and my session means that I won;
+    fail-over runs."""
     lab = _lost_reply(Parts())
     assert lab.controllers() == [1] and controller_epoch(lab) == 1
     assert lab.state().leader == 1
@@ -121,7 +123,8 @@ def test_without_the_protection_nobody_controls() -> None:
 
 
 def test_a_node_of_another_session_is_not_mine() -> None:
-    """Rule: /controller that names this broker's id but belongs to an earlier process's session makes no controller."""
+    """Rule: /controller that names this broker's id but belongs to an earlier process's session makes no
+    controller."""
     lab = Lab(scripted=False, brokers=1, start=False)
     lab.admin(Create(znodes.CONTROLLER, znodes.encode_controller(1, 0)))
     lab.start(1)
@@ -134,7 +137,8 @@ def test_a_node_of_another_session_is_not_mine() -> None:
 
 
 def test_a_controller_whose_session_expires_resigns_and_may_come_back_with_a_higher_epoch() -> None:
-    """Rule (C1, KAFKA-4229): after an expiry there is exactly one active controller, the one that /controller names, each time in a new epoch."""
+    """Rule (C1, KAFKA-4229): after an expiry there is exactly one active controller, the one that /controller
+    names, each time in a new epoch."""
     lab = elected()
     for epoch in range(2, 6):
         (before,) = lab.controllers()
@@ -159,7 +163,8 @@ def test_losing_the_connection_only_changes_nothing() -> None:
 
 
 def test_resignation_forgets_everything() -> None:
-    """Rule (KAFKA-5310): nothing of one reign is left in the next: context, phases, channels, batch, timer."""
+    """Rule (KAFKA-5310): nothing of one reign is left in the next: context, phases, channels, batch,
+    timer."""
     lab = elected(leader_imbalance_check_ms=5_000)
     state = lab.core(1).controller.state
     lab.expire(1)
@@ -172,7 +177,8 @@ def test_resignation_forgets_everything() -> None:
 
 
 def zombie(parts: Parts) -> Lab:
-    """Broker 1 pauses in the middle of a procedure; broker 2 becomes controller but has written no partition's state yet; broker 1 goes on."""
+    """Broker 1 pauses in the middle of a procedure; broker 2 becomes controller but has written no
+    partition's state yet; broker 1 goes on."""
     lab = elected(parts=parts)
     lab.hold_zookeeper(1)
     lab.crash(3)  # broker 1 will want to take it out of the ISR
@@ -186,7 +192,8 @@ def zombie(parts: Parts) -> Lab:
 
 
 def test_a_deposed_controllers_write_is_refused_and_it_resigns() -> None:
-    """Rule (KAFKA-6082, CTRL-FENCE): each controller write checks /controller_epoch in the same transaction; a refusal means moved: resign."""
+    """Rule (KAFKA-6082, CTRL-FENCE): each controller write checks /controller_epoch in the same transaction;
+    a refusal means moved: resign."""
     lab = zombie(Parts())
     assert (lab.state().leader_epoch, lab.state().isr) == (0, (2, 3, 1))
     assert [event.controller_epoch for event in lab.recorded(Name.CONTROLLER_WRITE_REFUSED, 1)] == [1]
@@ -204,7 +211,8 @@ def test_without_the_fence_a_deposed_controller_writes() -> None:
 
 
 def test_a_controller_that_learns_of_a_later_one_from_a_broker_resigns() -> None:
-    """Rule (C2): an answer with a higher controller epoch deposes whoever gets it, and it sends nothing more."""
+    """Rule (C2): an answer with a higher controller epoch deposes whoever gets it, and it sends nothing
+    more."""
     lab = elected()
     lab.drop()
     lab.hold_zookeeper(1)
@@ -225,7 +233,8 @@ def test_a_controller_that_learns_of_a_later_one_from_a_broker_resigns() -> None
 
 
 def test_a_procedure_that_outlives_its_controllers_reign_sends_nothing() -> None:
-    """Rule (KAFKA-4447): a controller that resigns in the middle of a procedure opens no channel and sends no request when the procedure goes on."""
+    """Rule (KAFKA-4447): a controller that resigns in the middle of a procedure opens no channel and sends no
+    request when the procedure goes on."""
     lab = elected()
     lab.crash(3)
     lab.settle()
@@ -260,7 +269,8 @@ def until_election(lab: Lab) -> None:
 
 
 def test_a_zombies_requests_are_refused_by_whoever_heard_of_its_successor() -> None:
-    """Rule (KAFKA-532): after an election each broker that obeyed the new controller refuses the old one's requests, which then resigns."""
+    """Rule (KAFKA-532): after an election each broker that obeyed the new controller refuses the old one's
+    requests, which then resigns."""
     lab = elected()
     lab.drop()
     lab.hold_zookeeper(1)
@@ -280,7 +290,8 @@ def test_a_zombies_requests_are_refused_by_whoever_heard_of_its_successor() -> N
 
 
 def test_the_epoch_is_read_in_the_election_only() -> None:
-    """Rule (KAFKA-1096): a controller whose epoch was overtaken does not adopt the newer one, whatever it reads afterwards."""
+    """Rule (KAFKA-1096): a controller whose epoch was overtaken does not adopt the newer one, whatever it
+    reads afterwards."""
     lab = elected()
     lab.hold_zookeeper(1)
     lab.end_session(1)
@@ -292,7 +303,8 @@ def test_the_epoch_is_read_in_the_election_only() -> None:
 
 
 def test_a_controller_that_reads_its_successors_writing_resigns() -> None:
-    """Rule (C3): a state of a higher controller epoch is never taken into the context of an older controller, even before any write is refused."""
+    """Rule (C3): a state of a higher controller epoch is never taken into the context of an older controller,
+    even before any write is refused."""
     lab = elected()
     notification = Create(znodes.ISR_CHANGE_PREFIX, znodes.encode_isr_changes([T0]), sequential=True)
     lab.hold_zookeeper(1)
@@ -310,8 +322,9 @@ def test_a_controller_that_reads_its_successors_writing_resigns() -> None:
 
 
 def test_a_successors_epoch_is_not_adopted() -> None:
-    """Rule (KAFKA-1096, found by the profile elections, seed 111): a broker that stood still between reading /controller and /controller_epoch takes
-    the epoch for its own only if the node still names it; here its session ended and broker 2 was elected in between."""
+    """Rule (KAFKA-1096, found by the profile elections, seed 111): a broker that stood still between reading
+    /controller and /controller_epoch takes the epoch for its own only if the node still names it; here its
+    session ended and broker 2 was elected in between."""
     lab = Lab(scripted=False, brokers=1)
     lab.settle()
     elector = lab.core(1).controller.elector

@@ -46,7 +46,8 @@ def test_brokers_hear_of_the_living_before_they_hear_of_leaders() -> None:
 
 
 def test_a_returning_broker_hears_of_the_living_first() -> None:
-    """Rule (KAFKA-4443): so does a broker that comes online under a controller in office; one LeaderAndIsr then names all its partitions (KIP-380)."""
+    """Rule (KAFKA-4443): so does a broker that comes online under a controller in office; one LeaderAndIsr
+    then names all its partitions (KIP-380)."""
     lab = cluster({0: (2, 3), 1: (3, 2), 2: (1, 3)})
     lab.crash(3)
     lab.settle()
@@ -67,7 +68,8 @@ def test_a_returning_broker_hears_of_the_living_first() -> None:
 
 
 def test_a_dead_leader_is_replaced_from_the_isr() -> None:
-    """Rule (C8): the next replica in assignment order that is alive and in sync leads, in the next epoch, and the dead one leaves the ISR."""
+    """Rule (C8): the next replica in assignment order that is alive and in sync leads, in the next epoch, and
+    the dead one leaves the ISR."""
     lab = cluster({0: (2, 3, 1)})
     lab.crash(2)
     lab.settle()
@@ -77,7 +79,8 @@ def test_a_dead_leader_is_replaced_from_the_isr() -> None:
 
 
 def test_a_dead_follower_leaves_the_isr_in_a_new_epoch() -> None:
-    """Rule (C8): the controller takes a dead follower out of the ISR by raising the epoch, so that its late fetches are fenced."""
+    """Rule (C8): the controller takes a dead follower out of the ISR by raising the epoch, so that its late
+    fetches are fenced."""
     lab = cluster({0: (2, 3, 1)})
     lab.crash(3)
     lab.settle()
@@ -85,7 +88,8 @@ def test_a_dead_follower_leaves_the_isr_in_a_new_epoch() -> None:
 
 
 def test_brokers_that_died_while_nobody_watched_leave_the_isrs() -> None:
-    """Rule (KAFKA-3143): a new controller puts the replicas of dead brokers offline, of whose death no watch tells."""
+    """Rule (KAFKA-3143): a new controller puts the replicas of dead brokers offline, of whose death no watch
+    tells."""
     lab = cluster({0: (2, 3, 1)})
     lab.hold_zookeeper(2)
     lab.crash(3)
@@ -97,7 +101,8 @@ def test_brokers_that_died_while_nobody_watched_leave_the_isrs() -> None:
 
 
 def test_the_last_isr_member_stays_when_it_dies() -> None:
-    """Rule (KAFKA-708, ISR-NONEMPTY): without a live ISR member there is no leader, and the ISR keeps its last member, the only one that may lead later."""
+    """Rule (KAFKA-708, ISR-NONEMPTY): without a live ISR member there is no leader, and the ISR keeps its
+    last member, the only one that may lead later."""
     lab = _last_member_dies()
     assert (lab.state().leader, lab.state().isr) == (-1, (2,))
     lab.start(2)
@@ -129,7 +134,8 @@ def test_without_the_protection_the_isr_is_empty() -> None:
 
 
 def test_an_unclean_leader_only_where_the_topic_allows_it() -> None:
-    """Rule (C8): outside the ISR nobody leads, unless the topic says so; then the ISR is the new leader alone."""
+    """Rule (C8): outside the ISR nobody leads, unless the topic says so; then the ISR is the new leader
+    alone."""
     lab = cluster({0: (2, 3)}, topic=TopicOptions(unclean_leader_election=True))
     for node in (3, 2):
         lab.crash(node)
@@ -143,7 +149,8 @@ def test_an_unclean_leader_only_where_the_topic_allows_it() -> None:
 
 
 def test_a_bounce_is_a_failure_then_a_start() -> None:
-    """Rule (C9): the same id with a larger czxid has lost its leaderships and its place in the ISRs, and gets all its partitions again."""
+    """Rule (C9): the same id with a larger czxid has lost its leaderships and its place in the ISRs, and gets
+    all its partitions again."""
     lab = cluster({0: (2, 3), 1: (3, 2)})
     lab.hold_zookeeper(1)
     lab.crash(2)
@@ -158,7 +165,8 @@ def test_a_bounce_is_a_failure_then_a_start() -> None:
 
 
 def test_a_broker_that_changed_its_session_only_is_bounced_too() -> None:
-    """Rule (C9): an expired session costs the leadership although the process lives on, and the old leader follows."""
+    """Rule (C9): an expired session costs the leadership although the process lives on, and the old leader
+    follows."""
     lab = cluster({0: (2, 3)})
     lab.expire(2)
     lab.settle()
@@ -181,7 +189,8 @@ def _both_restart(*, leader_too: bool) -> Lab:
 
 
 def test_a_leader_that_restarted_while_nobody_watched_leads_in_a_new_epoch() -> None:
-    """Rule (docs/decisions/0001): told to lead again by a new controller it does so in the next epoch, since its high watermark may be an older one."""
+    """Rule (docs/decisions/0001): told to lead again by a new controller it does so in the next epoch, since
+    its high watermark may be an older one."""
     lab = _both_restart(leader_too=True)
     assert (lab.state().leader, lab.state().leader_epoch) == (2, 1)
     assert lab.partition(2).is_leader and lab.high_watermark(2) == 1
@@ -209,7 +218,8 @@ def test_an_isr_change_reaches_every_brokers_controller_and_the_notification_goe
 
 
 def test_a_controller_acts_on_the_isr_that_stands_not_on_the_one_it_remembers() -> None:
-    """Rule (C8): a leader's ISR change meanwhile is a version conflict; the controller reads again and decides anew."""
+    """Rule (C8): a leader's ISR change meanwhile is a version conflict; the controller reads again and
+    decides anew."""
     lab = cluster({0: (2, 3, 1)}, replica_lag_time_max_ms=1_000, isr_change_propagation_ms=900_000)
     lab.produce(2, 11)
     lab.settle(1, 2)
@@ -233,7 +243,8 @@ def test_stale_notifications_are_deleted_at_fail_over() -> None:
 
 
 def test_leadership_returns_to_the_preferred_replica() -> None:
-    """Rule (C15): the balance task gives leadership back to the first replica once it is alive and in sync, and not before."""
+    """Rule (C15): the balance task gives leadership back to the first replica once it is alive and in sync,
+    and not before."""
     lab = cluster({0: (2, 3)}, leader_imbalance_check_ms=5_000, leader_imbalance_interval_ms=5_000)
     lab.crash(2)
     lab.advance(6_000, settle=True)
@@ -244,7 +255,8 @@ def test_leadership_returns_to_the_preferred_replica() -> None:
 
 
 def test_the_balance_task_never_piles_up() -> None:
-    """Rule (bounds): while ZooKeeper is away at most one balance task waits, and the task goes on once it is back."""
+    """Rule (bounds): while ZooKeeper is away at most one balance task waits, and the task goes on once it is
+    back."""
     lab = cluster({0: (2, 3)}, leader_imbalance_check_ms=5_000, leader_imbalance_interval_ms=10)
     lab.hold_zookeeper(1)
     lab.create_topic({0: (2, 3)}, "u")
@@ -255,7 +267,8 @@ def test_the_balance_task_never_piles_up() -> None:
 
 
 def test_a_topic_that_is_gone_again_gets_no_leader() -> None:
-    """Rule (C7): a partition whose first state cannot be written, because its topic was deleted meanwhile, is not online."""
+    """Rule (C7): a partition whose first state cannot be written, because its topic was deleted meanwhile, is
+    not online."""
     lab = Lab(scripted=False)
     lab.settle()
     lab.hold_zookeeper(1)
@@ -271,7 +284,8 @@ def test_a_topic_that_is_gone_again_gets_no_leader() -> None:
 
 
 def test_a_topic_gets_leaders_as_its_brokers_come() -> None:
-    """Rule (C14): a new partition is led by its first live replica; one without a live replica waits for one."""
+    """Rule (C14): a new partition is led by its first live replica; one without a live replica waits for
+    one."""
     lab = Lab(scripted=False, start=False)
     lab.start(1)
     lab.create_topic({0: (1, 2), 1: (2, 3)})
@@ -293,7 +307,8 @@ def test_a_first_state_whose_reply_was_lost_is_recognised() -> None:
 
 
 def test_an_election_whose_reply_was_lost_is_told_all_the_same() -> None:
-    """Rule (C8): a bad version on the retry of a write that was done is recognised by its content, and the leader hears of its epoch."""
+    """Rule (C8): a bad version on the retry of a write that was done is recognised by its content, and the
+    leader hears of its epoch."""
     lab = cluster({0: (2, 3)})
     lab.hold_zookeeper(1)
     lab.crash(2)
@@ -313,7 +328,8 @@ def in_flight(lab: Lab, target: int) -> list[object]:
 
 
 def test_one_request_is_in_flight_and_the_rest_wait_in_order() -> None:
-    """Rule (C10): a broker gets one control request at a time, in the order in which the controller decided."""
+    """Rule (C10): a broker gets one control request at a time, in the order in which the controller
+    decided."""
     lab = cluster({0: (2, 3)})
     for topic in ("u", "v"):
         lab.create_topic({0: (2, 3)}, topic)

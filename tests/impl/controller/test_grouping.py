@@ -1,4 +1,5 @@
-"""ZooKeeper requests in groups: how many there are, exactly, and that a conflict, a lost reply or a fence does to a group what it does to a single write."""
+"""ZooKeeper requests in groups: how many there are, exactly, and that a conflict, a lost reply or a fence
+does to a group what it does to a single write."""
 
 from math import ceil
 
@@ -24,7 +25,8 @@ by_strategy = pytest.mark.parametrize("grouping", STRATEGIES.values(), ids=STRAT
 
 
 def many_topics(grouping: Grouping, topics: int = TOPICS, brokers: int = 5) -> Lab:
-    """Broker 1 is the controller; topics of one partition with two replicas, those of broker 2 led by it or followed, in turn."""
+    """Broker 1 is the controller; topics of one partition with two replicas, those of broker 2 led by it or
+    followed, in turn."""
     lab = Lab(brokers, scripted=False)
     for driver in lab.drivers.values():
         driver.core.broker_context.grouping = grouping
@@ -67,8 +69,9 @@ def calls(count: int, grouping: Grouping) -> tuple[int, int]:
 
 @by_strategy
 def test_a_controlled_shutdown_takes_as_many_requests_as_the_formula_says(grouping: Grouping) -> None:
-    """Rule (C11, S1): with L leaders to move and F ISRs to shrink, groups of G and a window of W: ceil(L/G) + ceil(F/G) requests, each kind in
-    ceil(its requests / W) round trips; each broker hears of it in one request of each kind."""
+    """Rule (C11, S1): with L leaders to move and F ISRs to shrink, groups of G and a window of W: ceil(L/G) +
+    ceil(F/G) requests, each kind in ceil(its requests / W) round trips; each broker hears of it in one
+    request of each kind."""
     lab = many_topics(grouping)
     leads = followed = TOPICS // 5
     lab.hold_zookeeper(1)
@@ -90,8 +93,9 @@ def test_a_controlled_shutdown_takes_as_many_requests_as_the_formula_says(groupi
 
 @by_strategy
 def test_a_fail_over_takes_as_many_requests_as_the_formula_says(grouping: Grouping) -> None:
-    """Rule (C6, S2): besides a fixed number of requests, B registrations, T topics and P states in groups, and one request more for the watches of each
-    group of topics; then the writes for what the dead controller had led and followed."""
+    """Rule (C6, S2): besides a fixed number of requests, B registrations, T topics and P states in groups,
+    and one request more for the watches of each group of topics; then the writes for what the dead controller
+    had led and followed."""
     lab = many_topics(grouping)
     for node in (3, 4, 5):
         lab.drivers[node].holds_zookeeper = True  # broker 2 is to win
@@ -113,8 +117,9 @@ def test_a_fail_over_takes_as_many_requests_as_the_formula_says(grouping: Groupi
 
 @pytest.mark.parametrize(("partitions", "watches"), [(1, 0), (45, 2)])
 def test_a_reassignment_of_many_partitions_begins_in_few_requests(partitions: int, watches: int) -> None:
-    """Rule (C12): two requests read what is asked for, two read and write the topic; with S groups of states, and a request more for the watches of each
-    group of several, S read them, S raise their epochs; the watches of these own writes cost one read of the topic and S of the states, not one each."""
+    """Rule (C12): two requests read what is asked for, two read and write the topic; with S groups of states,
+    and a request more for the watches of each group of several, S read them, S raise their epochs; the
+    watches of these own writes cost one read of the topic and S of the states, not one each."""
     lab = cluster(dict.fromkeys(range(partitions), (2, 3)))
     settle_all(lab)
     lab.core(1).broker_context.grouping = GROUPED
@@ -132,7 +137,8 @@ def test_a_reassignment_of_many_partitions_begins_in_few_requests(partitions: in
 
 
 def test_all_strategies_end_in_the_same_state() -> None:
-    """Rule (S): grouping changes how many requests there are, never what is written: data and versions of every node agree, and so do watches."""
+    """Rule (S): grouping changes how many requests there are, never what is written: data and versions of
+    every node agree, and so do watches."""
     trees = []
     for grouping in STRATEGIES.values():
         lab = many_topics(grouping, 40)
@@ -177,7 +183,8 @@ def leaders(lab: Lab) -> list[int]:
 
 
 def test_a_conflict_costs_its_group_one_write_per_member() -> None:
-    """Rule (C3, C8): the refused group is written member by member, the conflicting states are read, chosen for anew, and written."""
+    """Rule (C3, C8): the refused group is written member by member, the conflicting states are read, chosen
+    for anew, and written."""
     lab = six()
     for number in (1, 4):
         write_again(lab, number)
@@ -200,7 +207,8 @@ class NoFallback(ControllerWriter):
 
 
 def test_without_the_fallback_one_conflict_fails_the_rest() -> None:
-    """Rule: the scenario can fail: five partitions that nobody else wrote are as they were when the conflict is read."""
+    """Rule: the scenario can fail: five partitions that nobody else wrote are as they were when the conflict
+    is read."""
     moved = {}
     for writer in (ControllerWriter, NoFallback):
         lab = six(parts=Parts(controller_writer=writer))
@@ -212,7 +220,8 @@ def test_without_the_fallback_one_conflict_fails_the_rest() -> None:
 
 
 def test_a_group_whose_reply_was_lost_is_not_written_twice() -> None:
-    """Rule (C8): the retry meets the versions of its own first attempt; what stands is recognised, no epoch is raised again."""
+    """Rule (C8): the retry meets the versions of its own first attempt; what stands is recognised, no epoch
+    is raised again."""
     lab = six()
     lab.drivers[1].replies_to_lose = 1
     lab.release_zookeeper(1)
@@ -226,7 +235,8 @@ def test_a_group_whose_reply_was_lost_is_not_written_twice() -> None:
 
 
 def test_the_fence_holds_for_each_group() -> None:
-    """Rule (KAFKA-6082, C3): a controller that was deposed writes no member of any group, alone neither, and resigns."""
+    """Rule (KAFKA-6082, C3): a controller that was deposed writes no member of any group, alone neither, and
+    resigns."""
     lab = many_topics(Grouping(members=7))
     lab.hold_zookeeper(1)
     lab.mail.clear()
@@ -242,7 +252,8 @@ def test_the_fence_holds_for_each_group() -> None:
 
 
 def test_a_lost_connection_in_the_middle_of_a_window() -> None:
-    """Rule: requests of a window that were not answered are sent again, those that had not been sent yet follow; none is lost or doubled."""
+    """Rule: requests of a window that were not answered are sent again, those that had not been sent yet
+    follow; none is lost or doubled."""
     lab = many_topics(Grouping(members=3, window=4))
     lab.mail.clear()
     lab.drivers[1].replies_to_lose = 1
@@ -258,7 +269,8 @@ def test_a_lost_connection_in_the_middle_of_a_window() -> None:
 
 
 def test_a_bound_of_bytes_cuts_groups() -> None:
-    """Rule: a group never exceeds jute.maxbuffer, in members' bytes, whatever number of members it may have."""
+    """Rule: a group never exceeds jute.maxbuffer, in members' bytes, whatever number of members it may
+    have."""
     small = Grouping(maximum_bytes=2_000)
     lab = many_topics(small)
     lab.hold_zookeeper(1)

@@ -10,7 +10,8 @@ BROKERS = (0, 1, 2, 3, 4)
 
 
 def test_the_example_of_kafkas_own_documentation() -> None:
-    """Rule (C14): 10 partitions, 3 replicas, 5 brokers, start and shift 0: the table of AdminUtils' comment."""
+    """Rule (C14): 10 partitions, 3 replicas, 5 brokers, start and shift 0: the table of AdminUtils'
+    comment."""
     assert list(place_replicas(BROKERS, partitions=10, replication_factor=3).values()) == [
         (0, 1, 2),
         (1, 2, 3),

@@ -44,7 +44,8 @@ def test_the_preferred_replica_is_elected_by_request() -> None:
 
 
 def test_a_preferred_replica_out_of_sync_is_not_elected() -> None:
-    """Rule (C8): a preferred replica that is dead or not in the ISR does not lead, and the request goes all the same."""
+    """Rule (C8): a preferred replica that is dead or not in the ISR does not lead, and the request goes all
+    the same."""
     lab = moved_away()
     lab.crash(2)
     lab.settle()
@@ -84,7 +85,8 @@ def test_bad_content_is_removed() -> None:
 
 @pytest.mark.parametrize("step", range(10))
 def test_a_new_controller_finds_the_request(step: int) -> None:
-    """Rule (C6): whichever ZooKeeper request is the controller's last, its successor does what was asked for."""
+    """Rule (C6): whichever ZooKeeper request is the controller's last, its successor does what was asked
+    for."""
     lab = moved_away()
     fail_over_at(lab, lambda: elect(lab, T0, T1), step)
     settle_all(lab)
@@ -98,7 +100,8 @@ def test_the_steps_above_are_all_of_them() -> None:
 
 
 def test_a_removal_that_is_sent_again_takes_no_later_request_with_it() -> None:
-    """Rule (C15): the node was removed and the reply lost; meanwhile an operator has asked again, in a node that begins at version 0 again."""
+    """Rule (C15): the node was removed and the reply lost; meanwhile an operator has asked again, in a node
+    that begins at version 0 again."""
     lab = moved_away()
     (controller,) = lab.controllers()
     lab.hold_zookeeper(controller)

@@ -50,7 +50,8 @@ def moved(lab: Lab, target: tuple[int, ...], key: TopicPartition = T0) -> None:
 
 @pytest.mark.parametrize("target", [(3, 4), (2, 4), (4, 2), (3, 2), (2, 3, 4), (2,), (3,)])
 def test_replicas_move_to_the_target(target: tuple[int, ...]) -> None:
-    """Rule (C12): whatever the target (disjoint, overlapping, another order, more, fewer), it ends as AR and ISR, with the data; old replicas are deleted."""
+    """Rule (C12): whatever the target (disjoint, overlapping, another order, more, fewer), it ends as AR and
+    ISR, with the data; old replicas are deleted."""
     lab = cluster({0: (2, 3)})
     lab.produce(2, 11, 12)
     settle_all(lab)
@@ -64,7 +65,8 @@ def test_replicas_move_to_the_target(target: tuple[int, ...]) -> None:
 
 
 def test_an_old_replica_is_kept_until_the_target_is_in_sync() -> None:
-    """Rule (C12): while a target replica has not caught up, AR is old + target, the ISR is the old one and nothing is deleted."""
+    """Rule (C12): while a target replica has not caught up, AR is old + target, the ISR is the old one and
+    nothing is deleted."""
     lab = cluster({0: (2, 3)})
     lab.produce(2, 11)
     settle_all(lab)
@@ -79,8 +81,8 @@ def test_an_old_replica_is_kept_until_the_target_is_in_sync() -> None:
 
 
 def test_an_old_replica_cannot_come_back() -> None:
-    """Rule (KAFKA-1097, KAFKA-1170): a late fetch of an old replica is refused by a leader that has heard of AR = target, and the ISR write of one that has
-    not meets another version."""
+    """Rule (KAFKA-1097, KAFKA-1170): a late fetch of an old replica is refused by a leader that has heard of
+    AR = target, and the ISR write of one that has not meets another version."""
     lab = cluster({0: (2, 3)})
     lab.produce(2, 11)
     settle_all(lab)
@@ -181,7 +183,8 @@ def test_bad_content_is_refused_and_stops_nobody() -> None:
 
 
 def test_a_refused_entry_takes_no_other_with_it() -> None:
-    """Rule (KAFKA-6193): the first entry is a no-op and removed; the second is pending and still stands in the node, so that a fail-over goes on with it."""
+    """Rule (KAFKA-6193): the first entry is a no-op and removed; the second is pending and still stands in
+    the node, so that a fail-over goes on with it."""
     lab = cluster({0: (2, 3), 1: (2, 3)})
     settle_all(lab)
     reassign(lab, {T0: (2, 3), T1: (4,)})
@@ -194,7 +197,8 @@ def test_a_refused_entry_takes_no_other_with_it() -> None:
 
 
 def test_without_the_protection_pending_work_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule (KAFKA-6193): the scenario can fail: a removal that forgets what is pending loses it at the fail-over."""
+    """Rule (KAFKA-6193): the scenario can fail: a removal that forgets what is pending loses it at the
+    fail-over."""
     monkeypatch.setattr(ControllerGuards, "keep_pending", lambda guards, entries, removed: {})
     lab = cluster({0: (2, 3), 1: (2, 3)})
     settle_all(lab)
@@ -220,7 +224,8 @@ def test_several_partitions_are_reassigned_at_once() -> None:
 
 
 def test_a_target_that_dies_holds_the_reassignment_until_it_returns() -> None:
-    """Rule (C9, C12): an accepted reassignment waits for a target broker, and goes on when it is back, also under another controller."""
+    """Rule (C9, C12): an accepted reassignment waits for a target broker, and goes on when it is back, also
+    under another controller."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
     reassign(lab, {T0: (2, 4)})
@@ -249,7 +254,8 @@ def test_the_old_leader_may_die_on_the_way() -> None:
 
 @pytest.mark.parametrize("returns", [False, True])
 def test_an_old_replica_that_dies_is_not_waited_for(returns: bool) -> None:
-    """Rule (C12): the reassignment completes without the answer of a dead broker; one that bounced is told again and deletes."""
+    """Rule (C12): the reassignment completes without the answer of a dead broker; one that bounced is told
+    again and deletes."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
     reassign(lab, {T0: (2, 4)})
@@ -271,7 +277,8 @@ def test_an_old_replica_that_dies_is_not_waited_for(returns: bool) -> None:
 @pytest.mark.parametrize("target", [(3, 4), (4, 2), (2, 3, 4)])
 @pytest.mark.parametrize("step", range(40))
 def test_a_new_controller_goes_on_wherever_the_old_one_died(step: int, target: tuple[int, ...]) -> None:
-    """Rule (C12): whichever of its ZooKeeper requests is the controller's last, its successor completes the reassignment, and no old replica is left behind."""
+    """Rule (C12): whichever of its ZooKeeper requests is the controller's last, its successor completes the
+    reassignment, and no old replica is left behind."""
     lab = cluster({0: (2, 3)}, brokers=5)
     lab.produce(2, 11)
     settle_all(lab)
@@ -292,7 +299,8 @@ def test_the_steps_above_are_all_of_them() -> None:
 
 
 def test_a_reassignment_that_was_undone_is_not_applied_again() -> None:
-    """Rule (KAFKA-5310): a controller that resigns forgets what it was reassigning; back in office it does what stands in ZooKeeper then."""
+    """Rule (KAFKA-5310): a controller that resigns forgets what it was reassigning; back in office it does
+    what stands in ZooKeeper then."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
     lab.crash(4)
@@ -315,7 +323,8 @@ def test_a_reassignment_that_was_undone_is_not_applied_again() -> None:
 
 
 def test_a_removal_that_is_sent_again_takes_no_later_request_with_it() -> None:
-    """Rule (ASSIGN): the node was removed and the reply lost; meanwhile an operator has asked for something else, in a node that begins at version 0 again."""
+    """Rule (ASSIGN): the node was removed and the reply lost; meanwhile an operator has asked for something
+    else, in a node that begins at version 0 again."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
     lab.hold_zookeeper(1)

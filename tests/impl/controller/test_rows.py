@@ -1,4 +1,5 @@
-"""Rows of the specification that no other file of tests names: the znodes as a running cluster has them (Z), what a controller knows (C4), who serves (R1)."""
+"""Rows of the specification that no other file of tests names: the znodes as a running cluster has them (Z),
+what a controller knows (C4), who serves (R1)."""
 
 import json
 
@@ -21,7 +22,8 @@ def node(lab, path: str):
 
 
 def test_the_znodes_are_kafkas() -> None:
-    """Rule (Z): paths, fields, versions and types of the nodes of a running cluster are those that Kafka's own tools read."""
+    """Rule (Z): paths, fields, versions and types of the nodes of a running cluster are those that Kafka's
+    own tools read."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
     controller, ephemeral = node(lab, "/controller")
@@ -41,7 +43,8 @@ def test_the_znodes_are_kafkas() -> None:
 
 
 def test_the_nodes_of_requests_are_kafkas() -> None:
-    """Rule (Z): what operators, leaders and producers write below /admin, /isr_change_notification and /latest_producer_id_block."""
+    """Rule (Z): what operators, leaders and producers write below /admin, /isr_change_notification and
+    /latest_producer_id_block."""
     targets = {T0: (4, 5, 6)}
     told = json.loads(znodes.encode_reassignments(targets))
     assert told == {
@@ -59,7 +62,8 @@ def test_the_nodes_of_requests_are_kafkas() -> None:
 
 
 def test_a_controller_knows_what_it_decides_by() -> None:
-    """Rule (C4): live and stopping brokers with their epochs, assignments, leaders and ISRs, reassignments, topics to be deleted."""
+    """Rule (C4): live and stopping brokers with their epochs, assignments, leaders and ISRs, reassignments,
+    topics to be deleted."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
     context = lab.core(1).controller.state.context
@@ -86,7 +90,8 @@ def test_a_stopping_broker_is_known_as_such() -> None:
 
 
 def test_only_the_leader_serves_and_an_old_leader_returns_as_follower() -> None:
-    """Rule (R1): a follower refuses producers and readers; whoever led before it died follows when it is back, and pulls what it missed."""
+    """Rule (R1): a follower refuses producers and readers; whoever led before it died follows when it is
+    back, and pulls what it missed."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
     assert lab.produce(2, 11).error is ErrorCode.NONE

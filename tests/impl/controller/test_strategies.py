@@ -30,7 +30,8 @@ KEY = TopicPartition("t", 0)
 def test_offline_election_is_clean_whenever_it_can_be(
     assignment: tuple[int, ...], isr: tuple[int, ...], live: tuple[int, ...], unclean: bool
 ) -> None:
-    """Rule (C8): a live ISR member leads if there is one, the first in assignment order; else nobody, or if allowed the first live replica, alone."""
+    """Rule (C8): a live ISR member leads if there is one, the first in assignment order; else nobody, or if
+    allowed the first live replica, alone."""
     choice = LeaderElection().offline(assignment, isr, live, unclean=unclean)
     clean = [replica for replica in assignment if replica in live and replica in isr]
     if clean:
@@ -113,7 +114,8 @@ def refusals(state: ControllerState) -> int:
 @pytest.mark.parametrize("current", ReplicaPhase)
 @pytest.mark.parametrize("phase", ReplicaPhase)
 def test_a_replica_moves_by_the_table_and_not_otherwise(current: ReplicaPhase, phase: ReplicaPhase) -> None:
-    """Rule (C7): of all pairs of states, those of the table are taken; the others are refused, logged with both states, counted, and change nothing."""
+    """Rule (C7): of all pairs of states, those of the table are taken; the others are refused, logged with
+    both states, counted, and change nothing."""
     broker_context = BrokerContext(1, ClusterOptions(), Disk(node=1, randomness=Randomness(1)))
     state = ControllerState(
         broker_context, ControllerWriter(broker_context), Channels(broker_context), LeaderElection()

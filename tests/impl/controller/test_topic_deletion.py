@@ -1,4 +1,5 @@
-"""Topic deletion: replicas, then nodes; brokers and controllers that die on the way; partitions that are added."""
+"""Topic deletion: replicas, then nodes; brokers and controllers that die on the way; partitions that are
+added."""
 
 from pathlib import Path
 
@@ -44,7 +45,8 @@ def gone(lab: Lab, topic: str = "t") -> None:
 
 
 def test_a_topic_is_deleted_everywhere() -> None:
-    """Rule (C14, DEL-COMPLETE): logs, nodes, metadata and what the controller knew are gone; other topics stay."""
+    """Rule (C14, DEL-COMPLETE): logs, nodes, metadata and what the controller knew are gone; other topics
+    stay."""
     lab = cluster({0: (2, 3), 1: (3, 4)})
     lab.create_topic({0: (2, 3)}, "u")
     lab.produce(2, 11)
@@ -63,8 +65,9 @@ def names_below(directory: Path) -> list[str]:
 
 
 def test_nothing_stays_of_a_deleted_replica_on_a_real_disk(tmp_path: Path) -> None:
-    """Rule (C14; Kafka's LogManager.asyncDelete): the directory of a deleted replica goes, and not only the files in it; so does what a broker left that died
-    while it deleted one, at its next start. A name of Kafka's greatest length is cut, not refused."""
+    """Rule (C14; Kafka's LogManager.asyncDelete): the directory of a deleted replica goes, and not only the
+    files in it; so does what a broker left that died while it deleted one, at its next start. A name of
+    Kafka's greatest length is cut, not refused."""
     longest = "x" * 249
     lab = Lab(2, start=False, scripted=False)
     for node, driver in lab.drivers.items():
@@ -90,7 +93,8 @@ def test_nothing_stays_of_a_deleted_replica_on_a_real_disk(tmp_path: Path) -> No
 
 
 def test_a_topic_may_come_again_under_its_old_name() -> None:
-    """Rule: what is created after a deletion is new: epoch 0, an empty log, nothing of the old checkpoints, also after a restart."""
+    """Rule: what is created after a deletion is new: epoch 0, an empty log, nothing of the old checkpoints,
+    also after a restart."""
     lab = cluster({0: (2, 3)})
     for value in (11, 12, 13):
         lab.produce(2, value)
@@ -115,7 +119,8 @@ def test_a_request_for_a_topic_that_does_not_exist_is_removed() -> None:
 
 
 def test_waiting_clients_are_answered() -> None:
-    """Rule: an append that waits for its acknowledgement when the replica is deleted is refused, not forgotten."""
+    """Rule: an append that waits for its acknowledgement when the replica is deleted is refused, not
+    forgotten."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
     assert lab.produce(2, 11, acks=-1, timeout_ms=60_000) is None
@@ -142,7 +147,8 @@ def _one_down() -> Lab:
 
 
 def test_a_replica_of_a_dead_broker_is_deleted_when_it_returns() -> None:
-    """Rule (C14): the replica is ineligible while its broker is down, the topic's nodes stay, and the deletion goes on when it is back."""
+    """Rule (C14): the replica is ineligible while its broker is down, the topic's nodes stay, and the
+    deletion goes on when it is back."""
     lab = _one_down()
     state = lab.core(1).controller.state
     assert state.replica_phase(T0, 3) is ReplicaPhase.DELETION_INELIGIBLE
@@ -156,7 +162,8 @@ def test_a_replica_of_a_dead_broker_is_deleted_when_it_returns() -> None:
 
 
 def test_no_leader_is_elected_for_a_topic_that_goes() -> None:
-    """Rule (C14): while the deletion waits for a broker, no state of the topic is written, whoever comes and goes, also under a new controller."""
+    """Rule (C14): while the deletion waits for a broker, no state of the topic is written, whoever comes and
+    goes, also under a new controller."""
     lab = _one_down()
     before = lab.state()
     for node in (2, 4, 1):
@@ -167,7 +174,8 @@ def test_no_leader_is_elected_for_a_topic_that_goes() -> None:
 
 
 def test_a_broker_that_dies_while_it_deletes_is_asked_again() -> None:
-    """Rule (C14): DeletionStarted becomes DeletionIneligible when the broker goes, and begins again when it returns."""
+    """Rule (C14): DeletionStarted becomes DeletionIneligible when the broker goes, and begins again when it
+    returns."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
     delete_topic(lab)
@@ -182,7 +190,8 @@ def test_a_broker_that_dies_while_it_deletes_is_asked_again() -> None:
 
 
 def test_a_replica_whose_power_fails_while_it_is_deleted_is_whole_or_gone() -> None:
-    """Rule: wherever the power fails inside a deletion, the broker comes back with a log or without one, and the deletion completes."""
+    """Rule: wherever the power fails inside a deletion, the broker comes back with a log or without one, and
+    the deletion completes."""
     for calls in range(1, 9):
         lab = cluster({0: (2, 3)})
         lab.produce(2, 11)
@@ -203,7 +212,8 @@ def test_a_replica_whose_power_fails_while_it_is_deleted_is_whole_or_gone() -> N
 
 @pytest.mark.parametrize("step", range(25))
 def test_a_new_controller_resumes_the_deletion(step: int) -> None:
-    """Rule (KAFKA-1681): whichever ZooKeeper request is the controller's last, its successor completes the deletion."""
+    """Rule (KAFKA-1681): whichever ZooKeeper request is the controller's last, its successor completes the
+    deletion."""
     lab = cluster({0: (2, 3), 1: (3, 2)})
     lab.produce(2, 11)
     settle_all(lab)
@@ -223,7 +233,8 @@ def test_the_steps_above_are_all_of_them() -> None:
 
 @pytest.mark.parametrize("left", [("0",), ("1",), ("0", "1"), ()])
 def test_partitions_without_a_state_are_deleted_too(left: tuple[str, ...]) -> None:
-    """Rule (KAFKA-6650): a controller died between the removals of nodes: replicas go offline although their partition has no state any more."""
+    """Rule (KAFKA-6650): a controller died between the removals of nodes: replicas go offline although their
+    partition has no state any more."""
     lab = cluster({0: (2, 3), 1: (3, 2)})
     settle_all(lab)
     lab.hold_zookeeper(1)
@@ -242,7 +253,8 @@ def test_partitions_without_a_state_are_deleted_too(left: tuple[str, ...]) -> No
 
 @pytest.mark.parametrize("target", [(2, 4), (2, 3, 4)])
 def test_a_topic_under_reassignment_is_deleted_after_it(target: tuple[int, ...]) -> None:
-    """Rule (C12): the topic cannot be deleted while one of its partitions moves; then it is, whether or not old replicas had to stop first."""
+    """Rule (C12): the topic cannot be deleted while one of its partitions moves; then it is, whether or not
+    old replicas had to stop first."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
     reassign(lab, {T0: target})
@@ -253,7 +265,8 @@ def test_a_topic_under_reassignment_is_deleted_after_it(target: tuple[int, ...])
     settle_all(lab)
     gone(lab)
     assert len(marks(lab, "reassigned")) == 1
-    # what the end of the reassignment said of leaders is still true (found by the swarm, while operators in haste were drawn in the profile reassignment)
+    # what the end of the reassignment said of leaders is still true (found by the swarm, while operators in
+    # haste were drawn in the profile reassignment)
     assert -2 not in {event.leader for event in lab.recorded(Name.BECAME_FOLLOWER)}
 
 
@@ -271,7 +284,8 @@ def test_partitions_added_to_a_topic_that_goes_are_refused() -> None:
 
 
 def test_partitions_can_be_added() -> None:
-    """Rule (C14): a partition that an admin adds to the topic's node gets a leader; those that stood are not touched."""
+    """Rule (C14): a partition that an admin adds to the topic's node gets a leader; those that stood are not
+    touched."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
     before = lab.state()
@@ -294,7 +308,8 @@ def stop(lab: Lab, epoch: int, *, delete: bool = True, correlation_id: int | Non
 
 
 def test_a_stop_of_an_earlier_epoch_is_refused() -> None:
-    """Rule (KIP-570): reordered behind the LeaderAndIsr that brought the replica back, it neither stops nor deletes."""
+    """Rule (KIP-570): reordered behind the LeaderAndIsr that brought the replica back, it neither stops nor
+    deletes."""
     lab = Lab()
     lab.lead(1, 5)
     assert stop(lab, 4) is ErrorCode.FENCED_LEADER_EPOCH
@@ -303,7 +318,8 @@ def test_a_stop_of_an_earlier_epoch_is_refused() -> None:
 
 
 def test_a_deletion_has_no_epoch() -> None:
-    """Rule (KIP-570): the sentinel of a topic's deletion is obeyed in any epoch, and a replica that is gone is stopped."""
+    """Rule (KIP-570): the sentinel of a topic's deletion is obeyed in any epoch, and a replica that is gone
+    is stopped."""
     lab = Lab()
     lab.lead(1, 5)
     assert stop(lab, EPOCH_DURING_DELETE) is ErrorCode.NONE and on_disk(lab, 1) == []
@@ -311,7 +327,8 @@ def test_a_deletion_has_no_epoch() -> None:
 
 
 def test_a_late_copy_of_a_stop_deletes_nothing() -> None:
-    """Rule: a StopReplica that was sent again and overtaken by the topic's re-creation does not delete the new replica."""
+    """Rule: a StopReplica that was sent again and overtaken by the topic's re-creation does not delete the
+    new replica."""
     lab = Lab()
     lab.lead(1, 0)
     assert stop(lab, EPOCH_DURING_DELETE, correlation_id=500) is ErrorCode.NONE
@@ -322,8 +339,8 @@ def test_a_late_copy_of_a_stop_deletes_nothing() -> None:
 
 
 def test_a_late_copy_of_a_leader_and_isr_makes_nothing_again() -> None:
-    """Rule (DEL-COMPLETE): a LeaderAndIsr that was sent again and overtaken by the StopReplica that deleted the replica does not make it anew; one that
-    was sent later does."""
+    """Rule (DEL-COMPLETE): a LeaderAndIsr that was sent again and overtaken by the StopReplica that deleted
+    the replica does not make it anew; one that was sent later does."""
     lab = Lab()
     lab._correlation_id = 500
     lab.lead(1, 0)

@@ -1,4 +1,5 @@
-"""Round trips in virtual time: with a network that takes a millisecond each way a controller's work takes two for each round of its formula, not one more."""
+"""Round trips in virtual time: with a network that takes a millisecond each way a controller's work takes two
+for each round of its formula, not one more."""
 
 from math import ceil
 
@@ -46,7 +47,8 @@ class Times(Observer):
 
 
 def world_of(grouping: Grouping, times: Times) -> World:
-    """Broker 1 is about to become the controller of topics of one partition each, on five brokers that are registered and say nothing."""
+    """Broker 1 is about to become the controller of topics of one partition each, on five brokers that are
+    registered and say nothing."""
     network = NetworkOptions(latency_min_us=1_000, latency_tail_us=0, latency_max_us=1_000)
     world = World(
         1,
@@ -94,8 +96,8 @@ def until(world: World, condition) -> int:
 
 @pytest.mark.parametrize("grouping", STRATEGIES.values(), ids=STRATEGIES)
 def test_reload_and_controlled_shutdown_take_two_milliseconds_a_round(grouping: Grouping) -> None:
-    """Rule (S): a reload takes three rounds of lists and those of registrations, topics, watches and states; a controlled shutdown those of its leaders and
-    those of its followers."""
+    """Rule (S): a reload takes three rounds of lists and those of registrations, topics, watches and states;
+    a controlled shutdown those of its leaders and those of its followers."""
     times = Times()
     world = world_of(grouping, times)
     world.start(1)

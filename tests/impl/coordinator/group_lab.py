@@ -163,7 +163,8 @@ class GroupLab(Lab):
         return answer.offsets[0].offset if answer.offsets else answer.error
 
     def stable(self, node: int, *clients: str) -> list[Any]:
-        """A stable group of one member per client; returns the answers to JoinGroup of the last generation, the leader's first."""
+        """A stable group of one member per client; returns the answers to JoinGroup of the last generation,
+        the leader's first."""
         ids = [self.join(node, client=client).answer.member_id for client in clients]
         joined = [self.join(node, member, client=client) for member, client in zip(ids, clients, strict=True)]
         while any(each.answer is None for each in joined):

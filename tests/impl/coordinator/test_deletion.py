@@ -1,4 +1,5 @@
-"""DeleteGroups and OffsetDelete at a coordinator (KIP-229, KIP-496), and what DescribeGroups says of members."""
+"""DeleteGroups and OffsetDelete at a coordinator (KIP-229, KIP-496), and what DescribeGroups says of
+members."""
 
 from typing import Any
 
@@ -49,7 +50,8 @@ def described(lab: GroupLab, node: int = 1, group: str = "g") -> Any:
 
 @pytest.mark.parametrize("with_members_before", [False, True])
 def test_an_empty_group_is_deleted_with_its_offsets(with_members_before):
-    """Rule (KIP-229): the answer comes when it is durable; the next coordinator knows neither the group nor its offsets."""
+    """Rule (KIP-229): the answer comes when it is durable; the next coordinator knows neither the group nor
+    its offsets."""
     lab = GroupLab()
     if with_members_before:
         for joined in lab.stable(1, "c"):
@@ -70,7 +72,8 @@ def test_an_empty_group_is_deleted_with_its_offsets(with_members_before):
 
 
 def test_groups_that_are_not_deleted():
-    """Rule (KIP-229): one that has members stays; one that is not there is not found; another broker does not coordinate it."""
+    """Rule (KIP-229): one that has members stays; one that is not there is not found; another broker does not
+    coordinate it."""
     lab = GroupLab()
     lab.stable(1, "c")
     assert delete(lab).answer.error is E.NON_EMPTY_GROUP
@@ -80,7 +83,8 @@ def test_groups_that_are_not_deleted():
 
 
 def test_nobody_joins_a_group_that_is_being_deleted():
-    """Rule (KIP-229): a member that comes meanwhile is sent away for a moment; then it begins a new group of that name."""
+    """Rule (KIP-229): a member that comes meanwhile is sent away for a moment; then it begins a new group of
+    that name."""
     lab = GroupLab()
     lab.commit(1, 7)
     lab.rest()
@@ -94,8 +98,9 @@ def test_nobody_joins_a_group_that_is_being_deleted():
 
 @pytest.mark.parametrize("planted", [False, True])
 def test_a_deletion_that_could_not_be_written_is_made_up_for(planted, monkeypatch):
-    """Rule: the client hears that it failed; at the next look for expired offsets all of the group goes, so that no part of
-    it comes back. Planted: without the offsets' tombstones a later coordinator finds them again."""
+    """Rule: the client hears that it failed; at the next look for expired offsets all of the group goes, so
+    that no part of it comes back. Planted: without the offsets' tombstones a later coordinator finds them
+    again."""
     if planted:
 
         def without_offsets(self, group, done=lambda error, base: None):
@@ -128,7 +133,8 @@ def test_a_deletion_that_could_not_be_written_is_made_up_for(planted, monkeypatc
 
 
 def test_offsets_are_deleted_one_by_one():
-    """Rule (KIP-496): those named go, for good; one that there was not is as good as gone; the others stay."""
+    """Rule (KIP-496): those named go, for good; one that there was not is as good as gone; the others
+    stay."""
     lab = known(GroupLab(), T0, T1)
     lab.commit(1, 7)
     lab.commit(1, 9, key=T1)
@@ -161,8 +167,8 @@ def test_an_offset_that_is_committed_meanwhile_stays():
 
 
 def test_offsets_of_what_members_consume_stay():
-    """Rule (KIP-496): a partition of a topic that the group consumes keeps its offset, others need not; a group of another
-    kind with members keeps all."""
+    """Rule (KIP-496): a partition of a topic that the group consumes keeps its offset, others need not; a
+    group of another kind with members keeps all."""
     lab = known(GroupLab(), T0, TopicPartition("u", 0))
     subscription = encode_subscription(Subscription(topics=("t",)))
     member = lab.join(1).answer.member_id
@@ -189,8 +195,8 @@ def test_offsets_of_groups_that_there_are_not():
 
 
 def test_the_judge_of_offsets_is_told_of_a_deletion():
-    """Rule: an offset that somebody had deleted may be read back as none, whenever that was; the record says so, where an
-    offset that expired too early does not."""
+    """Rule: an offset that somebody had deleted may be read back as none, whenever that was; the record says
+    so, where an offset that expired too early does not."""
     lab = known(GroupLab(), T0)
     lab.commit(1, 7)
     lab.rest()
@@ -207,7 +213,8 @@ def test_the_judge_of_offsets_is_told_of_a_deletion():
 
 
 def test_members_are_described_as_they_joined():
-    """Rule (KafkaApis): while the group is stable, with subscription, assignment and where they are; else without."""
+    """Rule (KafkaApis): while the group is stable, with subscription, assignment and where they are; else
+    without."""
     lab = GroupLab()
     request = kafka.JoinGroupRequest(
         correlation_id=lab._number(),

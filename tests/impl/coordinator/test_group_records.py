@@ -32,7 +32,8 @@ T0 = TopicPartition("t", 0)
 
 
 def test_keys_and_values_are_kafkas() -> None:
-    """Rule (P4): the bytes are those of Kafka's message definitions: OffsetCommitKey 1, OffsetCommitValue 3, GroupMetadataKey 2."""
+    """Rule (P4): the bytes are those of Kafka's message definitions: OffsetCommitKey 1, OffsetCommitValue 3,
+    GroupMetadataKey 2."""
     assert encode_key(OffsetKey("g", T0)).hex() == "0001" + "000167" + "000174" + "00000000"
     assert encode_key(GroupKey("g")).hex() == "0002" + "000167"
     value = OffsetValue(offset=5, leader_epoch=2, metadata="m", commit_timestamp_ms=9)
@@ -100,7 +101,8 @@ def test_keys_of_other_kinds_are_passed_over() -> None:
     [("", 0), ("a", 97), ("hello", 99162322), ("polygenelubricants", -(2**31)), ("é", 233)],
 )
 def test_the_hash_is_javas(text: str, number: int) -> None:
-    """Rule (P4): String.hashCode, by values published in Java's documentation of it and common knowledge; the least integer goes to partition 0."""
+    """Rule (P4): String.hashCode, by values published in Java's documentation of it and common knowledge; the
+    least integer goes to partition 0."""
     assert java_hash(text) == number
     assert partition_of(text, 50) == (0 if number == -(2**31) else abs(number) % 50)
 

@@ -6,8 +6,9 @@ from fencepost.traces.outcomes import ErrorCode
 
 
 def test_members_are_not_told_that_their_group_is_being_loaded() -> None:
-    """Rule (GroupCoordinator of Apache Kafka): a heartbeat is well meanwhile, and a SyncGroup joins again: clients know
-    no COORDINATOR_LOAD_IN_PROGRESS of these two (aiokafka 0.14.0 ended its consumer for good). JoinGroup says it."""
+    """Rule (GroupCoordinator of Apache Kafka): a heartbeat is well meanwhile, and a SyncGroup joins again:
+    clients know no COORDINATOR_LOAD_IN_PROGRESS of these two (aiokafka 0.14.0 ended its consumer for good).
+    JoinGroup says it."""
     lab = GroupLab()
     (member,) = lab.stable(1, "c")
     lab.elect(2, 1)

@@ -11,7 +11,8 @@ NONE = ErrorCode.NONE
 
 
 def test_a_group_of_one() -> None:
-    """Rule (P3): Empty, PreparingRebalance, CompletingRebalance, Stable; an id is given out first (KIP-394), the assignment is told once it is durable."""
+    """Rule (P3): Empty, PreparingRebalance, CompletingRebalance, Stable; an id is given out first (KIP-394),
+    the assignment is told once it is durable."""
     lab = GroupLab()
     told = lab.join(1, client="a").answer
     assert (told.error, told.member_id.startswith("a-")) == (ErrorCode.MEMBER_ID_REQUIRED, True)
@@ -29,7 +30,8 @@ def test_a_group_of_one() -> None:
 
 
 def test_a_second_member_makes_everybody_join_again() -> None:
-    """Rule (P3): a rebalance waits for all members; the generation grows; the leader alone is told who is in it."""
+    """Rule (P3): a rebalance waits for all members; the generation grows; the leader alone is told who is in
+    it."""
     lab = GroupLab()
     (first,) = lab.stable(1, "a")
     second = lab.enter(1, "b")
@@ -46,7 +48,8 @@ def test_a_second_member_makes_everybody_join_again() -> None:
 
 
 def test_who_does_not_join_in_time_is_out() -> None:
-    """Rule (P3): the rebalance time-out ends PreparingRebalance without those who have not joined, if their session lasts so long."""
+    """Rule (P3): the rebalance time-out ends PreparingRebalance without those who have not joined, if their
+    session lasts so long."""
     lab = GroupLab()
     (first,) = lab.stable(1, "a")
     second = lab.enter(1, "b")
@@ -81,7 +84,8 @@ def test_an_assignment_that_never_comes_is_not_waited_for() -> None:
 
 
 def test_an_empty_group_waits_for_more_members() -> None:
-    """Rule (KIP-134): the first rebalance is delayed while members come, so that they are in one generation."""
+    """Rule (KIP-134): the first rebalance is delayed while members come, so that they are in one
+    generation."""
     lab = GroupLab(groups={"initial_rebalance_delay_ms": 1_000})
     first = lab.enter(1, "a")
     lab.rest(600)
@@ -93,7 +97,8 @@ def test_an_empty_group_waits_for_more_members() -> None:
 
 
 def test_the_generation_survives_the_coordinator() -> None:
-    """Rule (P4): the next coordinator knows members, generation and assignment; a generation that was not written is not known."""
+    """Rule (P4): the next coordinator knows members, generation and assignment; a generation that was not
+    written is not known."""
     lab = GroupLab()
     (first,) = lab.stable(1, "a")
     lab.elect(2, 1)
@@ -125,7 +130,8 @@ def test_who_waits_is_told_when_the_coordinator_goes(phase: str) -> None:
 
 
 def test_a_static_member_comes_back_without_a_rebalance() -> None:
-    """Rule (KIP-345, KAFKA-10284): the same instance under a new id keeps its assignment; its old id is fenced, at the next coordinator too."""
+    """Rule (KIP-345, KAFKA-10284): the same instance under a new id keeps its assignment; its old id is
+    fenced, at the next coordinator too."""
     lab = GroupLab()
     before = lab.join(1, instance="i").answer
     lab.sync(1, before, {before.member_id: b"mine"}, instance="i")
@@ -171,7 +177,8 @@ def test_an_operator_removes_a_static_member_by_its_name_alone() -> None:
 
 
 def test_protocols_that_do_not_fit_are_refused() -> None:
-    """Rule (P3): every member knows one common assignor; a group id and a session time-out within bounds are demanded."""
+    """Rule (P3): every member knows one common assignor; a group id and a session time-out within bounds are
+    demanded."""
     lab = GroupLab()
     lab.stable(1, "a")
     assert lab.join(1, protocols=("sticky",)).answer.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL

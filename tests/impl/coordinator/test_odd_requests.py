@@ -1,4 +1,5 @@
-"""Requests whose frame is legal and whose fields are not: each is answered with an error, and the coordinator goes on."""
+"""Requests whose frame is legal and whose fields are not: each is answered with an error, and the coordinator
+goes on."""
 
 from typing import Any
 
@@ -61,7 +62,8 @@ def test_offsets_that_no_record_can_hold_are_refused(error: ErrorCode, offset: d
 
 
 def test_a_commit_larger_than_a_message_may_be_is_refused_whole() -> None:
-    """INVALID_COMMIT_OFFSET_SIZE, as Kafka answers when the log of the offsets takes no batch of that size."""
+    """INVALID_COMMIT_OFFSET_SIZE, as Kafka answers when the log of the offsets takes no batch of that
+    size."""
     lab = GroupLab()
     offsets = [
         kafka.CommittedOffset(partition=TopicPartition("t", number), offset=1, metadata="m" * 4_096)

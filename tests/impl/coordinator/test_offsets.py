@@ -1,4 +1,5 @@
-"""Committed offsets: replicated before they count, loaded by the next coordinator, fenced by generation, removed by retention."""
+"""Committed offsets: replicated before they count, loaded by the next coordinator, fenced by generation,
+removed by retention."""
 
 from group_lab import OFFSETS, T0, T1, GroupLab
 
@@ -14,7 +15,8 @@ from fencepost.traces.plan import GroupOptions, TopicOptions
 
 
 def test_a_commit_is_answered_and_read_back_once_it_is_replicated() -> None:
-    """Rule (P4): a commit counts when its record is below the high watermark, neither for its sender nor for readers before."""
+    """Rule (P4): a commit counts when its record is below the high watermark, neither for its sender nor for
+    readers before."""
     lab = GroupLab()
     asked = lab.commit(1, 7)
     assert (asked.answer, lab.committed(1)) == (None, -1)
@@ -24,7 +26,8 @@ def test_a_commit_is_answered_and_read_back_once_it_is_replicated() -> None:
 
 
 def test_the_next_coordinator_reads_it_back() -> None:
-    """Rule (P4): after a fail-over the offsets come from the log; the old coordinator says that it is none."""
+    """Rule (P4): after a fail-over the offsets come from the log; the old coordinator says that it is
+    none."""
     lab = GroupLab()
     lab.commit(1, 7)
     lab.rest()
@@ -40,7 +43,8 @@ def test_the_next_coordinator_reads_it_back() -> None:
 
 
 def test_nothing_is_shown_that_an_election_could_take_back() -> None:
-    """Rule (P4): what the log holds above the high watermark is loaded, but not served before it is replicated."""
+    """Rule (P4): what the log holds above the high watermark is loaded, but not served before it is
+    replicated."""
     lab = GroupLab()
     lab.commit(1, 7)
     lab.deliver(1, 2)
@@ -55,7 +59,8 @@ def test_nothing_is_shown_that_an_election_could_take_back() -> None:
 
 
 def test_a_lost_commit_is_told_as_one_that_may_come_to_pass() -> None:
-    """Rule: a coordinator that is deposed, or waits too long, after it wrote says so, so that the outcome is unknown and not a failure."""
+    """Rule: a coordinator that is deposed, or waits too long, after it wrote says so, so that the outcome is
+    unknown and not a failure."""
     lab = GroupLab()
     deposed = lab.commit(1, 7)
     lab.drop()
@@ -70,8 +75,8 @@ def test_a_lost_commit_is_told_as_one_that_may_come_to_pass() -> None:
 
 
 def test_a_commit_that_timed_out_is_shown_by_the_next_coordinator() -> None:
-    """Rule (Kafka's failPendingOffsetWrite): its coordinator forgets it, though it replicates later; who loads the log shows it, unless a later one stands
-    behind it."""
+    """Rule (Kafka's failPendingOffsetWrite): its coordinator forgets it, though it replicates later; who
+    loads the log shows it, unless a later one stands behind it."""
     for later, expected in ((None, 7), (9, 9)):
         lab = GroupLab()
         asked = lab.commit(1, 7)
@@ -90,7 +95,8 @@ def test_a_commit_that_timed_out_is_shown_by_the_next_coordinator() -> None:
 
 
 def test_a_commit_of_another_generation_is_fenced() -> None:
-    """Rule (P3): only members of the present generation commit; who is no member may while the group is empty."""
+    """Rule (P3): only members of the present generation commit; who is no member may while the group is
+    empty."""
     lab = GroupLab()
     (member,) = lab.stable(1, "a")
     assert lab.commit(1, 5).answer.error is ErrorCode.UNKNOWN_MEMBER_ID
@@ -103,7 +109,8 @@ def test_a_commit_of_another_generation_is_fenced() -> None:
 
 
 def test_loads_and_unloads_of_earlier_epochs_do_nothing() -> None:
-    """Rule (KAFKA-10614): whatever the scheduler does, the task of the latest leader epoch has the last word."""
+    """Rule (KAFKA-10614): whatever the scheduler does, the task of the latest leader epoch has the last
+    word."""
     lab = GroupLab(groups={"load_step_ms": 10, "unload_ms": 500})
     lab.commit(1, 7)
     lab.rest()
@@ -123,7 +130,8 @@ def test_loads_and_unloads_of_earlier_epochs_do_nothing() -> None:
 
 
 def test_a_load_reads_every_batch_of_every_step() -> None:
-    """Rule (KAFKA-5600): a load of many small reads, of several batches each, ends with the last commit of every partition."""
+    """Rule (KAFKA-5600): a load of many small reads, of several batches each, ends with the last commit of
+    every partition."""
     lab = GroupLab(groups={"offsets_load_buffer_bytes": 300})
     for offset in range(1, 12):
         lab.commit(1, offset)
@@ -135,7 +143,8 @@ def test_a_load_reads_every_batch_of_every_step() -> None:
 
 
 def test_offsets_survive_compaction() -> None:
-    """Rule (P4): the topic is compacted; the last commit of each partition, and the group's generation, stay."""
+    """Rule (P4): the topic is compacted; the last commit of each partition, and the group's generation,
+    stay."""
     topic = TopicOptions(
         name=OFFSETS_TOPIC,
         cleanup_policy="compact",
@@ -160,7 +169,8 @@ def test_offsets_survive_compaction() -> None:
 
 
 def test_retention_takes_offsets_of_empty_groups_only() -> None:
-    """Rule (KIP-211, KAFKA-13636): an empty group's offsets go after the retention, then the group; tombstones tell the next coordinator."""
+    """Rule (KIP-211, KAFKA-13636): an empty group's offsets go after the retention, then the group;
+    tombstones tell the next coordinator."""
     lab = GroupLab(groups={"offsets_retention_ms": 2_000, "offsets_retention_check_ms": 500})
     lab.commit(1, 7)
     lab.rest(1_500)
@@ -175,7 +185,8 @@ def test_retention_takes_offsets_of_empty_groups_only() -> None:
 
 
 def test_nothing_expires_while_a_group_rebalances() -> None:
-    """Rule (KAFKA-13636): a rebalance may outlast the retention; what was committed before it is read after it."""
+    """Rule (KAFKA-13636): a rebalance may outlast the retention; what was committed before it is read after
+    it."""
     lab = GroupLab(groups={"offsets_retention_ms": 1_000, "offsets_retention_check_ms": 300})
     (member,) = lab.stable(1, "a")
     lab.commit(1, 7, member)
@@ -205,7 +216,8 @@ def test_commits_count_in_the_order_of_the_log() -> None:
 
 
 def test_offsets_survive_the_reassignment_of_their_topic() -> None:
-    """Rule (P4, KAFKA-4362): when the offsets partition moves to other brokers, its groups move with it, and the old coordinator says so."""
+    """Rule (P4, KAFKA-4362): when the offsets partition moves to other brokers, its groups move with it, and
+    the old coordinator says so."""
     options = {"replica_fetch_wait_max_ms": 50, "groups": GroupOptions(initial_rebalance_delay_ms=0)}
     topic = TopicOptions(name=OFFSETS_TOPIC, cleanup_policy="compact")
     lab = GroupLab.moved(4, topic=topic, **options)
@@ -223,8 +235,8 @@ def test_offsets_survive_the_reassignment_of_their_topic() -> None:
 
 
 def test_a_commit_of_nothing_is_a_sign_of_life() -> None:
-    """Any client may send one: it is answered, nothing is written, and the coordinator lives. (It built an empty batch once, and
-    halted.)"""
+    """Any client may send one: it is answered, nothing is written, and the coordinator lives. (It built an
+    empty batch once, and halted.)"""
     lab = GroupLab()
     request = OffsetCommitRequest(
         correlation_id=1, group_id="g", generation_id=-1, member_id="", group_instance_id=None, offsets=()

@@ -1,4 +1,5 @@
-"""Protections whose absence a directed history shows, where a swarm would need luck: each is missed when it is taken away."""
+"""Protections whose absence a directed history shows, where a swarm would need luck: each is missed when it
+is taken away."""
 
 from attrs import evolve
 from group_lab import REBALANCE_MS, GroupLab
@@ -23,7 +24,8 @@ def test_a_static_member_that_is_replaced_only_when_stable_stands_beside_itself(
 
 
 def test_an_assignment_that_is_waited_for_without_end_blocks_the_group() -> None:
-    """Rule (KAFKA-12890): without its timer the group stays in CompletingRebalance while the leader's heartbeats go on."""
+    """Rule (KAFKA-12890): without its timer the group stays in CompletingRebalance while the leader's
+    heartbeats go on."""
     lab = lab_with(WaitsForTheAssignment)
     joined = lab.enter(1, "a").answer
     for _ in range(3 * REBALANCE_MS // 1_000):

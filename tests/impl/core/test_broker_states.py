@@ -24,7 +24,8 @@ def states(lab, node: int) -> list[str]:
 @pytest.mark.parametrize("current", BrokerState)
 @pytest.mark.parametrize("state", BrokerState)
 def test_a_broker_moves_by_the_table_and_not_otherwise(current: BrokerState, state: BrokerState) -> None:
-    """Rule (C9): of all pairs of states, those of the table are taken; the others are refused, logged with both states, counted, and change nothing."""
+    """Rule (C9): of all pairs of states, those of the table are taken; the others are refused, logged with
+    both states, counted, and change nothing."""
     broker_context = BrokerContext(1, ClusterOptions(), Disk(node=1, randomness=Randomness(1)))
     broker_context.broker_state = current
     legal = state in BROKER_TRANSITIONS[current]
@@ -38,7 +39,8 @@ def test_a_broker_moves_by_the_table_and_not_otherwise(current: BrokerState, sta
 
 
 def test_a_broker_lives_through_kafkas_states() -> None:
-    """Rule (C9, C11): it starts, serves, controls, is about to stop, shuts down and runs no more; another one takes the controller's place."""
+    """Rule (C9, C11): it starts, serves, controls, is about to stop, shuts down and runs no more; another one
+    takes the controller's place."""
     lab = cluster({0: (2, 3)})
     lab.step(1, StopRequested())
     settle_all(lab)
@@ -77,7 +79,8 @@ def test_a_broker_recovers_only_after_an_unclean_end() -> None:
 
 
 def test_no_transition_of_a_campaign_is_illegal() -> None:
-    """Rule (C9): in runs with faults of all kinds each broker's states follow the table, from the start of each process."""
+    """Rule (C9): in runs with faults of all kinds each broker's states follow the table, from the start of
+    each process."""
     for seed in (3, 13, 28):
         trace = run(swarm(seed, "reassignment"))
         for node in range(1, 5):

@@ -11,8 +11,8 @@ from fencepost.traces.plan import ClusterOptions
 
 
 def test_what_is_kept_of_a_reply_is_made_when_it_comes(tmp_path: Path) -> None:
-    """Rule: a pipelined read hands its procedure what is kept of each reply, in the order of the requests, made of each when it comes and once; a reply that
-    was lost is nothing to keep, but asked for again."""
+    """Rule: a pipelined read hands its procedure what is kept of each reply, in the order of the requests,
+    made of each when it comes and once; a reply that was lost is nothing to keep, but asked for again."""
     broker_context = BrokerContext(node=1, options=ClusterOptions(brokers=1), files=RealFiles(tmp_path))
     procedures = Procedures(broker_context, connected=True)
     seen: list[bytes] = []

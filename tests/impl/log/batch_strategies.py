@@ -14,7 +14,8 @@ CODEC_NAMES = st.sampled_from(CODECS)
 
 @st.composite
 def records(draw: Any, *, base_offset: int = 0, gaps: bool = True, least: int = 1) -> tuple[Record, ...]:
-    """Records with ascending offsets from base_offset; values long enough now and then for a codec to have work."""
+    """Records with ascending offsets from base_offset; values long enough now and then for a codec to have
+    work."""
     offset, made = base_offset, []
     for _ in range(draw(st.integers(least, 6))):
         value = draw(NULLABLE | st.integers(0, 2_000).map(lambda size: b"abcdefgh" * size))

@@ -15,12 +15,14 @@ def disk_of(seed: int = 1) -> Disk:
 
 
 def options(**changes) -> LogOptions:
-    """Three small batches to a segment, an index entry for every second one; a gap is damage, as in the brokers."""
+    """Three small batches to a segment, an index entry for every second one; a gap is damage, as in the
+    brokers."""
     return LogOptions(**{"contiguous": True, "segment_bytes": 260, "index_interval_bytes": 60, **changes})
 
 
 def batch(*values, keys=None, at: int = 0, base: int = 0, epoch: int = -1, **producer) -> bytes:
-    """A batch of values (None is a tombstone); keys: one for each; at: timestamp of the first, one more for each later one."""
+    """A batch of values (None is a tombstone); keys: one for each; at: timestamp of the first, one more for
+    each later one."""
     records = [
         Record(base + index, at + index, None if keys is None else keys[index], value)
         for index, value in enumerate(values)

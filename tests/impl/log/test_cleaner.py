@@ -1,4 +1,5 @@
-"""Compaction keeps the latest record of each key, tombstones for their time, and what producers need; a crash leaves the old or the new."""
+"""Compaction keeps the latest record of each key, tombstones for their time, and what producers need; a crash
+leaves the old or the new."""
 
 from log_lab import batch, disk_of, open_log, options, records
 
@@ -90,7 +91,8 @@ def test_the_last_batch_of_a_producer_stays_empty():
 
 
 def test_aborted_records_displace_nothing():
-    """Rule: a record of an aborted transaction never was; one of an open transaction is left alone; markers stay."""
+    """Rule: a record of an aborted transaction never was; one of an open transaction is left alone; markers
+    stay."""
     log = keyed("a=1")
     mine = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
     log.append_as_leader(batch(b"2", keys=[b"a"], base_sequence=0, **mine), 0)
@@ -110,7 +112,8 @@ def test_aborted_records_displace_nothing():
 
 
 def test_power_loss_at_any_call_leaves_the_old_segments_or_the_new():
-    """Rule: of each key the latest is there, nothing comes back that a later record displaced for good, and the next pass ends the work."""
+    """Rule: of each key the latest is there, nothing comes back that a later record displaced for good, and
+    the next pass ends the work."""
     wanted = ["5:b=2", "7:c=2", "8:a=4"]
     for call in range(1, 60):
         disk = disk_of(call)

@@ -1,4 +1,5 @@
-"""A compacted segment that waits to take its place (`.swap`) and was damaged by a disk that lied or rotted (found by the storage profile, seed 1378)."""
+"""A compacted segment that waits to take its place (`.swap`) and was damaged by a disk that lied or rotted
+(found by the storage profile, seed 1378)."""
 
 import pytest
 from log_lab import T, batch, disk_of, open_log, options, values
@@ -21,7 +22,8 @@ def torn_swap(disk) -> bytes:
 
 @pytest.mark.parametrize("rotten", [False, True])
 def test_the_old_segment_stays_where_it_is_still_there(rotten):
-    """Rule: a start is not ended by a damaged swap, and records that the old segment still has are not given up for it."""
+    """Rule: a start is not ended by a damaged swap, and records that the old segment still has are not given
+    up for it."""
     disk = disk_of()
     data = torn_swap(disk)
     if rotten:

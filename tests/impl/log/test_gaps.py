@@ -1,4 +1,5 @@
-"""Gaps between offsets: normal where a log may have been compacted, damage where nobody ever did; and base offsets that rot, which no checksum covers."""
+"""Gaps between offsets: normal where a log may have been compacted, damage where nobody ever did; and base
+offsets that rot, which no checksum covers."""
 
 import pytest
 from log_lab import T, batch, disk_of, fill, open_log, options, values
@@ -17,7 +18,8 @@ COMPACT = options(contiguous=False, compact=True, delete=False)
 
 
 def compacted(disk) -> list[bytes]:
-    """A log of nine offsets whose keys recur, compacted and left as a crash leaves it; returns what is in it."""
+    """A log of nine offsets whose keys recur, compacted and left as a crash leaves it; returns what is in
+    it."""
     log = open_log(disk, options=COMPACT)
     for number in range(9):
         log.append_as_leader(batch(b"v%d" % number, keys=[b"ab"[number % 2 :][:1]]), number // 3)
@@ -29,7 +31,8 @@ def compacted(disk) -> list[bytes]:
 
 @pytest.mark.parametrize("clean", [False, True])
 def test_a_compacted_log_opens_whoever_opens_it(clean):
-    """Rule: nothing is lost because nobody said that the topic is compacted; epochs whose records are gone stay known."""
+    """Rule: nothing is lost because nobody said that the topic is compacted; epochs whose records are gone
+    stay known."""
     disk = disk_of()
     before = compacted(disk)
     for settings in (AS_FOUND, COMPACT):
@@ -40,7 +43,8 @@ def test_a_compacted_log_opens_whoever_opens_it(clean):
 
 
 def test_where_nobody_compacts_a_gap_is_damage():
-    """Rule: a log that is told to be contiguous ends where the gap begins, after a crash and after a clean stop."""
+    """Rule: a log that is told to be contiguous ends where the gap begins, after a crash and after a clean
+    stop."""
     for clean in (False, True):
         disk = disk_of()
         compacted(disk)
@@ -62,7 +66,8 @@ def test_a_follower_appends_the_gaps_of_its_leader():
 @pytest.mark.parametrize("settings", [AS_FOUND, options()], ids=["gaps", "contiguous"])
 @pytest.mark.parametrize("bit", [0, 3, 17])
 def test_an_offset_that_rotted_is_told_by_the_next_batch(settings, bit):
-    """Rule: when a batch jumps ahead and the next one does not, it is the first whose offset is wrong, gaps or not."""
+    """Rule: when a batch jumps ahead and the next one does not, it is the first whose offset is wrong, gaps
+    or not."""
     disk = disk_of()
     wide = {"segment_bytes": 10_000}
     log = open_log(disk, options=options(**wide))

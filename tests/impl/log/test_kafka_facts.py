@@ -1,4 +1,5 @@
-"""What real brokers were seen to do (bench/peers/kafka/compare.py), held fast on bytes of our own, so that it stays true where no broker runs."""
+"""What real brokers were seen to do (bench/peers/kafka/compare.py), held fast on bytes of our own, so that it
+stays true where no broker runs."""
 
 from struct import pack
 
@@ -18,8 +19,9 @@ def content(disk, name: str) -> bytes:
 
 
 def test_where_index_entries_stand():
-    """Fact: an entry is due when more than the interval lies behind the last one; it names the last offset and the position of the batch that follows; the
-    time index has an entry with it, and one for the largest timestamp when the segment ends."""
+    """Fact: an entry is due when more than the interval lies behind the last one; it names the last offset
+    and the position of the batch that follows; the time index has an entry with it, and one for the largest
+    timestamp when the segment ends."""
     disk = disk_of()
     log = open_log(disk, options=options(index_interval_bytes=200, **WIDE))
     for number in range(8):
@@ -34,7 +36,8 @@ def test_where_index_entries_stand():
 
 
 def test_an_index_of_a_killed_broker_is_room_without_entries():
-    """Fact: a killed broker leaves indexes of their full size; zeros from the beginning on are an empty index, not an entry for offset 0."""
+    """Fact: a killed broker leaves indexes of their full size; zeros from the beginning on are an empty
+    index, not an entry for offset 0."""
     disk = disk_of()
     disk.make_directory(T)
     path = segment_path(T, 0, INDEX)
@@ -44,7 +47,8 @@ def test_an_index_of_a_killed_broker_is_room_without_entries():
 
 
 def test_an_epoch_that_wrote_nothing_goes_at_a_start():
-    """Fact: an elected leader notes its epoch at once; at a start the epoch is forgotten if no record came after it."""
+    """Fact: an elected leader notes its epoch at once; at a start the epoch is forgotten if no record came
+    after it."""
     disk = disk_of()
     log = open_log(disk, options=options(**WIDE))
     fill(log, 3)
@@ -54,7 +58,8 @@ def test_an_epoch_that_wrote_nothing_goes_at_a_start():
 
 
 def test_epochs_begin_at_the_log_start_at_the_latest():
-    """Fact: after records were deleted, the epoch that goes on there begins there, also when it was made again out of the batches."""
+    """Fact: after records were deleted, the epoch that goes on there begins there, also when it was made
+    again out of the batches."""
     for lost in (False, True):
         disk = disk_of()
         log = open_log(disk, options=options(**WIDE))
@@ -67,7 +72,8 @@ def test_epochs_begin_at_the_log_start_at_the_latest():
 
 
 def test_a_compaction_that_kafka_did_not_finish_is_undone_or_finished():
-    """Fact: a broker renames the log to .swap before its indexes; while one is .cleaned the old segments stay, afterwards they go."""
+    """Fact: a broker renames the log to .swap before its indexes; while one is .cleaned the old segments
+    stay, afterwards they go."""
     for finished in (False, True):
         disk = disk_of()
         keyed = options(contiguous=False, compact=True, delete=False)

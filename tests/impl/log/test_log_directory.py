@@ -40,7 +40,8 @@ def clean(logs: LogDirectory) -> None:
 
 
 def left_by_compaction_after_a_cut(kind: type[LogDirectory], offset: int) -> list[int]:
-    """Offsets of one key: two are compacted, the log begins anew at `offset`, two others follow, the process crashes, and they are compacted."""
+    """Offsets of one key: two are compacted, the log begins anew at `offset`, two others follow, the process
+    crashes, and they are compacted."""
     disk = disk_of()
     logs = start(disk, kind, COMPACT)
     for value in (b"0", b"1"):
@@ -58,7 +59,8 @@ def left_by_compaction_after_a_cut(kind: type[LogDirectory], offset: int) -> lis
 
 @pytest.mark.parametrize("offset", [0, 1, 2])
 def test_what_follows_a_cut_was_never_cleaned(offset):
-    """Rule: the cleaner's checkpoint is lowered with the log (Kafka: maybeTruncateCheckpoint), so that a crash does not make dirty records clean."""
+    """Rule: the cleaner's checkpoint is lowered with the log (Kafka: maybeTruncateCheckpoint), so that a
+    crash does not make dirty records clean."""
     assert left_by_compaction_after_a_cut(LogDirectory, offset) == [offset + 1]
 
 
@@ -68,7 +70,8 @@ def test_a_cleaner_checkpoint_that_outlives_the_cut_leaves_superseded_records():
 
 
 def losses_after_a_failed_sync(kind: type[LogDirectory]) -> int:
-    """In how many of ten worlds records are lost that a recovery had: a cut below the recovery point, appends, a failed sync, a crash, a power loss."""
+    """In how many of ten worlds records are lost that a recovery had: a cut below the recovery point,
+    appends, a failed sync, a crash, a power loss."""
     lost = 0
     for seed in range(10):
         disk = disk_of(seed)
@@ -92,15 +95,16 @@ def losses_after_a_failed_sync(kind: type[LogDirectory]) -> int:
 
 
 def test_what_follows_a_cut_was_never_synced():
-    """Rule: the recovery point's checkpoint is lowered with the log (Kafka: checkpointRecoveryOffsetsInDir), so that recovery writes anew what no sync
-    reached."""
+    """Rule: the recovery point's checkpoint is lowered with the log (Kafka: checkpointRecoveryOffsetsInDir),
+    so that recovery writes anew what no sync reached."""
     assert losses_after_a_failed_sync(LogDirectory) == 0
     assert losses_after_a_failed_sync(Believing) > 0
 
 
 @pytest.mark.parametrize(("kind", "expected"), [(LogDirectory, [b"v0", b"v1"]), (Believing, [])])
 def test_a_replica_that_is_made_anew_is_another_one(kind, expected):
-    """Rule: no checkpoint of a deleted replica speaks of one that is created under its name; where it does, flushed records are gone."""
+    """Rule: no checkpoint of a deleted replica speaks of one that is created under its name; where it does,
+    flushed records are gone."""
     disk = disk_of()
     logs = start(disk, kind)
     fill(logs.logs[KEY], 10)
@@ -117,7 +121,8 @@ def test_a_replica_that_is_made_anew_is_another_one(kind, expected):
 
 
 def test_a_start_that_was_lowered_and_moved_back_is_written_again():
-    """Rule: a checkpoint is written where it differs from what the file says, not from what it said before a cut."""
+    """Rule: a checkpoint is written where it differs from what the file says, not from what it said before a
+    cut."""
     disk = disk_of()
     logs = start(disk)
     log = logs.logs[KEY]

@@ -1,4 +1,5 @@
-"""Retention removes whole old segments for three reasons and never one that may hold an uncommitted record."""
+"""Retention removes whole old segments for three reasons and never one that may hold an uncommitted
+record."""
 
 import pytest
 from log_lab import T, disk_of, fill, open_log, options, values
@@ -20,7 +21,8 @@ def kept(first: int, last: int = 10) -> list[bytes]:
 
 
 def test_by_time():
-    """Rule: a segment goes when its latest record is older than retention.ms; the active one is rolled for it."""
+    """Rule: a segment goes when its latest record is older than retention.ms; the active one is rolled for
+    it."""
     assert left(10, now_ms=120, retention_bytes=-1) == kept(0)
     log = open_log(disk_of(), options=options(retention_ms=50))
     fill(log, 10)
@@ -41,7 +43,8 @@ def test_by_bytes():
 
 
 def test_by_log_start():
-    """Rule KAFKA-7400: segments below the log start go whatever the policy says, also those of a compacted topic."""
+    """Rule KAFKA-7400: segments below the log start go whatever the policy says, also those of a compacted
+    topic."""
     assert left(10, start=5) == kept(3)
     assert left(10, start=6, delete=False, compact=True) == kept(6)
 

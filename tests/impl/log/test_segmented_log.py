@@ -24,7 +24,8 @@ def test_a_leader_stamps_offset_and_epoch():
 
 
 def test_log_append_time_is_the_brokers():
-    """Rule: with message.timestamp.type=LogAppendTime every record has the broker's time, and the checksum holds."""
+    """Rule: with message.timestamp.type=LogAppendTime every record has the broker's time, and the checksum
+    holds."""
     log = open_log(disk_of(), options=options(log_append_time=True))
     log.append_as_leader(batch(b"a", b"b", at=5), 0, now_ms=777)
     assert [record.timestamp_ms for record in records(log)] == [777, 777]
@@ -55,7 +56,8 @@ def test_an_empty_follower_may_begin_inside_a_batch():
 
 
 def test_segments_roll_by_bytes_time_and_full_index():
-    """Rule (L2): a segment ends when the next batch does not fit, is too late, or an index is full (the time index keeps room for its last entry)."""
+    """Rule (L2): a segment ends when the next batch does not fit, is too late, or an index is full (the time
+    index keeps room for its last entry)."""
     by_bytes = open_log(disk_of())
     fill(by_bytes, 7)
     assert bases(by_bytes) == [0, 3, 6]
@@ -85,7 +87,8 @@ def test_a_read_is_bounded_and_whole():
 
 
 def test_a_read_never_sees_the_rest_of_a_failed_write():
-    """Rule KAFKA-2477: what is read ends where the last append that returned ended, whatever the file holds."""
+    """Rule KAFKA-2477: what is read ends where the last append that returned ended, whatever the file
+    holds."""
     disk = disk_of()
     log = open_log(disk)
     fill(log, 2)
@@ -137,7 +140,8 @@ def produced(sequence: int, count: int = 1, epoch: int = 0) -> bytes:
 
 
 def test_a_duplicate_is_answered_with_the_first_offsets():
-    """Rule KIP-98: any of the last five batches of a producer, sent again, is not written again; also after a restart, as far as the log tells."""
+    """Rule KIP-98: any of the last five batches of a producer, sent again, is not written again; also after a
+    restart, as far as the log tells."""
     disk = disk_of()
     log = open_log(disk)
     for number in range(6):
@@ -152,7 +156,8 @@ def test_a_duplicate_is_answered_with_the_first_offsets():
 
 
 def test_sequences_have_no_gaps_and_epochs_fence():
-    """Rule KIP-98, KIP-360: a gap is refused, an older epoch is refused, a new one begins at 0, an unknown producer anywhere; refusals write nothing."""
+    """Rule KIP-98, KIP-360: a gap is refused, an older epoch is refused, a new one begins at 0, an unknown
+    producer anywhere; refusals write nothing."""
     log = open_log(disk_of())
     log.append_as_leader(produced(5), 0)
     for refused, error in (

@@ -1,4 +1,5 @@
-"""What is left of a log after crashes, damage and old checkpoints, case by case; the state machine tries the combinations."""
+"""What is left of a log after crashes, damage and old checkpoints, case by case; the state machine tries the
+combinations."""
 
 import pytest
 from log_lab import T, batch, disk_of, fill, open_log, options, records, values
@@ -36,7 +37,8 @@ def test_a_torn_tail_is_cut():
 
 
 def test_a_bad_batch_takes_everything_behind_it():
-    """Rule: the log ends before the first batch whose checksum fails, later segments go with it, and epochs and producers with them."""
+    """Rule: the log ends before the first batch whose checksum fails, later segments go with it, and epochs
+    and producers with them."""
     disk = disk_of()
     log = open_log(disk)
     fill(log, 4)
@@ -71,7 +73,8 @@ def test_below_the_recovery_point_only_indexes_are_looked_at():
 
 
 def test_after_a_failed_sync_recovery_writes_anew():
-    """Rule: pages that a failed sync gave up are read, count as clean, and are gone after a power loss, unless recovery writes them again."""
+    """Rule: pages that a failed sync gave up are read, count as clean, and are gone after a power loss,
+    unless recovery writes them again."""
 
     class Trusting(LogRecovery):
         def make_durable(self, segment):
@@ -168,7 +171,8 @@ def test_the_clean_marker_is_gone_for_good_before_anything_is_loaded():
 
 
 def test_a_start_that_was_interrupted_makes_the_next_one_unclean():
-    """Rule KAFKA-10471: a crash while the logs are loaded is a crash; a directory that takes the marker away last is told by this test."""
+    """Rule KAFKA-10471: a crash while the logs are loaded is a crash; a directory that takes the marker away
+    last is told by this test."""
 
     class Late(LogDirectory):
         def take_marker_first(self):
@@ -197,8 +201,8 @@ def test_a_start_that_was_interrupted_makes_the_next_one_unclean():
 
 @pytest.mark.parametrize("failing", [True, False])
 def test_a_marker_that_was_half_taken_does_not_come_back(failing):
-    """Rule KAFKA-10471: a start that failed, or died, before the marker's end was durable leaves the next one to see to it (found by the log machine, round
-    3013)."""
+    """Rule KAFKA-10471: a start that failed, or died, before the marker's end was durable leaves the next one
+    to see to it (found by the log machine, round 3013)."""
 
     def back(take) -> int:
         """In how many worlds a power loss brings the marker back after the second start."""

@@ -38,7 +38,8 @@ def aborted(log: SegmentedLog, start: int = 0, stop: int = 1_000) -> list[tuple[
 
 
 def two_overlapping(log: SegmentedLog) -> None:
-    """Offsets 0, 2 of producer 1, aborted at 4; 1, 3 of producer 2, committed at 5; 6 of producer 1, aborted at 7; 8 of producer 2, open."""
+    """Offsets 0, 2 of producer 1, aborted at 4; 1, 3 of producer 2, committed at 5; 6 of producer 1, aborted
+    at 7; 8 of producer 2, open."""
     for producer, sequence in ((1, 0), (2, 0), (1, 1), (2, 1)):
         write(log, producer, sequence)
     end(log, 1, commit=False)
@@ -52,7 +53,8 @@ ABORTED = [(1, 0, 4, 1), (1, 6, 7, 8)]
 
 
 def test_the_last_stable_offset_is_the_first_undecided_record():
-    """Rule: an open transaction bounds it, and so does one whose marker is not committed, since the next leader may not have it."""
+    """Rule: an open transaction bounds it, and so does one whose marker is not committed, since the next
+    leader may not have it."""
     log = open_log(disk_of(), options=options(**WIDE))
     assert log.last_stable_offset(0) == 0
     two_overlapping(log)
@@ -88,7 +90,8 @@ def test_an_entry_is_kafkas():
 
 @pytest.mark.parametrize("segment_bytes", [100_000, 160])
 def test_truncation_opens_a_transaction_again(segment_bytes):
-    """Rule: with its marker a transaction's end is gone, from the index and from what bounds the last stable offset (KAFKA-12153)."""
+    """Rule: with its marker a transaction's end is gone, from the index and from what bounds the last stable
+    offset (KAFKA-12153)."""
     log = open_log(disk_of(), options=options(segment_bytes=segment_bytes))
     two_overlapping(log)
     log.truncate_to(7)
@@ -119,7 +122,8 @@ def test_recovery_finds_what_was_aborted(segment_bytes):
 
 @pytest.mark.parametrize("damage", [b"\x00" * 33, b"\x01" * 7, b"\x7f" * 34])
 def test_a_damaged_index_is_made_again(damage):
-    """Rule: a reader never skips what it should see, nor sees what it should skip, because an index is bad."""
+    """Rule: a reader never skips what it should see, nor sees what it should skip, because an index is
+    bad."""
     disk = disk_of()
     log = open_log(disk, options=options(segment_bytes=160))
     two_overlapping(log)
@@ -136,7 +140,8 @@ def test_a_damaged_index_is_made_again(damage):
 
 
 def test_compaction_keeps_what_was_aborted():
-    """Rule: the entries of all segments that were merged stand in the one that took their place, also after a crash (KAFKA-13727)."""
+    """Rule: the entries of all segments that were merged stand in the one that took their place, also after a
+    crash (KAFKA-13727)."""
     disk = disk_of()
     log = open_log(disk, options=options(segment_bytes=160, **COMPACT))
     two_overlapping(log)
@@ -150,7 +155,8 @@ def test_compaction_keeps_what_was_aborted():
 
 
 def test_a_failed_index_write_leaves_no_offset_to_be_used_twice():
-    """Rule KAFKA-7866: the end of the log has moved before the index is written, and the log is offline until it is opened anew."""
+    """Rule KAFKA-7866: the end of the log has moved before the index is written, and the log is offline until
+    it is opened anew."""
     disk = disk_of()
     log = open_log(disk, options=options(**WIDE))
     write(log, 1, 0)

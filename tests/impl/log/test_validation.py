@@ -1,4 +1,5 @@
-"""What a client may append: each rule of Kafka's LogValidator refuses its batch with Kafka's error code, and every other batch passes unchanged."""
+"""What a client may append: each rule of Kafka's LogValidator refuses its batch with Kafka's error code, and
+every other batch passes unchanged."""
 
 from collections.abc import Callable
 from struct import pack_into
@@ -90,7 +91,8 @@ def test_bytes_that_are_no_whole_batch_are_corrupt(data: bytes) -> None:
 
 
 def test_times() -> None:
-    """INVALID_TIMESTAMP for the broker's type, for a time below -1 and for one beyond 64 bits. A wrong max timestamp is put right, with the checksum."""
+    """INVALID_TIMESTAMP for the broker's type, for a time below -1 and for one beyond 64 bits. A wrong max
+    timestamp is put right, with the checksum."""
     assert refusal(changed(GOOD, ">h", 21, 0x08)) is ErrorCode.INVALID_TIMESTAMP
     assert refusal(changed(GOOD, ">q", 27, -2)) is ErrorCode.INVALID_TIMESTAMP
     assert refusal(changed(GOOD, ">q", 27, (1 << 63) - 3)) is ErrorCode.INVALID_TIMESTAMP
@@ -115,7 +117,8 @@ def test_max_message_bytes_comes_first() -> None:
 
 
 def test_the_bound_on_records_comes_before_decompression(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four million records of seven bytes are 28 MB in a few kilobytes: refused by their number, and nothing is decompressed."""
+    """Four million records of seven bytes are 28 MB in a few kilobytes: refused by their number, and nothing
+    is decompressed."""
     count = 4_000_000
     data = bytearray(encode_batch([Record(0, 0, None, None)], base_offset=0, leader_epoch=-1, codec="zstd"))
     pack_into(">i", data, 23, count - 1)

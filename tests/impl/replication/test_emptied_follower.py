@@ -34,13 +34,16 @@ PLAN = Plan(
         Fault(fault_id=110, kind="clean_restart", at_ms=5_800, duration_ms=0, target="broker 3"),
     ),
 )
-"""The leader loses the only record with its power, as the budget allows; a follower's retention deletes it, so that its log is empty from offset 1 on."""
+"""The leader loses the only record with its power, as the budget allows; a follower's retention deletes it,
+so that its log is empty from offset 1 on."""
 
 
 def test_it_is_cut_to_where_the_leader_ends() -> None:
-    """Rule: a log without any record, and so without any epoch to ask about, goes back to the leader's end and follows; it was out of range for ever.
+    """Rule: a log without any record, and so without any epoch to ask about, goes back to the leader's end
+    and follows; it was out of range for ever.
 
-    (Kafka: a replica whose log ends beyond its leader's is truncated to the leader's end when a fetch is out of range.)
+    (Kafka: a replica whose log ends beyond its leader's is truncated to the leader's end when a fetch is out
+    of range.)
     """
     trace = run(PLAN)
     (cut,) = [

@@ -1,7 +1,8 @@
-"""The documented histories of lost and diverging records (docs/spec/bugs.md), step by step, each with its protection and without it.
+"""The documented histories of lost and diverging records (docs/spec/bugs.md), step by step, each with its
+protection and without it.
 
-A history returns the lab after its last step. Its first test holds with the protections; the second plants the bug and sees the bad thing
-happen, so that the first one can fail.
+A history returns the lab after its last step. Its first test holds with the protections; the second plants
+the bug and sees the bad thing happen, so that the first one can fail.
 """
 
 from impl_lab import Lab
@@ -41,7 +42,8 @@ def kip_101_first(parts: Parts) -> Lab:
 
 
 def test_kip_101_a_restarted_follower_keeps_what_may_be_committed() -> None:
-    """Rule (KIP-101, COMMIT-SAFE): a follower does not cut at its own high watermark, which lags behind its leader's by a fetch."""
+    """Rule (KIP-101, COMMIT-SAFE): a follower does not cut at its own high watermark, which lags behind its
+    leader's by a fetch."""
     assert kip_101_first(Parts()).values(1) == [11, 12]
 
 
@@ -51,7 +53,8 @@ def test_kip_101_without_the_protection_a_committed_record_is_lost() -> None:
 
 
 def kip_101_second(parts: Parts) -> Lab:
-    """Both brokers fail and one loses its unflushed tail; it is elected and writes other records there; the other one returns."""
+    """Both brokers fail and one loses its unflushed tail; it is elected and writes other records there; the
+    other one returns."""
     lab = Lab(brokers=2, parts=parts)
     lab.lead(2, 0, **TWO)
     lab.settle()
@@ -70,7 +73,8 @@ def kip_101_second(parts: Parts) -> Lab:
 
 
 def test_kip_101_a_fork_below_the_high_watermark_is_cut() -> None:
-    """Rule (KIP-101, LOG-MATCH): where two logs part, the epochs of their records tell, whatever the high watermarks say."""
+    """Rule (KIP-101, LOG-MATCH): where two logs part, the epochs of their records tell, whatever the high
+    watermarks say."""
     lab = kip_101_second(Parts())
     assert lab.values(1) == lab.values(2) == [11, 21]
 
@@ -85,7 +89,8 @@ def test_kip_101_without_the_protection_logs_diverge() -> None:
 
 
 def kip_279(parts: Parts) -> Lab:
-    """Three quick elections, one unreplicated record each; the follower's latest epoch is one that its leader never had."""
+    """Three quick elections, one unreplicated record each; the follower's latest epoch is one that its leader
+    never had."""
     lab = Lab(brokers=2, parts=parts)
     lab.lead(1, 0, **TWO)
     lab.settle()
@@ -101,7 +106,8 @@ def kip_279(parts: Parts) -> Lab:
 
 
 def test_kip_279_the_follower_asks_until_the_epochs_agree() -> None:
-    """Rule (KIP-279, LOG-MATCH): an answer about an epoch that the follower never had means: cut below it and ask again."""
+    """Rule (KIP-279, LOG-MATCH): an answer about an epoch that the follower never had means: cut below it and
+    ask again."""
     lab = kip_279(Parts())
     assert lab.values(1) == lab.values(2) == [11, 21]
     assert [event.offset for event in lab.recorded(Name.TRUNCATED, 1)] == [1]
@@ -117,7 +123,8 @@ def test_kip_279_without_the_protection_logs_diverge() -> None:
 
 
 def kafka_7415(parts: Parts) -> Lab:
-    """A leader of epoch 2 that has written nothing is asked about epoch 1 by a follower whose high watermark lags."""
+    """A leader of epoch 2 that has written nothing is asked about epoch 1 by a follower whose high watermark
+    lags."""
     lab = Lab(brokers=2, parts=parts)
     lab.lead(1, 0, **TWO)
     lab.settle()
@@ -134,13 +141,15 @@ def kafka_7415(parts: Parts) -> Lab:
 
 
 def test_kafka_7415_a_leader_knows_its_epoch_before_it_writes() -> None:
-    """Rule (KAFKA-7415): a new leader's epoch is in its cache at once, so that questions about epochs in between have an answer."""
+    """Rule (KAFKA-7415): a new leader's epoch is in its cache at once, so that questions about epochs in
+    between have an answer."""
     lab = kafka_7415(Parts())
     assert lab.values(2) == [11, 12]
 
 
 def test_kafka_7415_without_the_protection_committed_records_are_cut() -> None:
-    """Rule: the history above can fail: without an answer the follower falls back to its lagging high watermark."""
+    """Rule: the history above can fail: without an answer the follower falls back to its lagging high
+    watermark."""
     lab = kafka_7415(Parts(replica_manager=EntersItsEpochWithItsFirstRecord))
     assert lab.values(2) == [11]
 
@@ -149,7 +158,8 @@ def test_kafka_7415_without_the_protection_committed_records_are_cut() -> None:
 
 
 def kip_320(parts: Parts) -> Lab:
-    """KAFKA-6880's run, a record for ten: b1 and b2 at 5, b3 at 4, high watermark 4; b2 hears of no election any more, but fetches on."""
+    """KAFKA-6880's run, a record for ten: b1 and b2 at 5, b3 at 4, high watermark 4; b2 hears of no election
+    any more, but fetches on."""
     lab = Lab(parts=parts)
     lab.lead(1, 0)
     lab.settle()
@@ -170,7 +180,8 @@ def kip_320(parts: Parts) -> Lab:
 
 
 def test_kip_320_a_fetch_of_an_older_epoch_is_fenced() -> None:
-    """Rule (KIP-320): a follower that missed an election appends nothing of the new leader's, until it has heard and cut its log."""
+    """Rule (KIP-320): a follower that missed an election appends nothing of the new leader's, until it has
+    heard and cut its log."""
     lab = kip_320(Parts())
     assert lab.values(1) == [1, 2, 3, 4, 21, 22]
     assert lab.values(2) == [1, 2, 3, 4, 5]
@@ -211,7 +222,8 @@ def kafka_7128(parts: Parts) -> Lab:
 
 
 def test_kafka_7128_a_follower_joins_only_at_the_start_of_the_epoch() -> None:
-    """Rule (KAFKA-7128): reaching a new leader's lagging high watermark is not enough to join its ISR; the start of its epoch is."""
+    """Rule (KAFKA-7128): reaching a new leader's lagging high watermark is not enough to join its ISR; the
+    start of its epoch is."""
     lab = kafka_7128(Parts())
     assert lab.state().isr == (1, 2)
     lab.settle()
@@ -244,7 +256,8 @@ def kafka_1188(parts: Parts) -> Lab:
 
 
 def test_kafka_1188_an_older_leader_epoch_changes_nothing() -> None:
-    """Rule (KAFKA-1188, EPOCH-MONO): a broker never goes back to an older leader epoch, nor takes the same one again."""
+    """Rule (KAFKA-1188, EPOCH-MONO): a broker never goes back to an older leader epoch, nor takes the same
+    one again."""
     lab = kafka_1188(Parts())
     assert (lab.partition(1).leader, lab.partition(1).leader_epoch) == (2, 2)
     before = lab.epochs(2)
@@ -262,7 +275,8 @@ def test_kafka_1188_without_the_protection_two_brokers_lead() -> None:
 
 
 def kafka_7786(parts: Parts) -> Lab:
-    """Two elections of the same leader while a question is in flight: the answer of the first comes after the second, about another log."""
+    """Two elections of the same leader while a question is in flight: the answer of the first comes after the
+    second, about another log."""
     lab = Lab(brokers=2, parts=parts)
     lab.lead(1, 0, **TWO)
     lab.settle()
@@ -281,7 +295,8 @@ def kafka_7786(parts: Parts) -> Lab:
 
 
 def test_kafka_7786_an_answer_of_an_earlier_epoch_is_dropped() -> None:
-    """Rule (KAFKA-7786): an answer counts only in the leader epoch in which it was asked; the question is asked again."""
+    """Rule (KAFKA-7786): an answer counts only in the leader epoch in which it was asked; the question is
+    asked again."""
     lab = kafka_7786(Parts())
     assert lab.values(2) == [11, 12]
     question = lab.drop(2, 1, kafka.OffsetsForLeaderEpochRequest)[-1]

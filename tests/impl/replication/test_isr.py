@@ -24,7 +24,8 @@ def in_sync(lag_ms: int = 1_000, **options: object) -> Lab:
 
 
 def test_a_follower_that_lags_for_too_long_leaves() -> None:
-    """Rule (R2): a member that has not caught up for replica.lag.time.max.ms leaves the ISR; ZooKeeper and the leader's copy agree."""
+    """Rule (R2): a member that has not caught up for replica.lag.time.max.ms leaves the ISR; ZooKeeper and
+    the leader's copy agree."""
     lab = in_sync()
     lab.produce(1, 11)
     lab.settle(1, 2)
@@ -39,7 +40,8 @@ def test_a_follower_that_lags_for_too_long_leaves() -> None:
 
 
 def test_an_idle_follower_with_everything_stays() -> None:
-    """Rule (R2): a silent follower whose log end is the leader's own is in sync for as long as nothing is written."""
+    """Rule (R2): a silent follower whose log end is the leader's own is in sync for as long as nothing is
+    written."""
     lab = in_sync()
     lab.produce(1, 11)
     lab.settle()
@@ -49,7 +51,8 @@ def test_an_idle_follower_with_everything_stays() -> None:
 
 
 def test_a_follower_that_keeps_pace_one_fetch_behind_stays() -> None:
-    """Rule (R2): under steady writes a follower is caught up if each fetch has what the leader had at the one before."""
+    """Rule (R2): under steady writes a follower is caught up if each fetch has what the leader had at the one
+    before."""
     lab = in_sync()
     for value in range(100, 140):
         lab.produce(1, value)
@@ -60,7 +63,8 @@ def test_a_follower_that_keeps_pace_one_fetch_behind_stays() -> None:
 
 
 def test_a_follower_that_falls_further_behind_leaves() -> None:
-    """Rule (R2): fetching is not enough: one whose fetches never reach what the leader had at the one before is out of sync."""
+    """Rule (R2): fetching is not enough: one whose fetches never reach what the leader had at the one before
+    is out of sync."""
     lab = in_sync()
     for value in range(100, 140):
         lab.produce(1, value)
@@ -93,7 +97,8 @@ def test_a_follower_that_has_caught_up_joins() -> None:
 
 
 def test_a_replica_that_is_not_alive_does_not_join() -> None:
-    """Rule (KAFKA-14140): a last fetch of a broker that the controller knows to be gone does not bring it back."""
+    """Rule (KAFKA-14140): a last fetch of a broker that the controller knows to be gone does not bring it
+    back."""
     lab = Lab()
     lab.lead(1, 0, isr=(1, 2), live=(1, 2))
     lab.settle()
@@ -101,8 +106,8 @@ def test_a_replica_that_is_not_alive_does_not_join() -> None:
 
 
 def test_a_late_copy_of_older_metadata_does_not_bury_the_living() -> None:
-    """Rule (C10): metadata moves in the order in which it was sent; an overtaken request, late or repeated, changes nothing, or a follower that is
-    alive could never join."""
+    """Rule (C10): metadata moves in the order in which it was sent; an overtaken request, late or repeated,
+    changes nothing, or a follower that is alive could never join."""
     lab = Lab()
     lab.lead(1, 0, isr=(1, 2), live=(1, 2), to=(1, 2))
     lab.control(UpdateMetadataRequest, 1, (), live=(1, 2), correlation_id=50)
@@ -117,8 +122,9 @@ def test_a_late_copy_of_older_metadata_does_not_bury_the_living() -> None:
 
 
 def test_after_a_conflict_whoever_was_or_was_proposed_counts() -> None:
-    """Rule (R8): what somebody else wrote stands. An earlier attempt may have been written before that (its reply lost), so that until LeaderAndIsr
-    says what holds the leader commits only what its ISR and the one that it proposed have."""
+    """Rule (R8): what somebody else wrote stands. An earlier attempt may have been written before that (its
+    reply lost), so that until LeaderAndIsr says what holds the leader commits only what its ISR and the one
+    that it proposed have."""
     lab = in_sync()
     lab.hold_zookeeper(1)
     lab.produce(1, 11)
@@ -152,7 +158,8 @@ def _lost_reply(parts: Parts) -> Lab:
 
 
 def test_a_lost_reply_is_recognised_as_its_own_write() -> None:
-    """Rule (KAFKA-1382): a bad version after a lost reply is no conflict if what stands there is what was written; ISR changes go on."""
+    """Rule (KAFKA-1382): a bad version after a lost reply is no conflict if what stands there is what was
+    written; ISR changes go on."""
     lab = _lost_reply(Parts())
     assert lab.partition(1).isr == lab.state().isr == (1, 2, 3)
     assert [event.cause for event in lab.recorded(Name.ISR_UPDATED)] == ["shrink", "expand"]
@@ -181,7 +188,8 @@ def test_a_proposal_of_an_earlier_epoch_settles_nothing_in_the_next() -> None:
 
 
 def test_a_proposal_that_meets_the_end_of_its_session_is_settled_in_the_next() -> None:
-    """Rule: procedures outlive sessions and are guarded by versions: the write is sent again, and nothing stays pending."""
+    """Rule: procedures outlive sessions and are guarded by versions: the write is sent again, and nothing
+    stays pending."""
     lab = in_sync()
     lab.hold_zookeeper(1)
     lab.produce(1, 11)
@@ -213,7 +221,8 @@ def test_changes_are_announced_to_the_controller_together() -> None:
 
 
 def test_a_follower_below_the_high_watermark_does_not_join() -> None:
-    """Rule (R2): the start of the epoch is not enough either: who lacks a committed record stays out, also one who says he is ahead of the leader."""
+    """Rule (R2): the start of the epoch is not enough either: who lacks a committed record stays out, also
+    one who says he is ahead of the leader."""
     lab = Lab()
     lab.lead(1, 0, isr=(1, 2))
     lab.produce(1, 11)
@@ -228,7 +237,8 @@ def test_a_follower_below_the_high_watermark_does_not_join() -> None:
 
 
 def test_a_fetch_at_the_log_end_is_caught_up_now() -> None:
-    """Rule (R2): who asks for the log end has everything at that moment; the lag is counted from there, not from the fetch before."""
+    """Rule (R2): who asks for the log end has everything at that moment; the lag is counted from there, not
+    from the fetch before."""
     lab = in_sync()
     lab.drop()
     lab.advance(100, nodes=(1,))

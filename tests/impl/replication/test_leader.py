@@ -43,7 +43,8 @@ def test_acks_0_is_never_answered() -> None:
 
 
 def test_acks_all_waits_for_every_isr_member() -> None:
-    """Rule (R4): acks=all is answered when the high watermark has passed the batch, that is, when the last ISR member has asked for what follows."""
+    """Rule (R4): acks=all is answered when the high watermark has passed the batch, that is, when the last
+    ISR member has asked for what follows."""
     lab = led_by_1()
     assert lab.produce(1, 11, 12, acks=-1) is None
     lab.settle(1, 2)
@@ -54,7 +55,8 @@ def test_acks_all_waits_for_every_isr_member() -> None:
 
 
 def test_too_small_an_isr_refuses_before_the_append() -> None:
-    """Rule (R4): acks=all below min.insync.replicas is NOT_ENOUGH_REPLICAS and writes nothing; acks=1 does not care."""
+    """Rule (R4): acks=all below min.insync.replicas is NOT_ENOUGH_REPLICAS and writes nothing; acks=1 does
+    not care."""
     lab = Lab(topic=TopicOptions(min_insync_replicas=2))
     lab.lead(1, 0, isr=(1,))
     answer = lab.produce(1, 11, acks=-1)
@@ -68,8 +70,8 @@ def test_too_small_an_isr_refuses_before_the_append() -> None:
     [((1, 2, 3), 4, ErrorCode.NONE), ((1, 2), 4, ErrorCode.NOT_ENOUGH_REPLICAS)],
 )
 def test_min_insync_replicas_is_bounded_by_the_replicas(isr, minimum, error) -> None:
-    """Rule (R4): of three replicas four cannot be in sync: three are enough, as 3.9 and 4.x of Apache Kafka take it; two
-    are not."""
+    """Rule (R4): of three replicas four cannot be in sync: three are enough, as 3.9 and 4.x of Apache Kafka
+    take it; two are not."""
     lab = Lab(topic=TopicOptions(min_insync_replicas=minimum))
     lab.lead(1, 0, isr=isr)
     lab.produce(1, 11, acks=-1)
@@ -78,7 +80,8 @@ def test_min_insync_replicas_is_bounded_by_the_replicas(isr, minimum, error) -> 
 
 
 def test_an_isr_that_shrank_after_the_append_says_so_and_names_the_offset() -> None:
-    """Rule (R4): if the ISR falls below min.insync.replicas before the batch is committed the answer is NOT_ENOUGH_REPLICAS_AFTER_APPEND, with its offset."""
+    """Rule (R4): if the ISR falls below min.insync.replicas before the batch is committed the answer is
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND, with its offset."""
     lab = led_by_1(topic=TopicOptions(min_insync_replicas=2), replica_lag_time_max_ms=1_000)
     assert lab.produce(1, 11, acks=-1, timeout_ms=60_000) is None
     lab.advance(2_500, nodes=(1,))
@@ -88,7 +91,8 @@ def test_an_isr_that_shrank_after_the_append_says_so_and_names_the_offset() -> N
 
 
 def test_a_time_out_keeps_the_base_offset() -> None:
-    """Rule: an append that waited too long is REQUEST_TIMED_OUT beside its offset, and is answered once only, even if it commits later."""
+    """Rule: an append that waited too long is REQUEST_TIMED_OUT beside its offset, and is answered once only,
+    even if it commits later."""
     lab = led_by_1()
     lab.produce(1, 11, acks=-1, timeout_ms=700)
     lab.advance(699, nodes=(1,))
@@ -100,7 +104,8 @@ def test_a_time_out_keeps_the_base_offset() -> None:
 
 
 def test_a_deposed_leader_answers_those_who_wait_with_their_offset() -> None:
-    """Rule: an append whose leader is deposed is NOT_LEADER beside its offset, so that its client does not take it for never done."""
+    """Rule: an append whose leader is deposed is NOT_LEADER beside its offset, so that its client does not
+    take it for never done."""
     lab = led_by_1()
     lab.produce(1, 11, acks=-1)
     lab.lead(2, 1)
@@ -109,7 +114,8 @@ def test_a_deposed_leader_answers_those_who_wait_with_their_offset() -> None:
 
 
 def test_a_waiting_append_does_not_reach_into_the_next_epoch() -> None:
-    """Rule: an append that waits when its leader is elected again may have been cut and replaced meanwhile, so its offset proves nothing: it ends."""
+    """Rule: an append that waits when its leader is elected again may have been cut and replaced meanwhile,
+    so its offset proves nothing: it ends."""
     lab = led_by_1()
     lab.produce(1, 11, acks=-1)
     lab.lead(1, 1)
@@ -184,7 +190,8 @@ def test_a_replica_that_is_not_assigned_may_not_fetch() -> None:
     ],
 )
 def test_the_askers_epoch_is_fenced(epoch: int, error: ErrorCode) -> None:
-    """Rule (R6): Fetch, ListOffsets and OffsetsForLeaderEpoch of an older epoch are FENCED, of a newer one UNKNOWN; -1 does not say."""
+    """Rule (R6): Fetch, ListOffsets and OffsetsForLeaderEpoch of an older epoch are FENCED, of a newer one
+    UNKNOWN; -1 does not say."""
     lab = Lab()
     lab.lead(1, 2)
     lab.settle()
@@ -230,7 +237,8 @@ def _lists_after_election(parts: Parts) -> tuple[int, kafka.ListOffsetsResponse,
 
 
 def test_a_new_leader_lists_no_offset_before_its_high_watermark_caught_up() -> None:
-    """Rule (KIP-207, R7): a new leader's lagging high watermark is OFFSET_NOT_AVAILABLE, and a right answer once its epoch's start is committed."""
+    """Rule (KIP-207, R7): a new leader's lagging high watermark is OFFSET_NOT_AVAILABLE, and a right answer
+    once its epoch's start is committed."""
     before, listed, lab = _lists_after_election(Parts())
     assert (before, listed.error) == (2, ErrorCode.OFFSET_NOT_AVAILABLE)
     lab.settle()
@@ -238,7 +246,8 @@ def test_a_new_leader_lists_no_offset_before_its_high_watermark_caught_up() -> N
 
 
 def test_without_the_protection_listed_offsets_go_back() -> None:
-    """Rule (KIP-207): the scenario can fail: without offset_not_available the end that was shown goes back."""
+    """Rule (KIP-207): the scenario can fail: without offset_not_available the end that was shown goes
+    back."""
     before, listed, _ = _lists_after_election(Parts(leader=ListsAnyOffset))
     assert (listed.error, listed.offset) == (ErrorCode.NONE, 1) and listed.offset < before
 
@@ -247,7 +256,8 @@ def test_without_the_protection_listed_offsets_go_back() -> None:
 
 
 def test_the_high_watermark_is_never_lowered_within_an_epoch() -> None:
-    """Rule (R3, HW-MONO): a follower's fetch from further back, late or repeated, does not take the leader's high watermark with it."""
+    """Rule (R3, HW-MONO): a follower's fetch from further back, late or repeated, does not take the leader's
+    high watermark with it."""
     lab = led_by_1()
     lab.produce(1, 11)
     lab.settle()
@@ -258,7 +268,8 @@ def test_the_high_watermark_is_never_lowered_within_an_epoch() -> None:
 
 
 def test_a_pending_expansion_counts_at_once() -> None:
-    """Rule (KIP-497): from the moment it proposes a replica for the ISR the leader waits for it, since ZooKeeper may hold the larger ISR already."""
+    """Rule (KIP-497): from the moment it proposes a replica for the ISR the leader waits for it, since
+    ZooKeeper may hold the larger ISR already."""
     lab = Lab()
     lab.lead(1, 0, isr=(1, 2), live=(1, 2))
     lab.settle()
@@ -275,7 +286,8 @@ def test_a_pending_expansion_counts_at_once() -> None:
 
 
 def test_a_pending_removal_does_not_count_yet() -> None:
-    """Rule (KIP-497): until ZooKeeper has answered, a replica whose removal is proposed still holds the high watermark back."""
+    """Rule (KIP-497): until ZooKeeper has answered, a replica whose removal is proposed still holds the high
+    watermark back."""
     lab = led_by_1(replica_lag_time_max_ms=1_000)
     lab.hold_zookeeper(1)
     lab.produce(1, 11, acks=-1, timeout_ms=60_000)
@@ -290,7 +302,8 @@ def test_a_pending_removal_does_not_count_yet() -> None:
 
 
 def test_a_broker_serves_nobody_before_it_is_registered() -> None:
-    """Rule (KIP-380): an incarnation without a broker epoch cannot tell which requests are meant for it, so it answers none."""
+    """Rule (KIP-380): an incarnation without a broker epoch cannot tell which requests are meant for it, so
+    it answers none."""
     lab = Lab(brokers=1, start=False)
     driver = lab.drivers[1]
     driver.core = make_broker(1, lab.options, driver.disk, lab.parts)

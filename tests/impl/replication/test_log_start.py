@@ -1,4 +1,5 @@
-"""The life of a log inside a broker: retention, compaction, log starts that travel, clean stops, disks that fail."""
+"""The life of a log inside a broker: retention, compaction, log starts that travel, clean stops, disks that
+fail."""
 
 import pytest
 from impl_lab import MILLISECOND, T0, Lab
@@ -43,7 +44,8 @@ def delete_records(lab: Lab, offset: int) -> kafka.DeleteRecordsResponse:
 
 
 def test_retention_runs_at_leader_and_follower_and_stops_at_the_high_watermark() -> None:
-    """Rule (L4): old segments go, at every replica by its own high watermark, and none that is not below it."""
+    """Rule (L4): old segments go, at every replica by its own high watermark, and none that is not below
+    it."""
     lab = lab_of(SMALL)
     produce(lab, 11, 12, 13, 14, 15)
     lab.crash(2)
@@ -57,7 +59,8 @@ def test_retention_runs_at_leader_and_follower_and_stops_at_the_high_watermark()
 
 
 def test_a_follower_takes_over_the_log_start_of_its_leader() -> None:
-    """Rule: what a leader has deleted (here DeleteRecords, KIP-107) is deleted at its followers with their next fetch."""
+    """Rule: what a leader has deleted (here DeleteRecords, KIP-107) is deleted at its followers with their
+    next fetch."""
     lab = lab_of(TopicOptions())
     produce(lab, 11, 12, 13)
     assert delete_records(lab, 4).error is ErrorCode.OFFSET_OUT_OF_RANGE
@@ -70,7 +73,8 @@ def test_a_follower_takes_over_the_log_start_of_its_leader() -> None:
 
 
 def test_a_follower_that_ends_below_its_leaders_log_starts_over_there() -> None:
-    """Rule (KAFKA-2143, KAFKA-9491): it drops its log, begins at the leader's log start, and its high watermark goes along."""
+    """Rule (KAFKA-2143, KAFKA-9491): it drops its log, begins at the leader's log start, and its high
+    watermark goes along."""
     lab = lab_of(SMALL)
     produce(lab, 11)
     lab.crash(2)
@@ -92,7 +96,8 @@ def test_a_follower_that_ends_below_its_leaders_log_starts_over_there() -> None:
 
 
 def test_a_new_replica_begins_inside_a_batch() -> None:
-    """Rule (KAFKA-6975): where the leader's log starts inside a batch, a replica that begins there takes the whole batch."""
+    """Rule (KAFKA-6975): where the leader's log starts inside a batch, a replica that begins there takes the
+    whole batch."""
     lab = lab_of(TopicOptions())
     lab.produce(1, 11, 12, 13)
     lab.settle()
@@ -111,7 +116,8 @@ def test_a_new_replica_begins_inside_a_batch() -> None:
 
 
 def test_a_log_that_ends_inside_a_batch_that_its_leader_gave_up_begins_anew() -> None:
-    """Rule: the leader's first epoch begins at its log start, so that epochs keep what lies below; there the logs may have parted (storage seed 976)."""
+    """Rule: the leader's first epoch begins at its log start, so that epochs keep what lies below; there the
+    logs may have parted (storage seed 976)."""
     lab = lab_of(TopicOptions())
     lab.crash(1)
     lab.lead(2, 1, isr=(2,), replicas=(1, 2), live=(2,))
@@ -133,7 +139,8 @@ def test_a_log_that_ends_inside_a_batch_that_its_leader_gave_up_begins_anew() ->
 
 
 def test_compaction_runs_below_the_high_watermark_and_is_replicated() -> None:
-    """Rule (KIP-58): the latest record of each key stays; a follower that fetches later takes the gaps as they are."""
+    """Rule (KIP-58): the latest record of each key stays; a follower that fetches later takes the gaps as
+    they are."""
     lab = lab_of(
         TopicOptions(segment_bytes=100, cleanup_policy="compact", min_cleanable_dirty_ppm=0),
         log_cleaner_backoff_ms=500,
@@ -156,7 +163,8 @@ def test_compaction_runs_below_the_high_watermark_and_is_replicated() -> None:
 
 
 def test_a_clean_stop_leaves_a_marker_and_the_next_start_trusts_it() -> None:
-    """Rule (L3, C9): SIGTERM ends with closed logs, checkpoints and the marker; the marker is gone once the broker has started."""
+    """Rule (L3, C9): SIGTERM ends with closed logs, checkpoints and the marker; the marker is gone once the
+    broker has started."""
     lab = lab_of(TopicOptions())
     produce(lab, 11, 12)
     before = lab.high_watermark(2)
@@ -179,7 +187,8 @@ def test_a_clean_stop_leaves_a_marker_and_the_next_start_trusts_it() -> None:
 
 @pytest.mark.parametrize("call", [DiskCall.WRITE, DiskCall.SYNC])
 def test_a_broker_whose_disk_fails_answers_what_it_can_and_halts(call: DiskCall) -> None:
-    """Rule: the only log directory failed: KAFKA_STORAGE_ERROR for the append under way, then the process ends; a restart recovers."""
+    """Rule: the only log directory failed: KAFKA_STORAGE_ERROR for the append under way, then the process
+    ends; a restart recovers."""
     lab = lab_of(TopicOptions(flush_messages=1))
     produce(lab, 11)
     lab.drivers[1].disk.fail_calls(call)

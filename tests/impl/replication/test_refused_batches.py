@@ -1,4 +1,5 @@
-"""Batches that a client may not append leave no trace in the log, and one that is in a log from before does not keep a broker from starting or copying."""
+"""Batches that a client may not append leave no trace in the log, and one that is in a log from before does
+not keep a broker from starting or copying."""
 
 import tracemalloc
 from struct import pack_into
@@ -56,7 +57,8 @@ def produced(lab: Lab, data: bytes, *, node: int = 1, acks: int = 1, key: TopicP
 
 @pytest.mark.parametrize("data", POISON.values(), ids=POISON)
 def test_what_is_refused_is_not_in_the_log(data: bytes) -> None:
-    """Issue 27, point 15: refused before the append, the leader goes on, followers copy nothing of it, and every broker starts again."""
+    """Issue 27, point 15: refused before the append, the leader goes on, followers copy nothing of it, and
+    every broker starts again."""
     lab = Lab()
     lab.lead(1, 0)
     lab.settle()
@@ -72,7 +74,8 @@ def test_what_is_refused_is_not_in_the_log(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", POISON.values(), ids=POISON)
 def test_a_log_that_holds_such_a_batch_lives_on(data: bytes) -> None:
-    """From a broker that did not look: followers copy it, every broker recovers it after a crash, and what came after it stays."""
+    """From a broker that did not look: followers copy it, every broker recovers it after a crash, and what
+    came after it stays."""
     lab = Lab()
     lab.lead(1, 0)
     lab.settle()
@@ -109,8 +112,9 @@ def test_an_old_batch_on_a_compacted_topic_stops_the_cleaner_of_its_log_only() -
 
 
 def test_four_million_tiny_records_take_no_memory() -> None:
-    """Issue 27, point 19: 3.2 MB took a broker from 37 to 608 MB. It is refused before anything of it is decompressed. What is
-    appended takes a broker and its followers some hundred bytes a record for a moment, so that the bound on records is one on memory."""
+    """Issue 27, point 19: 3.2 MB took a broker from 37 to 608 MB. It is refused before anything of it is
+    decompressed. What is appended takes a broker and its followers some hundred bytes a record for a moment,
+    so that the bound on records is one on memory."""
     lab = Lab()
     lab.lead(1, 0)
     lab.settle()
@@ -133,7 +137,8 @@ def test_four_million_tiny_records_take_no_memory() -> None:
 
 
 def test_no_client_writes_into_an_internal_topic() -> None:
-    """INVALID_TOPIC_EXCEPTION for an append and for DeleteRecords, as Kafka; with acks=0 nothing is written either."""
+    """INVALID_TOPIC_EXCEPTION for an append and for DeleteRecords, as Kafka; with acks=0 nothing is written
+    either."""
     offsets = TopicPartition("__consumer_offsets", 0)
     lab = Lab()
     lab.lead(1, 0, key=offsets)
@@ -162,7 +167,8 @@ def test_no_client_writes_into_an_internal_topic() -> None:
     ],
 )
 def test_a_replica_that_no_directory_can_hold_is_not_made(key: TopicPartition) -> None:
-    """Issue 27, point 16: a topic of 300 characters in a LeaderAndIsr halted the broker. The other partitions of the request are taken."""
+    """Issue 27, point 16: a topic of 300 characters in a LeaderAndIsr halted the broker. The other partitions
+    of the request are taken."""
     lab = Lab()
     states = tuple(
         kafka.PartitionState(

@@ -39,7 +39,8 @@ def test_a_power_loss_costs_at_most_what_was_not_synced() -> None:
 
 
 def test_a_partition_whose_leader_is_down_keeps_its_checkpoint() -> None:
-    """Rule (KAFKA-1647): the checkpoint goes on holding partitions that have no role yet, through any number of hard restarts."""
+    """Rule (KAFKA-1647): the checkpoint goes on holding partitions that have no role yet, through any number
+    of hard restarts."""
     lab = Lab()
     lab.lead(1, 0)
     lab.settle()
@@ -98,7 +99,8 @@ def test_a_repeated_answer_is_taken_once() -> None:
 
 
 def test_a_refused_follower_rests_then_asks_again() -> None:
-    """Rule: an error delays the partition by replica.fetch.backoff.ms, and nothing else: it goes on by itself."""
+    """Rule: an error delays the partition by replica.fetch.backoff.ms, and nothing else: it goes on by
+    itself."""
     lab = Lab(brokers=2)
     lab.lead(1, 0, isr=(1,), replicas=(1, 2), live=(1, 2), to=(2,))
     lab.deliver(2, 1, kafka.FetchRequest)  # the leader has not heard yet
@@ -113,7 +115,8 @@ def test_a_refused_follower_rests_then_asks_again() -> None:
 
 
 def test_a_follower_ahead_of_its_leader_asks_where_to_cut() -> None:
-    """Rule: OFFSET_OUT_OF_RANGE sends a follower back to truncation (KAFKA-2143: it neither halts nor wipes its log)."""
+    """Rule: OFFSET_OUT_OF_RANGE sends a follower back to truncation (KAFKA-2143: it neither halts nor wipes
+    its log)."""
     lab = Lab(brokers=2)
     lab.lead(1, 0, isr=(1, 2), replicas=(1, 2), live=(1, 2))
     lab.settle()
@@ -125,7 +128,8 @@ def test_a_follower_ahead_of_its_leader_asks_where_to_cut() -> None:
 
 
 def test_stop_replica_of_an_older_epoch_stops_nothing() -> None:
-    """Rule (KIP-570): StopReplica carries the partition's leader epoch, so that one that was overtaken by a LeaderAndIsr does nothing."""
+    """Rule (KIP-570): StopReplica carries the partition's leader epoch, so that one that was overtaken by a
+    LeaderAndIsr does nothing."""
     lab = Lab()
     lab.lead(1, 3)
     lab.control(kafka.StopReplicaRequest, 1, ((T0, 2, False),))
@@ -135,7 +139,8 @@ def test_stop_replica_of_an_older_epoch_stops_nothing() -> None:
 
 
 def test_a_checkpoint_keeps_partitions_without_a_directory() -> None:
-    """Rule (KAFKA-1647): a high watermark that was read is written again although no replica has taken it over."""
+    """Rule (KAFKA-1647): a high watermark that was read is written again although no replica has taken it
+    over."""
     lab = Lab(brokers=1, start=False)
     other = TopicPartition("u", 3)
     write_high_watermarks(lab.drivers[1].disk, {other: 7})
@@ -147,7 +152,8 @@ def test_a_checkpoint_keeps_partitions_without_a_directory() -> None:
 
 
 def test_a_leader_alone_in_the_isr_commits_what_it_has() -> None:
-    """Rule (R3): becoming leader moves the high watermark if the ISR allows it, without waiting for a request."""
+    """Rule (R3): becoming leader moves the high watermark if the ISR allows it, without waiting for a
+    request."""
     lab = Lab()
     lab.lead(1, 0)
     lab.produce(1, 11)
@@ -157,7 +163,8 @@ def test_a_leader_alone_in_the_isr_commits_what_it_has() -> None:
 
 
 def test_a_new_leader_appends_nothing_of_the_old_one() -> None:
-    """Rule: a follower that becomes leader has stopped fetching; an answer under way from the leader before it is dropped."""
+    """Rule: a follower that becomes leader has stopped fetching; an answer under way from the leader before
+    it is dropped."""
     lab = Lab()
     lab.lead(1, 0)
     lab.settle()

@@ -12,7 +12,8 @@ from fencepost.traces.events import Name
 
 
 def test_truncation_ends_where_the_leaders_epoch_ends() -> None:
-    """Rule (R5): a deposed leader cuts its unreplicated tail where its epoch ended on the new leader, and fetches what stands there now."""
+    """Rule (R5): a deposed leader cuts its unreplicated tail where its epoch ended on the new leader, and
+    fetches what stands there now."""
     lab = Lab()
     lab.lead(1, 0)
     lab.settle()
@@ -31,7 +32,8 @@ def test_truncation_ends_where_the_leaders_epoch_ends() -> None:
 
 
 def test_truncation_ends_where_the_followers_own_epoch_ends_if_that_is_earlier() -> None:
-    """Rule (R5): the leader may have more of the common epoch than the follower; what the follower has of later epochs is cut all the same."""
+    """Rule (R5): the leader may have more of the common epoch than the follower; what the follower has of
+    later epochs is cut all the same."""
     lab = Lab(brokers=2)
     lab.lead(1, 0, **TWO)
     lab.settle()
@@ -62,7 +64,8 @@ class HasNoEpochs(LeaderEpochCache):
 
 
 def test_only_a_leader_without_any_epoch_makes_a_follower_cut_to_its_high_watermark() -> None:
-    """Rule (R5, KAFKA-6857): a leader that knows no epoch answers undefined, not its log end, and the follower falls back to its high watermark."""
+    """Rule (R5, KAFKA-6857): a leader that knows no epoch answers undefined, not its log end, and the
+    follower falls back to its high watermark."""
     lab = Lab(brokers=2, start=False)
     lab.start(1, Parts(epoch_cache=HasNoEpochs))
     lab.start(2)
@@ -88,7 +91,8 @@ class KeepsEpochsAtTheEnd(LeaderEpochCache):
 
 
 def kafka_10706(parts: Parts) -> int:
-    """A follower's last epoch holds no record, and its leader never had it. Returns how often it asked before it fetched."""
+    """A follower's last epoch holds no record, and its leader never had it. Returns how often it asked before
+    it fetched."""
     lab = Lab(brokers=2, parts=parts)
     lab.lead(1, 0, **TWO)
     lab.settle()
@@ -108,7 +112,8 @@ def kafka_10706(parts: Parts) -> int:
 
 
 def test_kafka_10706_elections_without_writes_do_not_make_truncation_loop() -> None:
-    """Rule (KAFKA-10706): a follower whose last epochs hold no record drops them although it cuts nothing, and gets to fetching in few rounds."""
+    """Rule (KAFKA-10706): a follower whose last epochs hold no record drops them although it cuts nothing,
+    and gets to fetching in few rounds."""
     assert kafka_10706(Parts()) == 2
 
 
@@ -119,7 +124,8 @@ def test_kafka_10706_without_the_protection_it_asks_for_ever() -> None:
 
 @pytest.mark.parametrize("loss", range(3))
 def test_logs_that_part_inside_a_batch_fail_alone(loss: int) -> None:
-    """Rule: a follower whose log ends inside a batch of its leader stops fetching that partition, and says so, instead of corrupting its log."""
+    """Rule: a follower whose log ends inside a batch of its leader stops fetching that partition, and says
+    so, instead of corrupting its log."""
     lab = Lab(brokers=2)
     lab.lead(1, 0, **TWO)
     lab.settle()

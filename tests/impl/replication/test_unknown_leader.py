@@ -1,4 +1,5 @@
-"""What a broker does with a leader of whom it has not heard that it is alive (Kafka's makeFollowers; KAFKA-1647, KAFKA-4443)."""
+"""What a broker does with a leader of whom it has not heard that it is alive (Kafka's makeFollowers;
+KAFKA-1647, KAFKA-4443)."""
 
 from impl_lab import T0, Lab
 
@@ -17,7 +18,8 @@ def unknown(lab: Lab) -> list[tuple[int, int]]:
 
 
 def test_nobody_follows_a_leader_that_is_not_known_to_be_alive() -> None:
-    """Rule (C10, makeFollowers): the replica is made and its role stays what it was; the same request is obeyed once the leader is known."""
+    """Rule (C10, makeFollowers): the replica is made and its role stays what it was; the same request is
+    obeyed once the leader is known."""
     lab = Lab()
     lab.lead(1, 0, live=(2, 3), to=(2,))
     assert unknown(lab) == [(1, 0)]
@@ -30,7 +32,8 @@ def test_nobody_follows_a_leader_that_is_not_known_to_be_alive() -> None:
 
 
 def test_a_leader_that_is_about_to_stop_is_followed() -> None:
-    """Rule (KAFKA-14140, C11): a broker that stops may not join an ISR, but it runs: whoever is to follow it until it has gone does."""
+    """Rule (KAFKA-14140, C11): a broker that stops may not join an ISR, but it runs: whoever is to follow it
+    until it has gone does."""
     lab = Lab()
     epoch = lab.core(2).broker_context.broker_epoch
     told = {
@@ -59,7 +62,8 @@ def test_a_partition_without_a_leader_is_no_unknown_leader() -> None:
 
 
 def _killed_twice(parts: Parts) -> Lab:
-    """Broker 2 has checkpointed a high watermark of 1; its leader is down when it starts, and it is killed once more."""
+    """Broker 2 has checkpointed a high watermark of 1; its leader is down when it starts, and it is killed
+    once more."""
     lab = Lab(parts=parts)
     lab.lead(1, 0)
     lab.settle()
@@ -78,7 +82,8 @@ def _killed_twice(parts: Parts) -> Lab:
 
 
 def test_a_replica_whose_leader_is_down_keeps_its_high_watermark() -> None:
-    """Rule (KAFKA-1647): the checkpoint holds it although the replica has no leader, through any number of hard restarts."""
+    """Rule (KAFKA-1647): the checkpoint holds it although the replica has no leader, through any number of
+    hard restarts."""
     lab = _killed_twice(Parts())
     assert read_high_watermarks(lab.drivers[2].disk) == {T0: 1}
     assert lab.high_watermark(2) == 1

@@ -75,7 +75,8 @@ def test_every_message_survives_the_wire(message):
 
 @pytest.mark.parametrize("number", [-(2**31) - 1, 2**31, 2**63 - 1])
 def test_numbers_of_32_bits_are_refused_beyond_them(number):
-    """Rule: a leader epoch that no batch can hold never reaches a broker; every name in the table is a field of some message."""
+    """Rule: a leader epoch that no batch can hold never reaches a broker; every name in the table is a field
+    of some message."""
     wanted = FetchPartition(partition=TopicPartition("t", 0), offset=number, leader_epoch=number)
     request = FetchRequest(correlation_id=1, replica_id=-1, max_wait=0, max_bytes=1, partitions=(wanted,))
     with pytest.raises(MalformedError, match="expected a 32-bit integer"):
@@ -116,7 +117,8 @@ def broken(change):
     ids=str,
 )
 def test_what_is_no_message_is_refused(data):
-    """Rule: a wrong type, a missing or additional field, or bytes of something else are MalformedError and nothing else."""
+    """Rule: a wrong type, a missing or additional field, or bytes of something else are MalformedError and
+    nothing else."""
     with pytest.raises(MalformedError, match="expected"):
         decode(data)
 

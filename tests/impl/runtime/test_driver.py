@@ -69,7 +69,8 @@ HELLO = Send(1, MetadataRequest(correlation_id=1))
 
 
 def test_timers_fire_in_order_and_a_cancelled_or_replaced_one_does_not():
-    """Rule: a timer fires at its time, never before; setting its key again replaces it; cancelling forgets it."""
+    """Rule: a timer fires at its time, never before; setting its key again replaces it; cancelling forgets
+    it."""
 
     def answers(input, now):
         if isinstance(input, Started):
@@ -94,7 +95,8 @@ def test_timers_fire_in_order_and_a_cancelled_or_replaced_one_does_not():
 
 
 def test_an_input_that_comes_during_a_step_waits_for_its_end():
-    """Rule: a core is never entered twice; what its own effects cause is stepped after all of them are released."""
+    """Rule: a core is never entered twice; what its own effects cause is stepped after all of them are
+    released."""
     order = []
 
     class Echo(Line):
@@ -120,7 +122,8 @@ def test_an_input_that_comes_during_a_step_waits_for_its_end():
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), ValueError("our mistake")])
 def test_a_step_that_fails_releases_nothing_and_ends_the_process(error):
-    """Rule: when a file call of a step fails, or the core itself, none of its effects leaves, and nothing is stepped any more."""
+    """Rule: when a file call of a step fails, or the core itself, none of its effects leaves, and nothing is
+    stepped any more."""
 
     def answers(input, now):
         if isinstance(input, Started):
@@ -157,7 +160,8 @@ def test_trace_events_are_stamped_with_time_and_node():
 
 
 def test_an_invocation_takes_its_turn_like_an_input():
-    """Rule: whoever runs a core may call it between steps, never inside one, and its effects are released like a step's."""
+    """Rule: whoever runs a core may call it between steps, never inside one, and its effects are released
+    like a step's."""
     seen = []
 
     def answers(input, now):

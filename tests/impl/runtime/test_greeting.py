@@ -86,7 +86,8 @@ STRANGERS = {
 
 @pytest.mark.parametrize("hello", STRANGERS.values(), ids=STRANGERS)
 def test_a_stranger_is_not(hello: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    """Issue 27, point 16: anybody who said that he was broker 1 was obeyed. The log says why not, and never repeats a secret."""
+    """Issue 27, point 16: anybody who said that he was broker 1 was obeyed. The log says why not, and never
+    repeats a secret."""
     caplog.set_level(logging.INFO, "fencepost.network")
     assert heard_of(hello + framed(encode(control(2)))) == []
     assert "expected the greeting of a broker of this cluster" in caplog.text

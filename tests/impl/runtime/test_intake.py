@@ -1,4 +1,5 @@
-"""Memory grows with what arrived of a frame, never with what was announced, and all connections together have a bound."""
+"""Memory grows with what arrived of a frame, never with what was announced, and all connections together have
+a bound."""
 
 import asyncio
 import struct
@@ -62,8 +63,8 @@ class Desk:
 
 
 def test_what_is_announced_takes_no_memory() -> None:
-    """Issue 27, point 19: eight slow connections that announce 90 MiB each took 806 MB. They are closed at the length; a MiB each of the largest
-    frame that may be takes 8 MiB."""
+    """Issue 27, point 19: eight slow connections that announce 90 MiB each took 806 MB. They are closed at
+    the length; a MiB each of the largest frame that may be takes 8 MiB."""
     desk = Desk()
 
     async def story() -> None:
@@ -129,7 +130,8 @@ def test_frames_arrive_in_pieces_of_any_size() -> None:
 
 
 def test_clients_that_do_not_read_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers wait for a client up to a bound, and for all of them up to another; the connection with most of them goes."""
+    """Answers wait for a client up to a bound, and for all of them up to another; the connection with most of
+    them goes."""
     monkeypatch.setattr(network_module, "MOST_BUFFERED_BYTES", 24 * MEBIBYTE)
     desk = Desk()
     part = FetchedPartition(

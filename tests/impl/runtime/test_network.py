@@ -76,7 +76,8 @@ def run(story):
 
 
 def test_messages_arrive_in_order_in_both_directions_and_at_oneself():
-    """Rule: what one broker sends to another arrives in order, with its source; a broker can send to itself."""
+    """Rule: what one broker sends to another arrives in order, with its source; a broker can send to
+    itself."""
 
     async def story(networks, heard, addresses):
         for number in range(500):

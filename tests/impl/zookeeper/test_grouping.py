@@ -42,7 +42,8 @@ def test_sizes_are_those_of_the_wire(operations, paths) -> None:
     ("size", "fixed"), [((100, 1), REQUEST_BYTES), ((1, 100), ANSWER_BYTES)], ids=["request", "answer"]
 )
 def test_a_group_goes_up_to_the_bound_and_not_beyond(size: tuple[int, int], fixed: int) -> None:
-    """Rule: the member that fits to the byte is in the group; with one byte less it begins the next. Request and answer alike."""
+    """Rule: the member that fits to the byte is in the group; with one byte less it begins the next. Request
+    and answer alike."""
     for missing, counts in ((0, [10, 10, 5]), (1, [9, 9, 7])):
         grouping = Grouping(maximum_bytes=fixed + 10 * 100 - missing)
         made = groups(range(25), lambda _: size, grouping)
@@ -58,7 +59,8 @@ def test_what_every_group_carries_counts() -> None:
 
 
 def test_numbers_of_members() -> None:
-    """Rule: no group has more members than asked for, none is empty, and one that is too large stands alone."""
+    """Rule: no group has more members than asked for, none is empty, and one that is too large stands
+    alone."""
     assert groups([], lambda _: (1, 1), Grouping()) == []
     assert [len(group) for group in groups(range(7), lambda _: (1, 1), Grouping(members=3))] == [3, 3, 1]
     assert [len(group) for group in groups(range(3), lambda _: (1, 1), ONE_AT_A_TIME)] == [1, 1, 1]
@@ -73,6 +75,7 @@ def test_numbers_of_members() -> None:
     room=st.integers(60, 900),
 )
 def test_groups_of_reads_are_those_that_counting_makes(nodes, members, room) -> None:
-    """Rule: where nobody looks at each path, because a full group of the largest fits, the groups are the same as if somebody did."""
+    """Rule: where nobody looks at each path, because a full group of the largest fits, the groups are the
+    same as if somebody did."""
     grouping = Grouping(members=members, maximum_bytes=room)
     assert read_groups(nodes, grouping) == groups(nodes, lambda path: read_size(path, nodes[path]), grouping)

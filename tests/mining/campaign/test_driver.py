@@ -23,7 +23,8 @@ JOB = Job(bugs=("KAFKA-532",))
 
 
 def digests(out: Path) -> list[tuple[int, str]]:
-    """Of a folder's runs. The helper is imported here: a worker of Spark imports this module, for `DiesOnce`, and knows no helpers."""
+    """Of a folder's runs. The helper is imported here: a worker of Spark imports this module, for `DiesOnce`,
+    and knows no helpers."""
     from campaign_digests import digests as of_folder
 
     return of_folder(out)
@@ -66,7 +67,8 @@ class DiesOnce(driver._RunChunks):
 def test_a_campaign_on_spark_equals_the_local_one_though_a_task_dies(
     local, tmp_path: Path, spark, monkeypatch
 ) -> None:
-    """Runs, digests, verdicts and result are the local driver's; the chunk whose worker died after writing is there once."""
+    """Runs, digests, verdicts and result are the local driver's; the chunk whose worker died after writing is
+    there once."""
     monkeypatch.setattr(driver, "_RunChunks", DiesOnce)
     died = []
     monkeypatch.setattr(driver.shutil, "rmtree", lambda path, **_: died.append((path / "died").exists()))
@@ -86,7 +88,8 @@ def test_a_campaign_on_spark_equals_the_local_one_though_a_task_dies(
 
 @pytest.mark.spark
 def test_an_interrupted_campaign_goes_on_with_either_engine(local, tmp_path: Path, spark) -> None:
-    """Ctrl-C keeps the chunks that had ended; the local driver goes on for a while, Spark ends it, and nothing is run twice or missing."""
+    """Ctrl-C keeps the chunks that had ended; the local driver goes on for a while, Spark ends it, and
+    nothing is run twice or missing."""
     out = tmp_path / "out"
 
     def interrupt(progress) -> None:
@@ -135,7 +138,8 @@ CHUNK = Chunk(number=3, tasks=(Task(seed=20), Task(seed=21)))
 
 
 def test_a_worker_that_outlives_its_driver_writes_nothing(orders: ChunkOrders) -> None:
-    """Once another sitting has taken over, a forgotten task may not add its part: its seeds are the other sitting's now."""
+    """Once another sitting has taken over, a forgotten task may not add its part: its seeds are the other
+    sitting's now."""
     take_over(orders.folder, "another")
     with pytest.raises(FencepostError, match="another, which has taken over"):
         run_chunk(CHUNK, orders, attempt="a")
@@ -165,7 +169,8 @@ def test_a_seed_that_takes_two_processes_with_it_is_given_up(orders: ChunkOrders
 
 
 def test_verdicts_that_the_driver_did_not_hear_are_taken_up(orders: ChunkOrders) -> None:
-    """Killed between the end of a chunk and its ledger, a driver leaves verdicts that the next sitting counts without running or judging again."""
+    """Killed between the end of a chunk and its ledger, a driver leaves verdicts that the next sitting counts
+    without running or judging again."""
     out = orders.out
     fresh = out.parent / "fresh"
     assert drive(Campaign(seeds=range(0), job=JOB, out=fresh)).finished == 0
@@ -185,7 +190,8 @@ def test_verdicts_that_the_driver_did_not_hear_are_taken_up(orders: ChunkOrders)
     ],
 )
 def test_what_cannot_be_spread_is_refused(campaign: Campaign, said: str) -> None:
-    """Chunks know nothing of each other: what needs earlier results, and what keeps no traces, is told in a sentence."""
+    """Chunks know nothing of each other: what needs earlier results, and what keeps no traces, is told in a
+    sentence."""
     with pytest.raises(FencepostError, match=said):
         drive_on_spark(campaign)
 
@@ -193,7 +199,8 @@ def test_what_cannot_be_spread_is_refused(campaign: Campaign, said: str) -> None
 def test_the_command_line_chooses_the_engine(
     tmp_path: Path, monkeypatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """--engine spark drives the same campaign on the named master, and its result is the command's; --master alone is a mistake."""
+    """--engine spark drives the same campaign on the named master, and its result is the command's; --master
+    alone is a mistake."""
     asked = []
 
     def drive_there(campaign: Campaign, on_progress, *, master: str | None) -> CampaignResult:
@@ -232,8 +239,12 @@ def test_a_repeat_with_another_digest_is_told(orders: ChunkOrders, monkeypatch) 
     kept = Ledger.open(orders.out)
     sitting = driver._Sitting(
         campaign=Campaign(seeds=range(20, 22), job=JOB, out=orders.out, recheck_one_in=1),
-        store=TraceStore.open(orders.out), ledger=kept, orders=orders, on_progress=lambda _: None, waiting={3: CHUNK},
-    )  # fmt: skip
+        store=TraceStore.open(orders.out),
+        ledger=kept,
+        orders=orders,
+        on_progress=lambda _: None,
+        waiting={3: CHUNK},
+    )
     sitting.take_up()
     sitting.repeat(SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1)))
     kept.close()

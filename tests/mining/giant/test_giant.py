@@ -1,4 +1,5 @@
-"""Giant histories, and traces that are cut over row groups: the verdicts and certificates of the plain checker, whatever the files are like."""
+"""Giant histories, and traces that are cut over row groups: the verdicts and certificates of the plain
+checker, whatever the files are like."""
 
 from itertools import islice
 from pathlib import Path
@@ -52,7 +53,8 @@ def judge_loose(path: Path, out: Path, *, giant: int, checks=DEFAULT_CHECKS, **m
 
 @pytest.mark.parametrize("seed", range(3))
 def test_cut_and_shuffled_files_change_nothing(tmp_path: Path, mixed, seed: int, monkeypatch) -> None:
-    """Rows of traces shuffled over parts and row groups give the plain checker's verdicts and certificates, for giants and for small ones."""
+    """Rows of traces shuffled over parts and row groups give the plain checker's verdicts and certificates,
+    for giants and for small ones."""
     rng = Random(seed)
     monkeypatch.setattr(ungrouped_parts, "BATCH_ROWS", rng.choice((3, 7, 1000)))
     monkeypatch.setattr(regroup, "BUCKET_OPERATIONS", rng.choice((10, 50, 1000)))
@@ -123,8 +125,9 @@ def test_giants_and_cut_traces_on_spark(tmp_path: Path, mixed, make, spark) -> N
 def test_what_is_too_large_for_the_plain_check_has_its_verdict_all_the_same(
     tmp_path: Path, seed: int, monkeypatch
 ) -> None:
-    """A suspected history that cannot be examined as a whole has the plain check's verdict and every finding of it, in every word, cut into whatever files,
-    row groups, batches and slot ranges; and so have checks with nothing to look at in it."""
+    """A suspected history that cannot be examined as a whole has the plain check's verdict and every finding
+    of it, in every word, cut into whatever files, row groups, batches and slot ranges; and so have checks
+    with nothing to look at in it."""
     rng = Random(seed)
     monkeypatch.setattr(ungrouped_parts, "BATCH_ROWS", rng.choice((7, 40, 1000)))
     monkeypatch.setattr(giant, "RANGE_SLOTS", rng.choice((4, 16, 1 << 21)))
@@ -165,7 +168,8 @@ def test_a_closer_look_reads_few_row_groups_again(tmp_path: Path, monkeypatch) -
 
 @pytest.mark.parametrize("kind", ["lost_write", "two_leaders", "no_events", "too_weak", "legal"])
 def test_checks_with_little_to_look_at_judge_whatever_is_too_large(tmp_path: Path, make, kind: str) -> None:
-    """A history without consumers and groups has the plain verdict of every check; events are judged by what few operations they need."""
+    """A history without consumers and groups has the plain verdict of every check; events are judged by what
+    few operations they need."""
     trace = make(3, kind)
     write_loose(tmp_path / "in", [trace], Random(2), parts=2, rows=2)
     judge_loose(tmp_path / "in", tmp_path / "out", giant=2, closer=0)
@@ -177,16 +181,24 @@ def _showing(trace: Trace) -> Trace:
     last = trace.operations[-1]
     told = [
         attrs.evolve(
-            last, op_id=200 + n, invoke_time=5_000 + 10 * n, completion_time=5_005 + 10 * n, end_offset=9 - n, offset=3,
-            records=(), leader_epoch=1, strong=False,
+            last,
+            op_id=200 + n,
+            invoke_time=5_000 + 10 * n,
+            completion_time=5_005 + 10 * n,
+            end_offset=9 - n,
+            offset=3,
+            records=(),
+            leader_epoch=1,
+            strong=False,
         )
         for n in range(2)
-    ]  # fmt: skip
+    ]
     return attrs.evolve(trace, operations=(*trace.operations, *told))
 
 
 def test_ends_with_leader_epochs_are_judged_alone(tmp_path: Path, make) -> None:
-    """The invariants see every end that is shown with its leader epoch, and say how many there are where they are too many."""
+    """The invariants see every end that is shown with its leader epoch, and say how many there are where they
+    are too many."""
     trace = _showing(make(3, "legal"))
     assert judge(trace, ("invariants",))[0].anomaly == "high_watermark_regressed"
     for closer, wanted in ((2, "illegal"), (1, "unknown")):
@@ -207,7 +219,8 @@ def test_ends_with_leader_epochs_are_judged_alone(tmp_path: Path, make) -> None:
 
 @pytest.mark.parametrize("check", ["kafka", "groups"])
 def test_consumers_and_groups_of_what_is_too_large_are_unknown(tmp_path: Path, make, check: str) -> None:
-    """A check that needs the whole history for one operation says so, and how many there are; never that all is well."""
+    """A check that needs the whole history for one operation says so, and how many there are; never that all
+    is well."""
     trace = make(3, "legal")
     poll = attrs.evolve(trace.operations[-1], group="g", member="m", generation=1)
     trace = attrs.evolve(trace, operations=(*trace.operations[:-1], poll))
@@ -221,7 +234,8 @@ def test_consumers_and_groups_of_what_is_too_large_are_unknown(tmp_path: Path, m
 @pytest.mark.parametrize("closer", [2, 1000])
 @pytest.mark.parametrize("what", ["op id", "value", "time"])
 def test_what_no_row_group_tells_alone(tmp_path: Path, make, what: str, closer: int, monkeypatch) -> None:
-    """An op id or a value that stands twice is found though row groups, and spans of numbers, lie between; a giant that contradicts itself is quarantined."""
+    """An op id or a value that stands twice is found though row groups, and spans of numbers, lie between; a
+    giant that contradicts itself is quarantined."""
     monkeypatch.setattr(repeats, "IDS_AT_ONCE", 2)
     trace = make(3, "legal")
     first, *others, last = trace.operations
@@ -250,7 +264,8 @@ def test_what_no_row_group_tells_alone(tmp_path: Path, make, what: str, closer: 
 
 
 def test_a_row_group_of_whole_traces_with_a_giant_in_it(tmp_path: Path, make, mixed) -> None:
-    """A giant that shares its row group with small traces is judged by ranges, those by row group; an id that stood before is quarantined once."""
+    """A giant that shares its row group with small traces is judged by ranges, those by row group; an id that
+    stood before is quarantined once."""
     store = TraceStore.create(tmp_path / "in")
     for number, some in enumerate(
         ([make(5, "legal")], [make(3, "lost_write"), make(5, "phantom_record"), make(6, "legal")])
@@ -271,7 +286,8 @@ def test_a_row_group_of_whole_traces_with_a_giant_in_it(tmp_path: Path, make, mi
 
 
 def test_a_trace_with_rows_that_cannot_be_read_is_not_judged(tmp_path: Path, make) -> None:
-    """Where a row group of cut traces is rotten, the traces that may have rows in it are quarantined, never judged by the rest of their rows."""
+    """Where a row group of cut traces is rotten, the traces that may have rows in it are quarantined, never
+    judged by the rest of their rows."""
     some = [make(number, "legal") for number in range(6)]
     write_loose(tmp_path / "in", some, Random(4), parts=1, rows=3)
     (path,) = (tmp_path / "in" / "operations").glob("*.parquet")
@@ -294,7 +310,8 @@ def test_a_trace_with_rows_that_cannot_be_read_is_not_judged(tmp_path: Path, mak
 
 @pytest.mark.parametrize("giant", [3, 1000])
 def test_events_of_unknown_names_are_left_out_of_giants_too(tmp_path: Path, mixed, giant: int) -> None:
-    """Rule: an event of a name that this version does not know costs that event, named once, whatever the size of its history."""
+    """Rule: an event of a name that this version does not know costs that event, named once, whatever the
+    size of its history."""
     some = [trace for trace in mixed if trace.events][:4]
     write_loose(tmp_path / "in", some, Random(3), parts=1, rows=7)
     (path,) = (tmp_path / "in" / "events").glob("*.parquet")

@@ -41,7 +41,8 @@ def judge_files(
 
 
 def test_json_lines_have_the_verdicts_of_a_folder(tmp_path: Path, mixed) -> None:
-    """A file of JSON lines is mined with the plain checker's verdicts and certificates; nothing replays it."""
+    """A file of JSON lines is mined with the plain checker's verdicts and certificates; nothing replays
+    it."""
     jsonlines.write_traces(tmp_path / "all.jsonl", mixed)
     judge_files([tmp_path / "all.jsonl"], tmp_path / "out", checks=DEFAULT_CHECKS)
     assert (verdicts_in(tmp_path / "out"), findings_in(tmp_path / "out")) == plain(mixed)
@@ -51,7 +52,8 @@ def test_json_lines_have_the_verdicts_of_a_folder(tmp_path: Path, mixed) -> None
 
 
 def test_a_register_is_held_against_its_model(tmp_path: Path) -> None:
-    """An EDN history has a row for its model check, with the general judge's verdict and certificate; a broken one lands in quarantine."""
+    """An EDN history has a row for its model check, with the general judge's verdict and certificate; a
+    broken one lands in quarantine."""
     (tmp_path / "in" / "deep").mkdir(parents=True)
     copy(STALE, tmp_path / "in" / "deep")
     (tmp_path / "in" / "torn.edn").write_text("{:type :invoke, :f :read, :value")
@@ -68,7 +70,8 @@ def test_a_register_is_held_against_its_model(tmp_path: Path) -> None:
 
 
 def test_models_ask_of_row_groups_too_and_only_of_small_traces(tmp_path: Path, campaign: Path, mixed) -> None:
-    """Every trace of a folder has a row for the model; one of more operations than are asked about is unknown, and says so."""
+    """Every trace of a folder has a row for the model; one of more operations than are asked about is
+    unknown, and says so."""
     question = ModelQuestion(name="log", operations=5)
     judge_files([campaign], tmp_path, checks=("log",), model=question)
     for (trace_id, check), (decision, anomaly, reason) in verdicts_in(tmp_path).items():
@@ -95,7 +98,8 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_files_and_folders_are_mined_together(tmp_path: Path, campaign: Path, mixed, spark) -> None:
-    """A folder of traces and a foreign history in one mining on Spark: each has its rows, the model check counts as a check."""
+    """A folder of traces and a foreign history in one mining on Spark: each has its rows, the model check
+    counts as a check."""
     copy(STALE, tmp_path)
     summary = mine(
         [campaign, tmp_path / STALE.name], tmp_path / "out", checks=("log",), spark=spark, model=REGISTER

@@ -24,27 +24,39 @@ def append(number, time, values, outcome=Outcome.OK, **more):
     records = tuple(Record(topic="t", partition=0, offset=-1, value=value) for value in values)
     done = {"completion_time": time + 5} if outcome is not Outcome.UNKNOWN else {}
     return Operation(
-        op_id=number, process=1, function=Function.APPEND, topic="t", partition=0, invoke_time=time, outcome=outcome,
-        acks=-1, records=records, **done, **more,
-    )  # fmt: skip
+        op_id=number,
+        process=1,
+        function=Function.APPEND,
+        topic="t",
+        partition=0,
+        invoke_time=time,
+        outcome=outcome,
+        acks=-1,
+        records=records,
+        **done,
+        **more,
+    )
 
 
 def recording(folder, *, retried=False, cut=False, same=False):
-    """Parts as a proxy leaves them: invocations before the whole, also in another part; one that is refused and sent again in
-    two; records from before, one of which was sent here."""
+    """Parts as a proxy leaves them: invocations before the whole, also in another part; one that is refused
+    and sent again in two; records from before, one of which was sent here."""
     folder.mkdir()
     (folder / RECORDING).write_text("{}")
     unknown = Outcome.UNKNOWN
     lines = [
         [operation_line(append(n, 10 * n, [n], unknown)) for n in range(1, 8)],
         [operation_line(append(n, 10 * n, [n])) for n in (3, 1, 2, 6)]
-        + [operation_line(append(20, 200, [70, 71], unknown)), operation_line(append(20, 200, [70, 71], Outcome.FAIL))],
+        + [
+            operation_line(append(20, 200, [70, 71], unknown)),
+            operation_line(append(20, 200, [70, 71], Outcome.FAIL)),
+        ],
         [operation_line(append(n, 10 * n, [n + 49])) for n in (21, 22)]
         + [operation_line(append(23, 230, [5], unknown, argument=BEFORE))]
         + [operation_line(append(24, 240, [99], unknown, argument=BEFORE))]
         + [operation_line(append(25, 250, [98], Outcome.FAIL))]
         + ([operation_line(append(26, 260, [1]))] if same else []),
-    ]  # fmt: skip
+    ]
     events = [event_line(Event(time=5 * n, name=Name.MARK, cause="low_watermark")) for n in range(7)]
     if retried:
         events.append(event_line(Event(time=90, name=Name.MARK, cause=RETRIED)))
@@ -66,7 +78,8 @@ def read(folder):
 
 @pytest.mark.parametrize("options", [{}, {"retried": True}, {"cut": True}, {"same": True}])
 def test_piece_by_piece_is_the_same_trace(tmp_path, monkeypatch, options):
-    """Rule: header, operations and events are those of the whole; row groups are small and promise nothing whole."""
+    """Rule: header, operations and events are those of the whole; row groups are small and promise nothing
+    whole."""
     monkeypatch.setattr(long_recordings, "GROUP_ROWS", 3)
     monkeypatch.setattr(long_recordings, "MOST_HELD", 6)
     folder = recording(tmp_path / "run", **options)
@@ -88,7 +101,8 @@ def test_piece_by_piece_is_the_same_trace(tmp_path, monkeypatch, options):
 
 @pytest.mark.parametrize("bound", ["ROWS_MAX", "RECORDS_MAX"])
 def test_what_is_too_long_says_what_to_do_and_convert_does_it(tmp_path, monkeypatch, capsys, bound):
-    """Rule: `check` names the two ways; `convert` writes what `mine` reads. Rows are bounded, and so are the records in them."""
+    """Rule: `check` names the two ways; `convert` writes what `mine` reads. Rows are bounded, and so are the
+    records in them."""
     monkeypatch.setattr(parts, bound, 10)
     folder = recording(tmp_path / "run")
     run(["check", str(folder)])

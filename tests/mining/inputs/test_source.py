@@ -58,7 +58,8 @@ def _told(row):
 
 @pytest.mark.spark
 def test_foreign_histories_and_json_lines_are_read_side_by_side(mixed, tmp_path: Path, spark) -> None:
-    """A folder of files of several formats is one DataFrame; a history without an id gets the number of its file."""
+    """A folder of files of several formats is one DataFrame; a history without an id gets the number of its
+    file."""
     (tmp_path / "a.edn").write_text(EDN)
     (tmp_path / "b.edn").write_text(EDN)
     jsonlines.write_traces(tmp_path / "c.jsonl", mixed[:3])

@@ -1,4 +1,5 @@
-"""Mining on clusters: executors are processes of their own, reach Fencepost as docs/how-to/mining.md says, and answer what a local master answers."""
+"""Mining on clusters: executors are processes of their own, reach Fencepost as docs/how-to/mining.md says,
+and answer what a local master answers."""
 
 import json
 import os
@@ -43,7 +44,8 @@ def spark_home() -> Path:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Of a process that has to do with Spark: nothing of ours but what is named, and what a tester set for numba and Java."""
+    """Of a process that has to do with Spark: nothing of ours but what is named, and what a tester set for
+    numba and Java."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME", "LANG") if name in os.environ}
     return {**kept, "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": QUICK_JAVA, **more}
 
@@ -70,7 +72,8 @@ def until(wanted: Callable[[], object], what: str) -> object:
 
 
 class Cluster:
-    """A standalone cluster on the loopback: a master and two workers with one core each, begun outside of the repository and without a PYTHONPATH."""
+    """A standalone cluster on the loopback: a master and two workers with one core each, begun outside of the
+    repository and without a PYTHONPATH."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -181,7 +184,8 @@ def packaged(tmp_path_factory: pytest.TempPathFactory) -> Packaged:
 def submit(
     cluster: Cluster, stranger: Path, packaged: Packaged, folder: Path, *line: object
 ) -> subprocess.CompletedProcess[str]:
-    """A command line of `fencepost` through the packaged archive and spark-submit, on a cluster whose Python is `stranger`."""
+    """A command line of `fencepost` through the packaged archive and spark-submit, on a cluster whose Python
+    is `stranger`."""
     told = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -196,8 +200,13 @@ def submit(
     command += ["--archives", f"{packaged.archive}#environment", packaged.entry, *line]
     python = {"PYSPARK_PYTHON": "./environment/bin/python", "PYSPARK_DRIVER_PYTHON": sys.executable}
     return subprocess.run(
-        list(map(str, command)), env=driver_environment(**python), cwd=folder, capture_output=True, text=True, timeout=LIMIT_S
-    )  # fmt: skip
+        list(map(str, command)),
+        env=driver_environment(**python),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
 
 
 def imported(cluster: Cluster, module: str) -> list[bool]:
@@ -210,7 +219,8 @@ def imported(cluster: Cluster, module: str) -> list[bool]:
 def test_spark_submit_reaches_fencepost_on_a_cluster_through_the_archive(
     campaign: Path, tmp_path: Path, cluster: Cluster, stranger: Path, packaged: Packaged, spark
 ) -> None:
-    """Submitted to a standalone cluster whose Python knows no Fencepost, the packaged environment gives, row by row, what a local master gives."""
+    """Submitted to a standalone cluster whose Python knows no Fencepost, the packaged environment gives, row
+    by row, what a local master gives."""
     mine([campaign], tmp_path / "local", spark=spark)
     done = submit(cluster, stranger, packaged, tmp_path, "mine", campaign, "--out", tmp_path / "submitted")
     assert done.returncode == 1, done.stdout + done.stderr  # findings
@@ -221,7 +231,8 @@ def test_spark_submit_reaches_fencepost_on_a_cluster_through_the_archive(
 def test_spark_submit_runs_a_campaign(
     tmp_path: Path, cluster: Cluster, stranger: Path, packaged: Packaged
 ) -> None:
-    """Submitted in the same way, a campaign on two executors has the runs and digests of the local engine, the repeats in another process included."""
+    """Submitted in the same way, a campaign on two executors has the runs and digests of the local engine,
+    the repeats in another process included."""
     seeds, local, out = range(22, 28), tmp_path / "local", tmp_path / "submitted"
     drive(Campaign(seeds=seeds, job=Job(), out=local))
     line = ["campaign", "--seeds", "22:28", "--out", out, "--engine", "spark", "--json"]
@@ -250,7 +261,8 @@ def children(parent: int) -> dict[int, str]:
 
 
 def test_a_killed_python_worker_and_a_killed_executor_cost_nothing(make, tmp_path: Path, spark) -> None:
-    """A Python worker and then an executor die by SIGKILL in the middle of a mining on local-cluster; every trace is judged once, as without it."""
+    """A Python worker and then an executor die by SIGKILL in the middle of a mining on local-cluster; every
+    trace is judged once, as without it."""
     store = TraceStore.create(tmp_path / "in")
     with store.writer() as writer:
         for number in range(300):

@@ -52,7 +52,8 @@ def test_a_call_to_the_jvm_is_not_cut(module: str) -> None:
 
 
 def test_other_code_is_interrupted_at_once() -> None:
-    """Rule: outside of such calls Ctrl-C is as prompt as ever; afterwards the handler is the one of before."""
+    """Rule: outside of such calls Ctrl-C is as prompt as ever; afterwards the handler is the one of
+    before."""
     before, answers = signal.getsignal(signal.SIGINT), []
     with patient_interrupts(), pytest.raises(KeyboardInterrupt):
         answers.append(_call_of("fencepost.mining")(_press))
@@ -71,7 +72,8 @@ def test_what_is_ignored_stays_ignored() -> None:
 
 
 def test_an_interruption_is_not_logged_as_an_error(caplog) -> None:
-    """Rule: what py4j logs of a Ctrl-C is dropped while a session is there, and nothing else; then all is as before."""
+    """Rule: what py4j logs of a Ctrl-C is dropped while a session is there, and nothing else; then all is as
+    before."""
     root, library = logging.getLogger(), logging.getLogger("py4j")
     before = list(root.filters), library.level  # another session of this process may be there
     with patient_interrupts():
@@ -104,7 +106,8 @@ def test_what_must_end_ends() -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("moment", ["the JVM starts", "a task runs"])
 def test_a_mining_that_is_interrupted_leaves_no_process(moment: str, make, tmp_path: Path) -> None:
-    """Rule: at whatever moment, Ctrl-C in a terminal (to every process) is one sentence and exit code 130; no process is left."""
+    """Rule: at whatever moment, Ctrl-C in a terminal (to every process) is one sentence and exit code 130; no
+    process is left."""
     store = tmp_path / "in"
     with TraceStore.create(store).writer() as journal:
         for number in range(20):

@@ -16,7 +16,8 @@ from fencepost.traces.errors import EnvironmentError_
 
 
 def test_the_archive_runs_fencepost_from_where_it_is_unpacked(tmp_path: Path) -> None:
-    """Unpacked anywhere, bin/python imports the packaged Fencepost with its templates and TLA+ files, in front of any other."""
+    """Unpacked anywhere, bin/python imports the packaged Fencepost with its templates and TLA+ files, in
+    front of any other."""
     made = package(tmp_path / "out", libraries=False)
     with tarfile.open(made.archive) as tar:
         tar.extractall(tmp_path / "environment", filter="data")
@@ -39,7 +40,8 @@ def test_the_archive_runs_fencepost_from_where_it_is_unpacked(tmp_path: Path) ->
 
 
 def test_the_libraries_are_those_that_are_needed_and_no_more() -> None:
-    """What Fencepost requires, and what that requires, travels along; PySpark, which the cluster has, does not."""
+    """What Fencepost requires, and what that requires, travels along; PySpark, which the cluster has, does
+    not."""
     found = packaging._libraries()
     assert {
         "attrs",
@@ -55,7 +57,8 @@ def test_the_libraries_are_those_that_are_needed_and_no_more() -> None:
 
 
 def test_a_library_without_a_list_of_files_is_told() -> None:
-    """What a system's package manager installed without saying which files it has cannot travel, and is not left out silently."""
+    """What a system's package manager installed without saying which files it has cannot travel, and is not
+    left out silently."""
     with pytest.raises(
         EnvironmentError_, match="expected the list of files of the library mystery, saw none"
     ):

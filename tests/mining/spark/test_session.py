@@ -68,8 +68,12 @@ def test_a_missing_pyspark_names_the_extra(monkeypatch) -> None:
 
 
 def test_mining_imports_pyspark_only_when_it_runs() -> None:
-    """The driver's modules are there without pyspark, so that a command line that mentions them starts quickly."""
-    program = "import sys; import fencepost.mining.mine, fencepost.mining.spark.session; print('pyspark' in sys.modules)"
+    """The driver's modules are there without pyspark, so that a command line that mentions them starts
+    quickly."""
+    program = (
+        "import sys; import fencepost.mining.mine, fencepost.mining.spark.session; print('pyspark' in "
+        "sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -86,7 +90,8 @@ def test_mining_imports_pyspark_only_when_it_runs() -> None:
     ],
 )
 def test_a_local_master_tries_a_task_again(master: str, with_retries: str) -> None:
-    """A worker that the kernel kills costs a local mining no more than one on a cluster, unless the caller says how often."""
+    """A worker that the kernel kills costs a local mining no more than one on a cluster, unless the caller
+    says how often."""
     assert session._with_retries(master) == with_retries
 
 
@@ -126,25 +131,32 @@ def test_only_a_master_on_this_machine_is_bound_to_the_loopback() -> None:
     [
         (
             'Setting Spark log level to "ERROR".\n'
-            "26/11/21 22:01:10 ERROR StandaloneSchedulerBackend: Application has been killed. Reason: All masters are unresponsive! Giving up.\n"
+            "26/11/21 22:01:10 ERROR StandaloneSchedulerBackend: Application has been killed. Reason: All "
+            "masters are unresponsive! Giving up.\n"
             "26/11/21 22:01:11 ERROR SparkContext: Error initializing SparkContext.\n",
             "An error occurred while calling None.org.apache.spark.sql.classic.SparkSession.",
             "Application has been killed. Reason: All masters are unresponsive! Giving up.",
         ),
         (
-            'Exception in thread "main" org.apache.spark.SparkException: Master must either be yarn or start with spark, k8s, or local\n\tat x',
+            'Exception in thread "main" org.apache.spark.SparkException: Master must either be yarn or '
+            "start with spark, k8s, or local\n\tat x",
             "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.",
             "org.apache.spark.SparkException: Master must either be yarn or start with spark, k8s, or local",
         ),
         (
             "",
-            "An error occurred while calling None.Session.\n: org.apache.spark.SparkException: Could not parse Master URL: 'x'\n\tat y",
+            "An error occurred while calling None.Session.\n: org.apache.spark.SparkException: Could not "
+            "parse Master URL: 'x'\n\tat y",
             "org.apache.spark.SparkException: Could not parse Master URL: 'x'",
         ),
-        ("", "Java gateway process exited before sending its port number.", "Java gateway process exited before sending its port number."),
+        (
+            "",
+            "Java gateway process exited before sending its port number.",
+            "Java gateway process exited before sending its port number.",
+        ),
         ("", "", "RuntimeError"),
     ],
-)  # fmt: skip
+)
 def test_why_spark_did_not_start_is_told(log: str, raised: str, said: str, tmp_path: Path) -> None:
     """The JVM's first complaint or the cause inside the exception is told, not where it was raised."""
     (tmp_path / "jvm.log").write_text(log)
@@ -153,7 +165,8 @@ def test_why_spark_did_not_start_is_told(log: str, raised: str, said: str, tmp_p
 
 @pytest.mark.parametrize("master", ["local[2]", "spark://elsewhere:7077", None])
 def test_minings_own_session_spares_the_second_compiler(master: str | None, monkeypatch) -> None:
-    """A session that mining begins by itself asks for it in the place that a person's own options for the JVM come after."""
+    """A session that mining begins by itself asks for it in the place that a person's own options for the JVM
+    come after."""
     asked = []
 
     @contextmanager

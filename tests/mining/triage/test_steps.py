@@ -43,9 +43,21 @@ BOTH = (znode(1, 1, 10), znode(2, 2, 11))
 
 CASES = [
     ("the usual write", [state(5), state(6, leader_epoch=2)], "partition_state"),
-    ("an empty ISR", [state(5), state(6, isr=(), leader=-1, leader_epoch=2)], "partition_state, ISR empty, ISR shrinks, no leader"),
-    ("somebody gone", [state(5), znode(6, 2, -1), state(7, leader_epoch=2)], "partition_state, ISR with somebody gone"),
-    ("an epoch that goes back", [state(5, leader_epoch=4), state(6, leader_epoch=3)], "partition_state, leader epoch goes back"),
+    (
+        "an empty ISR",
+        [state(5), state(6, isr=(), leader=-1, leader_epoch=2)],
+        "partition_state, ISR empty, ISR shrinks, no leader",
+    ),
+    (
+        "somebody gone",
+        [state(5), znode(6, 2, -1), state(7, leader_epoch=2)],
+        "partition_state, ISR with somebody gone",
+    ),
+    (
+        "an epoch that goes back",
+        [state(5, leader_epoch=4), state(6, leader_epoch=3)],
+        "partition_state, leader epoch goes back",
+    ),
     (
         "an election from outside of the ISR",
         [state(5, isr=(1,)), state(6, leader=2, isr=(2,), leader_epoch=2)],
@@ -60,8 +72,19 @@ CASES = [
         "a cut below the high watermark",
         [
             state(4),
-            Event(time=5, name=Name.TRUNCATED, node=2, topic="t", partition=0, offset=3, end_offset=9,
-                  high_watermark=5, leader=1, leader_epoch=1, cause="leader_epoch"),
+            Event(
+                time=5,
+                name=Name.TRUNCATED,
+                node=2,
+                topic="t",
+                partition=0,
+                offset=3,
+                end_offset=9,
+                high_watermark=5,
+                leader=1,
+                leader_epoch=1,
+                cause="leader_epoch",
+            ),
         ],
         "truncated leader_epoch, below the high watermark",
     ),
@@ -70,14 +93,23 @@ CASES = [
         [
             state(4),
             *(
-                Event(time=time, name=Name.BECAME_FOLLOWER, node=2, topic="t", partition=0, leader=1,
-                      leader_epoch=1, offset=0, high_watermark=0)
+                Event(
+                    time=time,
+                    name=Name.BECAME_FOLLOWER,
+                    node=2,
+                    topic="t",
+                    partition=0,
+                    leader=1,
+                    leader_epoch=1,
+                    offset=0,
+                    high_watermark=0,
+                )
                 for time in (5, 6)
             ),
         ],
         "became_follower, in the same epoch again",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("events", "says"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
@@ -95,7 +127,8 @@ def test_a_reason_has_no_numbers() -> None:
 
 
 def test_traces_do_not_know_each_other() -> None:
-    """Rule: nothing of one trace of a row group is known in the next, and the order of traces does not matter."""
+    """Rule: nothing of one trace of a row group is known in the next, and the order of traces does not
+    matter."""
     empty = trace(*BOTH, state(5), state(6, isr=(), leader=-1, leader_epoch=2), trace_id=4)
     usual = trace(*BOTH, state(5), trace_id=2)
     together, apart = features(empty, usual), [*features(empty), *features(usual)]

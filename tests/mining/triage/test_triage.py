@@ -23,7 +23,8 @@ def groups_in(out: Path) -> dict[int, int]:
 
 
 def test_each_planted_bug_is_one_group(planted) -> None:
-    """Rule: every bad trace is in one group, those of a bug together and apart from the other's; healthy ones in none."""
+    """Rule: every bad trace is in one group, those of a bug together and apart from the other's; healthy ones
+    in none."""
     groups = groups_in(planted.out)
     assert groups.keys() == planted.bug_of.keys()
     of = defaultdict(set)
@@ -51,7 +52,8 @@ def test_a_bug_names_the_missing_protections_own_step(planted) -> None:
 
 
 def test_groups_do_not_depend_on_files(planted, tmp_path, spark) -> None:
-    """Rule: other row groups, another order, and a plan without the names of planted bugs: the same bugs with the same names."""
+    """Rule: other row groups, another order, and a plan without the names of planted bugs: the same bugs with
+    the same names."""
     bare = [
         trace.__class__(
             **{name: getattr(trace, name) for name in (field.name for field in trace.__attrs_attrs__)}
@@ -78,7 +80,8 @@ def test_nothing_is_made_of_healthy_traces(planted, tmp_path, spark) -> None:
 
 
 def test_explain_names_the_protection_and_the_parting_event(planted, tmp_path, capsys) -> None:
-    """Rule: with the missing protection the run passes, and parts from the failing one at the protection's own step."""
+    """Rule: with the missing protection the run passes, and parts from the failing one at the protection's
+    own step."""
     number = next(bug.number for bug in planted.summary.bugs.bugs if bug.anomaly == "empty_isr")
     code = fencepost(["explain", str(planted.out), "--bug", str(number), "--seconds", "0", "--json"])
     told = json.loads(capsys.readouterr().out)
@@ -98,7 +101,8 @@ def test_a_bug_that_is_not_there_is_one_sentence(planted, tmp_path, capsys) -> N
 
 
 def test_histories_without_events_are_grouped_by_their_operations(make, tmp_path, spark, capsys) -> None:
-    """Rule: foreign histories become bugs too, by findings and operations; what is missing is told, also by explain."""
+    """Rule: foreign histories become bugs too, by findings and operations; what is missing is told, also by
+    explain."""
     kinds = ("lost_write", "inconsistent_offsets", "legal", "legal", "legal")
     histories = [
         evolve(make(number, kinds[number % 5]), plan="", events=(), profile="edn") for number in range(20)

@@ -43,7 +43,8 @@ def test_clusters_are_those_of_the_definition(seed) -> None:
 
 
 def test_what_says_nothing_weighs_nothing() -> None:
-    """Rule: a step that healthy traces have often is no evidence; a rarer one weighs more, and so does one of few bad traces."""
+    """Rule: a step that healthy traces have often is no evidence; a rarer one weighs more, and so does one of
+    few bad traces."""
     asked = {"bad": 100, "healthy": 1000}
     assert weight_of("step: crash", with_item=10, with_step=500, **asked) == 0
     often = weight_of("step: W", with_item=10, with_step=15, **asked)
@@ -64,9 +65,16 @@ def test_traces_without_weighty_items_are_like_nothing() -> None:
 def bug(number: int, items: dict[str, float], traces: int = 10, anomaly: str = "lost_write") -> Bug:
     example = Example(source="s", trace_id=1, operations=1)
     return Bug(
-        number=number, name=f"{anomaly}-{number}", anomaly=anomaly, traces=traces, anomalies={anomaly: traces},
-        profiles={}, first=example, smallest=example, items=items,
-    )  # fmt: skip
+        number=number,
+        name=f"{anomaly}-{number}",
+        anomaly=anomaly,
+        traces=traces,
+        anomalies={anomaly: traces},
+        profiles={},
+        first=example,
+        smallest=example,
+        items=items,
+    )
 
 
 def test_minings_are_compared_by_what_bugs_are_known_by() -> None:
@@ -87,7 +95,8 @@ def test_minings_are_compared_by_what_bugs_are_known_by() -> None:
 
 
 def items_of(rows: list[str], *, healthy: int = 1000, seen: str = "") -> Items:
-    """Signatures as strings of letters: `c` is a judge's clause, other letters are steps; `seen` are steps that healthy traces have too."""
+    """Signatures as strings of letters: `c` is a judge's clause, other letters are steps; `seen` are steps
+    that healthy traces have too."""
     letters = sorted({letter for row in rows for letter in row})
     return Items(
         present=np.array([[letter in row for letter in letters] for row in rows]),
@@ -120,5 +129,6 @@ def test_reasons_that_exclude_each_other_are_two_bugs() -> None:
     ],
 )
 def test_one_bug_stays_one(rows: list[str], seen: str) -> None:
-    """Rule: varieties that overlap, that healthy traces have too, or that are few are no bugs of their own."""
+    """Rule: varieties that overlap, that healthy traces have too, or that are few are no bugs of their
+    own."""
     assert len(parts(split([0] * 6, items_of(rows, seen=seen), [1] * 6), rows)) == 1

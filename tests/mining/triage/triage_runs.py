@@ -19,7 +19,8 @@ HEALTHY = range(100, 124)
 
 @frozen
 class Mined:
-    """A mining: of which folder, where, and its summary. runs: those of the folder; bug_of: what is planted in each bad one."""
+    """A mining: of which folder, where, and its summary. runs: those of the folder; bug_of: what is planted
+    in each bad one."""
 
     folder: Path
     out: Path

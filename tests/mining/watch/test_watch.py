@@ -1,4 +1,5 @@
-"""A watch on Spark: what arrives is judged once, whenever the driver dies, and the tables hold what the streaming form finds."""
+"""A watch on Spark: what arrives is judged once, whenever the driver dies, and the tables hold what the
+streaming form finds."""
 
 import json
 import subprocess
@@ -67,7 +68,8 @@ def campaign(path: Path, traces: list[Trace]) -> None:
 
 
 def cut(made: Trace, time: int) -> tuple[Trace, Trace]:
-    """A trace in two parts: what was invoked up to `time`, with a low watermark, and the rest with the end."""
+    """A trace in two parts: what was invoked up to `time`, with a low watermark, and the rest with the
+    end."""
     early = tuple(op for op in made.operations if op.invoke_time <= time)
     late = tuple(op for op in made.operations if op.invoke_time > time)
     mark = Event(time=time + 1, name=Name.MARK, cause="low_watermark", offset=1)
@@ -79,8 +81,8 @@ def cut(made: Trace, time: int) -> tuple[Trace, Trace]:
 
 
 def test_what_arrives_between_two_watches_is_judged_once(tmp_path: Path, make, spark) -> None:
-    """Parts of campaigns, healthy and planted, traces under way and foreign files, in two sittings: exactly the findings of the streaming form,
-    each once; a healthy run has none."""
+    """Parts of campaigns, healthy and planted, traces under way and foreign files, in two sittings: exactly
+    the findings of the streaming form, each once; a healthy run has none."""
     folder, out = tmp_path / "in", tmp_path / "out"
     healthy = [evolve(run(swarm(seed)), trace_id=seed) for seed in (1, 20)]
     planted = [evolve(run(swarm(seed, bugs=(bug,))), trace_id=100 + seed) for bug, seed in PLANTED.items()]
@@ -103,13 +105,19 @@ def test_what_arrives_between_two_watches_is_judged_once(tmp_path: Path, make, s
     wanted = sorted(row for trace in everything for row in plain(trace))
     assert found_in(out) == wanted
     assert {row[0] for row in wanted} == {1, 2, 120}
-    assert (ended.exit_code, ended.findings, ended.findings_in_all) == (ExitCode.FINDINGS, len(wanted), len(wanted))  # fmt: skip
+    assert (ended.exit_code, ended.findings, ended.findings_in_all) == (
+        ExitCode.FINDINGS,
+        len(wanted),
+        len(wanted),
+    )
     assert ended.logs_under_way == ended.held == 0
     logs = pq.read_table(out / "logs")
     assert logs.schema.equals(LOGS, check_metadata=True)
     ended_live = [row["trace_id"] for row in logs.to_pylist() if row["source"] == str(folder / "live")]
     assert sorted(ended_live) == [1, 2, 3]
-    assert [row["place"] for row in pq.read_table(out / "quarantine").to_pylist()] == [str(folder / "live" / "foreign.jsonl")]  # fmt: skip
+    assert [row["place"] for row in pq.read_table(out / "quarantine").to_pylist()] == [
+        str(folder / "live" / "foreign.jsonl")
+    ]
 
     again = watch(folder, out, limits=LIMITS, once=True, spark=spark)
     assert (again.exit_code, again.files, again.findings_in_all) == (ExitCode.NOTHING_FOUND, 0, len(wanted))
@@ -129,7 +137,8 @@ watching.watch(Path(sys.argv[1]), Path(sys.argv[2]), limits=limits, master="loca
 
 
 def test_a_driver_killed_in_the_middle_loses_and_doubles_nothing(tmp_path: Path, make, spark) -> None:
-    """kill -9 behind the writing of a micro-batch and before Spark's commit of it: the next watch has every finding once."""
+    """kill -9 behind the writing of a micro-batch and before Spark's commit of it: the next watch has every
+    finding once."""
     folder, out = tmp_path / "in", tmp_path / "out"
     live = [make(1, "lost_write"), make(2, "phantom_record"), make(3, "inconsistent_offsets")]
     first, second = zip(*(cut(trace, 20) for trace in live), strict=True)
@@ -157,7 +166,8 @@ def test_tables_are_replaced_by_the_same_micro_batch(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_does_not_fit_is_refused(tmp_path: Path) -> None:
-    """Results in use, of another question, of a watch at work, inside what is watched, or nothing to watch: one sentence, and Spark is not started."""
+    """Results in use, of another question, of a watch at work, inside what is watched, or nothing to watch:
+    one sentence, and Spark is not started."""
     folder = tmp_path / "in"
     folder.mkdir()
     (tmp_path / "used").mkdir()
@@ -166,7 +176,10 @@ def test_a_folder_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     asked = {"horizon": 1}
     with held.held(asked), pytest.raises(FencepostError, match="another one at work"), held.held(asked):
         pass
-    with pytest.raises(FencepostError, match=r"question that this watch began with \(horizon: 1\), saw 2"), held.held({"horizon": 2}):  # fmt: skip
+    with (
+        pytest.raises(FencepostError, match=r"question that this watch began with \(horizon: 1\), saw 2"),
+        held.held({"horizon": 2}),
+    ):
         pass
     (tmp_path / "held" / "findings").mkdir()
     with pytest.raises(FencepostError, match="expected the folder checkpoint beside"), held.held(asked):

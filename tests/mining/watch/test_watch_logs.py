@@ -1,4 +1,5 @@
-"""However news arrives, and however memory goes from process to process, a watch finds what the streaming form finds."""
+"""However news arrives, and however memory goes from process to process, a watch finds what the streaming
+form finds."""
 
 from pathlib import Path
 from random import Random
@@ -42,7 +43,8 @@ SEEDS = st.integers(0, 2**40)
 def test_any_split_into_files_and_micro_batches_gives_what_the_streaming_form_finds(
     tmp_path_factory, seed: int, count: int, in_pairs: bool, in_order: bool
 ) -> None:
-    """However a history is cut into files and these, in any order, into micro-batches, the same findings with the same certificates come out, each once."""
+    """However a history is cut into files and these, in any order, into micro-batches, the same findings with
+    the same certificates come out, each once."""
     rng, made = Random(seed), beside(history(seed), history(seed + 2))
     watch = Watch(tmp_path_factory.mktemp("watched"))
     paths = [watch.write(part) for part in files_of(made, rng, count, in_pairs=in_pairs)]
@@ -67,7 +69,8 @@ def test_any_split_into_files_and_micro_batches_gives_what_the_streaming_form_fi
 def test_wild_histories_in_parts_are_judged_as_at_once(
     tmp_path_factory, seed: int, count: int, in_pairs: bool
 ) -> None:
-    """The same of histories with several topics, groups, transactions, retention and compaction: findings and decisions of every log."""
+    """The same of histories with several topics, groups, transactions, retention and compaction: findings and
+    decisions of every log."""
     rng, made = Random(seed), wild(seed)
     made = evolve(made, digest="", operations=tuple(sorted(made.operations, key=lambda op: op.op_id)))
     logs = sorted(set().union(*(logs_of(op) or set() for op in made.operations)))
@@ -85,7 +88,8 @@ def test_wild_histories_in_parts_are_judged_as_at_once(
 
 
 def test_a_mistake_of_ours_costs_one_log_and_is_told(tmp_path: Path, monkeypatch) -> None:
-    """A judge that fails on one partition does not end the stream; what it failed on is said, and the other partition is judged."""
+    """A judge that fails on one partition does not end the stream; what it failed on is said, and the other
+    partition is judged."""
     real = StreamingLogCheck.invoke
 
     def failing(self, operation):
@@ -102,7 +106,8 @@ def test_a_mistake_of_ours_costs_one_log_and_is_told(tmp_path: Path, monkeypatch
 
 
 def test_a_watch_that_does_not_wait_is_noticed(tmp_path: Path, monkeypatch) -> None:
-    """The planted fault of the comparison above: news judged in the order of arrival gives other findings than the order of time."""
+    """The planted fault of the comparison above: news judged in the order of arrival gives other findings
+    than the order of time."""
     late_ack = [
         append(1, [10], 5, 8, 0),
         read(2, 0, [], 30, 31, end=0),  # does not see what was acknowledged
@@ -122,7 +127,8 @@ def test_a_watch_that_does_not_wait_is_noticed(tmp_path: Path, monkeypatch) -> N
 
 
 def test_a_watch_that_forgets_between_micro_batches_is_noticed(tmp_path: Path) -> None:
-    """The other planted fault: without the memory of the micro-batch before, what an earlier part shows convicts nobody."""
+    """The other planted fault: without the memory of the micro-batch before, what an earlier part shows
+    convicts nobody."""
     made = trace(append(1, [10], 5, 8, 0), read(2, 0, [], 30, 31, end=0), check="strong")
     for fault in (False, True):
         watch = Watch(tmp_path / str(fault))
@@ -137,9 +143,16 @@ def test_a_watch_that_forgets_between_micro_batches_is_noticed(tmp_path: Path) -
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(seed=SEEDS, horizon=st.sampled_from([1, 2, 3, 1_000]))
 def test_what_a_stream_remembers_goes_through_bytes(seed: int, horizon: int) -> None:
-    """A stream whose memory is written and read back after every moment says what one says that never was, with any horizon."""
+    """A stream whose memory is written and read back after every moment says what one says that never was,
+    with any horizon."""
     made = history(seed)
-    about = {"topic": "t", "partition": 0, "claims": made.claims, "unique": made.unique_values, "horizon": horizon}  # fmt: skip
+    about = {
+        "topic": "t",
+        "partition": 0,
+        "claims": made.claims,
+        "unique": made.unique_values,
+        "horizon": horizon,
+    }
     merge, check = Merge(horizon=1_000), StreamingLogCheck(**about)
     merge.add(made.operations)
     for moment in merge.release(2**63 - 1):
@@ -149,7 +162,8 @@ def test_what_a_stream_remembers_goes_through_bytes(seed: int, horizon: int) -> 
 
 
 def test_a_memory_that_was_tampered_with_is_refused() -> None:
-    """Bytes that are no memory raise TraceError in one sentence, whatever they are; nothing in them is run."""
+    """Bytes that are no memory raise TraceError in one sentence, whatever they are; nothing in them is
+    run."""
     about = {"topic": "t", "partition": 0, "claims": trace().claims, "unique": True, "horizon": 9}
     good = to_bytes(StreamingLogCheck(**about))
     for bad in (b"", b"\x80\x04K.", good[:-1], good.replace(b"\x01", b"\x07", 1), b"\x90"):
@@ -160,7 +174,8 @@ def test_a_memory_that_was_tampered_with_is_refused() -> None:
 
 
 def test_memory_is_bounded_by_the_horizon(tmp_path: Path) -> None:
-    """After the horizon is full the memory of a log no longer grows, though operations that never end keep coming."""
+    """After the horizon is full the memory of a log no longer grows, though operations that never end keep
+    coming."""
     watch, sizes = Watch(tmp_path, ShardLimits(horizon=50, lateness_ns=0)), []
     for n in range(12):
         watch.batch([watch.write(trace(*busy(10**8 + 100 * n, 100)))])
@@ -172,11 +187,13 @@ def test_memory_is_bounded_by_the_horizon(tmp_path: Path) -> None:
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(seed=SEEDS, most=st.integers(1, 3))
 def test_operations_that_are_dropped_in_flight_convict_nobody(seed: int, most: int) -> None:
-    """With room for few operations in flight a stream finds nothing that it would not find with room for all, and is Ok of nothing that it would convict
-    without having lost something."""
+    """With room for few operations in flight a stream finds nothing that it would not find with room for all,
+    and is Ok of nothing that it would convict without having lost something."""
     made = history(seed)
     merge = Merge(horizon=1_000)
-    check = StreamingLogCheck(topic="t", partition=0, claims=made.claims, unique=made.unique_values, most_in_flight=most)  # fmt: skip
+    check = StreamingLogCheck(
+        topic="t", partition=0, claims=made.claims, unique=made.unique_values, most_in_flight=most
+    )
     merge.add(made.operations)
     for moment in merge.release(2**63 - 1):
         (check.complete if moment.completes else check.invoke)(moment.operation)
@@ -191,7 +208,8 @@ def test_operations_that_are_dropped_in_flight_convict_nobody(seed: int, most: i
 def test_appends_of_transactions_that_were_dropped_in_flight_convict_nobody(
     transactions: int, convicted: bool
 ) -> None:
-    """A failed append that is shown convicts, but not within a transaction; nor where more began than are remembered."""
+    """A failed append that is shown convicts, but not within a transaction; nor where more began than are
+    remembered."""
     one = evolve(append(1, [], 0, None), function=Function.TXN, topic=None, partition=None, acks=None)
     begun = [evolve(one, op_id=90 + n, process=1 + n, invoke_time=n) for n in range(transactions)]
     failed = append(1, [7], 10, 20, outcome=Outcome.FAIL, process=max(1, transactions))
@@ -205,18 +223,30 @@ def test_appends_of_transactions_that_were_dropped_in_flight_convict_nobody(
 
 
 def test_more_appends_of_a_key_than_are_kept_excuse_everything_of_it() -> None:
-    """In a compacted topic a skip convicts while all appends of its key are known, and not once there were too many."""
+    """In a compacted topic a skip convicts while all appends of its key are known, and not once there were
+    too many."""
     for lost in (0, 80):
         rows = [append(1, [1], 0, 5, 0, key="k"), append(2, [2], 10, 15, 1, key="other")]
-        rows += [evolve(append(10 + n, [10 + n], 20, 21, key="k"), outcome=Outcome.FAIL if n < 70 else Outcome.UNKNOWN) for n in range(lost)]  # fmt: skip
-        late = [evolve(op, completion_time=60) if op.outcome is Outcome.FAIL else evolve(op, completion_time=None) for op in rows[2:]]  # fmt: skip
+
+        rows += [
+            evolve(
+                append(10 + n, [10 + n], 20, 21, key="k"), outcome=Outcome.FAIL if n < 70 else Outcome.UNKNOWN
+            )
+            for n in range(lost)
+        ]
+
+        late = [
+            evolve(op, completion_time=60) if op.outcome is Outcome.FAIL else evolve(op, completion_time=None)
+            for op in rows[2:]
+        ]
         shown = read(3, 0, [(1, 2)], 70, 80)
         verdict = stream_trace(trace(*rows[:2], *late, shown, compacted=("t",)), "t", 0)
         assert verdict.decision is (Decision.OK if lost else Decision.ILLEGAL)
 
 
 def test_transactions_that_never_end_are_remembered_up_to_the_horizon(tmp_path: Path) -> None:
-    """Memory no longer grows; a log that is first heard of when some were forgotten is undecided, and one from before is judged on."""
+    """Memory no longer grows; a log that is first heard of when some were forgotten is undecided, and one
+    from before is judged on."""
     watch, sizes = Watch(tmp_path, ShardLimits(horizon=20, lateness_ns=0)), []
     watch.batch([watch.write(trace(append(1, [1], 0, 5, 0)))])
     one = evolve(append(1, [], 0, None), function=Function.TXN, topic=None, partition=None, acks=None)
@@ -237,7 +267,8 @@ def test_transactions_that_never_end_are_remembered_up_to_the_horizon(tmp_path: 
 
 
 def test_files_after_one_that_never_arrives_are_remembered_up_to_the_horizon(tmp_path: Path) -> None:
-    """Numbered files that came before an earlier one cost bounded memory; then the trace is undecided, and the reason names the missing file."""
+    """Numbered files that came before an earlier one cost bounded memory; then the trace is undecided, and
+    the reason names the missing file."""
     watch, sizes = Watch(tmp_path, ShardLimits(horizon=10, lateness_ns=0)), []
     for n in range(2, 30):
         mark = low_watermark(100 * n + 50, files=n)

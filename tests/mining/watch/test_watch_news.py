@@ -25,7 +25,8 @@ FOREIGN = {
 
 
 def test_what_lies_beyond_the_horizon_is_undecided(tmp_path: Path) -> None:
-    """A log of which the horizon dropped something ends as unknown, with the number, and is counted as undecided before."""
+    """A log of which the horizon dropped something ends as unknown, with the number, and is counted as
+    undecided before."""
     watch = Watch(tmp_path, ShardLimits(horizon=3, lateness_ns=0))
     rows = [append(n, [n], 10 * n, 10 * n + 5, n) for n in range(8)]
     told = trace(*rows, read(9, 0, [(n, n) for n in range(8)], 200, 300))
@@ -37,7 +38,8 @@ def test_what_lies_beyond_the_horizon_is_undecided(tmp_path: Path) -> None:
 
 
 def test_what_comes_too_late_is_undecided_and_convicts_nobody(tmp_path: Path) -> None:
-    """An operation that arrives after what followed it was judged ends the judging of its log, and of no other."""
+    """An operation that arrives after what followed it was judged ends the judging of its log, and of no
+    other."""
     watch = Watch(tmp_path, ShardLimits(horizon=100, lateness_ns=50))
     elsewhere = [evolve(op, topic="u", records=()) for op in (append(5, [], 0, 5), append(6, [], 900, 901))]
     watch.batch([watch.write(trace(append(1, [1], 0, 10, 0), read(2, 0, [(0, 1)], 500, 510), *elsewhere))])
@@ -72,13 +74,17 @@ def test_findings_are_told_before_the_trace_ends(tmp_path: Path) -> None:
 
 
 def test_transactions_reach_every_partition(tmp_path: Path) -> None:
-    """A transaction that began in an earlier file excuses its records in partitions that were not heard of then; its planted absence convicts."""
+    """A transaction that began in an earlier file excuses its records in partitions that were not heard of
+    then; its planted absence convicts."""
     logs = [(topic, 0) for topic in "abcdefgh"]
     assert len({shard_of(log) for log in logs}) > 3
     for known in (True, False):
         watch = Watch(tmp_path / str(known))
         Path(watch.folder.root).mkdir()
-        begin = evolve(append(1, [], 0, None), function=Function.TXN, topic=None, partition=None, acks=None, process=7)  # fmt: skip
+
+        begin = evolve(
+            append(1, [], 0, None), function=Function.TXN, topic=None, partition=None, acks=None, process=7
+        )
         done = evolve(begin, completion_time=900, outcome=Outcome.FAIL)
         failed, reads = [], []
         for n, (topic, _) in enumerate(logs):
@@ -126,7 +132,8 @@ def test_an_ended_trace_takes_nothing_in(tmp_path: Path) -> None:
 
 
 def test_a_missing_part_makes_its_trace_undecided(tmp_path: Path) -> None:
-    """A damaged part of a trace under way is quarantined, and what it may have held convicts nobody; other traces of the folder go on."""
+    """A damaged part of a trace under way is quarantined, and what it may have held convicts nobody; other
+    traces of the folder go on."""
     watch = Watch(tmp_path)
     watch.batch([watch.write(trace(append(1, [1], 0, 10, 0)), trace(append(1, [1], 0, 10, 0), trace_id=2))])
     torn = watch.write(trace(append(2, [2], 20, 30, 1)))
@@ -164,13 +171,18 @@ def test_a_foreign_file_is_quarantined_with_its_reason(tmp_path: Path, name: str
 def test_every_column_of_logs_is_documented() -> None:
     """docs/how-to/watch.md lists exactly the columns of the table, with their types."""
     text = (Path(__file__).parents[3] / "docs" / "how-to" / "watch.md").read_text()
-    rows = [line.strip("|").split("|") for line in text.split("### Table `logs`")[1].split("\n#")[0].splitlines() if line.startswith("| `")]  # fmt: skip
+    rows = [
+        line.strip("|").split("|")
+        for line in text.split("### Table `logs`")[1].split("\n#")[0].splitlines()
+        if line.startswith("| `")
+    ]
     told = [(name.strip().strip("`"), kind.strip()) for name, kind, _ in rows]
     assert told == [(field.name, str(field.type)) for field in LOGS]
 
 
 def test_a_whole_trace_that_contradicts_itself_is_quarantined(tmp_path: Path) -> None:
-    """As in mining: the trace is named with what is wrong and not judged, its neighbour is; one under way is an assumption broken."""
+    """As in mining: the trace is named with what is wrong and not judged, its neighbour is; one under way is
+    an assumption broken."""
     twice = trace(append(1, [1], 0, 10, 0), append(1, [2], 20, 30, 1), trace_id=1)
     sound = trace(append(1, [1], 0, 10, 0), trace_id=2)
     watch = Watch(tmp_path)

@@ -1,4 +1,5 @@
-"""A watch without Spark: files in a folder, micro-batches of them, groups of logs whose memory goes through bytes after every micro-batch.
+"""A watch without Spark: files in a folder, micro-batches of them, groups of logs whose memory goes through
+bytes after every micro-batch.
 
 The histories are those of the log judge's own tests.
 """
@@ -47,12 +48,14 @@ END = Event(time=2**40, name=Name.PHASE, cause="end")
 
 
 def low_watermark(time: int, files: int = -1) -> Event:
-    """Everything before `time` has been written, in this file, which is number `files`, and those before it."""
+    """Everything before `time` has been written, in this file, which is number `files`, and those before
+    it."""
     return Event(time=time, name=Name.MARK, cause="low_watermark", offset=files)
 
 
 class Watch:
-    """A watch without Spark: files in a folder, micro-batches of them, groups whose memory is bytes in between."""
+    """A watch without Spark: files in a folder, micro-batches of them, groups whose memory is bytes in
+    between."""
 
     def __init__(self, root: Path, limits: ShardLimits = LIMITS) -> None:
         self.folder, self.limits, self.files = Folder(named=str(root), root=str(root)), limits, 0
@@ -86,17 +89,23 @@ class Watch:
 
     def findings(self) -> list[tuple]:
         """anomaly, log, offset, expected, seen, operations, uncertainty of each finding."""
-        return sorted((row[5], row[6], *row[7:10], row[10], tuple(row[11]), row[13]) for row in self.told["finding"])  # fmt: skip
+        return sorted(
+            (row[5], row[6], *row[7:10], row[10], tuple(row[11]), row[13]) for row in self.told["finding"]
+        )
 
 
 def plain(made: Trace, logs: Iterable[tuple[str, int]] = (("t", 0),)) -> list[tuple]:
     """The same of the streaming form."""
     found = [f for log in logs for f in stream_trace(made, *log, horizon=LIMITS.horizon).findings]
-    return sorted((f.anomaly, f.topic, f.partition, f.offset, f.expected, f.seen, f.operations, f.uncertainty_ns) for f in found)  # fmt: skip
+    return sorted(
+        (f.anomaly, f.topic, f.partition, f.offset, f.expected, f.seen, f.operations, f.uncertainty_ns)
+        for f in found
+    )
 
 
 def history(seed: int) -> Trace:
-    """A random history, plain or of a log with retention, compaction and transactions; op ids in the order of rows."""
+    """A random history, plain or of a log with retention, compaction and transactions; op ids in the order of
+    rows."""
     rng = Random(seed)
     make = random_trace if seed % 2 else special_trace
     made = make(rng, profiles=("default", "strong", "content"), clocks=2)
@@ -123,8 +132,9 @@ BOTH = (("t", 0), ("u", 0))
 
 
 def files_of(made: Trace, rng: Random, count: int, *, in_pairs: bool) -> list[Trace]:
-    """The history cut into files in the order of time, each with a low watermark up to which everything is written; the last one ends it.
-    in_pairs: an invocation is written when it happens, and the whole operation when it completes."""
+    """The history cut into files in the order of time, each with a low watermark up to which everything is
+    written; the last one ends it. in_pairs: an invocation is written when it happens, and the whole operation
+    when it completes."""
     latest = max((op.completion_time or op.invoke_time) for op in made.operations)
     cuts = [*sorted(rng.randint(0, latest) for _ in range(count - 1)), latest + 1]
     parts = []

@@ -1,4 +1,5 @@
-"""Whether TLC reaches what a shipped specification's MC module says is never so, for all of those at once: one JVM instead of one each."""
+"""Whether TLC reaches what a shipped specification's MC module says is never so, for all of those at once:
+one JVM instead of one each."""
 
 import re
 from pathlib import Path
@@ -17,7 +18,8 @@ def nevers(name: str) -> tuple[str, ...]:
 
 
 def reaches_all(name: str, folder: Path, constants: dict[str, str] | None = None) -> bool:
-    """Whether reachable states of the small configuration refute each of them: a module notes what it has seen, and is violated when it has seen all."""
+    """Whether reachable states of the small configuration refute each of them: a module notes what it has
+    seen, and is violated when it has seen all."""
     module, config = files_of(name)
     numbered = list(enumerate(nevers(name), 1))
     seen = "".join(f"    /\\ {never} \\/ TLCSet({at}, TRUE)\n" for at, never in numbered)

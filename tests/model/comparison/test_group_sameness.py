@@ -1,6 +1,8 @@
-"""The explorer and TLC see the same consumer groups: as many states, as deep, the very same ones, and the same variants fail.
+"""The explorer and TLC see the same consumer groups: as many states, as deep, the very same ones, and the
+same variants fail.
 
-Each JVM costs seconds, so few runs cover all protections here; `fencepost model matrix --model group` runs every variant.
+Each JVM costs seconds, so few runs cover all protections here; `fencepost model matrix --model group` runs
+every variant.
 """
 
 import time
@@ -51,7 +53,8 @@ def test_a_state_has_one_form_on_each_side(constants):
     ids=["retention", "fail-over", "a static member"],
 )
 def test_the_very_same_states(constants, distinct):
-    """Rule: TLC's dump of Group.tla and the Python model's states are one set, with five protections dropped, and with a static member."""
+    """Rule: TLC's dump of Group.tla and the Python model's states are one set, with five protections dropped,
+    and with a static member."""
     assert (states_of_tlc(constants, QUICK), distinct) == (
         states := states_of_explorer(constants),
         len(states),
@@ -68,7 +71,8 @@ def test_counts_depth_and_verdict():
 
 @pytest.mark.java
 def test_a_missed_protection_is_missed_by_both():
-    """Rule (KAFKA-10614): a shortest counterexample has the same length and the same invariant on both sides."""
+    """Rule (KAFKA-10614): a shortest counterexample has the same length and the same invariant on both
+    sides."""
     constants = Constants(members=1, generations=1, commits=0, epochs=2, drop={"coordinator_epoch_order"})
     seen = by_explorer(constants, time.monotonic, count=False), by_tlc(constants, QUICK, count=False)
     assert [(one.compared, one.invariant) for one in seen] == [
@@ -78,7 +82,8 @@ def test_a_missed_protection_is_missed_by_both():
 
 @pytest.mark.java
 def test_an_assignment_handed_out_early_has_two_owners(tmp_path):
-    """Rule (ONE-CONSUMER): the twin's invariant has failed on purpose: an assignment is handed out before it is durable."""
+    """Rule (ONE-CONSUMER): the twin's invariant has failed on purpose: an assignment is handed out before it
+    is durable."""
     text = (FOLDER / "Group.tla").read_text()
     sync = '    /\\ group[b].state = "Stable"\n    /\\ phase\' = [phase EXCEPT ![m] = "Owning"]'
     assert text.count(sync) == 1
@@ -100,7 +105,8 @@ def test_what_a_useful_set_of_constants_reaches(tmp_path):
 
 
 def test_protections_have_one_name():
-    """Rule: the module's protections are those that the Python model can drop, and each shipped file is where it should be."""
+    """Rule: the module's protections are those that the Python model can drop, and each shipped file is where
+    it should be."""
     text = (FOLDER / "Group.tla").read_text()
     names = text[text.index("Protections ==") : text.index("ASSUME")]
     assert all(f'"{name}"' in names for name in OF_GROUPS)
@@ -110,7 +116,8 @@ def test_protections_have_one_name():
 
 
 def test_the_command_line(capsys):
-    """Rule: the group model is explored, bounded and listed like any other; a bug's id names its protection."""
+    """Rule: the group model is explored, bounded and listed like any other; a bug's id names its
+    protection."""
     small = ["model", "explore", "group", "--constant", "members=1", "--constant", "epochs=1"]
     assert fencepost([*small, "--constant", "generations=1", "--drop", "KAFKA-5600"]) == 1
     out = capsys.readouterr().out

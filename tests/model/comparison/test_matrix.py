@@ -1,4 +1,5 @@
-"""The table of `fencepost model matrix`: what stands in it already is not run again, and one row that differs decides."""
+"""The table of `fencepost model matrix`: what stands in it already is not run again, and one row that differs
+decides."""
 
 import pytest
 

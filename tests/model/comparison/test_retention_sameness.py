@@ -14,7 +14,8 @@ from tests.model.comparison.reaching import QUICK
 
 @pytest.mark.java
 def test_the_very_same_states_with_retention():
-    """Rule: TLC's dump of Replication.tla and the Python model's states are one set, with the three protections of a log's bounds dropped and a record lost."""
+    """Rule: TLC's dump of Replication.tla and the Python model's states are one set, with the three
+    protections of a log's bounds dropped and a record lost."""
     constants = Constants(replicas=2, log_size=1, values=1, crashes=1, losses=1, log_starts=1, drop=RETENTION)
     assert (states_of_tlc(constants, QUICK), 14_059) == (
         states := states_of_explorer(constants),

@@ -1,4 +1,5 @@
-"""The explorer and TLC see the same replication protocol: as many states, as deep, the very same ones, and the same variants fail."""
+"""The explorer and TLC see the same replication protocol: as many states, as deep, the very same ones, and
+the same variants fail."""
 
 import time
 
@@ -66,13 +67,20 @@ def test_the_very_same_states(constants, distinct):
 @pytest.mark.parametrize(
     ("constants", "result", "steps", "distinct", "depth"),
     [
-        (evolve(SMALL, drop={"isr_expand_after_epoch_start", "assign_epoch_on_election"}), "holds", 0, 1_252, 13),
+        (
+            evolve(SMALL, drop={"isr_expand_after_epoch_start", "assign_epoch_on_election"}),
+            "holds",
+            0,
+            1_252,
+            13,
+        ),
         (evolve(DEEP, drop={"truncate_by_epoch"}), "violated", 9, 2_857, 16),
     ],
     ids=["KAFKA-7128 and KAFKA-7415", "KIP-101"],
-)  # fmt: skip
+)
 def test_counts_depth_and_verdict(constants, result, steps, distinct, depth):
-    """Rule: both find as many distinct states and as deep a graph, and a shortest counterexample of the same length exactly where a protection is missed."""
+    """Rule: both find as many distinct states and as deep a graph, and a shortest counterexample of the same
+    length exactly where a protection is missed."""
     comparison = compare(constants, time.monotonic, QUICK)
     assert comparison.same
     assert comparison.explorer.compared == (result, steps, distinct, depth)
@@ -88,7 +96,8 @@ def test_counts_depth_and_verdict(constants, result, steps, distinct, depth):
     ids=["KIP-380", "KIP-279"],
 )
 def test_a_missed_protection_is_missed_by_both(constants):
-    """Rule: a shortest counterexample is as long on both sides. (Where two invariants fall at the same depth, either may be named.)"""
+    """Rule: a shortest counterexample is as long on both sides. (Where two invariants fall at the same depth,
+    either may be named.)"""
     comparison = compare(constants, time.monotonic, QUICK, count=False)
     assert comparison.same
     assert (comparison.tlc.result, comparison.tlc.steps) == ("violated", 10)
@@ -112,7 +121,8 @@ def test_what_a_useful_set_of_constants_reaches(tmp_path):
 
 
 def test_protections_have_one_name():
-    """Rule: the module's protections are those that the Python model can drop, and each shipped file is where it should be."""
+    """Rule: the module's protections are those that the Python model can drop, and each shipped file is where
+    it should be."""
     text = (FOLDER / "Replication.tla").read_text()
     for name in DATA_PATH:
         assert f'"{name}"' in text
@@ -124,7 +134,8 @@ def test_protections_have_one_name():
 
 
 def test_the_command_line(capsys):
-    """Rule: exploring a dropped protection ends with 1 and the way to the violation; a bound met first is undecided; a bug's id names its protection."""
+    """Rule: exploring a dropped protection ends with 1 and the way to the violation; a bound met first is
+    undecided; a bug's id names its protection."""
     small = ["--constant", "replicas=2", "--constant", "epochs=2"]
     assert fencepost(["model", "explore", "replication", *small, "--drop", "KIP-279"]) == 1
     out = capsys.readouterr().out

@@ -1,4 +1,5 @@
-"""The explorer and TLC see the same control plane: as many states, as deep, the very same ones, and the same variants fail."""
+"""The explorer and TLC see the same control plane: as many states, as deep, the very same ones, and the same
+variants fail."""
 
 import time
 
@@ -26,7 +27,9 @@ STOPPED = Constants(
     epochs=1, writes=1, shutdowns=1, crashes=0,
     drop={"last_in_sync_stays", "staying_isr_members_only", "shutdown_fencing"},
 )  # fmt: skip
-CRASHED = Constants(epochs=1, writes=0, crashes=1, deletions=1, drop={"resume_deletions", "broker_epoch_fencing"})  # fmt: skip
+CRASHED = Constants(
+    epochs=1, writes=0, crashes=1, deletions=1, drop={"resume_deletions", "broker_epoch_fencing"}
+)
 ALL = {
     "zombies": ZOMBIES,
     "reassigned": REASSIGNED,
@@ -81,12 +84,17 @@ def test_a_missed_protection_is_missed_by_both(constants, invariant, steps):
     """Rule: a shortest counterexample is as long on both sides, and breaks the same invariant."""
     comparison = compare(constants, time.monotonic, QUICK, count=False)
     assert comparison.same
-    assert (comparison.tlc.invariant, comparison.explorer.invariant, comparison.tlc.steps) == (invariant, invariant, steps)  # fmt: skip
+    assert (comparison.tlc.invariant, comparison.explorer.invariant, comparison.tlc.steps) == (
+        invariant,
+        invariant,
+        steps,
+    )
 
 
 @pytest.mark.java
 def test_counts_and_depth():
-    """Rule: with a protection dropped and no invariant looked at, both find as many states and as deep a graph."""
+    """Rule: with a protection dropped and no invariant looked at, both find as many states and as deep a
+    graph."""
     constants = Constants(epochs=1, writes=1, drop={"re_elect"})
     comparison = compare(constants, time.monotonic, QUICK)
     assert comparison.same
@@ -105,12 +113,14 @@ def test_a_twin_that_differs_is_caught(monkeypatch):
 @pytest.mark.java
 @pytest.mark.parametrize(("constants", "all_of_them"), [({}, True), ({"LastEpoch": "0"}, False)])
 def test_what_a_useful_set_of_constants_reaches(constants, all_of_them, tmp_path):
-    """Rule: the small configuration is not vacuous: each `never` of the module is refuted; and of one without controllers not all are."""
+    """Rule: the small configuration is not vacuous: each `never` of the module is refuted; and of one without
+    controllers not all are."""
     assert reaches_all("Controller", tmp_path, constants) is all_of_them
 
 
 def test_protections_have_one_name():
-    """Rule: the module's protections are those that the Python model can drop, and each shipped file is where it should be."""
+    """Rule: the module's protections are those that the Python model can drop, and each shipped file is where
+    it should be."""
     text = (FOLDER / "Controller.tla").read_text()
     listed = text[text.index("Protections ==") : text.index("ASSUME")]
     assert all(f'"{name}"' in listed for name in CONTROL_PLANE)
@@ -119,7 +129,8 @@ def test_protections_have_one_name():
 
 
 def test_the_command_line(capsys):
-    """Rule: every shipped model is listed and explored alike; a dropped protection ends with 1 and the way to the violation."""
+    """Rule: every shipped model is listed and explored alike; a dropped protection ends with 1 and the way to
+    the violation."""
     assert (
         fencepost(["model", "explore", "controller", "--constant", "writes=1", "--drop", "KAFKA-1096"]) == 1
     )

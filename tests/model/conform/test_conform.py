@@ -1,4 +1,5 @@
-"""model/conform: TLC, on the guards of the TLA+ twin, stops at the very event at which the Python map of refinement stops."""
+"""model/conform: TLC, on the guards of the TLA+ twin, stops at the very event at which the Python map of
+refinement stops."""
 
 import inspect
 from random import Random
@@ -57,12 +58,15 @@ def by_hand(monkeypatch) -> list[Trace]:
     return [
         one
         for one in collected
-        if one.plan != "{" and not one.claims.assumption_broken and Name.PARTITION_STATE in {event.name for event in one.events}
-    ]  # fmt: skip
+        if one.plan != "{"
+        and not one.claims.assumption_broken
+        and Name.PARTITION_STATE in {event.name for event in one.events}
+    ]
 
 
 def test_tlc_and_the_python_map_stop_at_the_same_event(monkeypatch):
-    """Rule: the two agree on every trace made by hand, on stored runs, and on runs bent in a seeded place: verdict and index of the first unexplained event."""
+    """Rule: the two agree on every trace made by hand, on stored runs, and on runs bent in a seeded place:
+    verdict and index of the first unexplained event."""
     traces = by_hand(monkeypatch)
     assert len(traces) > 60
     for story in stories():
@@ -78,7 +82,8 @@ def test_tlc_and_the_python_map_stop_at_the_same_event(monkeypatch):
 
 
 def test_hosts_values_and_stutters():
-    """Rule: brokers and values become small numbers, what happens to a host happens to each partition, and the rest is counted as stutters."""
+    """Rule: brokers and values become small numbers, what happens to a host happens to each partition, and
+    the rest is counted as stutters."""
     huge = 2**62
     (run,) = recorded(trace(*START, appends(1, 0, 2, huge), starts(2)))
     names = [step["name"] for step in run.steps]

@@ -1,4 +1,5 @@
-"""model/controller/system.py: what holds with every protection, and the shortest way to a violation without each.
+"""model/controller/system.py: what holds with every protection, and the shortest way to a violation without
+each.
 
 The numbers are exact: breadth-first exploration of a fixed system in one process.
 """
@@ -33,7 +34,8 @@ def test_all_protections_hold(constants: Constants, distinct: int, depth: int) -
 
 
 def test_the_model_reaches_what_it_is_about() -> None:
-    """Rule: the smallest useful constants take every action, and have zombies, two controllers and two leaders at once, and no leader at all."""
+    """Rule: the smallest useful constants take every action, and have zombies, two controllers and two
+    leaders at once, and no leader at all."""
     result = explore(Controller(Constants()))
     assert (result.never_taken, result.never_reached) == ((), ())
 
@@ -229,8 +231,9 @@ def test_a_dropped_protection_is_missed(protection: str) -> None:
 
 
 def test_every_protection_has_its_case() -> None:
-    """Rule: no protection of the model is without a history that misses it (three are missed by runs that never end: test_controller_ends.py and
-    test_controller_lost_requests.py); the registry names the invariant, or the data that falls with it."""
+    """Rule: no protection of the model is without a history that misses it (three are missed by runs that
+    never end: test_controller_ends.py and test_controller_lost_requests.py); the registry names the
+    invariant, or the data that falls with it."""
     assert {*CASES, "names_me", "accept_own_isr_write", "resend_until_answered"} == CONTROL_PLANE
     for name, (_, invariant, _) in CASES.items():
         assert invariant == BY_NAME[name].breaks or (name, BY_NAME[name].breaks) == (
@@ -240,7 +243,8 @@ def test_every_protection_has_its_case() -> None:
 
 
 def test_symmetry_and_workers_find_the_same() -> None:
-    """Rule: brokers may change their numbers: fewer states, the same verdict and depth; two processes find as many as one."""
+    """Rule: brokers may change their numbers: fewer states, the same verdict and depth; two processes find as
+    many as one."""
     alike = explore(Controller(Constants()), symmetry=True)
     assert (alike.outcome, alike.depth) == (ExplorationOutcome.HOLDS, 15)
     assert alike.distinct <= 6_052
@@ -249,7 +253,8 @@ def test_symmetry_and_workers_find_the_same() -> None:
 
 
 def test_renaming_brokers_turns_steps_into_steps() -> None:
-    """Rule: a symmetry is one: the renamed state has as many successors, and they are the renamed successors."""
+    """Rule: a symmetry is one: the renamed state has as many successors, and they are the renamed
+    successors."""
     system = Controller(Constants(crashes=1))
     (swap,) = system.symmetries
     seen = set(system.initial())
@@ -276,7 +281,8 @@ def test_a_counterexample_tells_who_is_in_charge() -> None:
 
 
 def test_only_protections_of_the_control_plane_can_be_dropped() -> None:
-    """Rule: a name that is not registered, or guards something else, is the caller's mistake in one sentence."""
+    """Rule: a name that is not registered, or guards something else, is the caller's mistake in one
+    sentence."""
     with pytest.raises(FencepostError, match="truncate_by_epoch"):
         Constants(drop={"truncate_by_epoch"})
     with pytest.raises(FencepostError, match=r"typo \(not registered\)"):

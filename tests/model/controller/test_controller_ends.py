@@ -1,4 +1,5 @@
-"""model/controller/system.py: what ends. Topic deletion and controlled shutdown: with faults at any step, and what Kafka itself does not keep."""
+"""model/controller/system.py: what ends. Topic deletion and controlled shutdown: with faults at any step, and
+what Kafka itself does not keep."""
 
 import json
 
@@ -23,10 +24,13 @@ def prospect(constants: Constants):
 
 
 @pytest.mark.parametrize(
-    ("constants", "states"), [(DELETION, 4_225), (RETURNING, 3_186)], ids=["fail-over", "a dead broker returns"]
-)  # fmt: skip
+    ("constants", "states"),
+    [(DELETION, 4_225), (RETURNING, 3_186)],
+    ids=["fail-over", "a dead broker returns"],
+)
 def test_a_deletion_ends(constants, states):
-    """Rule (DEL-COMPLETE): whatever has happened, once faults are over a deletion that was asked for comes to its end: no component without a way to it."""
+    """Rule (DEL-COMPLETE): whatever has happened, once faults are over a deletion that was asked for comes to
+    its end: no component without a way to it."""
     found = prospect(constants)
     assert (found.outcome, found.states, found.stuck) == (ExplorationOutcome.HOLDS, states, 0)
 
@@ -36,13 +40,15 @@ def test_a_deletion_ends(constants, states):
     [("resume_deletions", 923, ("ask_deletion",)), ("offline_without_state", 48, ("notice", 0))],
 )
 def test_a_deletion_is_stuck_without(protection, stuck, last):
-    """Rule (KAFKA-1681, KAFKA-6650): without the protection there are states from which no deletion ends, and a shortest way to one is told."""
+    """Rule (KAFKA-1681, KAFKA-6650): without the protection there are states from which no deletion ends, and
+    a shortest way to one is told."""
     found = prospect(evolve(DELETION, drop={protection}))
     assert (found.outcome, found.stuck, found.path[-1].action) == (ExplorationOutcome.VIOLATED, stuck, last)
 
 
 def test_the_command_line_tells_what_is_stuck(capsys):
-    """Rule: --eventually ends with 1 and the way to a state from which a deletion cannot end; 0 if there is none; a model without such a statement says so."""
+    """Rule: --eventually ends with 1 and the way to a state from which a deletion cannot end; 0 if there is
+    none; a model without such a statement says so."""
     deletion = ["model", "explore", "controller", "--constant", "writes=0", "--constant", "deletions=1"]
     assert fencepost([*deletion, "--eventually"]) == 0
     assert "DEL-COMPLETE stays possible from all 4,225 states" in capsys.readouterr().out
@@ -78,29 +84,50 @@ def test_a_prospect_has_limits():
     ],
 )
 def test_a_replica_comes_back_from_the_dead(protection, constants, steps):
-    """Rule (DEL-COMPLETE): an old LeaderAndIsr that is obeyed after the deletion leaves a log behind, and the invariant sees it."""
+    """Rule (DEL-COMPLETE): an old LeaderAndIsr that is obeyed after the deletion leaves a log behind, and the
+    invariant sees it."""
     result = explore(Controller(evolve(constants, drop={protection}), ("DEL-COMPLETE",)))
     assert (result.invariant, len(result.actions)) == ("DEL-COMPLETE", steps)
 
 
 def test_what_a_reassignment_left_behind_outlives_the_topic():
-    """Rule (accepted hazard): nobody waits for the old replica's answer after a reassignment, so its log may outlive a deletion that comes next."""
+    """Rule (accepted hazard): nobody waits for the old replica's answer after a reassignment, so its log may
+    outlive a deletion that comes next."""
     result = explore(
         Controller(Constants(epochs=1, sessions=0, writes=4, spare=1, reassignments=1, deletions=1))
     )
     assert (result.invariant, len(result.actions)) == ("DEL-COMPLETE", 20)
-    assert [action[0] for action in result.actions[-4:]] == ["deliver", "deleted", "remove_state", "remove_topic"]  # fmt: skip
+    assert [action[0] for action in result.actions[-4:]] == [
+        "deliver",
+        "deleted",
+        "remove_state",
+        "remove_topic",
+    ]
 
 
 def test_a_late_stop_replica_meets_the_same_leader_epoch():
-    """Rule (accepted hazard): a fail-over while a replica is added again: the successor tells the old leader epoch, and the predecessor's StopReplica, which a
-    broker that has not heard of the successor obeys, carries no lower one."""
+    """Rule (accepted hazard): a fail-over while a replica is added again: the successor tells the old leader
+    epoch, and the predecessor's StopReplica, which a broker that has not heard of the successor obeys,
+    carries no lower one."""
     constants = Constants(spare=1, writes=5, reassignments=2)
     prefix = (
-        ("elect", 0), ("ask", 2), ("load", 0), ("expire", 0), ("grow", 0), ("raise_epoch", 0),
-        ("deliver", 0, 0, 1, 1, 0, 1, 3), ("deliver", 1, 0, 1, 1, 0, 1, 3), ("expand_isr", 0, 1), ("see_state", 0),
-        ("move", 0, 1), ("deliver", 0, 0, 1, 2, 1, 3, 2), ("stop_old", 0), ("retire", 0), ("remove_entry", 0), ("ask", 1),
-    )  # fmt: skip
+        ("elect", 0),
+        ("ask", 2),
+        ("load", 0),
+        ("expire", 0),
+        ("grow", 0),
+        ("raise_epoch", 0),
+        ("deliver", 0, 0, 1, 1, 0, 1, 3),
+        ("deliver", 1, 0, 1, 1, 0, 1, 3),
+        ("expand_isr", 0, 1),
+        ("see_state", 0),
+        ("move", 0, 1),
+        ("deliver", 0, 0, 1, 2, 1, 3, 2),
+        ("stop_old", 0),
+        ("retire", 0),
+        ("remove_entry", 0),
+        ("ask", 1),
+    )
     result = explore(After(Controller(constants), prefix))
     assert result.invariant == "COMMIT-SAFE"
     assert result.actions == (
@@ -115,12 +142,18 @@ def test_a_late_stop_replica_meets_the_same_leader_epoch():
 
 
 def test_a_zombie_controller_brings_a_replica_back():
-    """Rule (accepted hazard): a broker that restarted has forgotten which controller epochs it obeyed, so a zombie's LeaderAndIsr leaves a log of a topic
-    that was deleted; the stray log is nobody's."""
+    """Rule (accepted hazard): a broker that restarted has forgotten which controller epochs it obeyed, so a
+    zombie's LeaderAndIsr leaves a log of a topic that was deleted; the stray log is nobody's."""
     constants = Constants(brokers=3, spare=1, writes=0, sessions=2, crashes=1, deletions=1)
     prefix = (
-        ("elect", 2), ("expire", 2), ("elect", 0), ("load", 2), ("ask_deletion",), ("load", 0), ("delete_replicas", 0),
-    )  # fmt: skip
+        ("elect", 2),
+        ("expire", 2),
+        ("elect", 0),
+        ("load", 2),
+        ("ask_deletion",),
+        ("load", 0),
+        ("delete_replicas", 0),
+    )
     result = explore(After(Controller(constants, ("DEL-COMPLETE",)), prefix))
     assert result.invariant == "DEL-COMPLETE"
     assert result.actions[-4:] == (
@@ -130,11 +163,17 @@ def test_a_zombie_controller_brings_a_replica_back():
 
 
 def test_a_zombie_controller_lets_a_stopping_broker_back_in():
-    """Rule (accepted hazard): a leader that has not heard of the new controller yet obeys the old one, who knows of nobody that stops."""
+    """Rule (accepted hazard): a leader that has not heard of the new controller yet obeys the old one, who
+    knows of nobody that stops."""
     constants = Constants(brokers=3, shutdowns=1)
     prefix = (
-        ("elect", 2), ("expire", 2), ("elect", 0), ("load", 0), ("ask_shutdown", 1), ("begin_shutdown", 0, 1, 0),
-    )  # fmt: skip
+        ("elect", 2),
+        ("expire", 2),
+        ("elect", 0),
+        ("load", 0),
+        ("ask_shutdown", 1),
+        ("begin_shutdown", 0, 1, 0),
+    )
     result = explore(After(Controller(constants, ("STOP-SAFE",)), prefix))
     assert result.invariant == "STOP-SAFE"
     assert result.actions == (
@@ -147,7 +186,8 @@ def test_a_zombie_controller_lets_a_stopping_broker_back_in():
 
 
 def test_a_controller_that_did_not_hear_of_its_election():
-    """Rule (KAFKA-13407): a broker that finds its own name in /controller is the controller; without, the znode names one and nobody controls, for ever."""
+    """Rule (KAFKA-13407): a broker that finds its own name in /controller is the controller; without, the
+    znode names one and nobody controls, for ever."""
     unheard = Constants(writes=0, unheard=1)
     result = explore(Controller(unheard))
     assert (result.outcome, result.distinct, result.depth) == (ExplorationOutcome.HOLDS, 517, 9)
@@ -159,7 +199,8 @@ def test_a_controller_that_did_not_hear_of_its_election():
 
 
 def test_a_leader_that_did_not_hear_of_its_write():
-    """Rule (KAFKA-1382): a leader accepts what it wrote itself; without, it goes on with an old version and never changes the ISR again."""
+    """Rule (KAFKA-1382): a leader accepts what it wrote itself; without, it goes on with an old version and
+    never changes the ISR again."""
     unheard = Constants(epochs=1, unheard=1)
     result = explore(Controller(unheard))
     assert (result.outcome, result.distinct, result.depth) == (ExplorationOutcome.HOLDS, 4_159, 13)
@@ -171,7 +212,8 @@ def test_a_leader_that_did_not_hear_of_its_write():
 
 
 def test_a_shutdown_takes_every_step():
-    """Rule: the smallest useful constants move leaders, let brokers stop, and take them back; only a second controller is missing."""
+    """Rule: the smallest useful constants move leaders, let brokers stop, and take them back; only a second
+    controller is missing."""
     result = explore(Controller(Constants(epochs=1, shutdowns=1)))
     assert result.never_taken == ("moved",)
 
@@ -189,7 +231,8 @@ def test_a_counterexample_tells_what_ends():
 
 
 def test_renaming_keeps_deletion_and_shutdown():
-    """Rule: brokers may change their numbers also while replicas are deleted and brokers stop: the verdict and the depth are the same."""
+    """Rule: brokers may change their numbers also while replicas are deleted and brokers stop: the verdict
+    and the depth are the same."""
     system = Controller(Constants(epochs=1, sessions=1, writes=1, deletions=1, shutdowns=1))
     (swap,) = system.symmetries
     seen = set(system.initial())

@@ -1,4 +1,5 @@
-"""model/controller with LeaderAndIsr that is lost: a leader whose version of the state nobody refreshes (KAFKA-2729)."""
+"""model/controller with LeaderAndIsr that is lost: a leader whose version of the state nobody refreshes
+(KAFKA-2729)."""
 
 import pytest
 from attrs import evolve
@@ -50,7 +51,8 @@ NOT_AGAIN = {"resend_until_answered"}
 def test_a_leader_keeps_a_stale_version(
     constants: Constants, kept: int, dropped: int, stuck: int, actions: tuple[tuple[object, ...], ...]
 ) -> None:
-    """Rule (KAFKA-2729, LIVE-ISR): a LeaderAndIsr is sent again until it is answered; without, one lost request and its leader never changes the ISR again."""
+    """Rule (KAFKA-2729, LIVE-ISR): a LeaderAndIsr is sent again until it is answered; without, one lost
+    request and its leader never changes the ISR again."""
     system = Controller(constants, ())
     held = stays_possible(system, system.eventually["LIVE-ISR"])
     assert (held.outcome, held.states) == (ExplorationOutcome.HOLDS, kept)

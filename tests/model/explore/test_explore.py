@@ -68,7 +68,8 @@ def test_a_counterexample_reads_as_a_path() -> None:
 
 
 def test_everything_is_visited_once_and_counted() -> None:
-    """Rule: without a violation each reachable state counts once; actions never taken and `sometimes` never reached are reported."""
+    """Rule: without a violation each reachable state counts once; actions never taken and `sometimes` never
+    reached are reported."""
     result = explore(Jugs(forbidden=99))
     assert (result.outcome, result.distinct, result.transitions) == (ExplorationOutcome.HOLDS, 16, 16 * 6)
     assert result.never_taken == ("spill",)

@@ -1,4 +1,5 @@
-"""model/explore: the compiled explorer of systems in slots answers as the plain one does, alone, with renamings, and with several processes."""
+"""model/explore: the compiled explorer of systems in slots answers as the plain one does, alone, with
+renamings, and with several processes."""
 
 from functools import partial
 from itertools import permutations
@@ -32,7 +33,8 @@ from fencepost.traces.errors import FencepostError
 
 @frozen(slots=False)
 class Philosophers(SlottedSystem):
-    """Each takes the fork to the left, then the one to the right, eats, and puts both down. Slots: philosophers, then forks."""
+    """Each takes the fork to the left, then the one to the right, eats, and puts both down. Slots:
+    philosophers, then forks."""
 
     count: int = 3
     careful: bool = False
@@ -121,7 +123,8 @@ SYSTEMS = {
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_both_explorers_answer_alike(name: str) -> None:
-    """Rule: outcome, counts, depth, actions taken, `sometimes` and the counterexample are those of the plain explorer."""
+    """Rule: outcome, counts, depth, actions taken, `sometimes` and the counterexample are those of the plain
+    explorer."""
     plain, compiled = breadth_first.explore(SYSTEMS[name]), explore(SYSTEMS[name])
     assert (compiled.outcome, compiled.invariant, compiled.path) == (
         plain.outcome,
@@ -138,7 +141,8 @@ def test_both_explorers_answer_alike(name: str) -> None:
 
 
 def test_a_step_invariant_yields_to_a_state_found_before() -> None:
-    """Rule: the first violation in the order of the search is told: of a state found before the step, otherwise of the step."""
+    """Rule: the first violation in the order of the search is told: of a state found before the step,
+    otherwise of the step."""
 
     @frozen(slots=False)
     class OnlySteps(Philosophers):
@@ -208,7 +212,8 @@ def by_two(system, *, symmetry: bool = False):
 
 @pytest.mark.parametrize("symmetry", [False, True])
 def test_several_processes_visit_the_same_states(symmetry: bool) -> None:
-    """Rule: with several workers, counts, depth and outcome are those of one, and a counterexample is as short."""
+    """Rule: with several workers, counts, depth and outcome are those of one, and a counterexample is as
+    short."""
     for constants in (
         Constants(epochs=2, replicas=2),
         Constants(epochs=2, drop={"leader_epoch_fencing"}),
@@ -226,7 +231,8 @@ def test_several_processes_visit_the_same_states(symmetry: bool) -> None:
 
 
 def test_limits_end_an_exploration_without_an_answer() -> None:
-    """Rule: states, depth and memory are limits, for one process and several; what is over them is not decided."""
+    """Rule: states, depth and memory are limits, for one process and several; what is over them is not
+    decided."""
     system = Replication(Constants(epochs=2))
     assert explore(system, Limits(states=5_000)).outcome is ExplorationOutcome.BOUNDED
     assert explore(system, Limits(depth=4)).depth == 4

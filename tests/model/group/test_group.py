@@ -1,6 +1,8 @@
-"""model/group: what holds with every protection, the shortest way to a violation without each, and what a fail-over keeps.
+"""model/group: what holds with every protection, the shortest way to a violation without each, and what a
+fail-over keeps.
 
-The numbers are exact: breadth-first exploration of a fixed system in one process. tests/model/tla holds them against TLC's.
+The numbers are exact: breadth-first exploration of a fixed system in one process. tests/model/tla holds them
+against TLC's.
 """
 
 import pytest
@@ -136,7 +138,8 @@ def test_a_dropped_protection_is_missed(protection: str) -> None:
 
 
 def test_unordered_tasks_leave_a_leader_without_the_group() -> None:
-    """Rule (KAFKA-10614): an unload that runs after a later load takes the group from the broker that leads."""
+    """Rule (KAFKA-10614): an unload that runs after a later load takes the group from the broker that
+    leads."""
     result = explore(Groups(Constants(members=1, generations=1, epochs=2, drop={"coordinator_epoch_order"})))
     assert (result.invariant, result.distinct) == ("ONE-COORDINATOR", 74)
     assert result.actions == (
@@ -151,7 +154,14 @@ def test_unordered_tasks_leave_a_leader_without_the_group() -> None:
 
 def test_unordered_tasks_leave_two_coordinators() -> None:
     """Rule (KAFKA-10614): a load that runs after a later unload makes a second coordinator, for good."""
-    flips = (("elect", 1, 0), ("learn", 0, 1), ("learn", 1, 1), ("elect", 0, 0), ("learn", 1, 2), ("unload", 1, 2))  # fmt: skip
+    flips = (
+        ("elect", 1, 0),
+        ("learn", 0, 1),
+        ("learn", 1, 1),
+        ("elect", 0, 0),
+        ("learn", 1, 2),
+        ("unload", 1, 2),
+    )
     constants = Constants(members=1, epochs=2, drop={"coordinator_epoch_order"})
     owners = after(constants, *flips, ("load", 1, 1)).brokers
     assert [broker.group != () for broker in owners] == [True, True]
@@ -164,10 +174,18 @@ def test_expiry_of_an_empty_group_breaks_no_promise() -> None:
     """Rule: retention of a group without members, and the end of the group, are no loss."""
     constants = Constants(members=1, brokers=1, expiries=1)
     state = after(
-        constants, *STABLE_GROUP,
-        ("commit", 0, 0), ("handle_commit", 0, 0), ("replicate", 0), ("leave", 0, 0), ("complete_join", 0), ("replicate", 0),
-        ("expire_offset", 0, 0), ("replicate", 0), ("remove_group", 0),
-    )  # fmt: skip
+        constants,
+        *STABLE_GROUP,
+        ("commit", 0, 0),
+        ("handle_commit", 0, 0),
+        ("replicate", 0),
+        ("leave", 0, 0),
+        ("complete_join", 0),
+        ("replicate", 0),
+        ("expire_offset", 0, 0),
+        ("replicate", 0),
+        ("remove_group", 0),
+    )
     assert state.brokers[0].group.state == DEAD
     assert state.acked == ((NONE, NONE),)
 
@@ -185,7 +203,8 @@ def test_what_is_durable_survives_its_coordinator() -> None:
 
 
 def test_what_was_pending_may_not_survive() -> None:
-    """Rule (P4): a commit that was written and not yet acknowledged is lost or kept with the record, never half."""
+    """Rule (P4): a commit that was written and not yet acknowledged is lost or kept with the record, never
+    half."""
     constants = Constants(members=1, epochs=1)
     pending = (*STABLE_GROUP, ("commit", 0, 0), ("handle_commit", 0, 0))
     cut = after(constants, *pending, ("elect", 1, 1), *FAIL_OVER)
@@ -195,7 +214,8 @@ def test_what_was_pending_may_not_survive() -> None:
 
 
 def test_a_generation_without_an_assignment_is_forgotten() -> None:
-    """Rule (P4): a generation that no assignment was written for does not outlive its coordinator, and its member is told."""
+    """Rule (P4): a generation that no assignment was written for does not outlive its coordinator, and its
+    member is told."""
     constants = Constants(members=1, epochs=1)
     state = after(
         constants, ("join", 0, 0), ("complete_join", 0), ("joined", 0, 0), ("elect", 1, 0), *FAIL_OVER
@@ -224,7 +244,8 @@ def test_members_are_alike() -> None:
 
 @pytest.mark.parametrize("drop", [(), ("not_coordinator",), ("apply_whole_load",)])
 def test_both_explorers_answer_alike(drop: tuple[str, ...]) -> None:
-    """Rule: the group's slots are what its rules read and write: the compiled explorer answers as the plain one does."""
+    """Rule: the group's slots are what its rules read and write: the compiled explorer answers as the plain
+    one does."""
     system = Groups(Constants(members=1, generations=1, epochs=1, drop=drop))
     plain, compiled = breadth_first.explore(system), explore(system)
     assert (compiled.outcome, compiled.invariant, compiled.path, compiled.distinct, compiled.depth) == (
@@ -252,7 +273,8 @@ def test_a_counterexample_tells_coordinators_and_members() -> None:
 
 
 def test_only_protections_of_groups_can_be_dropped() -> None:
-    """Rule: a name that is not registered, or guards something else, is the caller's mistake in one sentence."""
+    """Rule: a name that is not registered, or guards something else, is the caller's mistake in one
+    sentence."""
     with pytest.raises(FencepostError, match="fetch_fencing"):
         Constants(drop={"fetch_fencing"})
     with pytest.raises(FencepostError, match=r"typo \(not registered\)"):

@@ -1,4 +1,5 @@
-"""model/group: each invariant has failed on purpose, on a state made by hand or on a model with a planted fault."""
+"""model/group: each invariant has failed on purpose, on a state made by hand or on a model with a planted
+fault."""
 
 from collections.abc import Callable
 
@@ -60,7 +61,8 @@ def test_each_invariant_can_fail(holds: Callable[[], bool], broken: str) -> None
 
 
 def test_an_assignment_handed_out_early_has_two_owners(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule (ONE-CONSUMER): a planted coordinator that hands out an assignment before it is durable shares a partition after a fail-over."""
+    """Rule (ONE-CONSUMER): a planted coordinator that hands out an assignment before it is durable shares a
+    partition after a fail-over."""
     strict = coordinator.may_sync
 
     def early(number: int, member: Member, group: ModelGroup, state: int) -> bool:
@@ -77,7 +79,8 @@ def test_an_assignment_handed_out_early_has_two_owners(monkeypatch: pytest.Monke
     ("planted", "steps"), [("loaded", 9), ("completed", 4)], ids=["along the log", "at a coordinator"]
 )
 def test_a_generation_used_twice_is_found(planted: str, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule (GENERATION-MONO): a planted coordinator that forgets the generation, at a load or at the end of a rebalance, writes it again."""
+    """Rule (GENERATION-MONO): a planted coordinator that forgets the generation, at a load or at the end of a
+    rebalance, writes it again."""
     right = getattr(coordinator, planted)
     spoil = {
         "loaded": lambda *given: right(*given)._replace(generation=0),

@@ -1,4 +1,5 @@
-"""model/group/system.py with a static member (KIP-345): two processes with one group.instance.id, the later one in the place of the earlier."""
+"""model/group/system.py with a static member (KIP-345): two processes with one group.instance.id, the later
+one in the place of the earlier."""
 
 import pytest
 from attrs import evolve
@@ -21,7 +22,8 @@ FAIL_OVER = Constants(members=2, generations=1, commits=0, epochs=1, statics=1)
     ids=["fail-over", "two generations", "with another member"],
 )
 def test_a_static_member_is_one(constants, distinct, depth):
-    """Rule (ONE-INSTANCE): no group has both processes, before and after a fail-over; the one that was replaced stays out of its generation."""
+    """Rule (ONE-INSTANCE): no group has both processes, before and after a fail-over; the one that was
+    replaced stays out of its generation."""
     result = explore(Groups(constants))
     assert (result.outcome, result.distinct, result.depth) == (ExplorationOutcome.HOLDS, distinct, depth)
 
@@ -31,9 +33,18 @@ def test_it_is_replaced_without_a_rebalance():
     system = Groups(evolve(FAIL_OVER, epochs=0, brokers=1))
     state = next(iter(system.initial()))
     for action in (
-        ("join", 0, 0), ("complete_join", 0), ("joined", 0, 0), ("assign", 0, 0, 0), ("replicate", 0), ("sync", 0, 0),
-        ("replace_static", 1, 0), ("joined", 1, 0), ("replicate", 0), ("sync", 1, 0), ("heartbeat", 0, 0),
-    ):  # fmt: skip
+        ("join", 0, 0),
+        ("complete_join", 0),
+        ("joined", 0, 0),
+        ("assign", 0, 0, 0),
+        ("replicate", 0),
+        ("sync", 0, 0),
+        ("replace_static", 1, 0),
+        ("joined", 1, 0),
+        ("replicate", 0),
+        ("sync", 1, 0),
+        ("heartbeat", 0, 0),
+    ):
         assert action in set(system.actions(state)), action
         state = system.apply(state, action)
     earlier, later = state.members
@@ -61,7 +72,8 @@ CASES = {
 
 @pytest.mark.parametrize("protection", CASES)
 def test_a_dropped_protection_is_missed(protection):
-    """Rule (KAFKA-10284, KAFKA-8500): without the protection two members have one instance id, by this shortest history."""
+    """Rule (KAFKA-10284, KAFKA-8500): without the protection two members have one instance id, by this
+    shortest history."""
     result = explore(Groups(evolve(FAIL_OVER, drop={protection})))
     assert (result.outcome, result.invariant) == (ExplorationOutcome.VIOLATED, "ONE-INSTANCE")
     assert result.actions == CASES[protection]

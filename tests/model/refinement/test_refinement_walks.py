@@ -1,4 +1,5 @@
-"""The refinement map against the model itself: whatever the model does, the map explains; what a variant does wrong, it does not."""
+"""The refinement map against the model itself: whatever the model does, the map explains; what a variant does
+wrong, it does not."""
 
 from collections.abc import Iterator
 
@@ -49,7 +50,8 @@ ANOMALIES = {
 
 @pytest.mark.parametrize("protection", CASES)
 def test_each_counterexample_of_the_model_convicts_its_trace(protection: str) -> None:
-    """Rule: the same history that breaks the model is a finding of the event invariants, and no behaviour of the map."""
+    """Rule: the same history that breaks the model is a finding of the event invariants, and no behaviour of
+    the map."""
     _, epochs, prefix, _ = CASES[protection]
     checks = SAFE if protection != "leader_epoch_fencing" else ("EPOCH-MONO",)
     system = Replication(Constants(epochs=epochs, drop={protection}), checks)
@@ -84,7 +86,8 @@ def test_judges_answer_on_nonsense(seed: int, data: st.DataObject) -> None:
 @given(st.integers(0, 200), st.data())
 @settings(max_examples=80, deadline=None)
 def test_a_forged_append_is_never_explained(seed: int, data: st.DataObject) -> None:
-    """Rule: one wrong value, offset or epoch in any append of a walk is a mismatch, at that event or at the first that depends on it."""
+    """Rule: one wrong value, offset or epoch in any append of a walk is a mismatch, at that event or at the
+    first that depends on it."""
     system = Replication(Constants(**LARGE))
     trace = trace_of(system, walk(system, seed, 80))
     copied = [

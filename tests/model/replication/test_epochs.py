@@ -15,7 +15,8 @@ def test_assign_drops_what_contradicts_it() -> None:
 
 
 def test_the_answer_names_the_epoch_that_it_is_about() -> None:
-    """Rule (KIP-279): (largest epoch <= asked, where it ends); below the first entry the asked epoch ends at the first start."""
+    """Rule (KIP-279): (largest epoch <= asked, where it ends); below the first entry the asked epoch ends at
+    the first start."""
     entries = ((1, 2), (3, 5))
     assert epochs.end_offset_for(entries, 9, 3) == (3, 9)
     assert epochs.end_offset_for(entries, 9, 2) == (1, 5)
@@ -32,7 +33,8 @@ def test_kip_101_answers_without_the_epoch() -> None:
 
 
 def test_truncation_takes_two_rounds_over_an_unknown_epoch() -> None:
-    """Rule (KIP-279): a follower whose leader answers with an epoch that it never had cuts below it and asks again."""
+    """Rule (KIP-279): a follower whose leader answers with an epoch that it never had cuts below it and asks
+    again."""
     own = ((0, 0), (2, 3))
     assert epochs.next_truncation(own, 5, 1, (1, 4)) == (3, False)
     assert epochs.next_truncation(((0, 0),), 3, 1, (0, 2)) == (2, True)
@@ -45,7 +47,8 @@ def test_without_an_answer_the_high_watermark_decides() -> None:
 
 @st.composite
 def forked_logs(draw: st.DrawFn) -> tuple[list[int], list[int]]:
-    """Two logs of one history: a common prefix, then tails of which no epoch occurs in both (each epoch has one leader)."""
+    """Two logs of one history: a common prefix, then tails of which no epoch occurs in both (each epoch has
+    one leader)."""
     prefix = sorted(draw(st.lists(st.integers(0, 3), max_size=5)))
     owner = draw(st.lists(st.booleans(), min_size=5, max_size=5))
     tails = sorted(draw(st.lists(st.integers(4, 8), max_size=8)))
@@ -58,7 +61,8 @@ def forked_logs(draw: st.DrawFn) -> tuple[list[int], list[int]]:
 def test_truncation_by_epoch_ends_exactly_at_the_fork(
     logs: tuple[list[int], list[int]], new_epoch: int
 ) -> None:
-    """Rule (KIP-101, KIP-279): repeated truncation keeps every shared record, cuts every other one, and ends."""
+    """Rule (KIP-101, KIP-279): repeated truncation keeps every shared record, cuts every other one, and
+    ends."""
     follower, leader = logs
     shared = ReplicaLog(follower, [0] * len(follower)).shared_prefix(ReplicaLog(leader, [0] * len(leader)))
     leading = max([*leader, *follower, -1]) + 1

@@ -1,7 +1,9 @@
-"""model/replication/system.py: what holds with every protection, and the shortest way to a violation without each.
+"""model/replication/system.py: what holds with every protection, and the shortest way to a violation without
+each.
 
-The numbers are exact: breadth-first exploration of a fixed system in one process. A case may start after a history, where the violation is too deep
-for a quick test; docs/explanation/model.md has the runs from the initial state.
+The numbers are exact: breadth-first exploration of a fixed system in one process. A case may start after a
+history, where the violation is too deep for a quick test; docs/explanation/model.md has the runs from the
+initial state.
 """
 
 import pytest
@@ -23,7 +25,8 @@ SAFE = ("COMMIT-SAFE", "LOG-MATCH")
     ],
 )
 def test_all_protections_hold(constants: Constants, distinct: int, depth: int) -> None:
-    """Rule: with every protection all invariants hold in every reachable state, and every action and `sometimes` is reached."""
+    """Rule: with every protection all invariants hold in every reachable state, and every action and
+    `sometimes` is reached."""
     result = explore(Replication(constants))
     assert (result.outcome, result.distinct, result.depth) == (ExplorationOutcome.HOLDS, distinct, depth)
     assert result.never_taken == ()
@@ -148,7 +151,8 @@ def test_a_dropped_protection_is_missed(protection: str) -> None:
 
 
 def test_an_unfenced_fetch_parts_logs_before_it_loses_records() -> None:
-    """Rule (KIP-320): a follower that never truncated passes for in sync: its log differs below the high watermark, one election before a record is lost."""
+    """Rule (KIP-320): a follower that never truncated passes for in sync: its log differs below the high
+    watermark, one election before a record is lost."""
     _, _, prefix, _ = CASES["fetch_fencing"]
     result = explore(After(Replication(Constants(epochs=2, drop={"fetch_fencing"}), SAFE), prefix))
     assert result.invariant == "LOG-MATCH"
@@ -170,13 +174,15 @@ def test_two_replicas_show_truncation_below_the_own_epoch() -> None:
 
 
 def test_an_earlier_incarnation_needs_the_broker_epoch() -> None:
-    """Rule (KIP-380): a restarted broker that obeys LeaderAndIsr meant for its former self leads an epoch that is over."""
+    """Rule (KIP-380): a restarted broker that obeys LeaderAndIsr meant for its former self leads an epoch
+    that is over."""
     result = explore(Replication(Constants(crashes=1, drop={"broker_epoch_fencing"})))
     assert (result.invariant, len(result.actions)) == ("EPOCH-MONO", 7)
 
 
 def test_loss_of_an_unsynced_tail_is_an_accepted_hazard() -> None:
-    """Rule: ZooKeeper-era Kafka loses data when the last ISR member loses its tail; a run's claims must say so."""
+    """Rule: ZooKeeper-era Kafka loses data when the last ISR member loses its tail; a run's claims must say
+    so."""
     result = explore(Replication(Constants(crashes=1, losses=1, log_size=1, values=1)))
     assert result.invariant == "COMMIT-SAFE"
     assert result.actions == (
@@ -191,7 +197,8 @@ def test_loss_of_an_unsynced_tail_is_an_accepted_hazard() -> None:
 
 
 def test_a_leader_that_leads_its_old_epoch_again_may_fork_it() -> None:
-    """Rule: a leader that lost its tail and restarts unwatched writes another record at the same (epoch, offset)."""
+    """Rule: a leader that lost its tail and restarts unwatched writes another record at the same (epoch,
+    offset)."""
     result = explore(Replication(Constants(crashes=1, losses=1)))
     assert result.invariant == "LOG-MATCH"
     assert [action[0] for action in result.actions] == [
@@ -208,7 +215,8 @@ def test_a_counterexample_tells_roles_and_logs() -> None:
 
 
 def test_only_protections_of_the_data_path_can_be_dropped() -> None:
-    """Rule: a name that is not registered, or guards something else, is the caller's mistake in one sentence."""
+    """Rule: a name that is not registered, or guards something else, is the caller's mistake in one
+    sentence."""
     with pytest.raises(FencepostError, match="fenced_zookeeper_write"):
         Constants(drop={"fenced_zookeeper_write"})
     with pytest.raises(FencepostError, match=r"typo \(not registered\)"):

@@ -1,5 +1,5 @@
-"""model/replication where the high watermark is all there is to cut at: a checkpoint that forgets a replica without a role (KAFKA-1647, harmful together with
-KIP-101 only), and records without epochs (KAFKA-6857)."""
+"""model/replication where the high watermark is all there is to cut at: a checkpoint that forgets a replica
+without a role (KAFKA-1647, harmful together with KIP-101 only), and records without epochs (KAFKA-6857)."""
 
 import pytest
 
@@ -24,19 +24,22 @@ def two_crashes(*drop: str) -> Constants:
     ids=["nothing dropped", "KAFKA-1647"],
 )
 def test_truncation_by_epoch_needs_no_checkpoint(drop: tuple[str, ...], distinct: int, depth: int) -> None:
-    """Rule: a forgotten high watermark alone loses nothing, from the beginning and with every restart: followers cut where epochs part."""
+    """Rule: a forgotten high watermark alone loses nothing, from the beginning and with every restart:
+    followers cut where epochs part."""
     result = explore(Replication(two_crashes(*drop)))
     assert (result.outcome, result.distinct, result.depth) == (ExplorationOutcome.HOLDS, distinct, depth)
 
 
 def test_a_current_high_watermark_saves_a_follower_that_cuts_there() -> None:
-    """Rule: KIP-101 alone, from where the follower's high watermark is current, loses nothing in one election."""
+    """Rule: KIP-101 alone, from where the follower's high watermark is current, loses nothing in one
+    election."""
     result = explore(After(Replication(two_crashes(BY_EPOCH)), COPIED))
     assert (result.outcome, result.distinct) == (ExplorationOutcome.HOLDS, 647)
 
 
 def test_a_forgotten_checkpoint_loses_what_was_committed() -> None:
-    """Rule (KAFKA-1647 with KIP-101): killed twice before its leader is back, a follower starts at 0, cuts there, and is elected without the record."""
+    """Rule (KAFKA-1647 with KIP-101): killed twice before its leader is back, a follower starts at 0, cuts
+    there, and is elected without the record."""
     result = explore(After(Replication(two_crashes(BY_EPOCH, CHECKPOINTED)), COPIED))
     assert (result.outcome, result.invariant) == (ExplorationOutcome.VIOLATED, "COMMIT-SAFE")
     assert result.actions == (
@@ -62,13 +65,15 @@ def without_epochs(*drop: str, old_format: int = 1, epochs: int = 1) -> Constant
     ids=["KAFKA-6857 with epochs", "the old format"],
 )
 def test_a_leader_without_epochs_has_followers_cut_at_their_high_watermark(constants: Constants) -> None:
-    """Rule: with epochs nobody asks for the undefined one and has something to lose; without, the fall back holds in one election."""
+    """Rule: with epochs nobody asks for the undefined one and has something to lose; without, the fall back
+    holds in one election."""
     result = explore(Replication(constants))
     assert (result.outcome, result.distinct, result.depth) == (ExplorationOutcome.HOLDS, 340, 10)
 
 
 def test_a_leader_without_epochs_answers_its_log_end() -> None:
-    """Rule (KAFKA-6857): a deposed leader that is told the log end keeps a record that nobody else has, and passes for in sync."""
+    """Rule (KAFKA-6857): a deposed leader that is told the log end keeps a record that nobody else has, and
+    passes for in sync."""
     result = explore(Replication(without_epochs("undefined_has_no_end")))
     assert (result.outcome, result.invariant) == (ExplorationOutcome.VIOLATED, "LOG-MATCH")
     assert result.actions == (
@@ -84,7 +89,8 @@ def test_a_leader_without_epochs_answers_its_log_end() -> None:
 
 
 def test_the_old_format_loses_records_in_two_elections() -> None:
-    """Rule (KIP-101): without epochs in records a committed record is lost with everything in place, so nobody should take the old format for safe."""
+    """Rule (KIP-101): without epochs in records a committed record is lost with everything in place, so
+    nobody should take the old format for safe."""
     result = explore(Replication(without_epochs(epochs=2)))
     assert (result.invariant, len(result.actions)) == ("COMMIT-SAFE", 10)
 

@@ -21,7 +21,8 @@ UNGUARDED = Constants(replicas=2, log_size=1, values=1, lists=2, drop={"offset_n
     ids=["one record", "a crash", "two records"],
 )
 def test_told_ends_never_go_back(constants: Constants, distinct: int, depth: int) -> None:
-    """Rule (HW-MONO): a leader of the same or a later epoch never tells less; restarts and elections included."""
+    """Rule (HW-MONO): a leader of the same or a later epoch never tells less; restarts and elections
+    included."""
     result = explore(Replication(constants))
     assert (result.outcome, result.distinct, result.depth) == (ExplorationOutcome.HOLDS, distinct, depth)
     assert result.never_taken == ()
@@ -45,7 +46,8 @@ def test_a_lagging_high_watermark_is_told_without_the_guard() -> None:
 
 
 def test_a_deposed_leader_may_tell_less() -> None:
-    """Rule: an answer of an earlier epoch that comes later is an accepted hazard; one of the same epoch is not."""
+    """Rule: an answer of an earlier epoch that comes later is an accepted hazard; one of the same epoch is
+    not."""
     assert listed_ends_grow(((1, 1), (0, 0)))
     assert not listed_ends_grow(((0, 1), (0, 0)))
 

@@ -1,4 +1,5 @@
-"""model/replication with retention: logs that start later, high watermarks inside them (HW-BOUNDS), and followers that start over."""
+"""model/replication with retention: logs that start later, high watermarks inside them (HW-BOUNDS), and
+followers that start over."""
 
 import pytest
 
@@ -18,7 +19,8 @@ from fencepost.model.replication.system import Replication
     ids=["two records", "two elections"],
 )
 def test_logs_that_start_later_are_safe(constants: Constants, distinct: int, depth: int) -> None:
-    """Rule: with every protection, retention loses no committed record that a leader should hold, and no high watermark leaves its log."""
+    """Rule: with every protection, retention loses no committed record that a leader should hold, and no high
+    watermark leaves its log."""
     result = explore(Replication(constants))
     assert (result.outcome, result.distinct, result.depth) == (ExplorationOutcome.HOLDS, distinct, depth)
     assert (result.never_taken, result.never_reached) == ((), ())
@@ -56,7 +58,8 @@ CASES = {
 
 @pytest.mark.parametrize("protection", CASES)
 def test_a_high_watermark_leaves_its_log(protection: str) -> None:
-    """Rule (KAFKA-5634, KAFKA-3978, KAFKA-9491): without a protection HW-BOUNDS falls first, by this shortest history."""
+    """Rule (KAFKA-5634, KAFKA-3978, KAFKA-9491): without a protection HW-BOUNDS falls first, by this shortest
+    history."""
     distinct, actions = CASES[protection]
     constants = Constants(replicas=2, log_starts=1, drop={protection})
     result = explore(Replication(constants))
@@ -70,7 +73,8 @@ def test_a_high_watermark_leaves_its_log(protection: str) -> None:
 
 
 def test_a_checkpoint_may_lie_beyond_a_log_that_lost_its_end() -> None:
-    """Rule (KAFKA-3978): what a replica starts with is compared with the log that it finds; the loss itself is another matter (COMMIT-SAFE)."""
+    """Rule (KAFKA-3978): what a replica starts with is compared with the log that it finds; the loss itself
+    is another matter (COMMIT-SAFE)."""
     bounds = Constants(replicas=2, log_size=1, values=1, crashes=1, losses=1)
     assert explore(Replication(bounds, ("HW-BOUNDS",))).outcome is ExplorationOutcome.HOLDS
     unclamped = Constants(
@@ -87,7 +91,8 @@ def test_a_checkpoint_may_lie_beyond_a_log_that_lost_its_end() -> None:
 
 
 def test_what_is_gone_is_no_divergence() -> None:
-    """Rule: logs are compared from where both start, and a leader need not hold what retention took; another record there is a loss as ever."""
+    """Rule: logs are compared from where both start, and a leader need not hold what retention took; another
+    record there is a loss as ever."""
     assert logs_match(((GONE, (0, 1)), 2), (((0, 0), (0, 1)), 2))
     assert not logs_match(((GONE, (0, 1)), 2), (((0, 0), (1, 2)), 2))
     assert leader_holds_committed(((GONE,), 1), ((0, 0, 0),))
@@ -97,7 +102,8 @@ def test_what_is_gone_is_no_divergence() -> None:
 
 
 def test_a_cut_at_the_start_keeps_the_epoch_of_the_first_record() -> None:
-    """Rule (truncateFromStart): the epoch that the first record is of begins at the new start, earlier ones go."""
+    """Rule (truncateFromStart): the epoch that the first record is of begins at the new start, earlier ones
+    go."""
     assert truncate_start(((0, 0), (1, 2), (3, 4)), 3) == ((1, 3), (3, 4))
     assert truncate_start(((1, 2),), 1) == ((1, 2),)
     assert truncate_start((), 1) == ()

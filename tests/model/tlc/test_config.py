@@ -55,6 +55,7 @@ def test_unchecked_looks_at_nothing():
 
 @pytest.mark.parametrize("constants", [{"Nobody": "1"}, {"N": ""}, {"N": "1\nINVARIANT X"}])
 def test_a_mistaken_constant_is_told(constants):
-    """Rule: an unknown constant, and one that would smuggle in another statement, are the caller's mistake."""
+    """Rule: an unknown constant, and one that would smuggle in another statement, are the caller's
+    mistake."""
     with pytest.raises(FencepostError, match=r"x\.cfg"):
         read_config(TEXT, "x.cfg", constants)

@@ -22,11 +22,14 @@ def end(code: int) -> str:
 
 def test_frames_and_the_text_between():
     """Rule: a frame is a message with its class, a line outside any frame is a message without a code."""
-    assert read(f"{start(2217, 4)}\n1: <Init>\n/\\ x = 1\n\n{end(2217)}\n<<1>>\n\n{start(2186)}\nFinished\n{end(2186)}") == [
+    assert read(
+        f"{start(2217, 4)}\n1: <Init>\n/\\ x = "
+        f"1\n\n{end(2217)}\n<<1>>\n\n{start(2186)}\nFinished\n{end(2186)}"
+    ) == [
         TlcMessage(code=2217, kind=STATE, text="1: <Init>\n/\\ x = 1"),
         TlcMessage(code=None, text="<<1>>"),
         TlcMessage(code=2186, text="Finished"),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_frame_in_a_frame_in_the_middle_of_a_line():

@@ -35,9 +35,13 @@ def dead(pid: int) -> bool:
 
 
 def test_lines_and_exit_code(tmp_path):
-    """Rule: both streams, bytes that are no text, and a last line without its line feed arrive; the exit code is the process's."""
+    """Rule: both streams, bytes that are no text, and a last line without its line feed arrive; the exit code
+    is the process's."""
     lines: list[str] = []
-    program = r"import sys; sys.stderr.buffer.write(b'a\xff\r\n'); sys.stderr.flush(); sys.stdout.write('end'); sys.stdout.flush(); sys.exit(12)"
+    program = (
+        r"import sys; sys.stderr.buffer.write(b'a\xff\r\n'); sys.stderr.flush(); "
+        r"sys.stdout.write('end'); sys.stdout.flush(); sys.exit(12)"
+    )
     ended = run(program, RunLimits(), lines.append, tmp_path)
     assert ([line.rstrip("\r") for line in lines], ended.exit_code, ended.stopped) == (
         ["a\ufffd", "end"],
@@ -55,7 +59,8 @@ def test_lines_and_exit_code(tmp_path):
     ],
 )
 def test_the_time_limit_holds(chatter):
-    """Rule: a process that sleeps, one that never stops talking, and one that closed its output are all ended."""
+    """Rule: a process that sleeps, one that never stops talking, and one that closed its output are all
+    ended."""
     lines: list[str] = []
     ended = run(
         TELL_PID + chatter,
@@ -92,7 +97,8 @@ def test_whoever_stops_reading_leaves_no_process(reason):
             raise reason
 
     child = (
-        "import subprocess; subprocess.Popen([sys.executable, '-c', 'import os, time; print(os.getpid(), flush=True); time.sleep(60)']);"
+        "import subprocess; subprocess.Popen([sys.executable, '-c', 'import os, time; print(os.getpid(), "
+        "flush=True); time.sleep(60)']);"
         "time.sleep(60)"
     )
     with pytest.raises(reason):

@@ -1,4 +1,5 @@
-"""TLC on specifications that are not ours: a violated invariant, a deadlock, a property that never comes true, and mistakes."""
+"""TLC on specifications that are not ours: a violated invariant, a deadlock, a property that never comes
+true, and mistakes."""
 
 import re
 from pathlib import Path
@@ -55,7 +56,8 @@ def test_a_violated_invariant():
 
 
 def test_another_constant_and_coverage():
-    """Rule: a constant given replaces the file's; what holds says how many states, and how often each action was taken."""
+    """Rule: a constant given replaces the file's; what holds says how many states, and how often each action
+    was taken."""
     found = check(spec("Jugs", Wanted="6"), RunOptions(coverage=True, java_options=QUICK.java_options))
     assert (found.outcome, found.distinct, found.queue) == (RunOutcome.HOLDS, 16, 0)
     assert {row.action for row in found.coverage} == {"Init", "Fill", "Empty", "Pour"}
@@ -72,7 +74,8 @@ def test_states_are_handed_over():
 
 
 def test_a_deadlock_and_its_cure():
-    """Rule: a deadlock is found with the state in which nothing is possible, unless it is not looked for; model values are values."""
+    """Rule: a deadlock is found with the state in which nothing is possible, unless it is not looked for;
+    model values are values."""
     found = check(spec("Locks"), QUICK)
     assert (found.outcome, found.violation.kind, found.exit_code) == (RunOutcome.VIOLATED, Kind.DEADLOCK, 11)
     assert {len(held) for held in found.counterexample.states[-1].variables["holds"].values()} == {1}
@@ -97,7 +100,8 @@ def test_a_property_that_fails_in_a_loop_and_by_stuttering():
     ],
 )
 def test_mistakes_of_a_specification(how, outcome, says):
-    """Rule: an expression that cannot be evaluated breaks the run; an assertion or assumption that is false is a finding."""
+    """Rule: an expression that cannot be evaluated breaks the run; an assertion or assumption that is false
+    is a finding."""
     found = check(spec("Mistaken", How=f'"{how}"'), QUICK)
     assert found.outcome is outcome
     assert says in found.reason
@@ -115,7 +119,8 @@ def test_a_limit_leaves_nothing_behind(tmp_path, monkeypatch):
 
 
 def test_a_simulation_finds_or_samples():
-    """Rule: a walk that violates counts although TLC 2.15 ends with 0; walks that find nothing prove nothing. The seed decides."""
+    """Rule: a walk that violates counts although TLC 2.15 ends with 0; walks that find nothing prove nothing.
+    The seed decides."""
     walks = Walks(number=200, depth=30, seed=5)
     found = simulate(spec("Jugs"), walks, QUICK)
     assert (found.outcome, found.violation.name) == (RunOutcome.VIOLATED, "NotMeasured")
@@ -124,7 +129,8 @@ def test_a_simulation_finds_or_samples():
 
 
 def test_mistakes_of_the_caller(tmp_path):
-    """Rule: a missing file, a missing configuration and a limit that Java cannot keep are told before Java starts."""
+    """Rule: a missing file, a missing configuration and a limit that Java cannot keep are told before Java
+    starts."""
     with pytest.raises(FencepostError, match="expected a TLA"):
         Spec.at(tmp_path / "None.tla")
     (tmp_path / "Alone.tla").write_text("---- MODULE Alone ----\n====\n")

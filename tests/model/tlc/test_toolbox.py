@@ -42,7 +42,8 @@ def test_no_jar_anywhere():
 
 
 def test_a_jar_that_is_none(tmp_path):
-    """Rule: a missing file, a file that is no jar, and a jar without TLC are told apart, before Java is started."""
+    """Rule: a missing file, a file that is no jar, and a jar without TLC are told apart, before Java is
+    started."""
     text = tmp_path / "text.jar"
     text.write_text("no jar")
     for path, seen in (

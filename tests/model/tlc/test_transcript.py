@@ -38,19 +38,25 @@ def result(
             RunProgress(diameter=21, generated=1_234_567, distinct=98_765, queue=4_321),
         ),
         (
-            "Progress(6) at 2026-01-02 03:04:05: 7 states generated, 6 distinct states found, 0 states left on queue.",
+            "Progress(6) at 2026-01-02 03:04:05: 7 states generated, 6 distinct states found, 0 states left "
+            "on queue.",
             RunProgress(diameter=6, generated=7, distinct=6, queue=0),
         ),
         (
-            "Progress(-1) at 2026-01-02 03:04:05: 16 states generated, -1 distinct states found, -1 states left on queue.",
+            "Progress(-1) at 2026-01-02 03:04:05: 16 states generated, -1 distinct states found, -1 states "
+            "left on queue.",
             RunProgress(diameter=-1, generated=16, distinct=-1, queue=-1),
         ),
-        ("1 states generated, 1 distinct states found, 0 states left on queue.", RunProgress(generated=1, distinct=1, queue=0)),
+        (
+            "1 states generated, 1 distinct states found, 0 states left on queue.",
+            RunProgress(generated=1, distinct=1, queue=0),
+        ),
         ("Progress(now) at noon", None),
     ],
-)  # fmt: skip
+)
 def test_counts_are_read_from_progress_and_statistics(text, progress):
-    """Rule: thousands separators, rates and missing fields are understood; what is not understood is no count."""
+    """Rule: thousands separators, rates and missing fields are understood; what is not understood is no
+    count."""
     assert read_counts(text) == progress
 
 
@@ -66,7 +72,8 @@ def test_a_run_holds_only_if_tlc_says_so_and_the_queue_is_empty():
 
 
 def test_the_exit_code_alone_decides_nothing():
-    """Rule: a violation that is told counts even with exit code 0 (TLC 2.15's simulation), one that is not told does not count even with 12."""
+    """Rule: a violation that is told counts even with exit code 0 (TLC 2.15's simulation), one that is not
+    told does not count even with 12."""
     assert result(VIOLATED, FINISHED, exit_code=0, simulation=True).outcome is RunOutcome.VIOLATED
     assert result(DONE, FINISHED, exit_code=12).outcome is RunOutcome.FAILED
     assert result(VIOLATED, exit_code=None, stopped="at the limit").outcome is RunOutcome.VIOLATED
@@ -114,8 +121,14 @@ def test_a_counterexample_that_stutters():
 def test_an_initial_state_that_violates():
     """Rule: the only state stands in the message itself."""
     found = result(
-        TlcMessage(code=2107, kind=ERROR, text='Invariant Small is violated by the initial state:\n/\\ x = 9\n/\\ y = "a"\n'), FINISHED, exit_code=12
-    )  # fmt: skip
+        TlcMessage(
+            code=2107,
+            kind=ERROR,
+            text='Invariant Small is violated by the initial state:\n/\\ x = 9\n/\\ y = "a"\n',
+        ),
+        FINISHED,
+        exit_code=12,
+    )
     assert (found.violation.name, found.steps) == ("Small", 0)
     assert dict(found.counterexample.states[0].variables) == {"x": 9, "y": "a"}
 

@@ -37,7 +37,8 @@ def test_a_value_that_is_printed_is_parsed_as_itself(value):
 
 @given(VALUES)
 def test_equal_values_are_printed_alike(value):
-    """Rule: show is canonical: what was parsed from it prints the same text, so texts may be compared and written to golden files."""
+    """Rule: show is canonical: what was parsed from it prints the same text, so texts may be compared and
+    written to golden files."""
     assert show(parse(show(value))) == show(value)
 
 
@@ -91,10 +92,22 @@ def test_what_tlc_prints_has_one_python_form(text, value):
 @pytest.mark.parametrize(
     "text",
     [
-        "", "<<1", "{1,}", "[a -> 1]", "[a |-> ]", "(1 :> )", "SUBSET {1}", "[{1} -> {2}]", "1 2", '"a', "1..x", "1..99999999999", "%",
+        "",
+        "<<1",
+        "{1,}",
+        "[a -> 1]",
+        "[a |-> ]",
+        "(1 :> )",
+        "SUBSET {1}",
+        "[{1} -> {2}]",
+        "1 2",
+        '"a',
+        "1..x",
+        "1..99999999999",
+        "%",
         "{" * (DEEPEST + 2) + "}" * (DEEPEST + 2),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_value_is_refused(text):
     """Rule: nothing is guessed."""
     with pytest.raises(TlaValueError):

@@ -36,7 +36,8 @@ def test_the_table_speaks_of_apis_and_errors_that_exist():
     ],
 )
 def test_what_is_legal(text, reason):
-    """Rule: what a correct broker never does is refused, with the reason, unless it says that it is illegal."""
+    """Rule: what a correct broker never does is refused, with the reason, unless it says that it is
+    illegal."""
     fault, faults = parse(text), RequestFaults()
     assert (reason in why_illegal(fault)) and bool(reason) is bool(why_illegal(fault))
     if reason:

@@ -1,4 +1,5 @@
-"""Stories of consumer groups: plans of a few lines, run in the simulated world, and told from their traces."""
+"""Stories of consumer groups: plans of a few lines, run in the simulated world, and told from their
+traces."""
 
 import re
 from collections.abc import Callable
@@ -101,7 +102,8 @@ def told(title: str, plan: Plan, *, rows: frozenset[Function], until_heal: bool 
     ]
     lines = [f"{(time - start) / SECOND_NS:6.2f} s  {line}" for time, line in within]
     facts = [
-        f"fact: {fact.kind}, cause {fact.cause}: {fact.count} records of {fact.topic}-{fact.partition} from offset {fact.offset}"
+        f"fact: {fact.kind}, cause {fact.cause}: {fact.count} records of {fact.topic}-{fact.partition} from "
+        f"offset {fact.offset}"
         for fact in group_facts(trace)
     ]
     verdicts = ", ".join(f"{verdict.check} {verdict.decision.value}" for verdict in judge(trace))
@@ -140,9 +142,15 @@ def sentence(event: Event) -> str:
     if event.name is Name.GROUP_PHASE:
         detail = msgspec.json.decode(event.detail)
         count = len(detail["members"])
-        return f"broker {event.node}: group {detail['group']} is {event.cause}, generation {detail['generation']}, {count} members ({detail['why']})"
+        return (
+            f"broker {event.node}: group {detail['group']} is {event.cause}, generation "
+            f"{detail['generation']}, {count} members ({detail['why']})"
+        )
     if event.name in (Name.GROUPS_LOADED, Name.GROUPS_UNLOADED):
-        return f"broker {event.node}: {event.name.value.replace('_', ' ')}, coordinator epoch {event.leader_epoch}"
+        return (
+            f"broker {event.node}: {event.name.value.replace('_', ' ')}, coordinator epoch "
+            f"{event.leader_epoch}"
+        )
     if event.name in (Name.FAULT_BEGAN, Name.FAULT_ENDED):
         return f"{event.name.value.replace('_', ' ')}: {event.cause} of broker {event.node}"
     return ""

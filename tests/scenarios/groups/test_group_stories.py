@@ -1,4 +1,5 @@
-"""Golden transcripts of consumer groups, compared word by word; and what the judges find in them, with its cause.
+"""Golden transcripts of consumer groups, compared word by word; and what the judges find in them, with its
+cause.
 
 `pytest tests/scenarios --rewrite-scenarios` writes them anew; the change is then read like any other.
 """
@@ -18,7 +19,8 @@ FACTS = {"repeated_consumption": ("reprocessed", "crash"), "gap": ("gap", "commi
 
 @pytest.mark.parametrize("name", STORIES)
 def test_the_story_goes_as_it_is_written(name: str, request: pytest.FixtureRequest) -> None:
-    """Rule (P3 to P5): rows and events of each story are those of its transcript; no judge finds anything; the fact that it is about has its cause."""
+    """Rule (P3 to P5): rows and events of each story are those of its transcript; no judge finds anything;
+    the fact that it is about has its cause."""
     path, told = HERE / f"{name}.txt", STORIES[name]()
     if request.config.getoption("--rewrite-scenarios", default=False):
         path.write_text(told.transcript())
@@ -36,7 +38,8 @@ def test_every_transcript_has_its_story() -> None:
 
 
 def test_the_documentation_quotes_the_transcripts() -> None:
-    """Rule: what docs/explanation/groups.md shows of the stories stands in their transcripts, word by word."""
+    """Rule: what docs/explanation/groups.md shows of the stories stands in their transcripts, word by
+    word."""
     page = (HERE.parents[2] / "docs" / "explanation" / "groups.md").read_text()
     known = {line.strip() for path in HERE.glob("*.txt") for line in path.read_text().splitlines()}
     quoted = [line.strip() for line in page.splitlines() if line.startswith("    ")]

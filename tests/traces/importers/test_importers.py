@@ -51,7 +51,8 @@ EXPECTED = [
 
 
 def test_edn_becomes_operations() -> None:
-    """Entries are paired by process, times are positions, info and a missing completion are unknown, fail did not happen."""
+    """Entries are paired by process, times are positions, info and a missing completion are unknown, fail did
+    not happen."""
     trace = import_text(EDN, where="h.edn")
     assert _rows(trace) == EXPECTED
     assert (trace.plan, trace.profile, trace.unique_values) == ("", "imported-edn", True)
@@ -91,7 +92,8 @@ def test_json_is_the_twin(array: bool) -> None:
 
 def test_keys_answers_and_unique_values() -> None:
     """Keys and results are kept as they are told: nil is a result, and values are unique per key."""
-    text = """{:process 0 :type :invoke :f :append :key "a" :value "x"} {:process 0 :type :ok :f :append :key "a" :value "x"}
+    text = """{:process 0 :type :invoke :f :append :key "a" :value "x"}
+    {:process 0 :type :ok :f :append :key "a" :value "x"}
     {:process 0 :type :invoke :f :put :key "b" :value "x"} {:process 0 :type :ok :f :put :key "b" :value "x"}
     {:process 0 :type :invoke :f :get :key "a" :value nil} {:process 0 :type :ok :f :get :key "a" :value "x"}
     {:process 0 :type :invoke :f :read :value nil} {:process 0 :type :ok :f :read :value nil}"""
@@ -109,17 +111,26 @@ OPEN = "{:process 0 :type :invoke :f :read :value nil}\n"
 REFUSED = [
     (OPEN + OPEN, "h:2: expected the completion of what process 0 invoked in line 1, saw another invocation"),
     ("{:process 0 :type :ok :f :read}", "h:1: expected an invocation of process 0 first, saw ok"),
-    (OPEN + "\n{:process 0 :type :ok :f :write}", "h:3: expected the completion of read, invoked in line 1, saw write"),
+    (
+        OPEN + "\n{:process 0 :type :ok :f :write}",
+        "h:3: expected the completion of read, invoked in line 1, saw write",
+    ),
     ("{:process 0 :type :maybe :f :read}", "h:1: expected a type of invoke, ok, fail, info, saw 'maybe'"),
     ("{:process 0 :type :invoke :f :fly}", "saw 'fly'"),
-    ("{:process 0 :type :invoke :f :read :wings 2}", "h:1: expected fields of an entry, saw the unknown field wings"),
-    ("{:process x :type :invoke}", "h:1: expected nil, true, false, a number, a text, a keyword or a collection, saw 'x'"),
+    (
+        "{:process 0 :type :invoke :f :read :wings 2}",
+        "h:1: expected fields of an entry, saw the unknown field wings",
+    ),
+    (
+        "{:process x :type :invoke}",
+        "h:1: expected nil, true, false, a number, a text, a keyword or a collection, saw 'x'",
+    ),
     ("\n{:process 0 :type", "h:2: expected a closing }, saw the end of the file"),
     ("[{:process 0 :type :invoke :f :read}", "expected a closing ], saw the end of the file"),
     ("[]\n4", "h:2: expected nothing behind the history, saw '4'"),
     ("{:process 0 :process 1}", "h:1: expected each key once, saw one of them twice"),
     ("{:a 1/2}", "saw '1/2'"),
-    ("{:a #inst \"2020\"}", "h:1: expected a record as the only kind of tag, saw #inst"),
+    ('{:a #inst "2020"}', "h:1: expected a record as the only kind of tag, saw #inst"),
     ('{"process":0,"process":1}', "expected each field once"),
     ('[{"process":0,"type":"invoke","f":"read"}', "expected a closing ]"),
     ('{"process":0,\n"type":NaN}', "saw NaN"),
@@ -128,7 +139,7 @@ REFUSED = [
     ("INFO  jepsen.util - 0 :invoke", "h:1: expected process, :type, :function and value"),
     ("hello", "h: expected a history in one of the formats edn, json, jepsen-log, jepsen-kafka, saw 'hello'"),
     ("", "saw an empty file"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "says"), REFUSED)
@@ -141,7 +152,8 @@ def test_what_is_not_understood_is_told(text: str, says: str) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path) -> None:
-    """A missing file and one that is no text are TraceErrors with their name, and the line of what is none."""
+    """A missing file and one that is no text are TraceErrors with their name, and the line of what is
+    none."""
     (tmp_path / "binary.edn").write_bytes(b"; a history\n[\xff\xfe\x00]")
     with pytest.raises(TraceError, match="expected a readable text file"):
         import_file(tmp_path / "missing.edn")
@@ -150,12 +162,15 @@ def test_files_that_cannot_be_read(tmp_path) -> None:
 
 
 VALUES = [
-    ('[nil true false -7 7N 1.5e3 "a\\"b\\u0041" \\c \\newline :k/w]', [None, True, False, -7, 7, 1500.0, 'a"bA', "c", "\n", "k/w"]),
+    (
+        '[nil true false -7 7N 1.5e3 "a\\"b\\u0041" \\c \\newline :k/w]',
+        [None, True, False, -7, 7, 1500.0, 'a"bA', "c", "\n", "k/w"],
+    ),
     ("(1 (2) [])", [1, [2], []]),
-    ("{:a {1 #{3 1 2}}, \"b\" nil}", {"a": {"1": [1, 2, 3]}, "b": None}),
+    ('{:a {1 #{3 1 2}}, "b" nil}', {"a": {"1": [1, 2, 3]}, "b": None}),
     ("#user.Thing{:a 1}", {"a": 1}),
     ("[1 #_ 2 #_ [3 4] 5]", [1, 5]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "means"), VALUES)

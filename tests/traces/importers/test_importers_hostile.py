@@ -1,4 +1,5 @@
-"""Importers and hostile files: what is not understood is refused with its place, never a traceback, never silently changed."""
+"""Importers and hostile files: what is not understood is refused with its place, never a traceback, never
+silently changed."""
 
 import json
 from pathlib import Path
@@ -61,7 +62,8 @@ HOSTILE = [
 
 @pytest.mark.parametrize(("text", "says"), HOSTILE, ids=[text[:30].strip() for text, _ in HOSTILE])
 def test_hostile_text_is_refused_in_a_sentence(text: str, says: str) -> None:
-    """Rule: file, reason and (behind the first lines) line; whatever would change on the way is refused, not changed."""
+    """Rule: file, reason and (behind the first lines) line; whatever would change on the way is refused, not
+    changed."""
     with pytest.raises(TraceError) as caught:
         digest_of(import_text(text, where="h"))
     assert says in str(caught.value)
@@ -70,12 +72,74 @@ def test_hostile_text_is_refused_in_a_sentence(text: str, says: str) -> None:
 
 PIECES = st.sampled_from(
     [
-        *("{", "}", "[", "]", "(", ")", "#{", "#_", "#a.B", '"', "\\", ",", "\n", ";x\n", ":", "::a", "\t", "\x00", "é", "\ufeff"),
-        *(":process", ":type", ":invoke", ":ok", ":info", ":fail", ":f", ":read", ":write", ":cas", ":value", ":key", ":nemesis"),
-        *("nil", "true", "0", "1", "-1", "1.5", "9" * 30, '"a"', "\\a", '"process"', '"type"', '"invoke"', '"f"', '"read"', "null"),
-        *("INFO  jepsen.util - ", ":send", ":poll", ":txn", "[:send 0 1]", ":assign", ":subscribe", ":crash", "\\u0041", "1e5"),
+        *(
+            "{",
+            "}",
+            "[",
+            "]",
+            "(",
+            ")",
+            "#{",
+            "#_",
+            "#a.B",
+            '"',
+            "\\",
+            ",",
+            "\n",
+            ";x\n",
+            ":",
+            "::a",
+            "\t",
+            "\x00",
+            "é",
+            "\ufeff",
+        ),
+        *(
+            ":process",
+            ":type",
+            ":invoke",
+            ":ok",
+            ":info",
+            ":fail",
+            ":f",
+            ":read",
+            ":write",
+            ":cas",
+            ":value",
+            ":key",
+            ":nemesis",
+        ),
+        *(
+            "nil",
+            "true",
+            "0",
+            "1",
+            "-1",
+            "1.5",
+            "9" * 30,
+            '"a"',
+            "\\a",
+            '"process"',
+            '"type"',
+            '"invoke"',
+            '"f"',
+            '"read"',
+            "null",
+        ),
+        *(
+            "INFO  jepsen.util - ",
+            ":send",
+            ":poll",
+            ":txn",
+            "[:send 0 1]",
+            ":assign",
+            ":subscribe",
+            ":crash",
+            "\\u0041",
+            "1e5",
+        ),
     ]
-)  # fmt: skip
+)
 
 
 @st.composite
@@ -115,11 +179,16 @@ def test_no_bytes_are_a_traceback(tmp_path_factory: pytest.TempPathFactory, data
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(INT64_MIN, INT64_MAX) | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers(INT64_MIN, INT64_MAX)
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab-", max_size=3), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("ab-", max_size=3), inner, max_size=3)
+    ),
     max_leaves=6,
-)  # fmt: skip
+)
 
 
 def edn(value: object) -> str:

@@ -1,4 +1,5 @@
-"""Histories of Jepsen's Kafka workload become operations; what is not understood is told with file, line and reason."""
+"""Histories of Jepsen's Kafka workload become operations; what is not understood is told with file, line and
+reason."""
 
 import pytest
 
@@ -25,7 +26,8 @@ EDN = """
 {:time 23, :type :invoke, :process 3, :f :send, :value [[:send 0 10]]}
 """
 ROWS = [
-    # process, function, times, outcome, acks, offset, records (topic, partition, offset, value), positions, argument
+    # process, function, times, outcome, acks, offset, records (topic, partition, offset, value), positions,
+    # argument
     (0, "assign", (10, 11), "ok", None, None, [], [("jepsen", 0), ("x", 0)], "seek_to_beginning"),
     (1, "append", (12, 13), "ok", -1, 3, [("jepsen", 0, 3, 5)], [], None),
     (2, "subscribe", (13, None), "unknown", None, None, [], [("jepsen", 1)], None),
@@ -59,7 +61,8 @@ def rows_of(trace):
 
 
 def test_every_function_of_the_workload_becomes_rows() -> None:
-    """Sends, polls, assignments, crashes and the parts of transactions keep their keys, offsets, outcomes and times; other rows are passed over."""
+    """Sends, polls, assignments, crashes and the parts of transactions keep their keys, offsets, outcomes and
+    times; other rows are passed over."""
     trace = import_text(EDN, where="h.edn")
     assert rows_of(trace) == ROWS
     assert [o.op_id for o in trace.operations] == list(range(len(ROWS)))
@@ -84,7 +87,8 @@ def test_the_json_twin_is_the_same_history() -> None:
 def test_positions_stand_in_for_times_that_are_no_use(times) -> None:
     """If a time is missing or goes back, all times are the positions in the history."""
     rows = (
-        f"{{:type :{kind}, :process 0, :f :poll, :value [[:poll]]{'' if time is None else f', :time {time}'}}}"
+        f"{{:type :{kind}, :process 0, :f :poll, :value "
+        f"[[:poll]]{'' if time is None else f', :time {time}'}}}"
         for kind, time in zip(("invoke", "ok"), times, strict=True)
     )
     (row,) = rows_of(import_text("\n".join(rows), where="h.edn"))
@@ -125,17 +129,20 @@ BAD = [
         "None",
     ),
     (
-        "{:type :invoke, :process 0, :f :poll, :value [[:poll]]}\n{:type :ok, :process 0, :f :poll, :value [[:poll {0 [5]}]]}",
+        "{:type :invoke, :process 0, :f :poll, :value [[:poll]]}\n{:type :ok, :process 0, :f :poll, :value "
+        "[[:poll {0 [5]}]]}",
         2,
         "[5]",
     ),
     (
-        "{:type :invoke, :process 0, :f :poll, :value [[:poll]]}\n{:type :ok, :process 0, :f :poll, :value [[:poll [5]]]}",
+        "{:type :invoke, :process 0, :f :poll, :value [[:poll]]}\n{:type :ok, :process 0, :f :poll, :value "
+        "[[:poll [5]]]}",
         2,
         "['poll', [5]]",
     ),
     (
-        "{:type :invoke, :process 0, :f :poll, :value [[:poll]]}\n{:type :ok, :process 0, :f :poll, :value [[:poll]], :rebalance-log 3}",
+        "{:type :invoke, :process 0, :f :poll, :value [[:poll]]}\n{:type :ok, :process 0, :f :poll, :value "
+        "[[:poll]], :rebalance-log 3}",
         2,
         "3",
     ),
@@ -144,7 +151,8 @@ BAD = [
 
 @pytest.mark.parametrize("text,line,seen", BAD, ids=[str(n) for n in range(len(BAD))])
 def test_what_is_not_understood_is_told(text: str, line: int, seen: str) -> None:
-    """A row that means nothing in this workload is refused with file, line and what was seen; the text is recognised by its functions."""
+    """A row that means nothing in this workload is refused with file, line and what was seen; the text is
+    recognised by its functions."""
     with pytest.raises(TraceError) as refused:
         import_text(text, where="h.edn", format="jepsen-kafka")
     assert str(refused.value).startswith(f"h.edn:{line}: expected ")

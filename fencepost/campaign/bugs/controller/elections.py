@@ -11,8 +11,8 @@ from fencepost.impl.zookeeper.interface import Data
 
 
 class TakesAnOldNodeForItsOwn(Registration):
-    """KAFKA-1387 (KAFKA-7165): a broker that registers again finds the node of its previous session and is content; the node goes with that session, and the
-    broker lives on unregistered."""
+    """KAFKA-1387 (KAFKA-7165): a broker that registers again finds the node of its previous session and is
+    content; the node goes with that session, and the broker lives on unregistered."""
 
     def own_registration(self, owner: int, session_id: int) -> bool:
         """Whoever made it."""
@@ -20,7 +20,8 @@ class TakesAnOldNodeForItsOwn(Registration):
 
 
 class IgnoresItsOwnName(ControllerElector):
-    """KAFKA-13407: the election was won, its reply lost; the broker finds a controller in /controller, does not ask who it is, and nobody controls."""
+    """KAFKA-13407: the election was won, its reply lost; the broker finds a controller in /controller, does
+    not ask who it is, and nobody controls."""
 
     def names_me(self, controller: Data) -> bool:
         """Somebody else."""
@@ -28,7 +29,8 @@ class IgnoresItsOwnName(ControllerElector):
 
 
 class RemembersReassignments(ControllerState):
-    """KAFKA-5310: what was being reassigned survives the resignation, and is begun again in a later reign, whatever was asked for meanwhile."""
+    """KAFKA-5310: what was being reassigned survives the resignation, and is begun again in a later reign,
+    whatever was asked for meanwhile."""
 
     def reset_on_resign(self) -> ControllerContext:
         """All but that."""
@@ -36,7 +38,8 @@ class RemembersReassignments(ControllerState):
 
 
 class LetsTheLastLeaderGo(LeaderElection):
-    """KAFKA-340: at a controlled shutdown the leadership goes to a live replica outside the ISR when nobody else is in it."""
+    """KAFKA-340: at a controlled shutdown the leadership goes to a live replica outside the ISR when nobody
+    else is in it."""
 
     def last_in_sync_stays(
         self, assignment: tuple[int, ...], electable: Collection[int], leader: int

@@ -20,7 +20,8 @@ from fencepost.traces.outcomes import ErrorCode
 
 
 class AdoptsTheNewestEpoch(ControllerWriter):
-    """KAFKA-1096: a controller that was deposed while it paused reads /controller_epoch again and takes what stands there for its own: no fence holds it."""
+    """KAFKA-1096: a controller that was deposed while it paused reads /controller_epoch again and takes what
+    stands there for its own: no fence holds it."""
 
     def write_all(self, context: ControllerContext, members: Sequence[Member]) -> ZooKeeperSteps:
         """Read, adopt, write."""
@@ -31,8 +32,8 @@ class AdoptsTheNewestEpoch(ControllerWriter):
 
 
 class ObeysWhoeverIsMeant(ControlGate):
-    """KIP-380: a control request that was meant for a broker before it bounced is carried out by the one that came back, which may have other replicas, and
-    remembers less."""
+    """KIP-380: a control request that was meant for a broker before it bounced is carried out by the one that
+    came back, which may have other replicas, and remembers less."""
 
     def broker_epoch_fencing(self, request: ControlRequest) -> ErrorCode:
         """It is meant for this one."""
@@ -40,7 +41,8 @@ class ObeysWhoeverIsMeant(ControlGate):
 
 
 class ObeysOldLeaderEpochs(ReplicaManager):
-    """KAFKA-1188: a broker applies whichever LeaderAndIsr comes, also one of an earlier leader epoch that was overtaken."""
+    """KAFKA-1188: a broker applies whichever LeaderAndIsr comes, also one of an earlier leader epoch that was
+    overtaken."""
 
     def leader_epoch_fencing(self, partition: Partition, state: PartitionState) -> bool:
         """Compare nothing."""
@@ -48,10 +50,11 @@ class ObeysOldLeaderEpochs(ReplicaManager):
 
 
 class StopsWhateverTheEpoch(ReplicaManager):
-    """KIP-570 (KAFKA-9539): a StopReplica says nothing of the order it was given in, so that a late one stops, or deletes, the replica that came back since.
+    """KIP-570 (KAFKA-9539): a StopReplica says nothing of the order it was given in, so that a late one
+    stops, or deletes, the replica that came back since.
 
-    The epoch of the partition, and the order of requests of one controller, guard the same thing here, where messages may overtake each other; a StopReplica
-    without an epoch has neither."""
+    The epoch of the partition, and the order of requests of one controller, guard the same thing here, where
+    messages may overtake each other; a StopReplica without an epoch has neither."""
 
     def stop_replica_fencing(self, partition: Partition, leader_epoch: int) -> bool:
         """It was meant."""

@@ -1,4 +1,5 @@
-"""Bugs of the controller's procedures: what a fail-over, a reassignment, a deletion or a controlled shutdown forgets."""
+"""Bugs of the controller's procedures: what a fail-over, a reassignment, a deletion or a controlled shutdown
+forgets."""
 
 from fencepost.impl.controller.guards import ControllerGuards, Targets
 from fencepost.impl.messages.broker_api import TopicPartition
@@ -6,7 +7,8 @@ from fencepost.traces.outcomes import ErrorCode
 
 
 class LeavesTheDeadInTheIsr(ControllerGuards):
-    """KAFKA-3143: a broker died while there was no controller; the next one looks at leaders only, and leaves it in the ISRs."""
+    """KAFKA-3143: a broker died while there was no controller; the next one looks at leaders only, and leaves
+    it in the ISRs."""
 
     def dead_replicas_offline(self, dead: set[int]) -> set[int]:
         """Nobody."""
@@ -14,7 +16,8 @@ class LeavesTheDeadInTheIsr(ControllerGuards):
 
 
 class RemovesAllThatIsPending(ControllerGuards):
-    """KAFKA-6193: when one entry of /admin/reassign_partitions is done the node goes, and with it the others, which the next controller will never hear of."""
+    """KAFKA-6193: when one entry of /admin/reassign_partitions is done the node goes, and with it the others,
+    which the next controller will never hear of."""
 
     def keep_pending(self, entries: Targets, removed: list[TopicPartition]) -> Targets:
         """Keep nothing."""
@@ -22,8 +25,8 @@ class RemovesAllThatIsPending(ControllerGuards):
 
 
 class TellsOfOldReplicas(ControllerGuards):
-    """KAFKA-1097 (KAFKA-1170): leaders are told of the old replicas too after a move; one of them fetches once more before it is stopped, and is back in the
-    ISR."""
+    """KAFKA-1097 (KAFKA-1170): leaders are told of the old replicas too after a move; one of them fetches
+    once more before it is stopped, and is back in the ISR."""
 
     def told_after_move(self, target: tuple[int, ...], both: tuple[int, ...]) -> tuple[int, ...]:
         """All of them."""
@@ -31,7 +34,8 @@ class TellsOfOldReplicas(ControllerGuards):
 
 
 class ForgetsDeletions(ControllerGuards):
-    """KAFKA-1681: a new controller does not look below /admin/delete_topics; what its predecessor was deleting stays half deleted."""
+    """KAFKA-1681: a new controller does not look below /admin/delete_topics; what its predecessor was
+    deleting stays half deleted."""
 
     def resume_deletions(self, topics: tuple[str, ...]) -> tuple[str, ...]:
         """None of them."""
@@ -39,7 +43,8 @@ class ForgetsDeletions(ControllerGuards):
 
 
 class NeedsAStateToDelete(ControllerGuards):
-    """KAFKA-6650: a partition without a state cannot take its replicas offline, so that the deletion of its topic never ends."""
+    """KAFKA-6650: a partition without a state cannot take its replicas offline, so that the deletion of its
+    topic never ends."""
 
     def offline_without_state(self, *, has_state: bool) -> bool:
         """Only with one."""
@@ -47,8 +52,9 @@ class NeedsAStateToDelete(ControllerGuards):
 
 
 class ShutsDownWhoLives(ControllerGuards):
-    """KAFKA-7235 (KIP-380): a controlled shutdown is asked for again, the broker stops, returns, and only then the second request arrives: the leaders of the
-    broker that lives are moved away, and it may not join an ISR."""
+    """KAFKA-7235 (KIP-380): a controlled shutdown is asked for again, the broker stops, returns, and only
+    then the second request arrives: the leaders of the broker that lives are moved away, and it may not join
+    an ISR."""
 
     def shutdown_fencing(self, live_epoch: int, asked_epoch: int) -> ErrorCode:
         """Whoever asks."""
@@ -56,8 +62,9 @@ class ShutsDownWhoLives(ControllerGuards):
 
 
 class TakesAnyStopForADeletion(ControllerGuards):
-    """KAFKA-9946: the answer to the StopReplica of a controlled shutdown, which deletes nothing, counts as the end of a deletion that began meanwhile; the
-    topic's nodes go, and the broker that stops comes back with its replica."""
+    """KAFKA-9946: the answer to the StopReplica of a controlled shutdown, which deletes nothing, counts as
+    the end of a deletion that began meanwhile; the topic's nodes go, and the broker that stops comes back
+    with its replica."""
 
     def answers_a_deletion(self, *, asked: bool) -> bool:
         """Every answer does."""

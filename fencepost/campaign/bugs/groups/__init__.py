@@ -1,6 +1,7 @@
 """Planted bugs of group coordinators and of consumers: each removes one protection by swapping one part.
 
-Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies, profile, what these break). All are hunted in the profile `groups`.
+Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies, profile, what these break).
+All are hunted in the profile `groups`.
 """
 
 from fencepost.campaign.bugs.groups import commits, loads, members
@@ -18,7 +19,8 @@ OFFSET_SAFE = frozenset(
 )
 LIVE = frozenset({"no_progress"})
 SAFE, STUCK = "OFFSET-SAFE", "LIVE"
-"""What clients see of it. ONE-COORDINATOR, ONE-INSTANCE and GENERATION-FENCE, which the model names, are what a broker can see."""
+"""What clients see of it. ONE-COORDINATOR, ONE-INSTANCE and GENERATION-FENCE, which the model names, are what
+a broker can see."""
 
 ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
     ("KAFKA-10614", "group_loading", loads.RunsTasksInAnyOrder, LIVE, PROFILE, STUCK),

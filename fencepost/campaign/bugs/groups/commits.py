@@ -9,7 +9,8 @@ from fencepost.traces.outcomes import ErrorCode
 
 
 class ExpiresWhileRebalancing(GroupOffsets):
-    """KAFKA-13636: between two generations a group consumes nothing, so that its offsets expire by the age of their commits."""
+    """KAFKA-13636: between two generations a group consumes nothing, so that its offsets expire by the age of
+    their commits."""
 
     def no_expiry_while_rebalancing(self, group: Group) -> bool:
         """In any phase."""

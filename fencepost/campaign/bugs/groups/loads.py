@@ -10,7 +10,8 @@ from fencepost.traces.outcomes import ErrorCode
 
 
 class RunsTasksInAnyOrder(GroupLoading):
-    """KAFKA-10614: a load or an unload runs whenever its turn comes, though one of a later leader epoch has run."""
+    """KAFKA-10614: a load or an unload runs whenever its turn comes, though one of a later leader epoch has
+    run."""
 
     def coordinator_epoch_order(self, place: Place, order: int) -> bool:
         """Always."""
@@ -27,7 +28,8 @@ class AppliesTheLastBatch(GroupLoading):
 
 
 class AnswersForWhatItLeft(GroupLog):
-    """KAFKA-4362: a coordinator whose offsets partition has moved goes on from memory until it forgets the groups."""
+    """KAFKA-4362: a coordinator whose offsets partition has moved goes on from memory until it forgets the
+    groups."""
 
     def not_coordinator(self, number: int) -> ErrorCode:
         """It is, as long as it has them."""

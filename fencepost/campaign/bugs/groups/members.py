@@ -6,7 +6,8 @@ from fencepost.traces.outcomes import ErrorCode
 
 
 class KeepsNewIdsInMemory(GroupMembership):
-    """KAFKA-10284: the new id of a static member that came back is told, and not written: the next coordinator fences it."""
+    """KAFKA-10284: the new id of a static member that came back is told, and not written: the next
+    coordinator fences it."""
 
     def persist_static_member(self, group: Group, member: Member, leader: str) -> None:
         """Tell it at once."""

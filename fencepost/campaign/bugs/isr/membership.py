@@ -10,8 +10,9 @@ from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 
 
 class GivesALostRequestUp(Channels):
-    """KAFKA-2729 (KAFKA-3042): a LeaderAndIsr that is not answered is not sent again. Its leader keeps the version of the state that it knew, and each of its
-    ISR changes meets another one ("Cached zkVersion not equal to that in zookeeper, skip updating ISR"), for ever."""
+    """KAFKA-2729 (KAFKA-3042): a LeaderAndIsr that is not answered is not sent again. Its leader keeps the
+    version of the state that it knew, and each of its ISR changes meets another one ("Cached zkVersion not
+    equal to that in zookeeper, skip updating ISR"), for ever."""
 
     def resend_until_answered(self, channel: Channel) -> bool:
         """Go on with the next one."""
@@ -23,8 +24,8 @@ class GivesALostRequestUp(Channels):
 
 
 class TakesALostReplyForAConflict(InSyncReplicas):
-    """KAFKA-1382: an ISR change is written, its reply is lost, and the retry meets its own version: the leader takes that for somebody else's write and
-    gives up."""
+    """KAFKA-1382: an ISR change is written, its reply is lost, and the retry meets its own version: the
+    leader takes that for somebody else's write and gives up."""
 
     def accept_own_isr_write(self, current: object, state: LeaderAndIsr) -> int | None:
         """Accept nothing."""
@@ -32,7 +33,8 @@ class TakesALostReplyForAConflict(InSyncReplicas):
 
 
 class EmptiesTheIsr(LeaderElection):
-    """KAFKA-708 (KAFKA-5083): when the last ISR member dies it is taken out as well, and nobody knows any more who held all that was committed."""
+    """KAFKA-708 (KAFKA-5083): when the last ISR member dies it is taken out as well, and nobody knows any
+    more who held all that was committed."""
 
     def keep_last_isr_member(self, isr: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:
         """Keep nobody."""
@@ -40,7 +42,8 @@ class EmptiesTheIsr(LeaderElection):
 
 
 class TakesBackWhoStops(InSyncReplicas):
-    """KAFKA-14140 (KIP-841): a broker that is about to stop has been taken out of the ISR; its last fetch brings it back in."""
+    """KAFKA-14140 (KIP-841): a broker that is about to stop has been taken out of the ISR; its last fetch
+    brings it back in."""
 
     def staying_isr_members_only(self, member: int) -> bool:
         """Whoever has caught up."""

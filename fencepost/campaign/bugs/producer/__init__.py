@@ -1,7 +1,9 @@
-"""Planted bugs of idempotent producers, on both sides of the wire: each removes one protection by swapping one part.
+"""Planted bugs of idempotent producers, on both sides of the wire: each removes one protection by swapping
+one part.
 
-Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies, profile, breaks). KAFKA-5490 needs a cleaning at the one moment that counts;
-the log machine finds it (campaign/bugs/storage), the swarm has not.
+Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies, profile, breaks). KAFKA-5490
+needs a cleaning at the one moment that counts; the log machine finds it (campaign/bugs/storage), the swarm
+has not.
 """
 
 from fencepost.campaign.bugs.producer import logs, numbers

@@ -16,8 +16,8 @@ class TakesAnyBatch(ProducerState):
 
 
 class KnowsNoProducers(SegmentedLog):
-    """KIP-98: batches are appended as they come. The acknowledgement of one is lost, its producer sends it again, and it stands twice; or two in flight
-    overtake each other."""
+    """KIP-98: batches are appended as they come. The acknowledgement of one is lost, its producer sends it
+    again, and it stands twice; or two in flight overtake each other."""
 
     @classmethod
     def open(cls, *arguments: Any, **options: Any) -> Self:
@@ -26,8 +26,9 @@ class KnowsNoProducers(SegmentedLog):
 
 
 class ForgetsDeletedProducers(SegmentedLog):
-    """KAFKA-7298: when the head of a log is deleted, producers go that have no record left. A retry whose batch was deleted meanwhile is nobody's, and
-    is appended once more; readers that were quick see it twice."""
+    """KAFKA-7298: when the head of a log is deleted, producers go that have no record left. A retry whose
+    batch was deleted meanwhile is nobody's, and is appended once more; readers that were quick see it
+    twice."""
 
     def keep_producers(self) -> None:
         """Only those with a batch that is still there."""

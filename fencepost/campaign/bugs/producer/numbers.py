@@ -9,9 +9,10 @@ from fencepost.impl.zookeeper.interface import Create, Data, SetData
 
 
 class SendsAgainUnderANewEpoch(Sequences):
-    """KIP-360 as Kafka has it: a producer whose batch the log refuses begins a new epoch and sends it again, although an earlier attempt may have been
-    written. 1. A batch is written, its acknowledgement lost. 2. The log forgets all but the producer's last batch (a restart reads a snapshot), or
-    a batch before it is given up. 3. The retry is out of order. 4. Under the new epoch it is written once more."""
+    """KIP-360 as Kafka has it: a producer whose batch the log refuses begins a new epoch and sends it again,
+    although an earlier attempt may have been written. 1. A batch is written, its acknowledgement lost. 2. The
+    log forgets all but the producer's last batch (a restart reads a snapshot), or a batch before it is given
+    up. 3. The retry is out of order. 4. Under the new epoch it is written once more."""
 
     def may_be_written(self, batch: ProducerBatch) -> bool:
         """Nobody asks."""
@@ -19,7 +20,8 @@ class SendsAgainUnderANewEpoch(Sequences):
 
 
 class NumbersAgainOutOfOrder(Sequences):
-    """KAFKA-8484: batches that get new numbers are taken from a queue as it happens to lie in memory, not in their order."""
+    """KAFKA-8484: batches that get new numbers are taken from a queue as it happens to lie in memory, not in
+    their order."""
 
     def in_order(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
         """The last one first."""
@@ -27,8 +29,8 @@ class NumbersAgainOutOfOrder(Sequences):
 
 
 class ClaimsAnyBlock(ProducerIds):
-    """R10: a block of ids is written over whatever stands in ZooKeeper. Two brokers that read the same last block give the same ids: to a log, one producer's
-    batches are retries of the other's."""
+    """R10: a block of ids is written over whatever stands in ZooKeeper. Two brokers that read the same last
+    block give the same ids: to a log, one producer's batches are retries of the other's."""
 
     def fenced_claim(self, mine: Any, current: Any) -> Create | SetData:
         """Unconditional."""

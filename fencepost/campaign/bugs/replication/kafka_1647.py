@@ -1,9 +1,12 @@
-"""KAFKA-1647: a partition whose leader is down at start-up gets no local replica, and the checkpoint holds the high watermarks of local replicas.
+"""KAFKA-1647: a partition whose leader is down at start-up gets no local replica, and the checkpoint holds
+the high watermarks of local replicas.
 
-1. b1 leads, b2 follows and has checkpointed the high watermark 100; both stop, b2 starts again: the leader is down, so that b2 makes no replica
+1. b1 leads, b2 follows and has checkpointed the high watermark 100; both stop, b2 starts again: the leader is
+   down, so that b2 makes no replica
 2. the next checkpoint names the replicas that b2 has, so not this one: the 100 that stood there is gone
 3. b2 is killed and starts once more: its high watermark is 0
-4. with KIP-101's protection missing too it cuts its log there as soon as it has a leader; if that is gone meanwhile, everything is
+4. with KIP-101's protection missing too it cuts its log there as soon as it has a leader; if that is gone
+   meanwhile, everything is
 """
 
 from attrs import define, field
@@ -14,7 +17,8 @@ from fencepost.impl.replication.manager import ReplicaManager
 
 @define
 class ForgetsWhoHasNoLeader(ReplicaManager):
-    """begun: whether a LeaderAndIsr came, which began the checkpoints in that Kafka. made: the partitions that have a replica: they had a leader once."""
+    """begun: whether a LeaderAndIsr came, which began the checkpoints in that Kafka. made: the partitions
+    that have a replica: they had a leader once."""
 
     begun: bool = False
     made: dict[TopicPartition, None] = field(factory=dict)

@@ -1,4 +1,5 @@
-"""KIP-101 (KAFKA-1211): a follower truncates to its own high watermark, which lags behind its leader's by one fetch."""
+"""KIP-101 (KAFKA-1211): a follower truncates to its own high watermark, which lags behind its leader's by one
+fetch."""
 
 from fencepost.impl.replication.partition import Partition
 from fencepost.impl.replication.truncation import FollowerTruncation

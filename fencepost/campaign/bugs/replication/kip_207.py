@@ -1,4 +1,5 @@
-"""KIP-207 (KAFKA-2334): ListOffsets shows the high watermark of a new leader, which lags behind what the old one showed."""
+"""KIP-207 (KAFKA-2334): ListOffsets shows the high watermark of a new leader, which lags behind what the old
+one showed."""
 
 from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.replication.partition import Partition

@@ -1,6 +1,8 @@
-"""Planted bugs of the log, found by the log machine (campaign/machines): each removes one protection by swapping one part.
+"""Planted bugs of the log, found by the log machine (campaign/machines): each removes one protection by
+swapping one part.
 
-Owns the table. The protections are in protections.py under the same ids. Must not know Hypothesis: the hunt does.
+Owns the table. The protections are in protections.py under the same ids. Must not know Hypothesis: the hunt
+does.
 """
 
 import re
@@ -16,7 +18,8 @@ from fencepost.traces.protections import Protection
 
 @frozen(kw_only=True)
 class LogBug:
-    """bug: the zoo's id. role: the entry of `LogParts` that is swapped; part: by what. shows_as: what the machine complains of, a regular expression."""
+    """bug: the zoo's id. role: the entry of `LogParts` that is swapped; part: by what. shows_as: what the
+    machine complains of, a regular expression."""
 
     bug: str
     role: str
@@ -36,7 +39,10 @@ class LogBug:
 LOST = "lost: |hole: "
 OFFSETS_TWICE = r"out of order|AssertionError: \(\d+, \d+\)$"
 """The second form is the assertion of ProducerState.update: a batch below the end that it knows."""
-FORGOTTEN = "is forgotten|[Oo]f producer|last batch of producer|not recognised|before the restart|ahead of the log|expected sequence"
+FORGOTTEN = (
+    "is forgotten|[Oo]f producer|last batch of producer|not recognised|before the restart|ahead of "
+    "the log|expected sequence"
+)
 
 LOG_BUGS: dict[str, LogBug] = {
     bug: LogBug(bug=bug, role=role, part=part, shows_as=shows_as)

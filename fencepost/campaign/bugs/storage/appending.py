@@ -10,8 +10,8 @@ from fencepost.impl.log.segmented_log import LogOfflineError, SegmentedLog
 
 
 class EndMovesLast(SegmentedLog):
-    """KAFKA-7866: an error after the write (then: of the transaction index) leaves the end where it was and the log in service, so that the next append
-    takes the same offsets again."""
+    """KAFKA-7866: an error after the write (then: of the transaction index) leaves the end where it was and
+    the log in service, so that the next append takes the same offsets again."""
 
     def _append(self, data: bytes, headers: list[BatchHeader]) -> None:
         end = self.log_end_offset
@@ -32,7 +32,8 @@ class StartsWithWholeBatches(SegmentedLog):
 
 
 class ChecksItsLeader(SegmentedLog):
-    """KAFKA-6003: a follower that knows nothing of a producer refuses a batch of it whose sequence is not 0; its leader remembers more."""
+    """KAFKA-6003: a follower that knows nothing of a producer refuses a batch of it whose sequence is not 0;
+    its leader remembers more."""
 
     def trust_the_leader(self, headers: list[BatchHeader]) -> None:
         """Check as a leader would."""
@@ -46,8 +47,8 @@ class ChecksItsLeader(SegmentedLog):
 
 
 class ProducersFirst(SegmentedLog):
-    """KAFKA-6683: producers learn of a batch before it is written; if the write fails, its retry is taken for a duplicate, or its successor for one with a
-    gap."""
+    """KAFKA-6683: producers learn of a batch before it is written; if the write fails, its retry is taken for
+    a duplicate, or its successor for one with a gap."""
 
     def _append(self, data: bytes, headers: list[BatchHeader]) -> None:
         SegmentedLog.update_producers(self, data, headers)
@@ -58,7 +59,8 @@ class ProducersFirst(SegmentedLog):
 
 
 class SnapshotOfAnotherOffset(SegmentedLog):
-    """KAFKA-5249: the snapshot of a segment's end is named by the segment's beginning, so that a log cut to there knows of batches to come."""
+    """KAFKA-5249: the snapshot of a segment's end is named by the segment's beginning, so that a log cut to
+    there knows of batches to come."""
 
     def take_snapshot(self) -> None:
         """Named too low."""

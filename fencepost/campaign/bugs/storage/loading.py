@@ -11,7 +11,8 @@ from fencepost.impl.log.segmented_log import SegmentedLog
 
 
 class MarkerGoesLast(LogDirectory):
-    """KAFKA-10471: the clean-shutdown marker is removed when all logs are loaded, so that a crash while they are is taken for a clean stop."""
+    """KAFKA-10471: the clean-shutdown marker is removed when all logs are loaded, so that a crash while they
+    are is taken for a clean stop."""
 
     def take_marker_first(self) -> None:
         """Look at it only."""
@@ -23,7 +24,8 @@ class MarkerGoesLast(LogDirectory):
 
 
 class SnapshotsGo(SegmentedLog):
-    """KAFKA-5829: recovery deletes every producer snapshot, so that producers whose batches were deleted by retention are forgotten."""
+    """KAFKA-5829: recovery deletes every producer snapshot, so that producers whose batches were deleted by
+    retention are forgotten."""
 
     @classmethod
     def remove_snapshots_beyond(cls, files: FileSystem, directory: str, end_offset: int) -> None:
@@ -42,7 +44,8 @@ class NoChecksums(LogRecovery):
 
 
 class TrustsThePageCache(LogRecovery):
-    """Fsyncgate: what can be read is taken for written, though a failed fsync gave it up and left its pages clean."""
+    """Fsyncgate: what can be read is taken for written, though a failed fsync gave it up and left its pages
+    clean."""
 
     def make_durable(self, segment: Segment) -> None:
         """Sync once more, which writes nothing."""

@@ -8,7 +8,8 @@ NO_BOUND = 1 << 62
 
 
 class ReadsWhatTheFileHolds(SegmentedLog):
-    """KAFKA-2477: a read up to the end of the log takes what the file holds by then, and answers batches of which the log does not know yet."""
+    """KAFKA-2477: a read up to the end of the log takes what the file holds by then, and answers batches of
+    which the log does not know yet."""
 
     def bounded_read(self, segment: Segment, offset: int, *, max_bytes: int, end_offset: int) -> bytes:
         """Bounded by the file."""

@@ -7,7 +7,8 @@ from fencepost.impl.log.segmented_log import SegmentedLog
 
 
 class DeletesWhatIsNotCommitted(Retention):
-    """KAFKA-5634: retention removes segments above the high watermark, which a follower may still have to fetch."""
+    """KAFKA-5634: retention removes segments above the high watermark, which a follower may still have to
+    fetch."""
 
     def below_high_watermark(self, end_offset: int, high_watermark: int) -> bool:
         """Everything is."""
@@ -23,8 +24,8 @@ class KeepsWhatNobodyMayRead(Retention):
 
 
 class CutsEpochsWithRecords(SegmentedLog):
-    """KAFKA-10706: a truncation that cuts no record leaves the epoch cache alone; a deposed leader that wrote nothing asks for its own epoch again and
-    again."""
+    """KAFKA-10706: a truncation that cuts no record leaves the epoch cache alone; a deposed leader that wrote
+    nothing asks for its own epoch again and again."""
 
     def truncate_to(self, offset: int) -> None:
         """Nothing to do at the end or beyond."""
@@ -33,7 +34,8 @@ class CutsEpochsWithRecords(SegmentedLog):
 
 
 class CompactsWhatIsNotCommitted(Cleaner):
-    """KAFKA-13194: the cleaner goes up to the active segment; an uncommitted record displaces a committed one and is then cut."""
+    """KAFKA-13194: the cleaner goes up to the active segment; an uncommitted record displaces a committed one
+    and is then cut."""
 
     def clean_below(self, high_watermark: int) -> int:
         """Whatever is not active."""
@@ -41,8 +43,8 @@ class CompactsWhatIsNotCommitted(Cleaner):
 
 
 class TombstonesGoAtOnce(Cleaner):
-    """KAFKA-4529: the age of a tombstone is asked of the wrong segment, and it goes before delete.retention.ms; who reads along never learns that the key
-    is gone."""
+    """KAFKA-4529: the age of a tombstone is asked of the wrong segment, and it goes before
+    delete.retention.ms; who reads along never learns that the key is gone."""
 
     def tombstone_may_go(self, header: BatchHeader) -> bool:
         """At the first pass."""
@@ -50,7 +52,8 @@ class TombstonesGoAtOnce(Cleaner):
 
 
 class ForgetsProducers(Cleaner):
-    """KAFKA-5490: the last batch of a producer goes with its last record; after a restart its retry is appended once more."""
+    """KAFKA-5490: the last batch of a producer goes with its last record; after a restart its retry is
+    appended once more."""
 
     def last_of_producer(self, header: BatchHeader) -> bool:
         """Whoever has no record is nobody."""

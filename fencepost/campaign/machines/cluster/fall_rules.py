@@ -1,7 +1,9 @@
-"""Rules for a simulated cluster in which brokers go at a moment that a step of the protocol chooses, silently, or while nobody else may lead.
+"""Rules for a simulated cluster in which brokers go at a moment that a step of the protocol chooses,
+silently, or while nobody else may lead.
 
-Owns the rules and their choices, as rules.py does for the other families. Must not know oracles. A window between two messages is seldom hit by a rule
-that comes at a time of its own; a rule that waits for a step is in the window each time, whichever step it is.
+Owns the rules and their choices, as rules.py does for the other families. Must not know oracles. A window
+between two messages is seldom hit by a rule that comes at a time of its own; a rule that waits for a step is
+in the window each time, whichever step it is.
 """
 
 from hypothesis import strategies as st
@@ -48,8 +50,8 @@ class SilenceRules(RecoveredSteps):
     def brokers_fall_silent(
         self, follower: str, back_ms: int, after_ms: int, then: list[tuple[str, int, int]]
     ) -> None:
-        """Under load a follower is cut off until it is out of the ISR; then the leader is, and others after it, each so long behind a step; a session ends a
-        little later than its broker is cut off."""
+        """Under load a follower is cut off until it is out of the ISR; then the leader is, and others after
+        it, each so long behind a step; a session ends a little later than its broker is cut off."""
         self.until_in_sync()
         if follower:
             self.fault("partition", follower, duration_ms=back_ms)

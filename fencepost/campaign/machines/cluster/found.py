@@ -1,7 +1,9 @@
-"""What a machine that drives a simulated cluster leaves behind when an example fails: an exception, a plan file, and a program.
+"""What a machine that drives a simulated cluster leaves behind when an example fails: an exception, a plan
+file, and a program.
 
-Owns the texts and the files. Must not know rules or oracles. A shrinker calls the last failing example the smallest one, and runs it last; so each failing
-example writes the same two files, and in the end they hold the smallest.
+Owns the texts and the files. Must not know rules or oracles. A shrinker calls the last failing example the
+smallest one, and runs it last; so each failing example writes the same two files, and in the end they hold
+the smallest.
 
     FOLDER/NAME.json    the plan: `fencepost replay --plan`, `fencepost shrink`
     FOLDER/NAME.py      the same as a program: one call per step, to be run, debugged, or kept as a test
@@ -20,7 +22,8 @@ from fencepost.traces.plan import Fault, Plan, PlannedOperation
 
 
 class FoundError(AssertionError):
-    """An example with a finding. Each anomaly has a subclass of its own, so that Hypothesis shrinks an example to the *same* anomaly."""
+    """An example with a finding. Each anomaly has a subclass of its own, so that Hypothesis shrinks an
+    example to the *same* anomaly."""
 
     anomaly: str = ""
 
@@ -62,7 +65,8 @@ def told(finding: Finding, left: Left | None) -> str:
             lines.append(f"  replay:    {replay_plan(left.plan, anomaly=finding.anomaly)}")
         else:
             lines.append(
-                f"  replay:    none: `fencepost replay` does not ask the judge {finding.check}; run the program"
+                f"  replay:    none: `fencepost replay` does not ask the judge {finding.check}; run the "
+                f"program"
             )
     return "\n".join(lines)
 
@@ -85,7 +89,8 @@ def leave(folder: Path, name: str, plan: Plan, verdict: Verdict) -> Left:
 
 
 def program_of(plan: Plan, anomaly: str = "") -> str:
-    """The plan as a program that drives the cluster step by step, and says what its trace shows. anomaly: what it is expected to show."""
+    """The plan as a program that drives the cluster step by step, and says what its trace shows. anomaly:
+    what it is expected to show."""
     empty = short_plan(evolve(plan, operations=(), faults=())).rstrip()
     asked = [(operation.at_ms, 0, _operation(operation)) for operation in plan.operations]
     asked += [(fault.at_ms, 1, _fault(fault)) for fault in plan.faults]

@@ -1,13 +1,16 @@
-"""Hunting with the machines of the simulated cluster: how many examples each takes to find a planted bug, and that the healthy cluster shows nothing.
+"""Hunting with the machines of the simulated cluster: how many examples each takes to find a planted bug, and
+that the healthy cluster shows nothing.
 
     python -m fencepost.campaign.machines.cluster.hunt KIP-101 KAFKA-6082@7     # @7: begin with round 7
     python -m fencepost.campaign.machines.cluster.hunt --healthy ElectionMachine --examples 1000
 
-Owns rounds of examples, each with its own seed, and which machine looks for which bug. Must run in a process of its own, as log/hunt.py explains. An example
-counts as found only by an anomaly of the bug's own invariant (campaign/bugs); what else was objected to before, mostly by the model, is told beside it.
+Owns rounds of examples, each with its own seed, and which machine looks for which bug. Must run in a process
+of its own, as log/hunt.py explains. An example counts as found only by an anomaly of the bug's own invariant
+(campaign/bugs); what else was objected to before, mostly by the model, is told beside it.
 
-Standard output carries JSON lines: {"examples": n} when a round is over, then what came of it. The smallest example of each bug is left in --folder as a
-plan and as a program. Exit code 1 if the healthy cluster showed anything, 2 for an unknown name.
+Standard output carries JSON lines: {"examples": n} when a round is over, then what came of it. The smallest
+example of each bug is left in --folder as a plan and as a program. Exit code 1 if the healthy cluster showed
+anything, 2 for an unknown name.
 """
 
 import argparse
@@ -31,7 +34,8 @@ from fencepost.traces.names import unknown_name
 from fencepost.traces.plan_json import plan_from_json
 
 EXAMPLES_PER_ROUND = 10
-"""Up to here Hypothesis draws each example afresh; later on most are mutations of earlier ones, which repeat their rules."""
+"""Up to here Hypothesis draws each example afresh; later on most are mutations of earlier ones, which repeat
+their rules."""
 STEPS = 25
 """Rules per example: the stories of docs/spec/bugs.md take up to ten."""
 FOLDER = Path(".fencepost/machines")
@@ -56,13 +60,15 @@ BY_BUG = {
     "KIP-101": "ElectionMachine",
     "KIP-380": "ElectionMachine",
 }
-"""Where the default profile hunts: those that sessions and zombies show. Every other one is looked for by ClusterMachine."""
+"""Where the default profile hunts: those that sessions and zombies show. Every other one is looked for by
+ClusterMachine."""
 
 
 @frozen(kw_only=True)
 class Hunted:
-    """What came of a hunt. examples: up to and including the first that shows the bug, None if none did; objected: up to the first of which anything was
-    found, and by_what; rules, operations, faults: of the shrunk example; replayed: whether its plan shows the same again."""
+    """What came of a hunt. examples: up to and including the first that shows the bug, None if none did;
+    objected: up to the first of which anything was found, and by_what; rules, operations, faults: of the
+    shrunk example; replayed: whether its plan shows the same again."""
 
     bug: str
     machine: str
@@ -83,8 +89,9 @@ class Hunted:
 
 @define
 class Watch:
-    """Over the examples of a hunt. begun: how many; undecided: of how many nothing could be concluded; objected: the first that was objected to, by_what.
-    frozen: the hunt has found what it wanted; what runs now only makes it smaller."""
+    """Over the examples of a hunt. begun: how many; undecided: of how many nothing could be concluded;
+    objected: the first that was objected to, by_what. frozen: the hunt has found what it wanted; what runs
+    now only makes it smaller."""
 
     begun: int = 0
     undecided: int = 0
@@ -146,7 +153,8 @@ def hunt(
     shrink: bool = True,
     folder: Path = FOLDER,
 ) -> Iterator[int | Hunted]:
-    """Rounds until one shows the bug by an anomaly of its own: how many examples are over, again and again; then what came of it."""
+    """Rounds until one shows the bug by an anomaly of its own: how many examples are over, again and again;
+    then what came of it."""
     name = machine or machine_for(bug)
     planted, began, watch, number = BUGS[bug], time.process_time(), Watch(), first_round
     kind = watched(MACHINES[name], watch, bugs=(bug,), counts=planted.anomalies, folder=folder / bug)

@@ -1,13 +1,18 @@
-"""What can be said against a simulated cluster after each step, before it is over: the models and judges that need no end.
+"""What can be said against a simulated cluster after each step, before it is over: the models and judges that
+need no end.
 
-Owns the cursor over what the run has recorded so far. Must not know rules, Hypothesis, or how a run ends. Three oracles go in lockstep with the run:
+Owns the cursor over what the run has recorded so far. Must not know rules, Hypothesis, or how a run ends.
+Three oracles go in lockstep with the run:
 
-conformance    the executable model of replication: each protocol event must be one of its actions (model/refinement)
-invariants     leader epochs grow, controller epochs fence, ISRs are held, nothing exposed is lost, ... (checkers/invariants, event by event)
+conformance    the executable model of replication: each protocol event must be one of its actions
+               (model/refinement)
+invariants     leader epochs grow, controller epochs fence, ISRs are held, nothing exposed is lost, ...
+               (checkers/invariants, event by event)
 log            what clients were told and shown of each partition (checkers/log, the streaming form)
 
-None of them finds what the judges of the whole trace do not find: those see more (final logs, progress), and are asked in the end. Where facts begin to
-allow a loss, or a log gives up its first records, what depends on them is left to the end.
+None of them finds what the judges of the whole trace do not find: those see more (final logs, progress), and
+are asked in the end. Where facts begin to allow a loss, or a log gives up its first records, what depends on
+them is left to the end.
 """
 
 from collections.abc import Callable
@@ -41,8 +46,9 @@ READS = (Function.APPEND, Function.POLL, Function.LIST_OFFSETS)
 
 @define(eq=False)
 class Lockstep:
-    """record: what the run records. found: so far, the first of each kind. taken: events seen. answered: completed operations seen; asked: op ids of those
-    whose invocation was seen. logs: a streaming judge of each partition. unclean: topics that allow an unclean election."""
+    """record: what the run records. found: so far, the first of each kind. taken: events seen. answered:
+    completed operations seen; asked: op ids of those whose invocation was seen. logs: a streaming judge of
+    each partition. unclean: topics that allow an unclean election."""
 
     plan: Plan
     record: Recorder

@@ -1,7 +1,9 @@
-"""Machines over the simulated cluster: the cluster as such, elections and fencing, races, relays, outages, reassignments.
+"""Machines over the simulated cluster: the cluster as such, elections and fencing, races, relays, outages,
+reassignments.
 
-Owns which rules and which options go together. Every one of them has the model, the invariants and the log judge in lockstep, and all judges over the whole
-trace at the end (steps.py). `python -m fencepost.campaign.machines.cluster.hunt` runs them by the thousand, healthy or with planted bugs.
+Owns which rules and which options go together. Every one of them has the model, the invariants and the log
+judge in lockstep, and all judges over the whole trace at the end (steps.py). `python -m
+fencepost.campaign.machines.cluster.hunt` runs them by the thousand, healthy or with planted bugs.
 """
 
 from typing import ClassVar
@@ -50,7 +52,8 @@ class ReassignmentMachine(OperatorRules, SessionRules, ProcessRules, TimeRules):
 
 
 class FourBrokers(ClusterSteps):
-    """One partition on three or four of four brokers, any three of which may be down. No network is so near that nothing happens between two messages."""
+    """One partition on three or four of four brokers, any three of which may be down. No network is so near
+    that nothing happens between two messages."""
 
     lag_ms: ClassVar[int]
 
@@ -71,14 +74,16 @@ class FourBrokers(ClusterSteps):
 
 
 class RaceMachine(AppendRules, SilenceRules, TimeRules, FourBrokers):
-    """Four brokers, one partition: followers and leaders are cut off behind a step of the protocol, before anybody replaces them. A leader that is alone in
-    its ISR commits at once, so that nothing lags any more."""
+    """Four brokers, one partition: followers and leaders are cut off behind a step of the protocol, before
+    anybody replaces them. A leader that is alone in its ISR commits at once, so that nothing lags any
+    more."""
 
     lag_ms = 1_001
 
 
 class RelayMachine(AppendRules, RelayRules, FourBrokers):
-    """Four brokers, one partition: rows of leaders, each of which goes behind a step of the protocol, while somebody is late, and stays in the ISR for long."""
+    """Four brokers, one partition: rows of leaders, each of which goes behind a step of the protocol, while
+    somebody is late, and stays in the ISR for long."""
 
     lag_ms = 6_001
 
@@ -90,7 +95,8 @@ class RelayMachine(AppendRules, RelayRules, FourBrokers):
 
 
 class OutageMachine(AppendRules, RestartRules, ReturnRules, TimeRules):
-    """Three brokers, one partition: the only one who may lead stays away, while others start, die and start again."""
+    """Three brokers, one partition: the only one who may lead stays away, while others start, die and start
+    again."""
 
 
 MACHINES = {

@@ -13,7 +13,8 @@ from fencepost.traces.events import Name
 TOPICS = st.sampled_from(("t", "u", "v"))
 """Of the machine with operators: t is there from the beginning, u and v come and go."""
 TOGETHER = 4
-"""As in administration.py: the parameter of a reassignment is choice * TOGETHER + how many of the following partitions too."""
+"""As in administration.py: the parameter of a reassignment is choice * TOGETHER + how many of the following
+partitions too."""
 
 
 class OperatorRules(ClusterSteps):
@@ -40,8 +41,9 @@ class OperatorRules(ClusterSteps):
     def there_and_back(
         self, partition: str, choice: int, wait_ms: int, late: str, after_ms: int, controller_falls: bool
     ) -> None:
-        """An operator moves a replica and regrets it. late: what the controller says for a moment, after_ms after this step, comes two seconds later,
-        behind what it says again; there may be another controller by then."""
+        """An operator moves a replica and regrets it. late: what the controller says for a moment, after_ms
+        after this step, comes two seconds later, behind what it says again; there may be another controller
+        by then."""
         self.fault("reassign_move", f"partition {partition}", parameter=choice * TOGETHER)
         if late:
             self.until(Name(late), longest_ms=1_000)

@@ -1,7 +1,9 @@
-"""Rules for a simulated cluster in which leadership is handed on, and on again, before everybody has heard of it.
+"""Rules for a simulated cluster in which leadership is handed on, and on again, before everybody has heard of
+it.
 
-Owns the rules and their choices, as rules.py does for the other families. Must not know oracles. A leader that goes at once has seldom written
-anything; here each goes behind a step of the protocol, whichever it is: what it wrote has reached some and not others, above all not the one who is late.
+Owns the rules and their choices, as rules.py does for the other families. Must not know oracles. A leader
+that goes at once has seldom written anything; here each goes behind a step of the protocol, whichever it is:
+what it wrote has reached some and not others, above all not the one who is late.
 """
 
 from hypothesis import strategies as st
@@ -20,7 +22,8 @@ LATE_FOR_MS = 9_001
 BEHIND = st.sampled_from(("appended", "became_follower", "high_watermark", "truncated"))
 """Steps that replicas take in the first round trips of a leader."""
 WRITERS = st.sampled_from((0, 1, 4))
-"""Clients that append to a leader, each one record: they are new, so that none of them still knows the leader before."""
+"""Clients that append to a leader, each one record: they are new, so that none of them still knows the leader
+before."""
 REIGNS = st.lists(st.tuples(WRITERS, BEHIND, TRIPS), min_size=2, max_size=4)
 
 
@@ -37,7 +40,8 @@ class RelayRules(RecoveredSteps):
     def leaders_hand_on(
         self, late: str, late_ms: int, reigns: list[tuple[int, str, int]], down_ms: int, acks: int
     ) -> None:
-        """Each leader has so many writers and loses its session so long behind a step; it stops in the same moment, or (down_ms=0) goes on until it hears."""
+        """Each leader has so many writers and loses its session so long behind a step; it stops in the same
+        moment, or (down_ms=0) goes on until it hears."""
         self.until_in_sync()
         if late:
             self.fault("slow_link", late, duration_ms=LATE_FOR_MS, parameter=1_000 * late_ms)

@@ -1,8 +1,10 @@
-"""Rules for a simulated cluster by family: what clients do, what processes, networks and sessions suffer, how leaders fall, and time.
+"""Rules for a simulated cluster by family: what clients do, what processes, networks and sessions suffer, how
+leaders fall, and time.
 
-Owns the rules and their choices. Must not know oracles. Each family is a mix-in over ClusterSteps; a machine is a choice of families (machines.py has
-six), and a machine of yours takes those that it wants. A choice is small and explicit: roles, a few waits, a few durations; nothing is
-drawn for what the simulated cluster does by itself.
+Owns the rules and their choices. Must not know oracles. Each family is a mix-in over ClusterSteps; a machine
+is a choice of families (machines.py has six), and a machine of yours takes those that it wants. A choice is
+small and explicit: roles, a few waits, a few durations; nothing is drawn for what the simulated cluster does
+by itself.
 """
 
 from hypothesis import strategies as st
@@ -141,7 +143,8 @@ class NetworkRules(ClusterSteps):
 
 
 class SessionRules(ClusterSteps):
-    """Sessions of ZooKeeper end at once or by silence, replies are lost, answers come late: what makes zombies."""
+    """Sessions of ZooKeeper end at once or by silence, replies are lost, answers come late: what makes
+    zombies."""
 
     @rule(who=ROLES)
     def end_session(self, who: str) -> None:
@@ -150,13 +153,15 @@ class SessionRules(ClusterSteps):
 
     @rule(who=ROLES, duration_ms=DURATIONS)
     def fall_asleep(self, who: str, duration_ms: int) -> None:
-        """Its session ends in the moment in which the broker stands still: others take over, and it wakes up as a zombie."""
+        """Its session ends in the moment in which the broker stands still: others take over, and it wakes up
+        as a zombie."""
         self.live.fault("expire_session", who, duration_ms=1)
         self.fault("pause", who, duration_ms=duration_ms)
 
     @rule(who=ROLES, duration_ms=st.sampled_from((401, 4_001, 9_001, 20_001)), until_forgotten=st.booleans())
     def cut_from_zookeeper(self, who: str, duration_ms: int, until_forgotten: bool) -> None:
-        """Its session may expire. until_forgotten: time passes until some broker is not registered any more."""
+        """Its session may expire. until_forgotten: time passes until some broker is not registered any
+        more."""
         self.fault("isolate_zookeeper", who, duration_ms=duration_ms)
         if until_forgotten:
             self.until(Name.BROKER_ZNODE)
@@ -187,7 +192,8 @@ class ElectionRules(ClusterSteps):
         records=st.sampled_from((0, 1)),
     )
     def leaders_fall(self, times: int, between_ms: int, records: int) -> None:
-        """One after another: each loses its session, with an append that nobody may have fetched, as soon as ZooKeeper names it."""
+        """One after another: each loses its session, with an append that nobody may have fetched, as soon as
+        ZooKeeper names it."""
         for _ in range(times):
             if records:
                 self.begin_operation("append", records=records, wait_ms=between_ms)
@@ -228,8 +234,8 @@ class ElectionRules(ClusterSteps):
         wait_ms=st.sampled_from((2, 60, 300)),
     )
     def look_around_an_election(self, falls: str, cut_ms: int, wait_ms: int) -> None:
-        """A client that has just appended learns the end; the leader falls, while the other two may not reach each other; then a client that nobody knew
-        yet asks for the end."""
+        """A client that has just appended learns the end; the leader falls, while the other two may not reach
+        each other; then a client that nobody knew yet asks for the end."""
         self.begin_operation("append", wait_ms=wait_ms)
         self.begin_operation("list_offsets", wait_ms=wait_ms)
         if cut_ms:

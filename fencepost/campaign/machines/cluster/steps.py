@@ -1,4 +1,5 @@
-"""The base of every machine that drives a simulated cluster: its beginning, its oracles, its end. Subclass it with rules of your own.
+"""The base of every machine that drives a simulated cluster: its beginning, its oracles, its end. Subclass it
+with rules of your own.
 
     class Mine(ClusterSteps):
         @rule(wait_ms=st.sampled_from((2, 200, 2_000)))
@@ -11,11 +12,12 @@
 
     TestMine = Mine.TestCase
 
-Owns one example: a cluster that is stepped by calls, the oracles in lockstep with it, the verdict over the whole trace at the end, and what a failing
-example leaves behind. Must not know which rules there are.
+Owns one example: a cluster that is stepped by calls, the oracles in lockstep with it, the verdict over the
+whole trace at the end, and what a failing example leaves behind. Must not know which rules there are.
 
-Between two calls virtual time passes, an even number of milliseconds; durations of faults are odd. So no call ever falls into the nanosecond in which an
-earlier fault ends, where a replay of the plan could order the two differently (live.py): the plan of every example replays to the same digest.
+Between two calls virtual time passes, an even number of milliseconds; durations of faults are odd. So no call
+ever falls into the nanosecond in which an earlier fault ends, where a replay of the plan could order the two
+differently (live.py): the plan of every example replays to the same digest.
 """
 
 from collections.abc import Mapping
@@ -58,15 +60,18 @@ NETWORKS: Mapping[str, NetworkOptions] = {
     "far": NetworkOptions(latency_min_us=60_000, latency_tail_us=10_000, latency_max_us=120_000),
     "overtaking": NetworkOptions(latency_max_us=3_000_000, reorder_ppm=150_000),
 }
-"""near: less than a millisecond. far: every window between two messages is wide open. overtaking: a message in seven is held back, by seconds if need be."""
+"""near: less than a millisecond. far: every window between two messages is wide open. overtaking: a message
+in seven is held back, by seconds if need be."""
 
 
 class ClusterSteps(RuleBasedStateMachine):
-    """One example per instance. cluster: None before the example begins. lockstep: its oracles. verdict: of the whole trace, once it has ended.
+    """One example per instance. cluster: None before the example begins. lockstep: its oracles. verdict: of
+    the whole trace, once it has ended.
 
-    bugs: planted in the cluster. counts: anomalies that fail an example, None for all of them. folder: where a failing example leaves its plan and its
-    program, under the name of the class. objected: anomalies that were found, also those that do not count. undecided: why nothing can be concluded from
-    the example, "" if something can.
+    bugs: planted in the cluster. counts: anomalies that fail an example, None for all of them. folder: where
+    a failing example leaves its plan and its program, under the name of the class. objected: anomalies that
+    were found, also those that do not count. undecided: why nothing can be concluded from the example, "" if
+    something can.
     """
 
     bugs: ClassVar[tuple[str, ...]] = ()
@@ -101,7 +106,8 @@ class ClusterSteps(RuleBasedStateMachine):
     def plan(
         self, seed: int, network: NetworkOptions, *, replicas: int, min_insync: int, session_ms: int
     ) -> Plan:
-        """The options of an example. Override it for a cluster of another kind; operations and faults come from the rules."""
+        """The options of an example. Override it for a cluster of another kind; operations and faults come
+        from the rules."""
         topic = TopicOptions(replication_factor=replicas, min_insync_replicas=min_insync)
         return Plan(
             seed=seed,
@@ -125,7 +131,8 @@ class ClusterSteps(RuleBasedStateMachine):
         self.warm_up(plan.cluster.topics[0].name)
 
     def warm_up(self, topic: str) -> None:
-        """One record is acknowledged and read: an example in which that never happens is too weak to be judged. Override it to do without."""
+        """One record is acknowledged and read: an example in which that never happens is too weak to be
+        judged. Override it to do without."""
         for function in ("append", "poll"):
             for _ in range(MOST_TRIES):
                 done = self.live.finish(self.live.begin(function, topic, process=WARM))
@@ -149,7 +156,8 @@ class ClusterSteps(RuleBasedStateMachine):
     def begin_operation(
         self, function: str, topic: str = "t", partition: int = 0, *, wait_ms: int = STEP_MS, **options: Any
     ) -> int:
-        """A client begins an operation, and so much time passes; its op id. options: process, acks, records, key, argument."""
+        """A client begins an operation, and so much time passes; its op id. options: process, acks, records,
+        key, argument."""
         op_id = self.live.begin(function, topic, partition, **options)
         self.wait(max(wait_ms, STEP_MS))
         return op_id
@@ -160,7 +168,8 @@ class ClusterSteps(RuleBasedStateMachine):
         return next((operation for operation in reversed(operations) if operation.op_id == op_id), None)
 
     def fault(self, kind: str, target: str, *, duration_ms: int = 1, **options: Any) -> bool:
-        """A fault, or an operator's request, begins (docs/reference/plans.md: kinds and targets); whether it did. options: other, parameter."""
+        """A fault, or an operator's request, begins (docs/reference/plans.md: kinds and targets); whether it
+        did. options: other, parameter."""
         assert duration_ms % STEP_MS or not duration_ms, f"expected {ODD}, got {duration_ms}"
         began = self.live.fault(kind, target, duration_ms=duration_ms, **options)
         self.wait(STEP_MS)
@@ -196,7 +205,8 @@ class ClusterSteps(RuleBasedStateMachine):
         self.objected |= {finding.anomaly for finding in found}
         if self._counting(found):
             self._end()
-            # the judges of a whole trace find all that the oracles in lockstep find, unless it is too weak to be judged
+            # the judges of a whole trace find all that the oracles in lockstep find, unless it is too weak to
+            # be judged
             assert self.undecided, f"the judges do not find what was found in lockstep: {found}"
             reject()
 

@@ -1,7 +1,8 @@
 """Two brokers and one offsets partition, moved by hand: what the group machine does to the implementation.
 
-Owns the brokers, their mail, and a client's requests. Must not know the model. Nothing happens by itself: a request is answered in its step, or when
-`replicate` lets the other broker fetch, or when a timer is fired by name; elections are told to both brokers at once.
+Owns the brokers, their mail, and a client's requests. Must not know the model. Nothing happens by itself: a
+request is answered in its step, or when `replicate` lets the other broker fetch, or when a timer is fired by
+name; elections are told to both brokers at once.
 """
 
 from collections.abc import Callable
@@ -55,8 +56,9 @@ OPTIONS = ClusterOptions(
 
 
 class TwoBrokers:
-    """cores: by id. mail: between brokers, oldest first. answers: to the client, by correlation id. due: loads and unloads that wait; late: those that wait
-    for `late_tasks_run`; fetching: time-outs of followers' requests. epoch: of the last election."""
+    """cores: by id. mail: between brokers, oldest first. answers: to the client, by correlation id. due:
+    loads and unloads that wait; late: those that wait for `late_tasks_run`; fetching: time-outs of followers'
+    requests. epoch: of the last election."""
 
     def __init__(self, parts: Parts | None = None) -> None:
         self.cores: dict[int, Broker] = {}
@@ -115,7 +117,8 @@ class TwoBrokers:
         raise AssertionError(f"the brokers never come to rest: {self.mail[:3]}")
 
     def copy(self) -> None:
-        """What the leader has sent arrives, and the leader does not learn of it: more than is durable survives an election now."""
+        """What the leader has sent arrives, and the leader does not learn of it: more than is durable
+        survives an election now."""
         for answer in [each for each in self.mail if isinstance(each[2], FetchResponse)]:
             self.mail.remove(answer)
             source, target, message = answer
@@ -126,13 +129,15 @@ class TwoBrokers:
         return self.cores[node].replicas.partitions[OFFSETS].log.log_end_offset
 
     def _behind(self) -> bool:
-        """Whether the leader waits for its follower, or the follower has not cut what it wrote as a leader: elected so, it would bring that back."""
+        """Whether the leader waits for its follower, or the follower has not cut what it wrote as a leader:
+        elected so, it would bring that back."""
         replicas = [core.replicas.partitions[OFFSETS] for core in self.cores.values()]
         waits = any(each.is_leader and each.high_watermark < each.log.log_end_offset for each in replicas)
         return waits or len({self.log_end_offset(node) for node in BROKERS}) > 1
 
     def elect(self, leader: int, *, tasks_late: bool = False) -> None:
-        """Another leader epoch, of which both hear at once; what was on its way is lost. tasks_late: its load and its unload do not run yet."""
+        """Another leader epoch, of which both hear at once; what was on its way is lost. tasks_late: its load
+        and its unload do not run yet."""
         self.epoch += 1
         self.mail.clear()
         state = PartitionState(

@@ -1,8 +1,9 @@
-"""A Hypothesis state machine in which a group coordinator and the model of it (model/group) take the same steps.
+"""A Hypothesis state machine in which a group coordinator and the model of it (model/group) take the same
+steps.
 
-Owns the steps. Two consumers, two brokers, one partition. Each rule does one thing to the implementation, lets the model take the actions that the
-answers tell of, and then both must agree (lockstep.py). Where the implementation refuses, the model must have no such action; where it agrees,
-the model must have it.
+Owns the steps. Two consumers, two brokers, one partition. Each rule does one thing to the implementation,
+lets the model take the actions that the answers tell of, and then both must agree (lockstep.py). Where the
+implementation refuses, the model must have no such action; where it agrees, the model must have it.
 """
 
 from attrs import evolve
@@ -48,7 +49,8 @@ class GroupMachine(GroupLockstep):
 
     @rule(member=MEMBERS)
     def sync(self, member: int) -> None:
-        """SyncGroup: the leader brings the assignment, which gives it everything; a follower asks when there is one."""
+        """SyncGroup: the leader brings the assignment, which gives it everything; a follower asks when there
+        is one."""
         number, seen = self.numbers[member], self.brokers.group(self.node)
         if seen is None or member in self.syncs or number == NONE:
             return
@@ -64,7 +66,8 @@ class GroupMachine(GroupLockstep):
 
     @rule(who=st.sampled_from([(0,), (1,), (0, 1), (1, 0)]))
     def settle(self, who: tuple[int, ...]) -> None:
-        """These join, the time for the others is over, and the leader's assignment becomes durable: most of what goes wrong needs a stable group."""
+        """These join, the time for the others is over, and the leader's assignment becomes durable: most of
+        what goes wrong needs a stable group."""
         for member in who:
             self.join(member)
         if self.group.state == PREPARING:
@@ -166,12 +169,14 @@ class GroupMachine(GroupLockstep):
     @precondition(lambda self: self.group.members)
     @rule()
     def retention_passes(self) -> None:
-        """The group has members, so that it may consume everything: nothing of it expires, whatever its phase."""
+        """The group has members, so that it may consume everything: nothing of it expires, whatever its
+        phase."""
         self.brokers.retention_passes(self.node)
 
     @rule(kept=st.sampled_from(KEPT))
     def fail_over(self, kept: str) -> None:
-        """The other broker leads: with everything, with what it has copied though the leader has not heard that, or with what was durable only."""
+        """The other broker leads: with everything, with what it has copied though the leader has not heard
+        that, or with what was durable only."""
         if kept == EVERYTHING:
             self.replicated()
         elif kept == COPIED:
@@ -180,7 +185,8 @@ class GroupMachine(GroupLockstep):
 
     @rule()
     def lead_for_a_moment(self) -> None:
-        """The other broker leads, and this one again, before either has acted on it: the load and the unload of that moment come late."""
+        """The other broker leads, and this one again, before either has acted on it: the load and the unload
+        of that moment come late."""
         self.take_over(tasks_late=True)
         self.take_over()
         self.brokers.late_tasks_run()

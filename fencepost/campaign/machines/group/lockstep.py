@@ -1,12 +1,16 @@
-"""A group coordinator and the model of it (model/group) side by side: who is who, what the model learns, and what must agree.
+"""A group coordinator and the model of it (model/group) side by side: who is who, what the model learns, and
+what must agree.
 
-Owns what both have come to, and what of it is compared: the state of the group, its generation, its members, who of them has joined, what a fetch reads,
-how long the log is, and which commits are acknowledged. Must not know which steps are taken (group_machine.py), nor how the brokers are moved.
+Owns what both have come to, and what of it is compared: the state of the group, its generation, its members,
+who of them has joined, what a fetch reads, how long the log is, and which commits are acknowledged. Must not
+know which steps are taken (group_machine.py), nor how the brokers are moved.
 
-A member of the model is a member id, as it is to Kafka, not a consumer. A consumer that comes back after it left has another id, and after a fail-over
-that lost its leaving the group has a member that nobody is:
+A member of the model is a member id, as it is to Kafka, not a consumer. A consumer that comes back after it
+left has another id, and after a fail-over that lost its leaving the group has a member that nobody is:
 
-1. c-1 is in generation 1, durable   2. c-1 leaves, c-2 joins, nothing of it durable   3. the next coordinator knows c-1 and refuses c-2
+1. c-1 is in generation 1, durable
+2. c-1 leaves, c-2 joins, nothing of it durable
+3. the next coordinator knows c-1 and refuses c-2
 """
 
 from functools import cache
@@ -42,9 +46,11 @@ def groups_of(members: int) -> Groups:
 
 
 class GroupLockstep(RuleBasedStateMachine):
-    """`parts` can be replaced in a subclass, which is how planted bugs get in. names: the member id of each of the model's members, in the order in which
-    they were given out; numbers: which of them each consumer has, NONE before its first; generations: as told; joins, syncs: the requests
-    that wait, by consumer; sent: (member, generation, offset) of commits on their way; written: the requests of commits that are not acknowledged yet."""
+    """`parts` can be replaced in a subclass, which is how planted bugs get in. names: the member id of each
+    of the model's members, in the order in which they were given out; numbers: which of them each consumer
+    has, NONE before its first; generations: as told; joins, syncs: the requests that wait, by consumer; sent:
+    (member, generation, offset) of commits on their way; written: the requests of commits that are not
+    acknowledged yet."""
 
     parts: ClassVar[Parts] = Parts()
 

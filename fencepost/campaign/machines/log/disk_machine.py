@@ -1,7 +1,9 @@
-"""The log machine on the simulated disk: power loss, lying syncs, input/output errors, a full disk, rotten bits (disk_rot.py).
+"""The log machine on the simulated disk: power loss, lying syncs, input/output errors, a full disk, rotten
+bits (disk_rot.py).
 
-Owns which faults strike, and what of the promises of log_machine.py is left when they do. A power loss takes what was not synced. After an error of the
-disk every call is refused until the log is opened anew. A lying sync voids what it promised, but lets no record appear that nobody wrote.
+Owns which faults strike, and what of the promises of log_machine.py is left when they do. A power loss takes
+what was not synced. After an error of the disk every call is refused until the log is opened anew. A lying
+sync voids what it promised, but lets no record appear that nobody wrote.
 """
 
 from collections.abc import Callable
@@ -116,7 +118,8 @@ class FaultyDiskMachine(LogMachine):
         self.heal_disk()
 
     def forget_lies(self) -> None:
-        """After a power loss the truth is out; what was built on lies (producers, checkpoints) is thrown away."""
+        """After a power loss the truth is out; what was built on lies (producers, checkpoints) is thrown
+        away."""
         if not self.model.lied or not self.in_service:
             return
         assert self.logs is not None
@@ -133,7 +136,8 @@ class FaultyDiskMachine(LogMachine):
     def fail_while_writing(
         self, call: str, nth: int, keys: list[str], roll: bool, again: bool, restarts: list[str]
     ) -> None:
-        """An append and a flush (or a roll) meet EIO at once; the disk is well again, and another append or restarts follow."""
+        """An append and a flush (or a roll) meet EIO at once; the disk is well again, and another append or
+        restarts follow."""
         self.fail(call=call, nth=nth, times=1)
         self.append(keys=keys, tombstone=False, producer=7, ms=1)
         if self.in_service:

@@ -1,16 +1,23 @@
 """Bits that turn over on the simulated disk, in every kind of file that a log directory has.
 
-Owns what may be left then. Never a record that nobody wrote, never an error that is not a FencepostError. Per kind of file, and what Kafka does:
+Owns what may be left then. Never a record that nobody wrote, never an error that is not a FencepostError. Per
+kind of file, and what Kafka does:
 
-- Batches: read from the recovery point on and cut at the first bad checksum, as in Kafka. Below it nobody looks before somebody reads: the reader, the
-  cleaner and a follower refuse the batch (Kafka: CorruptRecordException, a partition that is not cleanable, KIP-346). Base offset and leader epoch
-  stand outside the checksum: a batch may be found displaced or in another epoch where gaps are allowed, in Kafka as here.
-- Offset index: an entry that leads to no batch, or to one that is too late, makes the index anew. Time index: only its order and form are checked, so
-  that a look-up may answer a later record until the index is made anew, in Kafka as here.
-- Producer snapshot: has a checksum; a bad one counts as none and the batches are asked. Kafka removes it likewise.
-- Epoch checkpoint, recovery points, log starts, cleaner offsets: text without a checksum. What cannot be parsed counts as empty, which costs only time;
-  Kafka does so for recovery points and log starts, and takes the log directory offline for a malformed epoch checkpoint, which here is made again out of
-  the batches. A digit that became another digit is believed, in Kafka as here: records below a log start that is too high are gone.
+- Batches: read from the recovery point on and cut at the first bad checksum, as in Kafka. Below it nobody
+  looks before somebody reads: the reader, the cleaner and a follower refuse the batch (Kafka:
+  CorruptRecordException, a partition that is not cleanable, KIP-346). Base offset and leader epoch stand
+  outside the checksum: a batch may be found displaced or in another epoch where gaps are allowed, in Kafka as
+  here.
+- Offset index: an entry that leads to no batch, or to one that is too late, makes the index anew. Time index:
+  only its order and form are checked, so that a look-up may answer a later record until the index is made
+  anew, in Kafka as here.
+- Producer snapshot: has a checksum; a bad one counts as none and the batches are asked. Kafka removes it
+  likewise.
+- Epoch checkpoint, recovery points, log starts, cleaner offsets: text without a checksum. What cannot be
+  parsed counts as empty, which costs only time; Kafka does so for recovery points and log starts, and takes
+  the log directory offline for a malformed epoch checkpoint, which here is made again out of the batches. A
+  digit that became another digit is believed, in Kafka as here: records below a log start that is too high
+  are gone.
 """
 
 from hypothesis import strategies as st
@@ -62,8 +69,9 @@ class DiskMachine(FaultyDiskMachine):
     @precondition(lambda self: self.well() and not self.model.lied)
     @rule(kind=st.sampled_from(KINDS), pick=st.integers(0, 10), stop=st.booleans())
     def rot(self, kind: str, pick: int, stop: bool) -> None:
-        """A bit turns over while the log is closed, after a clean stop or a crash, and everything is read at the start that has batches: what is left is a
-        clean prefix, and of all other files nothing is missed."""
+        """A bit turns over while the log is closed, after a clean stop or a crash, and everything is read at
+        the start that has batches: what is left is a clean prefix, and of all other files nothing is
+        missed."""
         end = self.model.end
         if stop and kind != LOG:
             self.stop_and_restart()
@@ -101,7 +109,8 @@ class DiskMachine(FaultyDiskMachine):
         return rotten
 
     def expect_displaced(self, before: bytes, after: bytes, position: int) -> None:
-        """A base offset that rotted moves its batch, where offsets may have gaps; its leader epoch is anything."""
+        """A base offset that rotted moves its batch, where offsets may have gaps; its leader epoch is
+        anything."""
         start = 0
         while start + LENGTH_END <= position:
             size = LENGTH_END + int.from_bytes(before[start + BASE_OFFSET_BYTES : start + LENGTH_END], "big")
@@ -132,7 +141,8 @@ class DiskMachine(FaultyDiskMachine):
     @precondition(lambda self: self.in_service and len(self.log.segments) > 1)
     @rule(pick=st.integers(0, 30), ahead=st.integers(0, 8))
     def rot_index(self, pick: int, ahead: int) -> None:
-        """A bit turns over in the offset index of an old segment of a log in service; whoever reads finds the records all the same."""
+        """A bit turns over in the offset index of an old segment of a log in service; whoever reads finds the
+        records all the same."""
         old = self.log.segments.all[pick % (len(self.log.segments) - 1)]
         old.release()
         self.disk.rot_bit(old.offsets.path)
@@ -153,7 +163,8 @@ class DiskMachine(FaultyDiskMachine):
         ms=st.integers(0, 100),
     )
     def rot_unseen(self, pick: int, bits: int, restart: str, ms: int) -> None:
-        """Bits turn over in batches that no start will read. Whatever is asked is answered out of what was written, or refused in a sentence."""
+        """Bits turn over in batches that no start will read. Whatever is asked is answered out of what was
+        written, or refused in a sentence."""
         self.flush()
         self.checkpoint()
         self.model.lied = True

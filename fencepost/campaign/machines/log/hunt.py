@@ -1,8 +1,10 @@
-"""Hunting a planted bug of the log: how many examples the machine takes to find it, and how short the story gets.
+"""Hunting a planted bug of the log: how many examples the machine takes to find it, and how short the story
+gets.
 
-Owns rounds of examples, each with its own seed, and what is told of them. Must run in a process of its own (`python -m` with this module's name, as
-`fencepost bugs hunt` does): Hypothesis draws some of its values from the constants of whatever modules are loaded, so that examples would depend on
-what else the process has imported.
+Owns rounds of examples, each with its own seed, and what is told of them. Must run in a process of its own
+(`python -m` with this module's name, as `fencepost bugs hunt` does): Hypothesis draws some of its values from
+the constants of whatever modules are loaded, so that examples would depend on what else the process has
+imported.
 
 Standard output carries JSON lines: {"examples": n} when a round is over, and the Hunted of each bug.
 """
@@ -27,8 +29,9 @@ STEPS_PER_EXAMPLE = 40
 
 @frozen(kw_only=True)
 class Hunted:
-    """What came of a hunt. examples: tried up to and including the first that shows the bug, None if none did; round: the one that found it; steps: of the
-    shrunk script; others: complaints met on the way that are not the bug's own."""
+    """What came of a hunt. examples: tried up to and including the first that shows the bug, None if none
+    did; round: the one that found it; steps: of the shrunk script; others: complaints met on the way that are
+    not the bug's own."""
 
     bug: str
     examples_tried: int
@@ -108,7 +111,8 @@ def hunt(
     shrink: bool = True,
     each: Callable[[int], None] = lambda _: None,
 ) -> Hunted:
-    """Rounds until one shows the bug by a complaint that is its own. each: told how many examples are over. Raises FencepostError for an unknown id."""
+    """Rounds until one shows the bug by a complaint that is its own. each: told how many examples are over.
+    Raises FencepostError for an unknown id."""
     known, machine = log_bug(bug), planted(bug)
     began, tried, others = time.process_time(), 0, set[str]()
     number = first_round

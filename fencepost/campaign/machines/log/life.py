@@ -1,7 +1,8 @@
-"""The life of a log under test: its process starts, crashes and stops, and after every start the log is compared with the model.
+"""The life of a log under test: its process starts, crashes and stops, and after every start the log is
+compared with the model.
 
-Owns the parts that a planted bug replaces, and what a restart may change. Must not know what is written or removed in between (writing.py,
-removing.py) or which faults there are (disk_machine.py).
+Owns the parts that a planted bug replaces, and what a restart may change. Must not know what is written or
+removed in between (writing.py, removing.py) or which faults there are (disk_machine.py).
 """
 
 from collections.abc import Callable
@@ -54,8 +55,8 @@ class LogParts:
 
 
 class LogLife(RuleBasedStateMachine):
-    """now_ms: the clock of everybody. written: values so far, so that no two are equal. epoch: of the leader. loading_began: files were touched since the
-    last clean stop."""
+    """now_ms: the clock of everybody. written: values so far, so that no two are equal. epoch: of the leader.
+    loading_began: files were touched since the last clean stop."""
 
     parts: LogParts = LogParts()
 
@@ -74,7 +75,8 @@ class LogLife(RuleBasedStateMachine):
         raise NotImplementedError
 
     def survive(self, action: Callable[[], Any]) -> bool:
-        """Do something that a fault may interrupt; False if it did, and the log is out of service then. Here nothing does."""
+        """Do something that a fault may interrupt; False if it did, and the log is out of service then. Here
+        nothing does."""
         action()
         return True
 
@@ -145,7 +147,8 @@ class LogLife(RuleBasedStateMachine):
         )
 
     def watched_directory(self) -> type[LogDirectory]:
-        """The directory's type, made to say when the first log is touched: from there on a crash is a crash (KAFKA-10471)."""
+        """The directory's type, made to say when the first log is touched: from there on a crash is a crash
+        (KAFKA-10471)."""
         machine, directory_type = self, self.parts.directory
 
         class Watched(directory_type):  # type: ignore[valid-type, misc]
@@ -245,7 +248,8 @@ class LogLife(RuleBasedStateMachine):
         return {producer: (state.epoch, state.last_sequence) for producer, state in known.items()}
 
     def still_remembers(self, remembered: dict[int, tuple[int, int]]) -> None:
-        """Producers whose batches were deleted are in the snapshots (KIP-360), the others in the batches too."""
+        """Producers whose batches were deleted are in the snapshots (KIP-360), the others in the batches
+        too."""
         now = self.remembered()
         if self.in_service and remembered:
             assert now == remembered, f"producers before the restart: {remembered}, after it: {now}"

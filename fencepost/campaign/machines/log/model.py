@@ -1,7 +1,7 @@
 """What a log may hold, as a plain mapping: the model that the log machine compares with.
 
-Owns which records may be there and which must. Must not know files or segments. Three words for what happened to a record:
-known (appended, or tried to), promised (it must be found), removable (it may be found or not).
+Owns which records may be there and which must. Must not know files or segments. Three words for what happened
+to a record: known (appended, or tried to), promised (it must be found), removable (it may be found or not).
 """
 
 from attrs import define, evolve, field, frozen
@@ -9,7 +9,8 @@ from attrs import define, evolve, field, frozen
 
 @frozen(kw_only=True)
 class Known:
-    """A record that was appended. first, last: offsets of its batch. sequence: of the first record of its batch."""
+    """A record that was appended. first, last: offsets of its batch. sequence: of the first record of its
+    batch."""
 
     offset: int
     key: bytes
@@ -29,13 +30,15 @@ class Known:
 
 @define
 class LogModel:
-    """records: by offset; those at or above `end` were tried and not acknowledged. ever: all that were ever tried, also what was cut since. end: what the
-    log answers as its end while it is in service. durable: below it nothing may be lost. deletable_below: retention may have removed what lies below.
-    removable: compaction may have. forgettable: last offsets of batches that compaction found not to be their producer's last, so that it kept nothing
-    of them. cleaned_at: when a tombstone was first compacted. anywhere: a full truncation was interrupted, so that an empty log may stand at any
-    offset. lost_start: a log start that was lost with its checkpoint; the cleaner began there and never looked at what lies below. displaced: base
-    offsets that a turned bit, outside the checksum, may have given a batch. lied: a sync has lied or a bit outside every checksum has turned, so
-    that what is there may be anything that was ever written."""
+    """records: by offset; those at or above `end` were tried and not acknowledged. ever: all that were ever
+    tried, also what was cut since. end: what the log answers as its end while it is in service. durable:
+    below it nothing may be lost. deletable_below: retention may have removed what lies below. removable:
+    compaction may have. forgettable: last offsets of batches that compaction found not to be their producer's
+    last, so that it kept nothing of them. cleaned_at: when a tombstone was first compacted. anywhere: a full
+    truncation was interrupted, so that an empty log may stand at any offset. lost_start: a log start that was
+    lost with its checkpoint; the cleaner began there and never looked at what lies below. displaced: base
+    offsets that a turned bit, outside the checksum, may have given a batch. lied: a sync has lied or a bit
+    outside every checksum has turned, so that what is there may be anything that was ever written."""
 
     records: dict[int, Known] = field(factory=dict)
     ever: dict[int, list[Known]] = field(factory=dict)
@@ -103,7 +106,8 @@ class LogModel:
         self.start = start
 
     def last_of(self, producer: int) -> Known | None:
-        """A record of the last batch of a producer that must be remembered; None if there is none, or compaction may have dropped it."""
+        """A record of the last batch of a producer that must be remembered; None if there is none, or
+        compaction may have dropped it."""
         mine = [
             record
             for offset, record in self.records.items()
@@ -149,7 +153,8 @@ class LogModel:
     # ---- comparing
 
     def complaints(self, found: list[Known], *, first: int, end: int, at_least: int) -> list[str]:
-        """What is wrong with a log that begins at the segment of `first`, ends at `end` and holds `found`; at_least: what the end may not be below."""
+        """What is wrong with a log that begins at the segment of `first`, ends at `end` and holds `found`;
+        at_least: what the end may not be below."""
         offsets = [record.offset for record in found]
         if offsets != sorted(set(offsets)):
             return [f"offsets out of order: {offsets}"]

@@ -1,6 +1,8 @@
-"""What is read from the log under test: everything after every step, a stretch of it, the record of a timestamp.
+"""What is read from the log under test: everything after every step, a stretch of it, the record of a
+timestamp.
 
-Owns the comparison of a log in service with the model: records, ends, epochs, producers. Nothing here changes the log.
+Owns the comparison of a log in service with the model: records, ends, epochs, producers. Nothing here changes
+the log.
 """
 
 from hypothesis import strategies as st
@@ -43,7 +45,8 @@ class LogReading(LogLife):
             self.epochs_agree(headers)
 
     def producers_agree(self, headers: list[BatchHeader], first: int) -> None:
-        """What the log remembers of a producer is what its batches say; the last batch of each is there, empty if need be, unless it was deleted."""
+        """What the log remembers of a producer is what its batches say; the last batch of each is there,
+        empty if need be, unless it was deleted."""
         log, model = self.log, self.model
         last = {
             header.producer_id: header

@@ -1,6 +1,7 @@
 """What is removed from the log under test: truncation, retention, deletion by request, compaction.
 
-Owns what may go, and what must. Whatever interrupts a removal, it takes what it may and nothing else; one that has returned has taken all that was due.
+Owns what may go, and what must. Whatever interrupts a removal, it takes what it may and nothing else; one
+that has returned has taken all that was due.
 """
 
 from hypothesis import strategies as st
@@ -121,7 +122,8 @@ class LogRemoving(LogLife):
     @precondition(up)
     @rule(ms=st.integers(0, 150), restart=st.sampled_from(["", "crash", "stop"]))
     def maintain(self, ms: int, restart: str) -> None:
-        """The background work of a broker whose followers have all there is; and perhaps a restart behind it."""
+        """The background work of a broker whose followers have all there is; and perhaps a restart behind
+        it."""
         if self.survive(self.log.roll):
             self.model.durable = max(self.model.durable, self.log.recovery_point)
             self.model.high_watermark = self.model.end

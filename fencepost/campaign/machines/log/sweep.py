@@ -1,7 +1,7 @@
 """The log as it is under the log machine, by the thousand: rounds of examples that must complain of nothing.
 
-Run it in a process of its own (see hunt.py). Standard output carries one JSON object: examples, CPU seconds, and for each complaint the round and the
-script that shows it. Exit code 1 if there was any.
+Run it in a process of its own (see hunt.py). Standard output carries one JSON object: examples, CPU seconds,
+and for each complaint the round and the script that shows it. Exit code 1 if there was any.
 """
 
 import argparse

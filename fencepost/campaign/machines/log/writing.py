@@ -1,7 +1,8 @@
-"""What is written to the log under test: as the leader, as a follower, once more after a lost answer; and made durable.
+"""What is written to the log under test: as the leader, as a follower, once more after a lost answer; and
+made durable.
 
-Owns the batches and their producers. A batch that was sent twice is recognised, before and after a restart; one that never got in is not. A follower
-takes what its leader sends.
+Owns the batches and their producers. A batch that was sent twice is recognised, before and after a restart;
+one that never got in is not. A follower takes what its leader sends.
 """
 
 from hypothesis import strategies as st
@@ -49,7 +50,8 @@ class LogWriting(LogLife):
         return batch
 
     def next_sequence(self, producer: int | None, *, unknown: int = 0) -> int:
-        """What the producer sends next: after its last batch that the log knows, from 0 in a new epoch. unknown: where it is, if the log knows nothing."""
+        """What the producer sends next: after its last batch that the log knows, from 0 in a new epoch.
+        unknown: where it is, if the log knows nothing."""
         if producer is None:
             return -1
         state = self.log.producers.producers.get(producer)
@@ -85,7 +87,8 @@ class LogWriting(LogLife):
         settle=st.booleans(),
     )
     def append_many(self, batches: list[tuple[list[str], bool, int | None]], settle: bool) -> None:
-        """Several batches, so that there are several segments. settle: and then a new segment, and all is committed."""
+        """Several batches, so that there are several segments. settle: and then a new segment, and all is
+        committed."""
         for keys, tombstone, producer in batches:
             if self.in_service:
                 self.append(keys=keys, tombstone=tombstone, producer=producer, ms=len(keys))
@@ -147,8 +150,9 @@ class LogWriting(LogLife):
     def follow(
         self, batches: list[tuple[list[str], int | None, int]], elections: int, known_from: int
     ) -> None:
-        """What a leader sends in one answer: batches of several producers, of one epoch or two, with gaps where the topic is compacted. known_from: where
-        a producer is of which this log knows nothing (KAFKA-6003)."""
+        """What a leader sends in one answer: batches of several producers, of one epoch or two, with gaps
+        where the topic is compacted. known_from: where a producer is of which this log knows nothing
+        (KAFKA-6003)."""
         base, data, end = self.model.end, b"", self.model.end
         sequences = {one: self.next_sequence(one, unknown=known_from) for one in (7, 8)}
         for number, (keys, producer, gap) in enumerate(batches):

@@ -1,1 +1,2 @@
-"""Compiled kernels of the screens over event columns. (Numba compiles one for all files of this folder: checkers/compiled.py.)"""
+"""Compiled kernels of the screens over event columns. (Numba compiles one for all files of this folder:
+checkers/compiled.py.)"""

@@ -1,7 +1,7 @@
 """Events as the kernels read them.
 
-Owns `Events` and look-ups in it. Must not know any rule. Few arrays with many columns, not one each: what a kernel is handed decides how long
-it takes to compile.
+Owns `Events` and look-ups in it. Must not know any rule. Few arrays with many columns, not one each: what a
+kernel is handed decides how long it takes to compile.
 """
 
 from typing import NamedTuple
@@ -9,12 +9,35 @@ from typing import NamedTuple
 from fencepost.checkers.compiled import compiled_within
 from fencepost.checkers.operation_columns import Array
 
-(NAME, CAUSE, NODE, KEY, TOPIC, LEADER, LEADER_EPOCH, CONTROLLER_EPOCH, BROKER_EPOCH, ZK_VERSION, OFFSET, END_OFFSET,
- HIGH_WATERMARK, LOG_START_OFFSET, ISR, REPLICAS, REPLICAS_AT, REPLICAS_TO, VALUES_AT, VALUES_TO, KNOWN_BROKER_EPOCH) = range(21)  # fmt: skip
-"""Rows of `Events.of`. NAME, CAUSE: codes of words.py. NODE, LEADER: codes of brokers, -1 for nobody. KEY: of topic and partition; TOPIC; both -1
-without a topic. ISR, REPLICAS: bits. *_AT, *_TO: slices of `replica` (codes, in order) and `value`. KNOWN_BROKER_EPOCH: of a mark of a controlled shutdown."""
+(
+    NAME,
+    CAUSE,
+    NODE,
+    KEY,
+    TOPIC,
+    LEADER,
+    LEADER_EPOCH,
+    CONTROLLER_EPOCH,
+    BROKER_EPOCH,
+    ZK_VERSION,
+    OFFSET,
+    END_OFFSET,
+    HIGH_WATERMARK,
+    LOG_START_OFFSET,
+    ISR,
+    REPLICAS,
+    REPLICAS_AT,
+    REPLICAS_TO,
+    VALUES_AT,
+    VALUES_TO,
+    KNOWN_BROKER_EPOCH,
+) = range(21)
+"""Rows of `Events.of`. NAME, CAUSE: codes of words.py. NODE, LEADER: codes of brokers, -1 for nobody. KEY: of
+topic and partition; TOPIC; both -1 without a topic. ISR, REPLICAS: bits. *_AT, *_TO: slices of `replica`
+(codes, in order) and `value`. KNOWN_BROKER_EPOCH: of a mark of a controlled shutdown."""
 ALLOWED_AT, COMPACTED_AT, KEYED_AT, UNCLEAN_AT = 0, 1, 2, 3
-"""Of `Events.claims`, by trace, with one end more: where its slices of `allowed`, `compacted`, `keyed` and `unclean` begin."""
+"""Of `Events.claims`, by trace, with one end more: where its slices of `allowed`, `compacted`, `keyed` and
+`unclean` begin."""
 ALLOWED_KEY, ALLOWED_START, ALLOWED_END = 0, 1, 2
 RECORD, RECORD_KEY, IS_TOMBSTONE = 0, 1, 2
 """Of `Events.keyed`."""
@@ -25,8 +48,9 @@ MOST_NODES = 62
 
 
 class Events(NamedTuple):
-    """of: by column and event, as above. allowed: ranges of offsets whose loss is allowed, ascending in each trace; compacted: topics; keyed: records of
-    compacted topics (value, key, whether it is a tombstone), by value in each trace; unclean: topics that allow unclean leader election."""
+    """of: by column and event, as above. allowed: ranges of offsets whose loss is allowed, ascending in each
+    trace; compacted: topics; keyed: records of compacted topics (value, key, whether it is a tombstone), by
+    value in each trace; unclean: topics that allow unclean leader election."""
 
     of: Array
     replica: Array

@@ -1,6 +1,8 @@
-"""Conformance over columns: may there be an event that no action of the model explains? (model/refinement, one function for each name of events.)
+"""Conformance over columns: may there be an event that no action of the model explains? (model/refinement,
+one function for each name of events.)
 
-Owns the order in which an event is looked at. As in invariants.py: a kernel may suspect too much, never too little.
+Owns the order in which an event is looked at. As in invariants.py: a kernel may suspect too much, never too
+little.
 """
 
 from fencepost.checkers.compiled import compiled, compiled_within
@@ -29,7 +31,8 @@ from fencepost.checkers.operation_columns import Array
 
 @compiled_within
 def step_of_partition(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """Take an event of a partition that ZooKeeper, a role or a restart is in; whether no action may explain it."""
+    """Take an event of a partition that ZooKeeper, a role or a restart is in; whether no action may explain
+    it."""
     name = events.of[column.NAME, i]
     if name == words.PARTITION_STATE:
         return partition_state(state, events, i, key)
@@ -87,8 +90,8 @@ def step(state: TraceState, events: Events, i: int) -> bool:
 def screen(
     state: TraceState, events: Events, start: Array, capacity: Array, suspicious: Array, asks: Array
 ) -> None:
-    """Mark the traces that may have an event without an action; trace t has the events from start[t] to start[t + 1], and offsets up to
-    capacity[t]. asks: those whose plan would tell more."""
+    """Mark the traces that may have an event without an action; trace t has the events from start[t] to
+    start[t + 1], and offsets up to capacity[t]. asks: those whose plan would tell more."""
     for trace in range(len(suspicious)):
         if suspicious[trace]:
             continue

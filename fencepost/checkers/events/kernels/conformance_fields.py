@@ -1,6 +1,7 @@
 """The fields of the conformance screen, what a trace begins with, and look-ups by leader epoch.
 
-Owns names, first values and the lists that hang on a leader epoch (model/refinement/state.py, compiled). Must not know guards. `-1` is nothing, nobody, never.
+Owns names, first values and the lists that hang on a leader epoch (model/refinement/state.py, compiled). Must
+not know guards. `-1` is nothing, nobody, never.
 """
 
 from fencepost.checkers.compiled import compiled_within
@@ -20,7 +21,8 @@ from fencepost.checkers.events.kernels.state import (
 )
 
 STOPPED, LOST_POWER = 1, 2
-"""Faults: one that stops a process at most, and one that takes what was not synced. Power loss outranks the others."""
+"""Faults: one that stops a process at most, and one that takes what was not synced. Power loss outranks the
+others."""
 
 ASKS_PLAN = FIRST_FREE
 """Of the run: it depends on whether a topic allows unclean leader election."""
@@ -31,24 +33,27 @@ HOST_NEW = (0,)
 TOPIC_NEW = (-1,)
 
 EPOCH, ZK_VERSION, EPOCHS, COMPACTED, EXPOSED = range(1, 6)
-"""Of a partition: ZooKeeper's leader epoch and version of its node; what is known by leader epoch, see below; whether its logs may have gaps; the
-highest high watermark that any leader showed."""
+"""Of a partition: ZooKeeper's leader epoch and version of its node; what is known by leader epoch, see below;
+whether its logs may have gaps; the highest high watermark that any leader showed."""
 KEY_NEW = (-1, -1, -1, -1, 0, 0)
 
 LOG, HAS_ROLE, ROLE_EPOCH, FOLLOWED, SHOWN, LOG_START, INTERRUPTED, HAD_ROLE, EPOCH_BEFORE, LEADER_BEFORE = (
     range(10)
 )
-"""Of a replica (ReplicaView): its log; whether it took a role in this incarnation, in which leader epoch, under whom; its high watermark and
-log start; the fault that hit its host since it recovered; the role of the incarnation before."""
+"""Of a replica (ReplicaView): its log; whether it took a role in this incarnation, in which leader epoch,
+under whom; its high watermark and log start; the fault that hit its host since it recovered; the role of the
+incarnation before."""
 REPLICA_NEW = (-1, 0, -1, -1, 0, 0, 0, 0, -1, -1)
 
 (STATED, ZK_LEADER, ISRS, LED, LEADER, BEGAN, HIGHEST, LEADER_START, TERM_LOGS, LAST_LOG) = range(2, 12)
-"""Of a leader epoch. STATED to ISRS (QuorumState): ZooKeeper held it, whom it named, the ISRs, newest in front. LED to LAST_LOG (Term): a
-leader took over, who, its log end then, the highest high watermark shown, its log start, its logs from the oldest to the newest, and the newest."""
+"""Of a leader epoch. STATED to ISRS (QuorumState): ZooKeeper held it, whom it named, the ISRs, newest in
+front. LED to LAST_LOG (Term): a leader took over, who, its log end then, the highest high watermark shown,
+its log start, its logs from the oldest to the newest, and the newest."""
 ITEM_NEW = (-1, -1, 0, -1, -1, 0, -1, 0, 0, 0, -1, -1)
 
 SETTLED, NOW, CARRIED = range(3)
-"""Of a follower in a leader epoch (Reach): how far its fetches said it was, before its last restart and since; and what its leader knew before this epoch."""
+"""Of a follower in a leader epoch (Reach): how far its fetches said it was, before its last restart and
+since; and what its leader knew before this epoch."""
 
 
 @compiled_within
@@ -79,7 +84,8 @@ def term_of(state: TraceState, key: int, epoch: int) -> int:
 
 @compiled_within
 def followed(state: TraceState, key: int, node: int) -> int:
-    """The term of the leader that `node` follows; NOTHING if it follows nobody, or its leader never took over."""
+    """The term of the leader that `node` follows; NOTHING if it follows nobody, or its leader never took
+    over."""
     leader = state.replica[key, node, FOLLOWED]
     if not state.replica[key, node, HAS_ROLE] or leader in (node, NOTHING):
         return NOTHING

@@ -1,4 +1,5 @@
-"""Conformance over columns: appends, truncations, recoveries, dumps and high watermarks (model/refinement/log.py and high_watermark.py, compiled).
+"""Conformance over columns: appends, truncations, recoveries, dumps and high watermarks
+(model/refinement/log.py and high_watermark.py, compiled).
 
 Owns whether an action may explain such an event. Must not know elections.
 """
@@ -191,7 +192,8 @@ def may_recover(state: TraceState, events: Events, i: int, key: int, log: int) -
 
 @compiled_within
 def may_begin(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """The log begins where it did or below, or where a step that a fault interrupted moved its start to: within what leaders had shown."""
+    """The log begins where it did or below, or where a step that a fault interrupted moved its start to:
+    within what leaders had shown."""
     node, start = events.of[column.NODE, i], events.of[column.LOG_START_OFFSET, i]
     if start > events.of[column.OFFSET, i]:
         return False

@@ -1,4 +1,5 @@
-"""Conformance over columns: ZooKeeper's states, roles, restarts (model/refinement/quorum.py and roles.py, compiled).
+"""Conformance over columns: ZooKeeper's states, roles, restarts (model/refinement/quorum.py and roles.py,
+compiled).
 
 Owns whether an action may explain such an event. Must not know logs beyond their ends.
 """
@@ -53,7 +54,8 @@ from fencepost.checkers.events.kernels.state import ITEM, KEYS, NEXT, NOTHING, T
 
 @compiled_within
 def partition_state(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """PARTITION_STATE: elect, shrink_by_controller (the epoch grows), or shrink_isr, expand_isr (it does not)."""
+    """PARTITION_STATE: elect, shrink_by_controller (the epoch grows), or shrink_isr, expand_isr (it does
+    not)."""
     epoch, isr = events.of[column.LEADER_EPOCH, i], events.of[column.ISR, i]
     before = epoch_of(state, key, state.key[key, EPOCH])
     if before != NOTHING and not state.item[before, STATED]:
@@ -93,7 +95,8 @@ def controller_may_write(state: TraceState, events: Events, i: int, previous: in
 
 @compiled_within
 def may_elect(leader: int, before: int, after: int) -> bool:
-    """A clean election takes a leader from the ISR and adds nobody to it; nobody may lead while the last member is kept."""
+    """A clean election takes a leader from the ISR and adds nobody to it; nobody may lead while the last
+    member is kept."""
     if after == 0 or (leader != NOTHING and not after >> leader & 1):
         return False
     return bool(after & ~before == 0)
@@ -101,7 +104,8 @@ def may_elect(leader: int, before: int, after: int) -> bool:
 
 @compiled_within
 def leader_may_write(state: TraceState, events: Events, i: int, key: int, before: int, previous: int) -> bool:
-    """Within a leader epoch: by its leader alone, a compare-and-set, and who joins has caught up. A leader that is named as -1 may not."""
+    """Within a leader epoch: by its leader alone, a compare-and-set, and who joins has caught up. A leader
+    that is named as -1 may not."""
     leader, isr = state.item[before, ZK_LEADER], events.of[column.ISR, i]
     if (
         events.of[column.LEADER, i] != leader
@@ -201,7 +205,8 @@ def enter_term(state: TraceState, events: Events, i: int, key: int, item: int) -
 
 @compiled_within
 def carry(state: TraceState, key: int, node: int, item: int) -> None:
-    """A leader whose epoch grows while it leads keeps what it knows of its followers, if nobody else led in between."""
+    """A leader whose epoch grows while it leads keeps what it knows of its followers, if nobody else led in
+    between."""
     previous = NOTHING
     if state.replica[key, node, HAS_ROLE] and state.replica[key, node, FOLLOWED] == node:
         previous = term_of(state, key, state.replica[key, node, ROLE_EPOCH])

@@ -1,8 +1,9 @@
-"""The event invariants over columns: may this trace break one? (checkers/invariants, one function for each name of events.)
+"""The event invariants over columns: may this trace break one? (checkers/invariants, one function for each
+name of events.)
 
-Owns the order in which an event is looked at. A kernel answers only *whether* a trace is suspicious; the plain code then decides and names.
-So it may suspect too much, but never too little. A run whose liveness phase failed, or that has compacted away what was committed, is
-always suspicious.
+Owns the order in which an event is looked at. A kernel answers only *whether* a trace is suspicious; the
+plain code then decides and names. So it may suspect too much, but never too little. A run whose liveness
+phase failed, or that has compacted away what was committed, is always suspicious.
 """
 
 from fencepost.checkers.compiled import compiled, compiled_within
@@ -122,7 +123,8 @@ def step(state: TraceState, events: Events, i: int) -> bool:
 
 @compiled(steps=steps_of)
 def screen(state: TraceState, events: Events, start: Array, capacity: Array, suspicious: Array) -> None:
-    """Mark the traces that may break an invariant; trace t has the events from start[t] to start[t + 1], and offsets up to capacity[t]."""
+    """Mark the traces that may break an invariant; trace t has the events from start[t] to start[t + 1], and
+    offsets up to capacity[t]."""
     for trace in range(len(suspicious)):
         if suspicious[trace]:
             continue

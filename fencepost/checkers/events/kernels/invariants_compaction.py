@@ -1,4 +1,5 @@
-"""COMMIT-SAFE of compacted logs over columns: a record may be missing only if a later one of its key was committed too, or if it is a tombstone.
+"""COMMIT-SAFE of compacted logs over columns: a record may be missing only if a later one of its key was
+committed too, or if it is a tombstone.
 
 Owns that question, asked of a dump. Must not know how what was committed became so.
 """
@@ -20,7 +21,8 @@ from fencepost.checkers.events.kernels.state import CODE, TRACE, TraceState
 
 @compiled_within
 def keys_below(state: TraceState, events: Events, key: int) -> int:
-    """A log that holds, in place of each committed record, its key and whether it is a tombstone; UNKNOWN: of no key, or below a record that nobody knows."""
+    """A log that holds, in place of each committed record, its key and whether it is a tombstone; UNKNOWN: of
+    no key, or below a record that nobody knows."""
     logs, committed = state.logs, state.key[key, COMMITTED]
     made, end = new_log(logs), logs.size[committed, END]
     resize(logs, made, end)
@@ -48,7 +50,8 @@ def superseded(state: TraceState, keys: int, offset: int) -> bool:
 
 @compiled_within
 def compacted_away(state: TraceState, events: Events, key: int, final: int, start: int) -> bool:
-    """Does a dump lack a committed record that nothing committed has superseded, whose loss nothing allows, and that is no tombstone?"""
+    """Does a dump lack a committed record that nothing committed has superseded, whose loss nothing allows,
+    and that is no tombstone?"""
     logs, keys = state.logs, keys_below(state, events, key)
     base, its = keys * logs.pool[CAPACITY], final * logs.pool[CAPACITY]
     for offset in range(max(start, 0), logs.size[keys, END]):

@@ -1,4 +1,5 @@
-"""EPOCH-MONO of ZooKeeper, CTRL-FENCE, INCARNATION and the invariants of the ISR over columns: what controllers write, what brokers obey and believe.
+"""EPOCH-MONO of ZooKeeper, CTRL-FENCE, INCARNATION and the invariants of the ISR over columns: what
+controllers write, what brokers obey and believe.
 
 Owns what these events change and whether they may break one of them. Must not know logs.
 """
@@ -178,7 +179,8 @@ def deleted(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def failed_over(state: TraceState, events: Events, i: int) -> bool:
-    """The mark of a controller that has taken over: is a member that was gone by its election still in an ISR that stood then?"""
+    """The mark of a controller that has taken over: is a member that was gone by its election still in an ISR
+    that stood then?"""
     election = item_of(state, state.run[LIST], events.of[column.CONTROLLER_EPOCH, i])
     if election == NOTHING:
         return False

@@ -1,6 +1,8 @@
-"""ASSIGN, ISR-IN-AR and DEL-COMPLETE over columns: the replicas that a topic's node names, what operators ask for, topics that go.
+"""ASSIGN, ISR-IN-AR and DEL-COMPLETE over columns: the replicas that a topic's node names, what operators ask
+for, topics that go.
 
-Owns what assignments, reassignments and deletions change, and whether they may break one of the three. Must not know roles, logs or leader epochs.
+Owns what assignments, reassignments and deletions change, and whether they may break one of the three. Must
+not know roles, logs or leader epochs.
 """
 
 from fencepost.checkers.compiled import compiled_within

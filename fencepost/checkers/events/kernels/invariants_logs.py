@@ -1,6 +1,8 @@
-"""COMMIT-SAFE, LOG-MATCH, HW-BOUNDS, HW-KEPT and EPOCH-MONO of brokers over columns: the events of a replica's log, and the end of the trace.
+"""COMMIT-SAFE, LOG-MATCH, HW-BOUNDS, HW-KEPT and EPOCH-MONO of brokers over columns: the events of a
+replica's log, and the end of the trace.
 
-Owns what these events change and whether they may break one of the five. Must not know what stands in ZooKeeper beyond the ISR.
+Owns what these events change and whether they may break one of the five. Must not know what stands in
+ZooKeeper beyond the ISR.
 """
 
 from fencepost.checkers.compiled import compiled_within
@@ -49,7 +51,8 @@ from fencepost.checkers.events.kernels.state import (
 
 @compiled_within
 def log_written(state: TraceState, events: Events, i: int, row: int) -> bool:
-    """An append or a run of a dump is in log `row`. A row that names no offset or epoch for its values is suspicious."""
+    """An append or a run of a dump is in log `row`. A row that names no offset or epoch for its values is
+    suspicious."""
     start, stop = events.of[column.VALUES_AT, i], events.of[column.VALUES_TO, i]
     if stop > start and (events.of[column.OFFSET, i] < 0 or events.of[column.LEADER_EPOCH, i] < 0):
         return True
@@ -140,7 +143,8 @@ def recovered(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def keeps(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """HW-KEPT: a start finds what the checkpoint held, or more. (What a disk has lost by lying is the plain code's to say.)"""
+    """HW-KEPT: a start finds what the checkpoint held, or more. (What a disk has lost by lying is the plain
+    code's to say.)"""
     node, high_watermark = events.of[column.NODE, i], events.of[column.HIGH_WATERMARK, i]
     least = state.replica[key, node, LEAST]
     state.replica[key, node, LEAST] = (
@@ -162,7 +166,8 @@ def truncated(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def lost(state: TraceState, events: Events, key: int, row: int, start: int, end: int) -> bool:
-    """COMMIT-SAFE: does log `row` lack a record from `start` to `end` that was exposed, and whose loss nothing allows?"""
+    """COMMIT-SAFE: does log `row` lack a record from `start` to `end` that was exposed, and whose loss
+    nothing allows?"""
     while start < end:
         offset = first_difference(state.logs, row, state.key[key, COMMITTED], start, end)
         if offset < 0:
@@ -243,7 +248,8 @@ def became(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def at_the_end(state: TraceState, events: Events) -> bool:
-    """COMMIT-SAFE of those in the ISR, and LOG-MATCH, second half: replicas agree below the lower of their high watermarks."""
+    """COMMIT-SAFE of those in the ISR, and LOG-MATCH, second half: replicas agree below the lower of their
+    high watermarks."""
     wrong, compacted = False, claims_compaction(events, state.run[TRACE])
     for key in range(state.run[KEYS]):
         wrong = wrong or dumps_differ(state, events, key, compacted)

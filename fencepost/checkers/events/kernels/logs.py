@@ -1,7 +1,8 @@
 """Logs of replicas in one pool of arrays: ReplicaLog (model/replication/replica_log.py), compiled.
 
-Owns the pool and what can be done to a log in it. Must not know who has which log. All logs of a trace have the same capacity: its highest offset. A pool that
-is full says so and goes on in its first row, which is nobody's: whoever sees `full` gives the trace up.
+Owns the pool and what can be done to a log in it. Must not know who has which log. All logs of a trace have
+the same capacity: its highest offset. A pool that is full says so and goes on in its first row, which is
+nobody's: whoever sees `full` gives the trace up.
 """
 
 from typing import NamedTuple
@@ -20,7 +21,8 @@ CAPACITY, USED, POOL_FULL = range(3)
 
 
 class Logs(NamedTuple):
-    """record: by row and offset, flat, with its leader epoch and value. size: by row, its log end and how many records below it are unknown."""
+    """record: by row and offset, flat, with its leader epoch and value. size: by row, its log end and how
+    many records below it are unknown."""
 
     record: Array
     size: Array
@@ -100,7 +102,8 @@ def copy(logs: Logs, row: int) -> int:
 
 @compiled_within
 def first_difference(logs: Logs, row: int, other: int, start: int, end: int) -> int:
-    """The first offset from `start` to `end` at which `row` certainly does not hold what `other` does; -1 if it may hold all."""
+    """The first offset from `start` to `end` at which `row` certainly does not hold what `other` does; -1 if
+    it may hold all."""
     mine, its = row * logs.pool[CAPACITY], other * logs.pool[CAPACITY]
     end, size = min(end, logs.size[other, END]), logs.size[row, END]
     for k in range(start, end):

@@ -1,7 +1,7 @@
 """HW-MONO over columns: may an end that a client was shown have gone back?
 
-Owns one pass over the ends of each trace. Suspects too much where a leader took over again and where clocks err: whether that excuses a
-regress is the plain code's question.
+Owns one pass over the ends of each trace. Suspects too much where a leader took over again and where clocks
+err: whether that excuses a regress is the plain code's question.
 """
 
 from fencepost.checkers.compiled import compiled, compiled_within
@@ -16,7 +16,8 @@ MOST_SHIFTS = 64
 
 @compiled_within
 def put_in_order(order: Array, first: int, last: int, times: Array) -> bool:
-    """Sort order[first:last] by time. Rows stand nearly in order, so that insertion is quick; False where it is not."""
+    """Sort order[first:last] by time. Rows stand nearly in order, so that insertion is quick; False where it
+    is not."""
     left = MOST_SHIFTS * (last - first)
     for k in range(first, last):
         order[k] = k
@@ -71,8 +72,8 @@ def screen_shown(
     terms: Array,
     suspicious: Array,
 ) -> None:
-    """Mark the traces in which an end may have gone back; those of trace t stand from start[t] to start[t + 1]. claims, allowed: the loss that is
-    allowed (column.py). orders, terms: room."""
+    """Mark the traces in which an end may have gone back; those of trace t stand from start[t] to start[t +
+    1]. claims, allowed: the loss that is allowed (column.py). orders, terms: room."""
     by_invoke, by_completion = orders[0], orders[1]
     for trace in range(len(start) - 1):
         first, last = start[trace], start[trace + 1]

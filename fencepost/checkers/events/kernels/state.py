@@ -1,8 +1,9 @@
-"""What a screen remembers of one trace: of the run, of brokers, topics, partitions, replicas, and short lists of what is keyed by epoch or version.
+"""What a screen remembers of one trace: of the run, of brokers, topics, partitions, replicas, and short lists
+of what is keyed by epoch or version.
 
-Owns the arrays, how a trace begins with none of its predecessor's, and look-ups. Must not know what the fields mean: invariants_fields.py and
-conformance_fields.py name theirs. Every array has a bound; who needs more sets `FULL`, and the trace is given up (that is: judged by the
-plain code).
+Owns the arrays, how a trace begins with none of its predecessor's, and look-ups. Must not know what the
+fields mean: invariants_fields.py and conformance_fields.py name theirs. Every array has a bound; who needs
+more sets `FULL`, and the trace is given up (that is: judged by the plain code).
 """
 
 from typing import NamedTuple
@@ -13,8 +14,8 @@ from fencepost.checkers.operation_columns import Array
 
 NOTHING = -1
 TRACE, KEYS, ITEMS, FULL, LIST, FIRST_FREE = range(6)
-"""Of `State.run`: the trace under way, how many partitions and list items it has, whether a bound was met, the head of a list of the run's own; a screen's
-own fields begin at FIRST_FREE."""
+"""Of `State.run`: the trace under way, how many partitions and list items it has, whether a bound was met,
+the head of a list of the run's own; a screen's own fields begin at FIRST_FREE."""
 OF_RUN, OF_HOST, OF_TOPIC, OF_KEY, OF_REPLICA, OF_ITEM = range(6)
 """Rows of `State.new`."""
 STAMP = 0
@@ -26,9 +27,9 @@ NEXT, ITEM = 0, 1
 
 
 class TraceState(NamedTuple):
-    """run: scalars. host: by broker. topic: by topic of the row group. seen: (stamp, partition of the trace) by partition of the row group.
-    key: by partition of the trace. replica: by partition and broker. item: of linked lists. reach: by list item and broker. new: what each of
-    them begins with, by OF_RUN to OF_ITEM."""
+    """run: scalars. host: by broker. topic: by topic of the row group. seen: (stamp, partition of the trace)
+    by partition of the row group. key: by partition of the trace. replica: by partition and broker. item: of
+    linked lists. reach: by list item and broker. new: what each of them begins with, by OF_RUN to OF_ITEM."""
 
     run: Array
     host: Array

@@ -1,7 +1,7 @@
 """Exact answers without a search, where values are unambiguous.
 
-Owns the choice: which model has a decider, and what a part must look like for it. A decider answers None where it does not fit; the general search
-then judges. Must not know verdicts, tables or the search.
+Owns the choice: which model has a decider, and what a part must look like for it. A decider answers None
+where it does not fit; the general search then judges. Must not know verdicts, tables or the search.
 """
 
 from collections.abc import Callable, Sequence

@@ -35,7 +35,8 @@ READS = ("read", "get")
 
 @define
 class Values:
-    """Who made, replaced and read each value (positions). needed: values that some operation with a known outcome depends on, and which one."""
+    """Who made, replaced and read each value (positions). needed: values that some operation with a known
+    outcome depends on, and which one."""
 
     part: Sequence[Asked]
     initial: Any

@@ -2,9 +2,10 @@
 
 Owns the decision for a part of the model `set`. Must not know other elements.
 
-Whether the element is there changes at most twice: away from how it was at first (`out`), and back. Each of the few orders in which these
-can happen leaves an interval for each change, and what observers saw narrows it. The first change as late as possible and the second as early
-as possible is best for all who saw the element as it was at first, so one look at each observer decides. Linear in the number of operations.
+Whether the element is there changes at most twice: away from how it was at first (`out`), and back. Each of
+the few orders in which these can happen leaves an interval for each change, and what observers saw narrows
+it. The first change as late as possible and the second as early as possible is best for all who saw the
+element as it was at first, so one look at each observer decides. Linear in the number of operations.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,8 +20,8 @@ from fencepost.checkers.operation_columns import NEVER
 
 @define
 class Element:
-    """What was done to an element (positions, -1 where nobody did). at_first, changed: those who observed it as it was at first, and otherwise.
-    witnesses: whom the orders tried so far failed because of."""
+    """What was done to an element (positions, -1 where nobody did). at_first, changed: those who observed it
+    as it was at first, and otherwise. witnesses: whom the orders tried so far failed because of."""
 
     part: Sequence[Asked]
     out: int = -1
@@ -83,7 +84,8 @@ class Element:
 
 
 def decide_set(model: Set, part: Sequence[Asked]) -> Decided | None:
-    """The answer for one element, None if it is added or removed twice, or if a `read` looks at all elements."""
+    """The answer for one element, None if it is added or removed twice, or if a `read` looks at all
+    elements."""
     element = Element(part)
     there = bool(part) and part[0].call.argument in model.init()
     for op, asked in enumerate(part):

@@ -2,10 +2,12 @@
 
 Owns the decision for `key-value`. Must not know zones' arithmetic.
 
-If no text that was put or appended begins with another one, what a get shows can be taken apart in one way only: first what a put wrote (or what was
-there at first), then what was appended since, in order. So a put, the appends behind it that gets show and these gets hang together in a chain, as values of a
-cas-register do, and a chain is a cluster of `zones`. An append that no get shows has nobody after it who looks before the next put: it may happen between
-any two chains, like a put of which nobody reads. Of unknown outcome and shown by no get, neither ever happened.
+If no text that was put or appended begins with another one, what a get shows can be taken apart in one way
+only: first what a put wrote (or what was there at first), then what was appended since, in order. So a put,
+the appends behind it that gets show and these gets hang together in a chain, as values of a cas-register do,
+and a chain is a cluster of `zones`. An append that no get shows has nobody after it who looks before the next
+put: it may happen between any two chains, like a put of which nobody reads. Of unknown outcome and shown by
+no get, neither ever happened.
 """
 
 from bisect import bisect_right
@@ -29,8 +31,9 @@ NOBODY = -1
 
 @define
 class Chain:
-    """A put and what gets show behind it. makers: the put (NOBODY for the initial text), then appends in order (positions); readers: gets that
-    show so many of them, from one on; witness: the get that shows most."""
+    """A put and what gets show behind it. makers: the put (NOBODY for the initial text), then appends in
+    order (positions); readers: gets that show so many of them, from one on; witness: the get that shows
+    most."""
 
     makers: list[int]
     readers: list[list[int]]
@@ -39,8 +42,9 @@ class Chain:
 
 @define
 class Texts:
-    """Who wrote what. pieces: all texts in order, makers: whose each is; longest: of them; puts, appends: positions; shown: gets by what they answer;
-    chains: by put; place: of each append that gets show, its chain's put and how many come before it."""
+    """Who wrote what. pieces: all texts in order, makers: whose each is; longest: of them; puts, appends:
+    positions; shown: gets by what they answer; chains: by put; place: of each append that gets show, its
+    chain's put and how many come before it."""
 
     part: Sequence[Asked]
     initial: str

@@ -1,13 +1,16 @@
 """When may each of several values have been the current one? Intervals of time that exclude each other.
 
-Owns clusters (operations on one value, which happen without another value between them), their zones, and total orders. Must not know models.
+Owns clusters (operations on one value, which happen without another value between them), their zones, and
+total orders. Must not know models.
 
-Theory (Gibbons & Korach, "Testing Shared Memories", 1997; Lee & Mathur, "Efficient Decrease-and-Conquer Linearizability Monitoring",
-2025). Where every value is written once, each read tells which write it saw, so the operations on a value form a cluster without foreign
-values in between. Let `first` be the earliest completion in a cluster and `last` its latest invocation. If first < last, the value was
-current from the one to the other: a *forward* zone. Otherwise all of the cluster fits into any one moment from last to first: a *backward*
-zone. There is an order if and only if each cluster is in order by itself, no two forward zones overlap, and no backward zone lies within a
-forward one. Intervals are closed, and what happens at one moment may happen in any order: zones that share an end do not overlap.
+Theory (Gibbons & Korach, "Testing Shared Memories", 1997; Lee & Mathur, "Efficient Decrease-and-Conquer
+Linearizability Monitoring", 2025). Where every value is written once, each read tells which write it saw, so
+the operations on a value form a cluster without foreign values in between. Let `first` be the earliest
+completion in a cluster and `last` its latest invocation. If first < last, the value was current from the one
+to the other: a *forward* zone. Otherwise all of the cluster fits into any one moment from last to first: a
+*backward* zone. There is an order if and only if each cluster is in order by itself, no two forward zones
+overlap, and no backward zone lies within a forward one. Intervals are closed, and what happens at one moment
+may happen in any order: zones that share an end do not overlap.
 """
 
 from bisect import bisect_left
@@ -25,9 +28,9 @@ BEFORE_ALL = -NEVER
 
 @frozen(kw_only=True)
 class Decided:
-    """What a decider says. convicting: positions in the part of a few operations that fit in no order, none if there is one. scope: positions of
-    these and of all others that could explain them; the rest can be left out. because: the contradiction in words; given: on what it rests
-    besides."""
+    """What a decider says. convicting: positions in the part of a few operations that fit in no order, none
+    if there is one. scope: positions of these and of all others that could explain them; the rest can be left
+    out. because: the contradiction in words; given: on what it rests besides."""
 
     convicting: tuple[int, ...] = ()
     scope: tuple[int, ...] = ()
@@ -40,9 +43,11 @@ LEGAL = Decided()
 
 @define
 class ZoneCluster:
-    """Operations (positions) that happen without a foreign value in between. makers: those that belong to the scope of a proof whatever it is.
+    """Operations (positions) that happen without a foreign value in between. makers: those that belong to the
+    scope of a proof whatever it is.
 
-    first, last: the earliest completion and the latest invocation; first_op, last_op: whose; -1: of nobody, the value was there from the start.
+    first, last: the earliest completion and the latest invocation; first_op, last_op: whose; -1: of nobody,
+    the value was there from the start.
     """
 
     makers: tuple[int, ...] = ()
@@ -65,8 +70,8 @@ class ZoneCluster:
 
 
 def in_turn(part: Sequence[Asked], groups: Iterable[Sequence[int]]) -> tuple[int, int] | None:
-    """Whether groups can happen one after another, in any order inside: None, or two operations of which the second, due later, completed before
-    the first was invoked."""
+    """Whether groups can happen one after another, in any order inside: None, or two operations of which the
+    second, due later, completed before the first was invoked."""
     latest, whose = BEFORE_ALL, -1
     for group in groups:
         for op in group:

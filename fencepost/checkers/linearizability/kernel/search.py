@@ -1,20 +1,26 @@
-"""The compiled search: every order in which the operations of one part may have happened, forgotten ones never twice.
+"""The compiled search: every order in which the operations of one part may have happened, forgotten ones
+never twice.
 
 Owns the loops of a search. Must not know models, calls or times: states and calls are small integers, a
 step is an entry of a table, and an entry that is missing is asked for by returning.
 
-Theory. A history is linearizable if every operation can be given a moment between invocation and completion such that the model allows the
-resulting order (Herlihy & Wing; the search is Wing & Gong's, with Lowe's memory of configurations). Linearizing *just in time*
-(Lowe) means that nothing happens before some completion forces it. So a configuration is: the level (how many completions are satisfied), the state,
-and which open operations have happened early. From a configuration at level r, whose next completion is that of x, operations are applied
-until x is among them; fewest first, so a level is a queue, and the first way to the next level is followed at once.
+Theory. A history is linearizable if every operation can be given a moment between invocation and completion
+such that the model allows the resulting order (Herlihy & Wing; the search is Wing & Gong's, with Lowe's
+memory of configurations). Linearizing *just in time* (Lowe) means that nothing happens before some completion
+forces it. So a configuration is: the level (how many completions are satisfied), the state, and which open
+operations have happened early. From a configuration at level r, whose next completion is that of x,
+operations are applied until x is among them; fewest first, so a level is a queue, and the first way to the
+next level is followed at once.
 
 What keeps it small, each without losing an answer:
-1. An open observer (a call that never changes a state) that is possible happens now: nothing after it can tell.
-2. Of two open operations with the same call, the one that completes first goes first; of two with unknown outcome, the one invoked first.
-3. A state from which the next observer due can never become possible leads nowhere, unless a call may come first that resets, or that overwrites
-   the state by one from which the observer is possible (`foreseen`).
-4. An operation with unknown outcome is optional for ever. So a configuration that equals another but has used up more of them is dominated by it.
+1. An open observer (a call that never changes a state) that is possible happens now: nothing after it can
+   tell.
+2. Of two open operations with the same call, the one that completes first goes first; of two with unknown
+   outcome, the one invoked first.
+3. A state from which the next observer due can never become possible leads nowhere, unless a call may come
+   first that resets, or that overwrites the state by one from which the observer is possible (`foreseen`).
+4. An operation with unknown outcome is optional for ever. So a configuration that equals another but has used
+   up more of them is dominated by it.
 """
 
 import numpy as np
@@ -63,7 +69,8 @@ def has_twin(part: SearchPart, work: Work, node: int, op: int) -> bool:
 
 @compiled
 def next_candidate(part: SearchPart, work: Work, node: int, index: int, end: int) -> int:
-    """The first number from `index` to `end` whose operation is open at a node: x, then the known ones by slot, then the unknown ones.
+    """The first number from `index` to `end` whose operation is open at a node: x, then the known ones by
+    slot, then the unknown ones.
 
     Arrays are taken out of their tuples first: passing those costs more than what is done with them here.
     """
@@ -101,7 +108,8 @@ def operation_at(part: SearchPart, work: Work, node: int, index: int) -> int:
 
 @compiled
 def expand(part: SearchPart, steps: StepTable, work: Work, node: int, op: int) -> int:
-    """Let `op` happen at `node`, in `scratch`: the level that it leads to, -1 if steps are missing, -2 if it cannot or need not."""
+    """Let `op` happen at `node`, in `scratch`: the level that it leads to, -1 if steps are missing, -2 if it
+    cannot or need not."""
     level, state = work.nodes[node, LEVEL], work.nodes[node, STATE]
     after = find_step(steps, state, part.call[op])
     if after == MISSING:
@@ -118,7 +126,8 @@ def expand(part: SearchPart, steps: StepTable, work: Work, node: int, op: int) -
 
 @compiled
 def ask_ahead(part: SearchPart, steps: StepTable, work: Work, node: int, index: int) -> None:
-    """Ask at once for what the operations of the same kind that come after number `index` do: leaving compiled code costs more than a step."""
+    """Ask at once for what the operations of the same kind that come after number `index` do: leaving
+    compiled code costs more than a step."""
     slots, level, state = len(work.occupant), work.nodes[node, LEVEL], work.nodes[node, STATE]
     end = slots + part.unknown_before[level] if index > slots else slots if index > 0 else 0
     ahead = next_candidate(part, work, node, index + 1, end)
@@ -139,7 +148,8 @@ def push(work: Work, node: int) -> None:
 
 @compiled(when_asked=True)
 def begin(part: SearchPart, steps: StepTable, work: Work, state: int) -> int:
-    """The first node (again after ASKS). The operations invoked before the first completion are in `occupant` already."""
+    """The first node (again after ASKS). The operations invoked before the first completion are in `occupant`
+    already."""
     work.control[ASKED] = 0
     work.scratch[:] = 0
     level = settle(part, steps, work, 0, state)

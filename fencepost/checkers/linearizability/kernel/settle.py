@@ -1,4 +1,5 @@
-"""What happens by itself in a configuration: observers that are possible, completions that are satisfied, dead ends foreseen.
+"""What happens by itself in a configuration: observers that are possible, completions that are satisfied,
+dead ends foreseen.
 
 Owns rules 1 and 3 of `search`. Must not know nodes.
 """
@@ -63,7 +64,8 @@ def ask(work: Work, state: int, call: int) -> None:
 
 @compiled
 def settle(part: SearchPart, steps: StepTable, work: Work, level: int, state: int) -> int:
-    """Bring the configuration in `scratch` to the level where a choice is due; answers that level, -1 if steps are missing, -2 if it leads nowhere.
+    """Bring the configuration in `scratch` to the level where a choice is due; answers that level, -1 if
+    steps are missing, -2 if it leads nowhere.
 
     Rule 1 is applied to everything open, then completions that are satisfied are passed, one by one.
     """
@@ -98,7 +100,8 @@ def settle(part: SearchPart, steps: StepTable, work: Work, level: int, state: in
 
 @compiled
 def leads(part: SearchPart, steps: StepTable, work: Work, op: int, due: int) -> int:
-    """Whether what an operation that overwrites leaves behind can still lead to the observer due: 1, 0, -1 if that is not known yet."""
+    """Whether what an operation that overwrites leaves behind can still lead to the observer due: 1, 0, -1 if
+    that is not known yet."""
     able = find_step(steps, part.lands[op], part.reach[due])
     if able == MISSING:
         ask(work, part.lands[op], part.reach[due])
@@ -108,7 +111,8 @@ def leads(part: SearchPart, steps: StepTable, work: Work, op: int, due: int) -> 
 
 @compiled
 def overwritten(part: SearchPart, steps: StepTable, work: Work, level: int, due: int) -> int:
-    """Where the state itself leads nowhere: whether an operation that overwrites it may happen before the observer due; as `foreseen`."""
+    """Where the state itself leads nowhere: whether an operation that overwrites it may happen before the
+    observer due; as `foreseen`."""
     for slot in range(len(work.occupant)):
         op = work.occupant[slot]
         if op >= 0 and part.lands[op] >= 0 and not has(work.scratch, slot):

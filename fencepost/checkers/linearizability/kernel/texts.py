@@ -1,9 +1,11 @@
 """Texts under keys whose pieces tell who put or appended them: which keys are in order for sure.
 
-Owns the decision of `deciders.texts` once more, compiled and for all keys of a history in one call, as far as it says "legal". Must not know operations.
+Owns the decision of `deciders.texts` once more, compiled and for all keys of a history in one call, as far as
+it says "legal". Must not know operations.
 
-Reasons are the decider's: pieces of which none begins with another one take a text apart in one way only; a put, the appends that gets show behind it and
-these gets are a chain; a chain is a cluster of `deciders.zones`. Whatever does not fit is left to the decider.
+Reasons are the decider's: pieces of which none begins with another one take a text apart in one way only; a
+put, the appends that gets show behind it and these gets are a chain; a chain is a cluster of
+`deciders.zones`. Whatever does not fit is left to the decider.
 """
 
 from typing import NamedTuple
@@ -18,8 +20,8 @@ BEFORE = -NEVER
 
 
 class Texts(NamedTuple):
-    """Operations by row. data: bytes of all texts; start, size: of the text that each put, appended or was shown; invoke, complete: times, NEVER where
-    the outcome is unknown."""
+    """Operations by row. data: bytes of all texts; start, size: of the text that each put, appended or was
+    shown; invoke, complete: times, NEVER where the outcome is unknown."""
 
     kind: Array
     data: Array
@@ -30,9 +32,10 @@ class Texts(NamedTuple):
 
 
 class Chains(NamedTuple):
-    """Chains of one key, by root: 0 for the initial text, n + 1 for the n-th writer in order of texts. witness: the longest get, -1 if there is none;
-    begin: where its members begin, as many as `length`. Of each member: who (a place among the writers, -1 for nobody), the length of the text up to it,
-    and of the gets that end there the earliest completion and the latest invocation."""
+    """Chains of one key, by root: 0 for the initial text, n + 1 for the n-th writer in order of texts.
+    witness: the longest get, -1 if there is none; begin: where its members begin, as many as `length`. Of
+    each member: who (a place among the writers, -1 for nobody), the length of the text up to it, and of the
+    gets that end there the earliest completion and the latest invocation."""
 
     witness: Array
     begin: Array
@@ -45,7 +48,8 @@ class Chains(NamedTuple):
 
 @compiled_within
 def compare(texts: Texts, a: int, a_size: int, b: int, b_size: int) -> int:
-    """Of two stretches of bytes: negative, 0 or positive; -2 where the second is the longer and begins with the first, 2 the other way round."""
+    """Of two stretches of bytes: negative, 0 or positive; -2 where the second is the longer and begins with
+    the first, 2 the other way round."""
     for i in range(min(a_size, b_size)):
         if texts.data[a + i] != texts.data[b + i]:
             return -1 if texts.data[a + i] < texts.data[b + i] else 1
@@ -99,7 +103,8 @@ def piece_at(texts: Texts, writers: Array, at: int, size: int) -> int:
 
 @compiled
 def follow(texts: Texts, writers: Array, gets: Array, roots: Array, chains: Chains) -> bool:
-    """Find each chain's members in its longest get; False where that cannot be, or an append stands in two places."""
+    """Find each chain's members in its longest get; False where that cannot be, or an append stands in two
+    places."""
     taken = np.zeros(len(writers), np.bool_)
     used = 0
     for n in range(len(gets)):
@@ -139,7 +144,8 @@ def follow(texts: Texts, writers: Array, gets: Array, roots: Array, chains: Chai
 
 @compiled
 def attach(texts: Texts, gets: Array, roots: Array, chains: Chains) -> bool:
-    """Note each get with the member where its text ends; False where its text is not the beginning of the chain's longest."""
+    """Note each get with the member where its text ends; False where its text is not the beginning of the
+    chain's longest."""
     for n in range(len(gets)):
         row, root = gets[n], roots[n]
         whole = chains.witness[root]
@@ -158,7 +164,8 @@ def attach(texts: Texts, gets: Array, roots: Array, chains: Chains) -> bool:
 
 @compiled
 def zone_of(texts: Texts, writers: Array, chains: Chains, root: int, zone: Array) -> bool:
-    """The zone (earliest completion, latest invocation) of a chain; False where its members cannot happen one after another."""
+    """The zone (earliest completion, latest invocation) of a chain; False where its members cannot happen one
+    after another."""
     zone[0], zone[1] = (NEVER if root else BEFORE), BEFORE
     latest = BEFORE
     for at in range(chains.begin[root], chains.begin[root] + chains.length[root]):

@@ -1,10 +1,12 @@
 """Which slots of a suspected log are in question, and which operations say anything of them.
 
-Owns that choice: every slot at which some rule may be broken, not the first few, because which of several certificates is told depends on all. Must not know
-files, or the rules of the plain check, which judge what is kept (`closer`).
+Owns that choice: every slot at which some rule may be broken, not the first few, because which of several
+certificates is told depends on all. Must not know files, or the rules of the plain check, which judge what is
+kept (`closer`).
 
-A slot is in question by content if something does not stand where it can, and by time if a lower bound of it exceeds an upper bound of it or of a later
-one, or the other way round. All operations of a slot that is not in question agree about it and contradict nobody: they are in no certificate.
+A slot is in question by content if something does not stand where it can, and by time if a lower bound of it
+exceeds an upper bound of it or of a later one, or the other way round. All operations of a slot that is not
+in question agree about it and contradict nobody: they are in no certificate.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +23,8 @@ from fencepost.checkers.operation_columns import NEVER, Array
 
 @frozen(kw_only=True, eq=False)
 class Moments:
-    """Bounds that slots do not tell, as two rows each: offsets and times. lower, upper: as step 2 of the log check names them."""
+    """Bounds that slots do not tell, as two rows each: offsets and times. lower, upper: as step 2 of the log
+    check names them."""
 
     lower: Array
     upper: Array
@@ -34,8 +37,9 @@ class Moments:
 
 @frozen(kw_only=True, eq=False)
 class Beside:
-    """What one range must know of the others. latest: lower bound below it; earliest: upper bound above it; epoch, epoch_at: the highest leader epoch below
-    it and the lowest offset that has it (-1: none); moments: beside slots, of this range too."""
+    """What one range must know of the others. latest: lower bound below it; earliest: upper bound above it;
+    epoch, epoch_at: the highest leader epoch below it and the lowest offset that has it (-1: none); moments:
+    beside slots, of this range too."""
 
     latest: int
     earliest: int
@@ -77,7 +81,9 @@ def in_question(
 ) -> Array:
     """Offsets of one range that are in question, and those of others that they are in question with."""
     window = merged(number, pieces, demands)
-    strange = np.union1d(resolved(window, soft, demands).strange, told_wrong(soft, window.slots, window.low) - window.low)  # fmt: skip
+    strange = np.union1d(
+        resolved(window, soft, demands).strange, told_wrong(soft, window.slots, window.low) - window.low
+    )
     slots, core, end, low = window.slots, window.core, window.end, window.low
     flags = slots[:, FLAGS]
     torn = np.flatnonzero((flags[core:end] & JOINED != 0) & (slots[core:end, ENDED] != LONG_AGO)) + core
@@ -107,7 +113,8 @@ def _charge(bounds: Array, moments: Array, low: int, by: np.ufunc) -> None:
 def _contradicting(
     slots: Array, core: int, end: int, lower: Array, upper: Array, latest: int, earliest: int
 ) -> Array:
-    """A mask over the window: whose lower bound exceeds an upper one at or above it, or whose upper bound is exceeded by a lower one at or below it."""
+    """A mask over the window: whose lower bound exceeds an upper one at or above it, or whose upper bound is
+    exceeded by a lower one at or below it."""
     found = np.zeros(len(slots), np.bool_)
     carried = NEVER
     for k in range(end):
@@ -129,7 +136,8 @@ def _contradicting(
 
 
 def _epochs_in_question(slots: Array, core: int, end: int, low: int, strange: Array, others: Beside) -> Array:
-    """The lowest offset of the range whose leader epoch is below an earlier one, and for it and every strange slot where the highest epoch below it stands."""
+    """The lowest offset of the range whose leader epoch is below an earlier one, and for it and every strange
+    slot where the highest epoch below it stands."""
     epochs = np.concatenate(([others.epoch], slots[core:end, EPOCH]))
     places = np.concatenate(([others.epoch_at], np.arange(core, end) + low))
     highest = np.maximum.accumulate(epochs)
@@ -142,7 +150,8 @@ def _epochs_in_question(slots: Array, core: int, end: int, low: int, strange: Ar
 
 
 def _with_batches(slots: Array, low: int, offsets: Array) -> Array:
-    """These and the rest of the batches that the window shows there: who saw one record of a batch saw the batch."""
+    """These and the rest of the batches that the window shows there: who saw one record of a batch saw the
+    batch."""
     joined = slots[:, FLAGS] & JOINED != 0
     if not joined.any():
         return offsets
@@ -155,8 +164,9 @@ def _with_batches(slots: Array, low: int, offsets: Array) -> Array:
 
 @frozen(kw_only=True, eq=False)
 class Wanted:
-    """Which operations to keep, all sorted. offsets: that say anything of these, or pass over them; values: that send or show these; senders: that send these;
-    ids: these; sessions: reads of these (rows of process, session, leader epoch)."""
+    """Which operations to keep, all sorted. offsets: that say anything of these, or pass over them; values:
+    that send or show these; senders: that send these; ids: these; sessions: reads of these (rows of process,
+    session, leader epoch)."""
 
     offsets: Array
     values: Array
@@ -166,7 +176,8 @@ class Wanted:
 
 
 def concerning(appends: Appends, reads: Reads, strong: Array, wanted: Wanted) -> Array:
-    """Op ids of what is wanted of one batch of one log. strong: which reads claim an end that may be trusted."""
+    """Op ids of what is wanted of one batch of one log. strong: which reads claim an end that may be
+    trusted."""
     offsets, begin = wanted.offsets, appends.base
     stop = begin + np.diff(appends.start)
     kept = (appends.kind != Kind.FAILED) & (begin >= 0)

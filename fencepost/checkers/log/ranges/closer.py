@@ -1,11 +1,15 @@
-"""A closer look at a log that is too large to be examined as a whole: the operations that bear on what is in question, examined by the plain rules.
+"""A closer look at a log that is too large to be examined as a whole: the operations that bear on what is in
+question, examined by the plain rules.
 
-Owns the rounds until they are complete. Must not know files: `Source` is where slots and operations come from.
+Owns the rounds until they are complete. Must not know files: `Source` is where slots and operations come
+from.
 
-Complete means: whatever says anything of a slot in question is kept; so is whatever sends or shows a value that stands at one, and every slot where such a
-value or its batch stands is in question too; so are the slots that the bounds in time of what is kept contradict. Then nothing that is left out is in any
-certificate, and what is kept says of every certificate all that the whole log says of it. The plain rules choose by orders of offset, value, time and
-row, which leaving rows out does not change: among the certificates of the whole log, which are those of what is kept, they choose the same.
+Complete means: whatever says anything of a slot in question is kept; so is whatever sends or shows a value
+that stands at one, and every slot where such a value or its batch stands is in question too; so are the slots
+that the bounds in time of what is kept contradict. Then nothing that is left out is in any certificate, and
+what is kept says of every certificate all that the whole log says of it. The plain rules choose by orders of
+offset, value, time and row, which leaving rows out does not change: among the certificates of the whole log,
+which are those of what is kept, they choose the same.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -38,8 +42,9 @@ TOO_MANY = f"more than {MOST_KEPT} operations bear on what is in question"
 
 @frozen(kw_only=True)
 class Source:
-    """Of one log. in_question(moments): offsets, of all ranges (around.in_question); keep(wanted): these operations, in order; bounding(starts): for each run
-    of holes those that bound it first (holes.bounding)."""
+    """Of one log. in_question(moments): offsets, of all ranges (around.in_question); keep(wanted): these
+    operations, in order; bounding(starts): for each run of holes those that bound it first
+    (holes.bounding)."""
 
     in_question: Callable[[Moments], Array]
     keep: Callable[[Wanted], OperationColumns]
@@ -51,7 +56,8 @@ class Source:
 
 @frozen(kw_only=True)
 class Looked:
-    """findings: those of the plain check, sessions: of them those about sessions; undecided: why more cannot be told ("" if all is)."""
+    """findings: those of the plain check, sessions: of them those about sessions; undecided: why more cannot
+    be told ("" if all is)."""
 
     findings: tuple[Finding, ...] = ()
     sessions: tuple[Finding, ...] = ()
@@ -59,8 +65,8 @@ class Looked:
 
 
 def look_closer(source: Source, log: tuple[str, int], wanted: Wanted) -> Looked:
-    """Everything that the plain check says of one log; if that needs too many operations, something of it, or nothing. wanted: what is in question for
-    reasons that no slot tells."""
+    """Everything that the plain check says of one log; if that needs too many operations, something of it, or
+    nothing. wanted: what is in question for reasons that no slot tells."""
     asked = source.in_question(Moments.none())
     looked = _complete(source, log, evolve(wanted, offsets=np.union1d(wanted.offsets, asked)))
     if not looked.undecided or not len(asked):
@@ -71,7 +77,8 @@ def look_closer(source: Source, log: tuple[str, int], wanted: Wanted) -> Looked:
 
 
 def _complete(source: Source, log: tuple[str, int], wanted: Wanted, *, partly: bool = False) -> Looked:
-    """The rounds. partly: not for everything in question: what is found holds, the plain check may say more, or prove it by others."""
+    """The rounds. partly: not for everything in question: what is found holds, the plain check may say more,
+    or prove it by others."""
     for _ in range(ROUNDS):
         columns = log_columns(source.keep(wanted))
         if len(columns.appends.op_id) + len(columns.reads.op_id) > MOST_KEPT:

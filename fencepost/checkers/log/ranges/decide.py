@@ -1,7 +1,9 @@
-"""One slot range of a log, its partial slots merged: does it keep the rules, and what must the other ranges know of it?
+"""One slot range of a log, its partial slots merged: does it keep the rules, and what must the other ranges
+know of it?
 
-Owns what is decided within a range, and `RangeSummary`. Must not know files or the other ranges. A window is the range with as much of its neighbours as
-the largest batch has records, because whoever saw one record of a batch saw the batch.
+Owns what is decided within a range, and `RangeSummary`. Must not know files or the other ranges. A window is
+the range with as much of its neighbours as the largest batch has records, because whoever saw one record of a
+batch saw the batch.
 """
 
 from collections.abc import Iterable, Set
@@ -43,7 +45,8 @@ from fencepost.checkers.operation_columns import NEVER, Array
 
 @frozen(kw_only=True, eq=False)
 class Soft:
-    """All appends of a log that are not firm (columns as in `partial`), by value, and those that were told an offset, by offset. May be mapped files."""
+    """All appends of a log that are not firm (columns as in `partial`), by value, and those that were told an
+    offset, by offset. May be mapped files."""
 
     rows: Array
     by_value: Array
@@ -70,7 +73,8 @@ def soft_of(parts: Iterable[Array]) -> Soft:
 
 @frozen(kw_only=True)
 class Demands:
-    """What is asked of the log. width: offsets of a range; margin: records of its largest append, 0 if all have one; last: number of the last range."""
+    """What is asked of the log. width: offsets of a range; margin: records of its largest append, 0 if all
+    have one; last: number of the last range."""
 
     timed: bool
     dense: bool
@@ -83,9 +87,11 @@ class Demands:
 def ranges_of(
     touched: Set[int], *, timed: bool, dense: bool, duplicates: bool, width: int, largest: int
 ) -> tuple[list[int], Demands]:
-    """The ranges that must be decided, given those that operations say anything of and the records of the largest append, and what to ask of them.
+    """The ranges that must be decided, given those that operations say anything of and the records of the
+    largest append, and what to ask of them.
 
-    A read of one record of a batch says where the others are, so a batch may reach into ranges that nothing else touches.
+    A read of one record of a batch says where the others are, so a batch may reach into ranges that nothing
+    else touches.
     """
     margin = largest if largest > 1 else 0
     reach = -(-margin // width)
@@ -99,9 +105,11 @@ def ranges_of(
 
 @frozen(kw_only=True, eq=False)
 class RangeSummary:
-    """latest: of lower bounds; earliest: of upper bounds; epochs: the lowest and highest (-1: none known); known: one more than the highest offset that is
-    occupied or below a claimed end (0: none); empty: where offsets are dense, three rows: those that hold nothing, the earliest upper bound from there to the
-    range's end, and whether a strong read claimed that end; placed: rows of (first soft row, base) of appends that reads place here; reasons: of suspicion."""
+    """latest: of lower bounds; earliest: of upper bounds; epochs: the lowest and highest (-1: none known);
+    known: one more than the highest offset that is occupied or below a claimed end (0: none); empty: where
+    offsets are dense, three rows: those that hold nothing, the earliest upper bound from there to the range's
+    end, and whether a strong read claimed that end; placed: rows of (first soft row, base) of appends that
+    reads place here; reasons: of suspicion."""
 
     number: int
     latest: int
@@ -113,7 +121,8 @@ class RangeSummary:
     ended: int
     """The latest invocation of a strong read that claimed an end here."""
     unread: Array
-    """Acknowledged records that no read returned, as two rows: their offsets, and when their batch was acknowledged."""
+    """Acknowledged records that no read returned, as two rows: their offsets, and when their batch was
+    acknowledged."""
     placed: Array
     reasons: tuple[str, ...]
 
@@ -130,7 +139,8 @@ class Window:
 
 @frozen(kw_only=True, eq=False)
 class Resolved:
-    """strange: slots of the window where something does not stand where it can; placed: as in RangeSummary."""
+    """strange: slots of the window where something does not stand where it can; placed: as in
+    RangeSummary."""
 
     strange: Array
     placed: Array
@@ -158,8 +168,17 @@ def resolved(window: Window, soft: Soft, demands: Demands) -> Resolved:
     placed = np.empty((int(((slots[:, FLAGS] & (READ | HELD)) == READ).sum()), 2), np.int64)
     strange = np.zeros(len(slots), np.bool_)
     count = _resolve(
-        slots, window.low, window.core, window.end, soft.rows, soft.by_value, soft.sorted_values, demands.timed, placed, strange
-    )  # fmt: skip
+        slots,
+        window.low,
+        window.core,
+        window.end,
+        soft.rows,
+        soft.by_value,
+        soft.sorted_values,
+        demands.timed,
+        placed,
+        strange,
+    )
     return Resolved(strange=np.flatnonzero(strange), placed=np.unique(placed[:count], axis=0))
 
 
@@ -197,7 +216,8 @@ def decide(
 
 
 def _unread(slots: Array, core: int, end: int, low: int) -> Array:
-    """As RangeSummary.unread. Only the last record of a batch bears its acknowledgement, and batches may go on behind the range."""
+    """As RangeSummary.unread. Only the last record of a batch bears its acknowledgement, and batches may go
+    on behind the range."""
     rows = np.flatnonzero((slots[core:end, FLAGS] & (HELD | READ)) == HELD) + core
     acknowledged = np.flatnonzero(slots[:, ACK] != NEVER)
     if not len(rows) or not len(acknowledged):
@@ -259,7 +279,8 @@ def _resolve(
 
 
 def told_wrong(soft: Soft, slots: Array, low: int) -> Array:
-    """Offsets that an append which is not firm was told with a leader epoch, though something else stands under that key (as log.screen has it)."""
+    """Offsets that an append which is not firm was told with a leader epoch, though something else stands
+    under that key (as log.screen has it)."""
     a, b = np.searchsorted(soft.told_offset, (low, low + len(slots)))
     offset, rows = np.asarray(soft.told_offset[a:b]), soft.rows[np.asarray(soft.told[a:b])]
     there = slots[offset - low]
@@ -272,7 +293,8 @@ def told_wrong(soft: Soft, slots: Array, low: int) -> Array:
 
 @compiled
 def _pass(slots: Array, core: int, end: int) -> tuple[bool, bool, bool, int, int, int, int, int]:
-    """Steps 2, 3, 6 and 7 over the range: an end inside a batch? epochs that decrease? bounds that contradict each other? And what RangeSummary says of it."""
+    """Steps 2, 3, 6 and 7 over the range: an end inside a batch? epochs that decrease? bounds that contradict
+    each other? And what RangeSummary says of it."""
     torn = regressed = broken = False
     latest, earliest, carried, first, last, known = LONG_AGO, NEVER, NEVER, -1, -1, -1
     for k in range(end):

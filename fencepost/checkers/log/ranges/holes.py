@@ -1,6 +1,8 @@
-"""Step 5 by ranges: the holes of a log that is not held as a whole, and the operations that say by when they were filled.
+"""Step 5 by ranges: the holes of a log that is not held as a whole, and the operations that say by when they
+were filled.
 
-Owns the runs of holes that ranges leave, and which operations bound them. Must not know whether appends fit into them (log.holes), or files.
+Owns the runs of holes that ranges leave, and which operations bound them. Must not know whether appends fit
+into them (log.holes), or files.
 """
 
 from collections.abc import Sequence
@@ -30,8 +32,8 @@ class Runs:
 def runs_of(
     summaries: Sequence[RangeSummary], soft: Soft, group: PartitionLog | None, offsets: Array
 ) -> Runs:
-    """All runs, and the appends that may fill them. group: what is kept of the log (None: nothing); offsets: in question, where it knows better than slots do
-    (sorted)."""
+    """All runs, and the appends that may fill them. group: what is kept of the log (None: nothing); offsets:
+    in question, where it knows better than slots do (sorted)."""
     none = np.empty(0, np.int64)
     base, last, ends = none, none, none
     if group is not None:
@@ -79,8 +81,9 @@ def _unplaced(summaries: Sequence[RangeSummary], soft: Soft, group: PartitionLog
 
 
 def bounding(appends: Appends, reads: Reads, strong: Array, starts: Array) -> Array:
-    """Op ids, of one batch, of the acknowledgements and reads that are the first of their clock to show the log beyond a start and not beyond the next one, and
-    of the latest operations: all that the bounds of runs depend on."""
+    """Op ids, of one batch, of the acknowledgements and reads that are the first of their clock to show the
+    log beyond a start and not beyond the next one, and of the latest operations: all that the bounds of runs
+    depend on."""
     firm = np.flatnonzero(appends.kind == Kind.FIRM)
     told = np.flatnonzero(np.diff(reads.start) > 0)
     highest = np.maximum.reduceat(reads.offset, reads.start[told]) if len(told) else told

@@ -1,7 +1,8 @@
 """What some operations of a log come to: partial slots by range, and what cannot be said of slots.
 
-Owns `Partial`, one batch's share of one log. Must not know files, or how shares are put together. Reasons name why the log needs a closer look: like the
-screen of the batch form, this may suspect too much but never too little.
+Owns `Partial`, one batch's share of one log. Must not know files, or how shares are put together. Reasons
+name why the log needs a closer look: like the screen of the batch form, this may suspect too much but never
+too little.
 """
 
 from collections.abc import Iterator
@@ -21,9 +22,11 @@ from fencepost.traces.operations import Function
 RANGE_SLOTS = 1 << 21
 """Offsets of one range: 128 MiB of slots, the unit of merging."""
 SPARSEST = 16
-"""Ranges' worth of offsets per record beyond which a log is examined by sorting instead (as log.spans says of slots)."""
+"""Ranges' worth of offsets per record beyond which a log is examined by sorting instead (as log.spans says of
+slots)."""
 LARGEST_BATCH = 1 << 16
-"""Records of one append beyond which a log is examined as a whole: a range is merged with this much of its neighbours."""
+"""Records of one append beyond which a log is examined as a whole: a range is merged with this much of its
+neighbours."""
 MOST_GAPS = 1 << 20
 """Gaps in the reads of one batch beyond which a log with sparse offsets is examined as a whole."""
 _TXN = FUNCTIONS.index(Function.TXN)
@@ -45,18 +48,21 @@ SPARSE, LARGE, MANY, TWICE, UNKEPT, MOVED = (
 NOT_OF_SLOTS = frozenset((LOSS, REPEATS, SPECIAL, TXNS, SPARSE, LARGE, MANY, TWICE, UNKEPT, MOVED))
 """Reasons of logs that slots cannot tell anything of."""
 S_VALUE, S_INVOKE, S_FAILED, S_COUNT, S_NTH, S_BASE, S_EPOCH, S_CLOCK = range(8)
-"""Columns of `Partial.soft`, one row per record of an append that is not firm: its value; the append's invocation, whether it failed, records in it, which of
-them this is; the offset of the first one and the leader epoch if told (-1); the clock."""
+"""Columns of `Partial.soft`, one row per record of an append that is not firm: its value; the append's
+invocation, whether it failed, records in it, which of them this is; the offset of the first one and the
+leader epoch if told (-1); the clock."""
 
 
 @frozen(kw_only=True, eq=False)
 class Partial:
-    """One batch's share of one log. rows: appends and reads; ranges: numbers of the slot ranges that it touches; soft: as above, an append's records together;
-    gaps: [start, stop) that reads passed over; values, shown: lowest and highest that it sent, that it read (empty: none); span: lowest and highest offset
-    that it says anything of or passes over (the same); largest: records of the largest append; ids: of
-    reads that are wrong by themselves (all that are out of order, of the others the first of each sort); offsets: of reads out of order, which slots may
-    miss; sessions: per (process, session, epoch) the first invocation, last completion and, for end and position, lowest and highest; regressed: the
-    (process, session, epoch) that go back within the batch; reasons: of suspicion."""
+    """One batch's share of one log. rows: appends and reads; ranges: numbers of the slot ranges that it
+    touches; soft: as above, an append's records together; gaps: [start, stop) that reads passed over; values,
+    shown: lowest and highest that it sent, that it read (empty: none); span: lowest and highest offset that
+    it says anything of or passes over (the same); largest: records of the largest append; ids: of reads that
+    are wrong by themselves (all that are out of order, of the others the first of each sort); offsets: of
+    reads out of order, which slots may miss; sessions: per (process, session, epoch) the first invocation,
+    last completion and, for end and position, lowest and highest; regressed: the (process, session, epoch)
+    that go back within the batch; reasons: of suspicion."""
 
     rows: int
     ranges: tuple[int, ...]
@@ -192,7 +198,8 @@ def _regressed(reads: Reads, concurrent: bool) -> Array:
 
 
 def _of_reads(reads: Reads, strong: Array, dense: bool) -> tuple[dict[str, list[int]], Array, Array]:
-    """What is wrong with single reads (op ids, as Partial.ids), the gaps that reads pass over, and the offsets of those out of order."""
+    """What is wrong with single reads (op ids, as Partial.ids), the gaps that reads pass over, and the
+    offsets of those out of order."""
     told = np.flatnonzero(np.diff(reads.start) > 0)
     reader = np.repeat(np.arange(len(reads.op_id)), np.diff(reads.start))
     first, position = reads.offset[reads.start[told]], reads.position[told]
@@ -253,12 +260,22 @@ def _soft(appends: Appends, counts: Array) -> Array:
     failed = appends.kind[owner] == Kind.FAILED
     base = np.where(failed, -1, appends.base[owner])
     return np.column_stack(
-        (appends.value[appends.start[owner] + nth], appends.invoke[owner], failed, counts[owner], nth, base, appends.epoch[owner], appends.clock[owner])
-    ).astype(np.int64)  # fmt: skip
+        (
+            appends.value[appends.start[owner] + nth],
+            appends.invoke[owner],
+            failed,
+            counts[owner],
+            nth,
+            base,
+            appends.epoch[owner],
+            appends.clock[owner],
+        )
+    ).astype(np.int64)
 
 
 def _sessions(reads: Reads) -> Array:
-    """Process, session, epoch; first invocation, last completion; lowest and highest end; lowest and highest position (both of those said)."""
+    """Process, session, epoch; first invocation, last completion; lowest and highest end; lowest and highest
+    position (both of those said)."""
     rows = np.flatnonzero(reads.epoch >= 0)
     if not len(rows):
         return np.empty((0, 9), np.int64)
@@ -288,7 +305,8 @@ def _sessions(reads: Reads) -> Array:
 def slots_of(
     columns: LogColumns, rules: Rules, g: int, number: int, *, width: int = RANGE_SLOTS
 ) -> tuple[int, Array]:
-    """The partial slots of one range of a group, from the lowest touched to the highest, and the offset of the first."""
+    """The partial slots of one range of a group, from the lowest touched to the highest, and the offset of
+    the first."""
     appends, reads = rows_of_group(columns, g)
     all_strong = bool(rules.profile[g] == Profile.STRONG)
     low, high = _extent(appends, reads, all_strong, number * width, (number + 1) * width)

@@ -1,7 +1,8 @@
 """Slots: what is known of each offset of one log, as rows of an array that merge.
 
-Owns the columns of a slot, and folding appends and reads into them. Must not know ranges, files, verdicts. Folding is associative and commutative: each
-column is a minimum, a maximum, or a value that all statements must share (BAD where they do not), so operations may come in any order and in any pieces.
+Owns the columns of a slot, and folding appends and reads into them. Must not know ranges, files, verdicts.
+Folding is associative and commutative: each column is a minimum, a maximum, or a value that all statements
+must share (BAD where they do not), so operations may come in any order and in any pieces.
 """
 
 import numpy as np
@@ -11,12 +12,14 @@ from fencepost.checkers.log.appends_and_reads import Appends, Kind, Reads
 from fencepost.checkers.operation_columns import NEVER, Array
 
 VALUE, INVOKE, ACK, SHOWN, ENDED, EPOCH, SEEN, LAST, FLAGS = range(9)
-"""Columns: the occupant's value; the invocation of its append (NEVER: not known); the earliest acknowledgement, and the earliest completion of a read,
-that shows the log longer than this offset; the latest invocation of a strong read that claimed this end; leader epoch (-1 unknown);
-the earliest and the latest completion of a read of this record."""
+"""Columns: the occupant's value; the invocation of its append (NEVER: not known); the earliest
+acknowledgement, and the earliest completion of a read, that shows the log longer than this offset; the latest
+invocation of a strong read that claimed this end; leader epoch (-1 unknown); the earliest and the latest
+completion of a read of this record."""
 WIDTH = FLAGS + 1
 HELD, READ, JOINED, BAD, PLACED = 1, 2, 4, 8, 16
-"""Flags: a firm append stands here; a read returned it; the batch of the offset before goes on here; statements differ; a soft append stands here."""
+"""Flags: a firm append stands here; a read returned it; the batch of the offset before goes on here;
+statements differ; a soft append stands here."""
 LONG_AGO = int(np.iinfo(np.int64).min)
 FIRM = int(Kind.FIRM)
 

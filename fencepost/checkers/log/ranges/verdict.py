@@ -1,6 +1,7 @@
 """The last pass, over the summaries of a log's ranges: may the log break a rule?
 
-Owns what no range can tell alone. Must not know slots. Like everything here it may suspect too much but never too little.
+Owns what no range can tell alone. Must not know slots. Like everything here it may suspect too much but never
+too little.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,8 +17,9 @@ from fencepost.checkers.operation_columns import NEVER, Array
 def reasons_of(
     summaries: Sequence[RangeSummary], soft: Soft, sessions: Array, demands: Demands
 ) -> tuple[str, ...]:
-    """Why the log needs a closer look; () if it keeps every rule. summaries: of the ranges that hold anything (of all of them below the last, if offsets are
-    dense); sessions: as in Partial, of all batches in order."""
+    """Why the log needs a closer look; () if it keeps every rule. summaries: of the ranges that hold anything
+    (of all of them below the last, if offsets are dense); sessions: as in Partial, of all batches in
+    order."""
     ordered = sorted(summaries, key=lambda found: found.number)
     reasons = [reason for found in ordered for reason in found.reasons]
     if demands.timed and _bounds_break(ordered):
@@ -37,7 +39,8 @@ def reasons_of(
 
 
 def unread(summaries: Iterable[RangeSummary]) -> Array:
-    """The offsets of acknowledged records that no read returned, and that no strong read followed, in order."""
+    """The offsets of acknowledged records that no read returned, and that no strong read followed, in
+    order."""
     found = list(summaries)
     latest = max((one.ended for one in found), default=LONG_AGO)
     every = np.concatenate([np.empty((2, 0), np.int64), *(one.unread for one in found)], axis=1)
@@ -76,7 +79,8 @@ def _epochs_regress(ordered: Iterable[RangeSummary]) -> bool:
 
 
 def _holes_unfilled(ordered: Sequence[RangeSummary], soft: Soft, placed: Array, timed: bool) -> bool:
-    """Step 5 for single-record appends; batches among the candidates make it bin packing, which is for the closer look."""
+    """Step 5 for single-record appends; batches among the candidates make it bin packing, which is for the
+    closer look."""
     known = max((found.known for found in ordered), default=0)
     later, offsets, deadlines = NEVER, [], []
     for found in reversed(ordered):
@@ -97,7 +101,8 @@ def _holes_unfilled(ordered: Sequence[RangeSummary], soft: Soft, placed: Array, 
 
 
 def sessions_in_question(sessions: Array) -> Array:
-    """Rows in the order of batches: the (process, session, epoch) that go back from one to a later one, or may (their operations of two batches overlap)."""
+    """Rows in the order of batches: the (process, session, epoch) that go back from one to a later one, or
+    may (their operations of two batches overlap)."""
     order = np.lexsort((sessions[:, 3], *sessions[:, 2::-1].T))
     rows = sessions[order]
     same = (rows[1:, :3] == rows[:-1, :3]).all(axis=1)

@@ -1,7 +1,8 @@
 """Compiled kernels: the passes over the slots of one log.
 
-Owns the arrays of slots, one entry per offset, and the loops over them. Must not know traces, claims or findings. A kernel answers
-only whether a log *may* break a rule; `examine` then decides and names. So a kernel may suspect too much but never too little.
+Owns the arrays of slots, one entry per offset, and the loops over them. Must not know traces, claims or
+findings. A kernel answers only whether a log *may* break a rule; `examine` then decides and names. So a
+kernel may suspect too much but never too little.
 """
 
 from typing import NamedTuple
@@ -14,14 +15,15 @@ from fencepost.checkers.operation_columns import NEVER, Array
 LONG_AGO = int(np.iinfo(np.int64).min)
 
 VALUE, INVOKE, ACK, SHOWN, ENDED, EPOCH = range(6)
-"""Columns of `Slots.slot`: the occupant's value; the invocation of its append (NEVER: the slot is empty); the earliest
-acknowledgement, and the earliest completion of a read, that shows the log longer than this offset; the latest invocation of a strong read
-that claimed this end; leader epoch (-1 unknown). One row of them is what a record read needs, so it is one cache line."""
+"""Columns of `Slots.slot`: the occupant's value; the invocation of its append (NEVER: the slot is empty); the
+earliest acknowledgement, and the earliest completion of a read, that shows the log longer than this offset;
+the latest invocation of a strong read that claimed this end; leader epoch (-1 unknown). One row of them is
+what a record read needs, so it is one cache line."""
 
 
 class Slots(NamedTuple):
-    """One log's offsets from `low`, as above. joined: the occupant belongs to the batch of the offset before; placed: per append
-    row, where its batch stands (-1: not seen)."""
+    """One log's offsets from `low`, as above. joined: the occupant belongs to the batch of the offset before;
+    placed: per append row, where its batch stands (-1: not seen)."""
 
     slot: Array
     joined: Array

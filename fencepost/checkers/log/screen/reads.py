@@ -1,7 +1,7 @@
 """The screen's pass over the reads of one log: does every record that was read stand where it can?
 
-Owns the hot loop over records, and the placing of batches that only a read shows. Must not know what is asked of the slots afterwards. Every function
-below answers True as soon as anything looks wrong.
+Owns the hot loop over records, and the placing of batches that only a read shows. Must not know what is asked
+of the slots afterwards. Every function below answers True as soon as anything looks wrong.
 """
 
 from typing import NamedTuple
@@ -70,8 +70,8 @@ def scan_reads(
     span: Span,
     senders: Senders,
 ) -> bool:
-    """Steps 1 and 2 for all reads of the log. The inner loop is the hot one: one cache line and one branch per record, and no call
-    (passing this many arrays costs more than the rest)."""
+    """Steps 1 and 2 for all reads of the log. The inner loop is the hot one: one cache line and one branch
+    per record, and no call (passing this many arrays costs more than the rest)."""
     dense, content, all_strong = rules.dense[g], rules.profile[g] == CONTENT, rules.profile[g] == STRONG
     for r in range(reads.first[g], reads.first[g + 1]):
         begin, stop = reads.start[r], reads.start[r + 1]
@@ -155,7 +155,8 @@ def _met(
     offset: int,
     bound: int,
 ) -> bool:
-    """Record `i`, expected at `offset`, is not what is known there: an unknown append that was written, a retry, or something wrong."""
+    """Record `i`, expected at `offset`, is not what is known there: an unknown append that was written, a
+    retry, or something wrong."""
     value = reads.value[i]
     if reads.offset[i] != offset or slots.slot[offset - span.low, INVOKE] != NEVER:
         return True

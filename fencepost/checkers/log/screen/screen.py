@@ -1,8 +1,8 @@
 """The screen: one compiled pass over all logs that says which of them need a closer look.
 
-Owns the fast path of the batch judge: slots addressed by offset, no sort, no Python per log. A log that passes keeps every rule of
-docs/spec/log-check.md; one that does not may still be legal, and `examine` decides it. Every function
-below answers True as soon as anything looks wrong.
+Owns the fast path of the batch judge: slots addressed by offset, no sort, no Python per log. A log that
+passes keeps every rule of docs/spec/log-check.md; one that does not may still be legal, and `examine` decides
+it. Every function below answers True as soon as anything looks wrong.
 """
 
 import numpy as np

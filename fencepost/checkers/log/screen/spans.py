@@ -1,6 +1,7 @@
 """Which offsets each log touches, so that they can be addressed directly.
 
-Owns the span of a log, and when a log is too sparse for that. Must not know rules of judgement. Part of the screen.
+Owns the span of a log, and when a log is too sparse for that. Must not know rules of judgement. Part of the
+screen.
 """
 
 from typing import NamedTuple
@@ -17,7 +18,8 @@ FAILED = int(Kind.FAILED)
 STRONG = int(Profile.STRONG)
 
 SPARSEST = 16
-"""Offsets per record beyond which addressing by offset would waste memory; such logs are examined by sorting instead."""
+"""Offsets per record beyond which addressing by offset would waste memory; such logs are examined by sorting
+instead."""
 
 
 class Span(NamedTuple):

@@ -1,7 +1,9 @@
-"""The screen's kernels for special logs: log starts and last stable offsets as chains of their own, and skips that something excuses.
+"""The screen's kernels for special logs: log starts and last stable offsets as chains of their own, and skips
+that something excuses.
 
-Owns the passes that ordinary logs never run. Like `kernels`, they answer only whether a log *may* break a rule: a transaction nobody knows the
-end of, and clocks that err, excuse nothing here, though they may in the closer look.
+Owns the passes that ordinary logs never run. Like `kernels`, they answer only whether a log *may* break a
+rule: a transaction nobody knows the end of, and clocks that err, excuse nothing here, though they may in the
+closer look.
 """
 
 from typing import NamedTuple
@@ -26,7 +28,8 @@ BLOCK = 64
 
 
 class Keys(NamedTuple):
-    """Scratch by key: the next offset (as a slot) that holds a record of it, and the earliest invocation of an append nobody saw."""
+    """Scratch by key: the next offset (as a slot) that holds a record of it, and the earliest invocation of
+    an append nobody saw."""
 
     next: Array
     unseen: Array
@@ -88,7 +91,8 @@ def side_chains_break(
 
 @compiled
 def _charge(reads: Reads, slots: Slots, lower: Array, upper: Array, r: int, claim: int, low: int) -> bool:
-    """A trusted claim bounds its chain, and shows that the log reached so far. True: it lies outside the slots."""
+    """A trusted claim bounds its chain, and shows that the log reached so far. True: it lies outside the
+    slots."""
     if claim < 0:
         return False
     k = claim - low
@@ -124,7 +128,8 @@ def unexcused_jumps(
     low: int,
     size: int,
 ) -> bool:
-    """Step 1 for sparse offsets: does a read pass over a record that is not known to be gone by then, or show an aborted one?"""
+    """Step 1 for sparse offsets: does a read pass over a record that is not known to be gone by then, or show
+    an aborted one?"""
     aborted = np.zeros(size, np.bool_)
     since = _excused_since(appends, rules, extras, slots, keys, g, low, size, aborted)
     isolated = np.where(aborted, LONG_AGO, since)
@@ -163,7 +168,8 @@ def _excused_since(
     size: int,
     aborted: Array,
 ) -> Array:
-    """For each slot, the moment from which passing over it is excused (NEVER: never, LONG_AGO: always, or it is empty). Fills `aborted`."""
+    """For each slot, the moment from which passing over it is excused (NEVER: never, LONG_AGO: always, or it
+    is empty). Fills `aborted`."""
     compacted, timed = extras.compacted[g], rules.profile[g] != CONTENT
     key, gone = np.full(size, -1, np.int64), np.zeros(size, np.bool_)
     for a in range(appends.first[g], appends.first[g + 1]):

@@ -1,4 +1,5 @@
-"""What the streaming form remembers: how far the log was shown, what was sent, what stands where; and what an operation says of one partition.
+"""What the streaming form remembers: how far the log was shown, what was sent, what stands where; and what an
+operation says of one partition.
 
 Owns these values. Must not know what is judged by them.
 """
@@ -13,8 +14,8 @@ from fencepost.traces.operations import Function, Operation, Record
 
 @frozen(kw_only=True, weakref_slot=False)
 class ShownValue:
-    """How far the log is known to reach. end: this many offsets; by: the operation that showed it first (None at the start);
-    by_record: it showed a record, not a claimed end."""
+    """How far the log is known to reach. end: this many offsets; by: the operation that showed it first (None
+    at the start); by_record: it showed a record, not a claimed end."""
 
     end: int = 0
     by: Operation | None = None
@@ -23,9 +24,10 @@ class ShownValue:
 
 @define(kw_only=True)
 class Sent:
-    """An operation that was invoked. acknowledged, shown, log_start, stable: the floors at that moment; transactional: its process was in a
-    transaction; abandoned: too many others were in flight. Of an append: failed: it is known to have failed; stands: bases at which
-    reads showed it while it was in flight (judged once it is known not to have failed)."""
+    """An operation that was invoked. acknowledged, shown, log_start, stable: the floors at that moment;
+    transactional: its process was in a transaction; abandoned: too many others were in flight. Of an append:
+    failed: it is known to have failed; stands: bases at which reads showed it while it was in flight (judged
+    once it is known not to have failed)."""
 
     operation: Operation
     acknowledged: ShownValue
@@ -64,7 +66,8 @@ def touches(operation: Operation, topic: str, partition: int) -> bool:
 
 @frozen(kw_only=True, weakref_slot=False)
 class Claimed:
-    """What a read says of one partition: position (-1: not said), end, log start, last stable offset (None: not said), and its records."""
+    """What a read says of one partition: position (-1: not said), end, log start, last stable offset (None:
+    not said), and its records."""
 
     position: int
     end: int | None
@@ -77,7 +80,8 @@ _make_claimed = maker_of(Claimed)
 
 
 def claimed_by(read: Operation, topic: str, partition: int) -> Claimed:
-    """The read as it concerns one partition: its own claims, or those of its position there, and the records of that partition."""
+    """The read as it concerns one partition: its own claims, or those of its position there, and the records
+    of that partition."""
     records = read.records
     for record in records:
         if record.partition != partition or record.topic != topic:

@@ -1,10 +1,12 @@
 """Operations that arrive late and out of order, as invocations and completions in the order of time.
 
-Owns: what has arrived and must wait, because something earlier may still come; and what came too late. Must not know: judges, where rows come from.
+Owns: what has arrived and must wait, because something earlier may still come; and what came too late. Must
+not know: judges, where rows come from.
 
-A row is an operation from its invocation to its completion, or first its invocation alone (unknown, without a completion time) and later, under the same
-op id, the whole. A low watermark says that everything earlier has arrived: what lies below it is released, and what comes below it afterwards is
-too late. At equal times invocations come first, and of several a transaction before its parts, then by op id, as in `stream_trace`.
+A row is an operation from its invocation to its completion, or first its invocation alone (unknown, without a
+completion time) and later, under the same op id, the whole. A low watermark says that everything earlier has
+arrived: what lies below it is released, and what comes below it afterwards is too late. At equal times
+invocations come first, and of several a transaction before its parts, then by op id, as in `stream_trace`.
 """
 
 from bisect import bisect_left
@@ -42,9 +44,10 @@ _RANK, _TIME = itemgetter(0, 1, 2, 3), itemgetter(0)
 
 @define(kw_only=True)
 class Merge:
-    """released: everything before it was released, so nothing before it may come; it never falls. newest: the latest time that was heard of. held:
-    moments that wait, in no order; begun: by op id, the invocation time of an operation of which the invocation alone has arrived; at most `horizon` of
-    each, and where there are more, the oldest are released without waiting, or forgotten."""
+    """released: everything before it was released, so nothing before it may come; it never falls. newest: the
+    latest time that was heard of. held: moments that wait, in no order; begun: by op id, the invocation time
+    of an operation of which the invocation alone has arrived; at most `horizon` of each, and where there are
+    more, the oldest are released without waiting, or forgotten."""
 
     horizon: int
     released: int = BEGINNING
@@ -53,7 +56,8 @@ class Merge:
     begun: OrderedDict[int, int] = Factory(OrderedDict)
 
     def add(self, operations: Iterable[Operation]) -> list[Operation]:
-        """Operations have arrived, in any order; answers those that came too late, of which nothing is taken in."""
+        """Operations have arrived, in any order; answers those that came too late, of which nothing is taken
+        in."""
         late: list[Operation] = []
         halves: list[Operation] = []
         newest = self.newest

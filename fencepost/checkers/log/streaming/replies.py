@@ -1,7 +1,7 @@
 """What one reply claims, held against what was known when it was asked for.
 
-Owns the rules of a single read in the streaming form: claims of one moment, claims that go back, records that must stand in order and within
-bounds. Must not know what is remembered of records, or how.
+Owns the rules of a single read in the streaming form: claims of one moment, claims that go back, records that
+must stand in order and within bounds. Must not know what is remembered of records, or how.
 """
 
 from attrs import define
@@ -73,7 +73,8 @@ class StreamReplies:
         slots: dict[int, Slot],
         sends: dict[int, Sent],
     ) -> None:
-        """Step 1 within one read. trusted: log start, end and last stable offset as claimed, where they may be; slots, sends: what is remembered."""
+        """Step 1 within one read. trusted: log start, end and last stable offset as claimed, where they may
+        be; slots, sends: what is remembered."""
         start, end, stable = trusted
         begin = max(told.position, NONE if start is None else start)
         committed = read.isolation == ISOLATIONS[READ_COMMITTED]

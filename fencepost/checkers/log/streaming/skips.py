@@ -1,7 +1,9 @@
-"""The skip rule of the streaming form: what may excuse a read that passed over a record, as far as it is known by then.
+"""The skip rule of the streaming form: what may excuse a read that passed over a record, as far as it is
+known by then.
 
-Owns the log start known so far, the newest offset of each key, and the skips that wait: a log start may be claimed later that explains one, and
-a transaction may begin later whose control records fill holes. It excuses whatever may turn out to be excused; so it misses skips, and adds none.
+Owns the log start known so far, the newest offset of each key, and the skips that wait: a log start may be
+claimed later that explains one, and a transaction may begin later whose control records fill holes. It
+excuses whatever may turn out to be excused; so it misses skips, and adds none.
 """
 
 from attrs import Factory, define
@@ -20,8 +22,9 @@ MOST_UNPLACED = 64
 
 @define(kw_only=True)
 class KeyState:
-    """What is known of a key. newest: the highest offset that holds a record of it; unplaced: appends of it that were invoked, did not fail, and
-    whose place is not known; crowded: there were more of those than are kept, so that anything of this key may be gone."""
+    """What is known of a key. newest: the highest offset that holds a record of it; unplaced: appends of it
+    that were invoked, did not fail, and whose place is not known; crowded: there were more of those than are
+    kept, so that anything of this key may be gone."""
 
     newest: int = -1
     unplaced: set[int] = Factory(set)
@@ -30,9 +33,10 @@ class KeyState:
 
 @define(kw_only=True)
 class StreamSkips:
-    """licence: the highest log start that was claimed so far. waiting: of the skips that a later log start may explain, the one at the highest
-    offset. dense, dense_waiting: the same of skips over offsets that are not known to hold a record, but must where offsets are dense. keys: by key;
-    moved: an append of a key was shown at a second, higher place (that is another finding), which may excuse what was told before."""
+    """licence: the highest log start that was claimed so far. waiting: of the skips that a later log start
+    may explain, the one at the highest offset. dense, dense_waiting: the same of skips over offsets that are
+    not known to hold a record, but must where offsets are dense. keys: by key; moved: an append of a key was
+    shown at a second, higher place (that is another finding), which may excuse what was told before."""
 
     findings: StreamFindings
     claims: Claims
@@ -92,7 +96,8 @@ class StreamSkips:
         slots: dict[int, Slot],
         sends: dict[int, Sent],
     ) -> None:
-        """A read went from offset `first` (where it began, or behind its last record) to `stop`; waits: a log start claimed later may explain it."""
+        """A read went from offset `first` (where it began, or behind its last record) to `stop`; waits: a log
+        start claimed later may explain it."""
         near = stop - first < len(slots)
         held = [
             o for o in (range(first, stop) if near else sorted(slots)) if first <= o < stop and o in slots

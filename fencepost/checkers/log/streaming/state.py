@@ -1,9 +1,11 @@
 """The memory of the streaming form as bytes, and back, so that a stream goes on in another process.
 
-Owns: which of a stream's memory must be kept, and its layout in MessagePack. Must not know: who stores the bytes.
+Owns: which of a stream's memory must be kept, and its layout in MessagePack. Must not know: who stores the
+bytes.
 
-Nothing but plain values is kept, and what is read is checked against types; so a state from a hand that is not trusted can be wrong, but runs
-nothing. Of an operation only those fields are kept that a later finding may need; a value of `_Kept` stands for it afterwards.
+Nothing but plain values is kept, and what is read is checked against types; so a state from a hand that is
+not trusted can be wrong, but runs nothing. Of an operation only those fields are kept that a later finding
+may need; a value of `_Kept` stands for it afterwards.
 """
 
 from collections import OrderedDict
@@ -30,7 +32,8 @@ class _Value(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class _Kept(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What is kept of an operation, under the names of Operation: it stands wherever the streaming form remembers one. records: of an append."""
+    """What is kept of an operation, under the names of Operation: it stands wherever the streaming form
+    remembers one. records: of an append."""
 
     op_id: int
     invoke_time: int
@@ -82,8 +85,9 @@ class _Skips(msgspec.Struct, array_like=True):
 
 
 class _State(msgspec.Struct, array_like=True):
-    """A StreamingLogCheck without its log's name, claims and horizon. Operations that showed something are named by op id (`seen`), Shown and Sent by
-    their place in `shown` and `sent`; dictionaries are lists of pairs, because their order says which entry is the oldest."""
+    """A StreamingLogCheck without its log's name, claims and horizon. Operations that showed something are
+    named by op id (`seen`), Shown and Sent by their place in `shown` and `sent`; dictionaries are lists of
+    pairs, because their order says which entry is the oldest."""
 
     version: int
     now: int
@@ -261,8 +265,8 @@ def from_bytes(
     horizon: int,
     most_in_flight: int = IN_FLIGHT,
 ) -> StreamingLogCheck:
-    """The check that remembers what `data` says, of the same log under the same claims. Raises TraceError for bytes that are no memory of this
-    version."""
+    """The check that remembers what `data` says, of the same log under the same claims. Raises TraceError for
+    bytes that are no memory of this version."""
     check = StreamingLogCheck(
         topic=topic,
         partition=partition,

@@ -1,13 +1,15 @@
 """The streaming form: one log judged while it happens, in memory bounded by a horizon.
 
-Owns the state that decides real time with one number: E, the largest end known from completed operations. On invocation an operation
-remembers `floor = E`; what it turns out to have done must not lie below. E is kept apart for acknowledgements, for reads, for log starts and
-for last stable offsets, so that the anomaly gets its right name. It is not the whole decision; what it leaves to the batch form: holes (step 5),
-torn batches, leader epochs, session order, a skip whose occupant is known only later or that could be excused by what was in flight, loss keyed
-by epoch, what transactions forbid, that transactions of unknown outcome have committed, whether the history is strong enough to
-mean anything (`accounts`: a stream has not ended), and `lost_write` (which it calls stale_read: the later reads have not happened yet). A value that nobody
-sent yet is deferred until it is sent, or the stream ends, or it leaves the horizon. What the horizon dropped makes the verdict Unknown. It never
-finds what the batch form does not.
+Owns the state that decides real time with one number: E, the largest end known from completed operations. On
+invocation an operation remembers `floor = E`; what it turns out to have done must not lie below. E is kept
+apart for acknowledgements, for reads, for log starts and for last stable offsets, so that the anomaly gets
+its right name. It is not the whole decision; what it leaves to the batch form: holes (step 5), torn batches,
+leader epochs, session order, a skip whose occupant is known only later or that could be excused by what was
+in flight, loss keyed by epoch, what transactions forbid, that transactions of unknown outcome have committed,
+whether the history is strong enough to mean anything (`accounts`: a stream has not ended), and `lost_write`
+(which it calls stale_read: the later reads have not happened yet). A value that nobody sent yet is deferred
+until it is sent, or the stream ends, or it leaves the horizon. What the horizon dropped makes the verdict
+Unknown. It never finds what the batch form does not.
 """
 
 from collections import OrderedDict
@@ -40,12 +42,14 @@ HORIZON = 1_000_000
 IN_FLIGHT = 1_000_000
 """Operations in flight that are kept."""
 ANY_PROCESS = (-(2**63), -(2**63))
-"""Among the processes with open transactions: there were more than are kept, so every append may be part of one."""
+"""Among the processes with open transactions: there were more than are kept, so every append may be part of
+one."""
 
 
 @define(kw_only=True)
 class StreamingLogCheck:
-    """Feed invocations and completions in time order; at equal times invocations first. Then ask for the verdict.
+    """Feed invocations and completions in time order; at equal times invocations first. Then ask for the
+    verdict.
 
     acknowledged, shown, log_start, stable: how far each is known to reach; slots: by offset; offset_of,
     sends: by value; early: values read before they were sent, with offset and read; in_flight: floors of
@@ -255,7 +259,8 @@ class StreamingLogCheck:
         return next(iter(self.slots), 0) if len(self.slots) >= self.horizon else 0
 
     def _content(self, offset: int, value: int, by: Operation) -> None:
-        """Step 1: one value at each offset, one offset for each value (left to the batch form where loss is allowed)."""
+        """Step 1: one value at each offset, one offset for each value (left to the batch form where loss is
+        allowed)."""
         if self.replies.lossy(offset):
             return
         known = self.slots.get(offset)
@@ -331,7 +336,8 @@ class StreamingLogCheck:
         table[key] = value
 
     def _abandon(self) -> None:
-        """The operation that is in flight for longest is not kept any longer: what became of it will not be judged."""
+        """The operation that is in flight for longest is not kept any longer: what became of it will not be
+        judged."""
         _, sent = self.in_flight.popitem(last=False)
         sent.abandoned = True
         self.abandoned += 1

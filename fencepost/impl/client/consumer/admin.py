@@ -1,6 +1,8 @@
-"""An operator's questions to a cluster about its groups: who is there, what is committed, and other offsets for an empty group.
+"""An operator's questions to a cluster about its groups: who is there, what is committed, and other offsets
+for an empty group.
 
-Owns which requests go where, and the retries. Must not know sockets: `Asking` is a core like any other, made for one round of requests to named brokers.
+Owns which requests go where, and the retries. Must not know sockets: `Asking` is a core like any other, made
+for one round of requests to named brokers.
 """
 
 from collections.abc import Awaitable, Callable
@@ -69,7 +71,8 @@ class GroupListing:
 
 @frozen(kw_only=True)
 class GroupPartition:
-    """A partition that a group has committed or consumes. committed, end: -1 if not known. lag: what is between them. member: "" for nobody."""
+    """A partition that a group has committed or consumes. committed, end: -1 if not known. lag: what is
+    between them. member: "" for nobody."""
 
     topic: str
     partition: int
@@ -133,7 +136,8 @@ class GroupAdmin:
             expected="a coordinator",
             seen=seen,
             where=f"group {group}",
-            hint="consumer groups need the topic __consumer_offsets: `fencepost cluster up` lets it be created",
+            hint="consumer groups need the topic __consumer_offsets: `fencepost cluster up` lets it be "
+            "created",
         )
 
     async def _of_group(self, group: str, make: Make) -> tuple[int, kafka.Message]:
@@ -150,7 +154,8 @@ class GroupAdmin:
         raise EnvironmentError_(expected="an answer of the coordinator", seen=seen, where=f"group {group}")
 
     async def describe(self, group: str) -> GroupDetails:
-        """State, members, and for each partition what is committed and where the log ends. Raises FencepostError for a group that nobody knows."""
+        """State, members, and for each partition what is committed and where the log ends. Raises
+        FencepostError for a group that nobody knows."""
         node, told = await self._of_group(
             group, lambda number: DescribeGroupRequest(correlation_id=number, group_id=group)
         )

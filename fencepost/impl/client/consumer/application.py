@@ -14,7 +14,8 @@ User = TypeVar("User", contravariant=True)
 
 
 class Application(Protocol[User]):
-    """What uses a consumer. Each call may use the consumer's verbs; what the last verb came to is the next call."""
+    """What uses a consumer. Each call may use the consumer's verbs; what the last verb came to is the next
+    call."""
 
     def started(self, consumer: User) -> None:
         """The process is up."""

@@ -1,7 +1,8 @@
 """Assignors: how the leader of a generation gives out partitions (P5).
 
-Owns the three strategies as functions of the members' subscriptions and the topics' partitions. Must not know groups. Each gives every partition of a
-subscribed topic to exactly one member that subscribes to it, whatever the order in which members are named.
+Owns the three strategies as functions of the members' subscriptions and the topics' partitions. Must not know
+groups. Each gives every partition of a subscribed topic to exactly one member that subscribes to it, whatever
+the order in which members are named.
 """
 
 from collections.abc import Callable, Mapping
@@ -55,7 +56,8 @@ def assign_round_robin(members: Subscriptions, partitions: Partitions) -> Assign
 
 
 def assign_sticky(members: Subscriptions, partitions: Partitions) -> Assignment:
-    """Everybody keeps what he owned, the rest goes to who has least; then partitions move, one at a time, while that makes the shares more equal."""
+    """Everybody keeps what he owned, the rest goes to who has least; then partitions move, one at a time,
+    while that makes the shares more equal."""
     everything = [
         TopicPartition(topic, number)
         for topic in _wanted(members, partitions)

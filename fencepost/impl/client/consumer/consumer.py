@@ -1,8 +1,9 @@
 """A consumer in a group: poll, commit, seek, pause (P5).
 
-Owns the order in which a poll does its work: find the coordinator, join if the group asks for it, learn where to begin, commit if it is time, fetch. The
-application has one thread: it polls, it works on what it got, it commits; one thing at a time, each ends with a word to the application. Heartbeats go on
-meanwhile, until it has not polled for max.poll.interval. Must not know who the application is.
+Owns the order in which a poll does its work: find the coordinator, join if the group asks for it, learn where
+to begin, commit if it is time, fetch. The application has one thread: it polls, it works on what it got, it
+commits; one thing at a time, each ends with a word to the application. Heartbeats go on meanwhile, until it
+has not polled for max.poll.interval. Must not know who the application is.
 
     c = Consumer(identity, options, metadata, application)   a core: c.step(input, now) -> effects
     application.started(c)       then it calls c.poll(), c.commit_sync(), ... in these and only in these calls
@@ -33,9 +34,10 @@ MAX_POLL_TIMER, APPLICATION_TIMER = ("max_poll",), ("application",)
 
 @define
 class Consumer:
-    """polling: a poll is under way. deadline_passed: its time is over, and it ends at the next opportunity. preparing: a rebalance begins, and what comes
-    before JoinGroup is under way. row: of the poll under way. commit_due: the interval of auto commit is over. open_rows: a poll ends, for the trace,
-    when the application says that it has `taken` the records. dead: closed, or failed."""
+    """polling: a poll is under way. deadline_passed: its time is over, and it ends at the next opportunity.
+    preparing: a rebalance begins, and what comes before JoinGroup is under way. row: of the poll under way.
+    commit_due: the interval of auto commit is over. open_rows: a poll ends, for the trace, when the
+    application says that it has `taken` the records. dead: closed, or failed."""
 
     identity: ConsumerIdentity
     options: ConsumerOptions
@@ -114,7 +116,8 @@ class Consumer:
         self._advance()
 
     def commit_sync(self, offsets: dict[TopicPartition, int] | None = None) -> None:
-        """Commit the positions (or these offsets), again and again until it is decided; the application is told."""
+        """Commit the positions (or these offsets), again and again until it is decided; the application is
+        told."""
         what = dict(self.fetcher.positions) if offsets is None else offsets
         if what:
             kind = "before" if self.open_rows else "sync"
@@ -299,7 +302,8 @@ class Consumer:
     # ---- membership and positions
 
     def _rejoin(self) -> None:
-        """Before JoinGroup: commit what was consumed, then tell the listener that nothing is ours any more."""
+        """Before JoinGroup: commit what was consumed, then tell the listener that nothing is ours any
+        more."""
         self.preparing = True
         positions = dict(self.fetcher.positions)
         member = self.coordinator.generation >= 0

@@ -1,7 +1,7 @@
 """A consumer's dealings with its group coordinator: what it is to every member, and committed offsets (P5).
 
-Owns commits and what is read back. Must not know positions or records. Each OffsetCommit is a row of the trace of its own, because one that nobody answered
-may still arrive.
+Owns commits and what is read back. Must not know positions or records. Each OffsetCommit is a row of the
+trace of its own, because one that nobody answered may still arrive.
 """
 
 from collections.abc import Callable
@@ -25,16 +25,16 @@ CommitCallback = Callable[[ErrorCode], None]
 
 @define
 class ConsumerCoordinator(GroupMember):
-    """epochs: the leader epoch of the last record before each position, which commits carry (KIP-320), and which committed offsets tell. again: commits that
-    will be sent again, by number of their timer."""
+    """epochs: the leader epoch of the last record before each position, which commits carry (KIP-320), and
+    which committed offsets tell. again: commits that will be sent again, by number of their timer."""
 
     epochs: Callable[[], dict[TopicPartition, int]] = dict
     again: dict[int, Callable[[], None]] = field(factory=dict)
     _last_again: int = 0
 
     def commit(self, offsets: Offsets, kind: str, told: CommitCallback, attempt: int = 1) -> None:
-        """Send one OffsetCommit, which is one row of the trace; `told` hears the error in the end. kind: auto, async, sync, or before: as sync, but the
-        records that it commits are not processed yet."""
+        """Send one OffsetCommit, which is one row of the trace; `told` hears the error in the end. kind:
+        auto, async, sync, or before: as sync, but the records that it commits are not processed yet."""
         if self.generation < 0:
             told(ErrorCode.UNKNOWN_MEMBER_ID)  # not a member any more: nothing could be fenced
             return
@@ -90,7 +90,8 @@ class ConsumerCoordinator(GroupMember):
         self.desk.set_timer((COMMIT_TIMER, self._last_again), self.desk.options.retry_backoff_ms)
 
     def commit_async_not_retried(self) -> bool:
-        """Protection P5: commitAsync is not sent again: a later commit may have been sent meanwhile, which it would overwrite."""
+        """Protection P5: commitAsync is not sent again: a later commit may have been sent meanwhile, which it
+        would overwrite."""
         return True
 
     def on_commit_timer(self, number: int) -> None:

@@ -1,7 +1,8 @@
-"""Reading: positions of the assigned partitions, rounds of fetches, and where to begin when there is no position (P5).
+"""Reading: positions of the assigned partitions, rounds of fetches, and where to begin when there is no
+position (P5).
 
-Owns positions. Must not know groups. A round asks every leader of an assigned partition once; nothing is read ahead, so that what a poll returns was read
-while it lasted.
+Owns positions. Must not know groups. A round asks every leader of an assigned partition once; nothing is read
+ahead, so that what a poll returns was read while it lasted.
 """
 
 from collections.abc import Callable
@@ -33,7 +34,8 @@ class ConsumedRecord:
 
 @define
 class Round:
-    """A round of fetches. asked: by correlation id, the partitions with the offset asked for; answers: of those that had no error."""
+    """A round of fetches. asked: by correlation id, the partitions with the offset asked for; answers: of
+    those that had no error."""
 
     asked: dict[int, dict[TopicPartition, int]] = field(factory=dict)
     answers: dict[TopicPartition, tuple[int, kafka.FetchedPartition]] = field(factory=dict)
@@ -41,9 +43,10 @@ class Round:
 
 @define
 class ConsumerFetcher:
-    """assigned: partitions that are read. positions: the next offset to read of each, where it is known; epochs: the highest
-    leader epoch that is known of each, from records or commits; resets: those for which the end of the log that the
-    reset policy names is being asked, or must be. paused: not read for now. stale: leaders must be asked for again."""
+    """assigned: partitions that are read. positions: the next offset to read of each, where it is known;
+    epochs: the highest leader epoch that is known of each, from records or commits; resets: those for which
+    the end of the log that the reset policy names is being asked, or must be. paused: not read for now.
+    stale: leaders must be asked for again."""
 
     desk: ConsumerDesk
     assigned: tuple[TopicPartition, ...] = ()
@@ -74,7 +77,8 @@ class ConsumerFetcher:
         return tuple(key for key in self.assigned if key not in self.positions and key not in self.resets)
 
     def leader_of_this_age(self, key: TopicPartition) -> tuple[int, int] | None:
-        """KIP-320: the leader and its epoch, unless a later epoch is known: a leader of the past would say that the position is out of range."""
+        """KIP-320: the leader and its epoch, unless a later epoch is known: a leader of the past would say
+        that the position is out of range."""
         leader = self.desk.metadata.leader(key)
         return None if leader is None or leader[1] < self.epochs.get(key, -1) else leader
 
@@ -107,7 +111,8 @@ class ConsumerFetcher:
     # ---- rounds
 
     def start_round(self, wait_ms: int, then: Callable[[], None]) -> bool:
-        """Ask every leader; `then` is called when all have answered or had their time. Returns whether there was anything to ask for."""
+        """Ask every leader; `then` is called when all have answered or had their time. Returns whether there
+        was anything to ask for."""
         by_leader: dict[int, dict[TopicPartition, tuple[int, int]]] = {}
         for key in self.assigned:
             leader = self.leader_of_this_age(key)
@@ -156,7 +161,8 @@ class ConsumerFetcher:
         return self.round is not None and not self.round.asked
 
     def take(self) -> tuple[list[ConsumedRecord], dict[TopicPartition, tuple[int, kafka.FetchedPartition]]]:
-        """What the round brought, at most max_poll_records, and the answers that it came from; positions move behind it."""
+        """What the round brought, at most max_poll_records, and the answers that it came from; positions move
+        behind it."""
         assert self.round is not None
         room, taken, answers = self.desk.options.max_poll_records, [], self.round.answers
         self.stop()

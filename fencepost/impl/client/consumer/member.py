@@ -1,7 +1,8 @@
 """A consumer as a member of its group: finding the coordinator, joining, heartbeats, leaving (P5).
 
-Owns member id, generation and assignment as the coordinator told them. Must not know positions or records. Membership is given up as soon as the
-coordinator says that it is over; to join again is the consumer's decision, which it makes when it polls.
+Owns member id, generation and assignment as the coordinator told them. Must not know positions or records.
+Membership is given up as soon as the coordinator says that it is over; to join again is the consumer's
+decision, which it makes when it polls.
 """
 
 from collections.abc import Callable
@@ -28,7 +29,8 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 FIND_TIMER, HEARTBEAT_TIMER, REJOIN_TIMER = ("find",), ("heartbeat",), ("rejoin",)
 JOIN_SLACK_MS = 5_000
-"""JoinGroup is answered when the rebalance ends: so much is waited on top of its time-out, as Kafka's consumer does."""
+"""JoinGroup is answered when the rebalance ends: so much is waited on top of its time-out, as Kafka's
+consumer does."""
 GONE = frozenset(
     {
         ErrorCode.NOT_COORDINATOR,
@@ -65,9 +67,10 @@ def error_of(answer: Any) -> ErrorCode:
 
 @define
 class GroupMember:
-    """wake: something has changed. node: the coordinator, -1 while it is not known. rejoin: the member has to join again. owned: what it had in the
-    generation before. failed: why it can never join, NONE as long as it can. synced_as: the id under which it got an assignment last, so that this id is
-    durable; fenced_as_known: under such an id it was fenced, which only another process with its instance may bring about."""
+    """wake: something has changed. node: the coordinator, -1 while it is not known. rejoin: the member has to
+    join again. owned: what it had in the generation before. failed: why it can never join, NONE as long as it
+    can. synced_as: the id under which it got an assignment last, so that this id is durable; fenced_as_known:
+    under such an id it was fenced, which only another process with its instance may bring about."""
 
     desk: ConsumerDesk
     wake: Callable[[], None]
@@ -275,7 +278,8 @@ class GroupMember:
         self.desk.ask(self.node, request, told)
 
     def leave(self) -> None:
-        """Go, and say so; nobody waits for the answer. A static member will come back and does not say anything (KIP-345)."""
+        """Go, and say so; nobody waits for the answer. A static member will come back and does not say
+        anything (KIP-345)."""
         identity, member = self.desk.identity, self.member_id
         if member and self.node >= 0 and identity.instance_id is None:
             self.desk.ask(

@@ -1,7 +1,8 @@
-"""What the parts of a consumer share: its identity, its requests under way, what it believes of leaders, and the rows it writes into the trace.
+"""What the parts of a consumer share: its identity, its requests under way, what it believes of leaders, and
+the rows it writes into the trace.
 
-Owns correlation ids, time-outs of single requests, op ids. Must not know what a request is for: its sender says what happens with the answer, or with
-its absence (None).
+Owns correlation ids, time-outs of single requests, op ids. Must not know what a request is for: its sender
+says what happens with the answer, or with its absence (None).
 """
 
 from collections.abc import Callable
@@ -43,7 +44,8 @@ class ConsumerIdentity:
 
 @define
 class ConsumerDesk:
-    """now, outbox: of the current step. waiting: what to do with the answer to each request under way. asking_metadata: one such request is."""
+    """now, outbox: of the current step. waiting: what to do with the answer to each request under way.
+    asking_metadata: one such request is."""
 
     identity: ConsumerIdentity
     options: ConsumerOptions
@@ -125,7 +127,8 @@ class ConsumerDesk:
     # ---- rows of the trace
 
     def begin(self, function: Function, **columns: Any) -> Operation:
-        """A row begins; what is returned goes to `end`. If nothing more is heard of it, a commit is unknown and anything else has told nothing."""
+        """A row begins; what is returned goes to `end`. If nothing more is heard of it, a commit is unknown
+        and anything else has told nothing."""
         self._last_operation += 1
         identity = self.identity
         begun = Operation(

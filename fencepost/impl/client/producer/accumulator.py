@@ -1,7 +1,8 @@
-"""The accumulator: appends wait here for others of their partition, and batches for their turn (Kafka's RecordAccumulator).
+"""The accumulator: appends wait here for others of their partition, and batches for their turn (Kafka's
+RecordAccumulator).
 
-Owns batches and their order within a partition. Must not know brokers, answers or time-outs. A batch is open until it is first taken to be sent; from then
-on its records stay what they are, whatever happens to it.
+Owns batches and their order within a partition. Must not know brokers, answers or time-outs. A batch is open
+until it is first taken to be sent; from then on its records stay what they are, whatever happens to it.
 """
 
 from collections import deque
@@ -23,7 +24,8 @@ SEQUENCES = 1 << 31
 
 
 def record_of(append: Produce, index: int, offset: int, timestamp_ms: int) -> Record:
-    """One record of an append. Its value id travels in a header, unless the value is the id's decimal digits."""
+    """One record of an append. Its value id travels in a header, unless the value is the id's decimal
+    digits."""
     value, identity = append.values[index], b"%d" % append.value_ids[index]
     headers = () if value == identity else (Header(VALUE_ID, identity),)
     return Record(offset, timestamp_ms, append.key, value, headers)
@@ -37,9 +39,10 @@ def size_of(append: Produce) -> int:
 
 @define(eq=False)
 class ProducerBatch:
-    """appends: in order. created_at: of the first append, host time. correlation_id: of the request in flight, NONE while there is none; attempts: requests
-    sent. not_before: the end of its back-off. unknown: some attempt may have been written. error, node: of the last attempt. sequence: of its first
-    record in (producer_id, producer_epoch), NONE until it is assigned."""
+    """appends: in order. created_at: of the first append, host time. correlation_id: of the request in
+    flight, NONE while there is none; attempts: requests sent. not_before: the end of its back-off. unknown:
+    some attempt may have been written. error, node: of the last attempt. sequence: of its first record in
+    (producer_id, producer_epoch), NONE until it is assigned."""
 
     partition: TopicPartition
     acks: int
@@ -67,7 +70,8 @@ class ProducerBatch:
         return sum(len(append.values) for append in self.appends)
 
     def precedes(self, other: "ProducerBatch") -> bool:
-        """By number, within one epoch of a partition: only a few are under way, so that a wrap shows as a large distance."""
+        """By number, within one epoch of a partition: only a few are under way, so that a wrap shows as a
+        large distance."""
         return self.sequence != NONE and 0 < (other.sequence - self.sequence) % SEQUENCES < SEQUENCES // 2
 
     def encode(self, now_ms: int, codec: str) -> bytes:
@@ -89,9 +93,11 @@ class ProducerBatch:
 
 @define(eq=False)
 class Line:
-    """The batches of one partition. waiting: to be sent, in order, those with a sequence first; in_flight: sent and not answered, in the order of sending.
-    producer_id, producer_epoch, next_sequence: of the next batch, NONE before the first. unresolved: some sequence may be missing in the log, so that a
-    new epoch must begin. introduced: a batch of this id and epoch was acknowledged. stale: its leader must be asked for."""
+    """The batches of one partition. waiting: to be sent, in order, those with a sequence first; in_flight:
+    sent and not answered, in the order of sending. producer_id, producer_epoch, next_sequence: of the next
+    batch, NONE before the first. unresolved: some sequence may be missing in the log, so that a new epoch
+    must begin. introduced: a batch of this id and epoch was acknowledged. stale: its leader must be asked
+    for."""
 
     key: TopicPartition
     waiting: deque[ProducerBatch] = field(factory=deque)

@@ -1,7 +1,8 @@
 """What becomes of a batch in a trace: a row for each append in it.
 
-Owns the mapping. The appends of a batch are rows of their own: each was asked for at its own time, and its records stand together in the batch. The
-sequence of a row is that of its first record. Times are 0: the driver stamps them.
+Owns the mapping. The appends of a batch are rows of their own: each was asked for at its own time, and its
+records stand together in the batch. The sequence of a row is that of its first record. Times are 0: the
+driver stamps them.
 """
 
 from fencepost.impl.client.producer.accumulator import NONE, SEQUENCES, ProducerBatch

@@ -1,4 +1,5 @@
-"""A client of a workload whose appends are pipelined: a producer beside the client that does one thing at a time.
+"""A client of a workload whose appends are pipelined: a producer beside the client that does one thing at a
+time.
 
 Owns who of the two hears what. Must not know what they do with it.
 """

@@ -1,9 +1,11 @@
-"""The producer: appends wait for others of their partition, several batches are in flight, each is retried until it is decided or its time is up (P2).
+"""The producer: appends wait for others of their partition, several batches are in flight, each is retried
+until it is decided or its time is up (P2).
 
-Owns attempts and time-outs; the parts beside it own batches (accumulator.py), numbers (sequences.py), the choice of a partition (client/partitioners.py), what
-any broker is asked (asking.py) and the rows of a trace (completion.py). Must not know who sends or records. One request carries one batch. An answer is
-mapped to ok, fail or unknown by traces/outcomes.py; without idempotence an attempt of unknown fate ends its appends as unknown, unless the producer was
-told to retry it.
+Owns attempts and time-outs; the parts beside it own batches (accumulator.py), numbers (sequences.py), the
+choice of a partition (client/partitioners.py), what any broker is asked (asking.py) and the rows of a trace
+(completion.py). Must not know who sends or records. One request carries one batch. An answer is mapped to ok,
+fail or unknown by traces/outcomes.py; without idempotence an attempt of unknown fate ends its appends as
+unknown, unless the producer was told to retry it.
 
     append -> place -> line of its partition -> batch -> request -> answer -> completion of each append
                                           ^                 |
@@ -40,7 +42,8 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.plan import ClientOptions
 
 MAX_ATTEMPTS = 256
-"""Room for the attempts of a batch in a correlation id; far more than a delivery time-out allows at the default back-off."""
+"""Room for the attempts of a batch in a correlation id; far more than a delivery time-out allows at the
+default back-off."""
 LINGER, RETRY, REQUEST, DELIVERY, PLACING = (
     "produce_linger",
     "produce_retry",
@@ -59,13 +62,14 @@ FINAL_ERRORS = frozenset(
         ErrorCode.INVALID_TOPIC_EXCEPTION,
     }
 )
-"""Errors that the same bytes meet again: not retriable in Kafka either. CORRUPT_MESSAGE is, for the line may have spoilt them."""
+"""Errors that the same bytes meet again: not retriable in Kafka either. CORRUPT_MESSAGE is, for the line may
+have spoilt them."""
 
 
 @define(eq=False)
 class Producer:
-    """process: of the trace. homeless: appends whose topic is not known yet. requests: batches in flight, by correlation id. closing: nothing lingers any
-    more."""
+    """process: of the trace. homeless: appends whose topic is not known yet. requests: batches in flight, by
+    correlation id. closing: nothing lingers any more."""
 
     process: int
     options: ClientOptions
@@ -167,7 +171,8 @@ class Producer:
             self.outbox += self.asking.ask(IDENTITY, self.now)
 
     def _is_ready(self, line: Line, batch: ProducerBatch) -> bool:
-        """Whether the batch is full, or has lingered; for one to be sent again: whether its back-off is over. One whose time is up waits for its end."""
+        """Whether the batch is full, or has lingered; for one to be sent again: whether its back-off is over.
+        One whose time is up waits for its end."""
         if self.now >= batch.created_at + self.options.delivery_timeout_ms * MILLISECOND:
             return False
         if batch.attempts:

@@ -1,11 +1,15 @@
-"""Sequences of an idempotent producer: which batch may be sent, under which number, and what a lost one means (KIP-98, KAFKA-5494, KIP-360).
+"""Sequences of an idempotent producer: which batch may be sent, under which number, and what a lost one means
+(KIP-98, KAFKA-5494, KIP-360).
 
-Owns producer id, epoch and the numbers of each partition. Must not know requests or time. The log takes a batch only behind the one before it, so that
+Owns producer id, epoch and the numbers of each partition. Must not know requests or time. The log takes a
+batch only behind the one before it, so that
 
 - batches with a sequence go out in its order, and a retry waits until it is the first of them;
-- a batch that is given up may or may not be in the log: nothing new goes out to its partition until the others are decided, and then under a new epoch,
-  in which the numbers begin at 0 and by which the log refuses whatever may still be on its way;
-- a batch that may be in the log keeps its number until it is decided: under another one it could be written twice. Kafka's client gives it another one.
+- a batch that is given up may or may not be in the log: nothing new goes out to its partition until the
+  others are decided, and then under a new epoch, in which the numbers begin at 0 and by which the log refuses
+  whatever may still be on its way;
+- a batch that may be in the log keeps its number until it is decided: under another one it could be written
+  twice. Kafka's client gives it another one.
 """
 
 from attrs import define
@@ -27,7 +31,8 @@ SEQUENCE_ERRORS = frozenset(
 
 @define(eq=False)
 class Sequences:
-    """idempotent: false for a producer that numbers nothing. producer_id, producer_epoch: the latest; NONE while there is none."""
+    """idempotent: false for a producer that numbers nothing. producer_id, producer_epoch: the latest; NONE
+    while there is none."""
 
     idempotent: bool
     producer_id: int = NONE
@@ -62,12 +67,14 @@ class Sequences:
         return batch if self.is_first(line, batch) else None
 
     def is_first(self, line: Line, batch: ProducerBatch) -> bool:
-        """Protection KAFKA-5494: a retry goes out when all before it are decided, or several in flight overtake each other for ever."""
+        """Protection KAFKA-5494: a retry goes out when all before it are decided, or several in flight
+        overtake each other for ever."""
         return not any(other.precedes(batch) for other in line.in_flight)
 
     def first_alone(self, line: Line) -> bool:
-        """Protection: a log takes any number as the first of a producer that it does not know (KIP-360), so that nothing follows the first batch before it is
-        acknowledged. Kafka leaves that to the order of messages on one connection, which a new connection does not keep."""
+        """Protection: a log takes any number as the first of a producer that it does not know (KIP-360), so
+        that nothing follows the first batch before it is acknowledged. Kafka leaves that to the order of
+        messages on one connection, which a new connection does not keep."""
         return line.introduced or not line.sequenced()
 
     def number(self, line: Line, batch: ProducerBatch) -> None:
@@ -87,8 +94,9 @@ class Sequences:
     # ---- what became of it
 
     def gives_up(self, line: Line, batch: ProducerBatch, error: ErrorCode) -> bool:
-        """A numbered attempt was refused with one of SEQUENCE_ERRORS, so that it wrote nothing. Returns whether the batch ends here: nobody can tell any
-        more whether an earlier attempt did. Otherwise it is sent again, by this number or under a new epoch."""
+        """A numbered attempt was refused with one of SEQUENCE_ERRORS, so that it wrote nothing. Returns
+        whether the batch ends here: nobody can tell any more whether an earlier attempt did. Otherwise it is
+        sent again, by this number or under a new epoch."""
         overtook = error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not self._is_lowest(line, batch)
         if overtook and not line.unresolved:
             return False
@@ -96,7 +104,8 @@ class Sequences:
         return self.may_be_written(batch)
 
     def may_be_written(self, batch: ProducerBatch) -> bool:
-        """Protection KIP-360 (stricter than Kafka, see above): what may be in the log is not sent under another number."""
+        """Protection KIP-360 (stricter than Kafka, see above): what may be in the log is not sent under
+        another number."""
         return batch.unknown
 
     def _is_lowest(self, line: Line, batch: ProducerBatch) -> bool:
@@ -108,7 +117,8 @@ class Sequences:
             line.introduced = True
 
     def lost(self, line: Line, batch: ProducerBatch) -> None:
-        """Protection KIP-360: a numbered batch ended without an acknowledgement, so that its number may be missing; the numbers do not go on."""
+        """Protection KIP-360: a numbered batch ended without an acknowledgement, so that its number may be
+        missing; the numbers do not go on."""
         if batch.sequence != NONE:
             line.unresolved = True
 
@@ -128,11 +138,13 @@ class Sequences:
         line.unresolved = False
 
     def in_order(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
-        """Protection KAFKA-8484: batches that get new numbers keep the order of their old ones, in which they wait."""
+        """Protection KAFKA-8484: batches that get new numbers keep the order of their old ones, in which they
+        wait."""
         return batches
 
     def _bump(self, line: Line) -> None:
-        """The next epoch; another id when the epochs are used up. Other partitions go on in theirs: a log knows its own only."""
+        """The next epoch; another id when the epochs are used up. Other partitions go on in theirs: a log
+        knows its own only."""
         if line.producer_id == self.producer_id and self.producer_epoch >= LARGEST_EPOCH:
             self.producer_id = self.producer_epoch = NONE
         elif self.producer_id != NONE:

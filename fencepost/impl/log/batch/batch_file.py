@@ -1,7 +1,9 @@
-"""Walking the batches of a file: from header to header without reading what lies between, or chunk by chunk with every byte.
+"""Walking the batches of a file: from header to header without reading what lies between, or chunk by chunk
+with every byte.
 
-Owns how much is read at a time. Must not know indexes or offsets of a log. Everything is bounded by an `end` that the caller took before: a file may
-grow, or hold the torn rest of a failed write, while it is being read (KAFKA-2477, KAFKA-9835).
+Owns how much is read at a time. Must not know indexes or offsets of a log. Everything is bounded by an `end`
+that the caller took before: a file may grow, or hold the torn rest of a failed write, while it is being read
+(KAFKA-2477, KAFKA-9835).
 """
 
 from collections.abc import Iterator
@@ -48,7 +50,8 @@ class Frame(NamedTuple):
 
 
 def frames(file: File, start: int, end: int) -> Iterator[Frame]:
-    """The batches from `start` (where one begins) to `end`. Raises CorruptBatchError for what can be no batch; checksums are not looked at."""
+    """The batches from `start` (where one begins) to `end`. Raises CorruptBatchError for what can be no
+    batch; checksums are not looked at."""
     position, read_from, data = start, start, b""
     while position < end:
         if position - read_from + HEADER_SIZE > len(data):
@@ -73,7 +76,8 @@ def frames(file: File, start: int, end: int) -> Iterator[Frame]:
 
 
 def checked_frames(data: bytes, *, check_crc: bool = True) -> Iterator[Frame]:
-    """The batches of a buffer, looked at as read_header does, without an object for each. Raises CorruptBatchError at the first bad one."""
+    """The batches of a buffer, looked at as read_header does, without an object for each. Raises
+    CorruptBatchError at the first bad one."""
     position, end, view, unpack = 0, len(data), memoryview(data), _HEADER.unpack_from
     while position + HEADER_SIZE <= end:
         base, length, epoch, magic, crc, attributes, delta, _, max_timestamp, _, _, _, count = unpack(
@@ -101,7 +105,8 @@ def checked_frames(data: bytes, *, check_crc: bool = True) -> Iterator[Frame]:
 
 
 def whole_batches(data: bytes, *, below: int, start: int = 0) -> int:
-    """How many bytes at the beginning of `data` are whole batches that end at or below the offset `below`. start: so many are known to be."""
+    """How many bytes at the beginning of `data` are whole batches that end at or below the offset `below`.
+    start: so many are known to be."""
     position, available, unpack = start, len(data), _FRAME_HEAD.unpack_from
     while position + HEADER_SIZE <= available:
         base, length, _, _, _, _, delta = unpack(data, position)
@@ -113,13 +118,15 @@ def whole_batches(data: bytes, *, below: int, start: int = 0) -> int:
 
 
 def is_batch_to(data: bytes, position: int, offset: int) -> bool:
-    """Whether a batch begins at `position` that ends with `offset`. A byte beside it, magic and length can look right; not this offset, too."""
+    """Whether a batch begins at `position` that ends with `offset`. A byte beside it, magic and length can
+    look right; not this offset, too."""
     base, length, _, magic, _, _, delta = _FRAME_HEAD.unpack_from(data, position)
     return bool(magic == MAGIC and length > 0 and delta >= 0 and base + delta == offset)
 
 
 def chunks(file: File, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """(position, bytes) of stretches of whole batches, together everything from `start` to `end`. A last one that is torn comes as it is."""
+    """(position, bytes) of stretches of whole batches, together everything from `start` to `end`. A last one
+    that is torn comes as it is."""
     position = start
     while position < end:
         data = file.read_at(position, min(CHUNK_BYTES, end - position))

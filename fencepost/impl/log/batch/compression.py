@@ -1,9 +1,11 @@
 """The codecs of a record batch, by Kafka's names and ids.
 
-Owns the framing that Kafka's Java clients and brokers write and read, and the bound on what a compressed batch may grow to. Must not know records.
-Output depends on the input and the library's version alone: no times, no names, no host.
+Owns the framing that Kafka's Java clients and brokers write and read, and the bound on what a compressed
+batch may grow to. Must not know records. Output depends on the input and the library's version alone: no
+times, no names, no host.
 
-- gzip: one member without a time. - snappy: the blocks of xerial's SnappyOutputStream, 32 KiB each; a raw block is read as well.
+- gzip: one member without a time. - snappy: the blocks of xerial's SnappyOutputStream, 32 KiB each; a raw
+  block is read as well.
 - lz4: the LZ4 frame format with independent blocks (KIP-57). - zstd: a frame (KIP-110).
 """
 
@@ -43,7 +45,8 @@ def compress(codec: str, data: bytes) -> bytes:
 
 
 def decompress(codec: str, data: bytes, *, bound: int = MOST_DECOMPRESSED_BYTES) -> bytes:
-    """What was compressed. Raises DecompressionError for what is damaged, cut off, or longer than `bound` bytes."""
+    """What was compressed. Raises DecompressionError for what is damaged, cut off, or longer than `bound`
+    bytes."""
     try:
         return _DECOMPRESS[codec](data, bound)
     except (cramjam.DecompressionError, struct.error) as error:
@@ -73,8 +76,8 @@ def _zstd(data: bytes) -> bytes:
 
 
 def _into(decompress_into: Callable[[bytes, bytearray], int]) -> Callable[[bytes, int], bytes]:
-    """A decoder that never holds more than `bound` bytes. The frames need not say how long their content is (Java's streams do not), so the room
-    doubles until it is enough."""
+    """A decoder that never holds more than `bound` bytes. The frames need not say how long their content is
+    (Java's streams do not), so the room doubles until it is enough."""
 
     def decode(data: bytes, bound: int) -> bytes:
         room = min(bound, max(4096, _FIRST_GUESS * len(data)))

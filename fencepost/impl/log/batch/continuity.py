@@ -1,6 +1,7 @@
 """Which offset a batch may begin with, after the one before it.
 
-Owns the only check that the base offset of a batch gets: it stands outside the checksum, so that a broker can stamp it. Must not know files.
+Owns the only check that the base offset of a batch gets: it stands outside the checksum, so that a broker can
+stamp it. Must not know files.
 """
 
 from attrs import define
@@ -9,7 +10,8 @@ from fencepost.impl.log.batch.batch_file import Frame
 
 
 class DiscontinuityError(Exception):
-    """A batch that does not continue the one before: its offset is not under the checksum. position: where the file must end."""
+    """A batch that does not continue the one before: its offset is not under the checksum. position: where
+    the file must end."""
 
     def __init__(self, position: int) -> None:
         self.position = position
@@ -18,8 +20,9 @@ class DiscontinuityError(Exception):
 
 @define
 class Continuity:
-    """Which offset the next batch may begin with. expected: exactly this one; None where there may be gaps. floor: at least this one. jumped: (floor,
-    position) of the last batch before which there was a gap: if the next one goes back behind the gap, it was the offset of that one that rotted."""
+    """Which offset the next batch may begin with. expected: exactly this one; None where there may be gaps.
+    floor: at least this one. jumped: (floor, position) of the last batch before which there was a gap: if the
+    next one goes back behind the gap, it was the offset of that one that rotted."""
 
     expected: int | None
     floor: int

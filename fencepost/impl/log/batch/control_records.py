@@ -1,7 +1,7 @@
 """Control records: what brokers write into a log for brokers and consumers, never shown to an application.
 
-Owns the marker that ends a transaction in a partition (KIP-98). Must not know who decides it. Key: version, type (int16 each); value: version
-(int16), coordinator epoch (int32).
+Owns the marker that ends a transaction in a partition (KIP-98). Must not know who decides it. Key: version,
+type (int16 each); value: version (int16), coordinator epoch (int32).
 """
 
 import struct

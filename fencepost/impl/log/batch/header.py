@@ -1,7 +1,9 @@
-"""The header of Kafka's record batch, format version 2 (magic 2): what a batch says about itself, and whether its bytes are whole.
+"""The header of Kafka's record batch, format version 2 (magic 2): what a batch says about itself, and whether
+its bytes are whole.
 
-Owns the 61 bytes before the records, the checksum, and what is wrong with a bad batch. Must not know records, files or logs. Sources: KIP-98 (the
-format), KIP-534 (delete horizon), https://kafka.apache.org/documentation/#recordbatch. Big-endian:
+Owns the 61 bytes before the records, the checksum, and what is wrong with a bad batch. Must not know records,
+files or logs. Sources: KIP-98 (the format), KIP-534 (delete horizon),
+https://kafka.apache.org/documentation/#recordbatch. Big-endian:
 
     byte  0  base offset              int64     21  attributes               int16
           8  length of what follows   int32     23  last offset delta        int32
@@ -10,10 +12,12 @@ format), KIP-534 (delete horizon), https://kafka.apache.org/documentation/#recor
          17  CRC-32C of byte 21 on    uint32    43  producer id              int64
                                                 51  producer epoch           int16
                                                 53  base sequence            int32
-                                                57  number of records        int32, then the records, all of them compressed as one
+                                                57  number of records        int32, then the records,
+                                                                             compressed as one
 
-Base offset and leader epoch stand outside the checksum, so that a broker can stamp them without touching the rest; a flipped bit in them shows only
-against the neighbouring batches. A compacted batch keeps its last offset delta (and its producer's sequence numbers) whatever records are left in it.
+Base offset and leader epoch stand outside the checksum, so that a broker can stamp them without touching the
+rest; a flipped bit in them shows only against the neighbouring batches. A compacted batch keeps its last
+offset delta (and its producer's sequence numbers) whatever records are left in it.
 """
 
 import struct
@@ -78,8 +82,8 @@ class Damage(StrEnum):
 
 
 class CorruptBatchError(FencepostError):
-    """A batch that is cut off, whose checksum does not hold, or that is none. position: of its first byte in the buffer.
-    computed_crc: what its bytes give, if the checksum is what is wrong."""
+    """A batch that is cut off, whose checksum does not hold, or that is none. position: of its first byte in
+    the buffer. computed_crc: what its bytes give, if the checksum is what is wrong."""
 
     def __init__(
         self, damage: Damage, position: int, *, expected: str, seen: str, computed_crc: int | None = None
@@ -90,8 +94,9 @@ class CorruptBatchError(FencepostError):
 
 @frozen(kw_only=True, weakref_slot=False)
 class BatchHeader:
-    """What a batch says about itself. position, size: bytes in the buffer that it was read from, header included. count: records in it, which after
-    compaction may be fewer than the offsets it spans. base_timestamp_ms: what the records' times count from (or the delete horizon)."""
+    """What a batch says about itself. position, size: bytes in the buffer that it was read from, header
+    included. count: records in it, which after compaction may be fewer than the offsets it spans.
+    base_timestamp_ms: what the records' times count from (or the delete horizon)."""
 
     position: int
     size: int
@@ -161,7 +166,8 @@ _make_header = maker_of(BatchHeader)
 
 
 def read_headers(data: Bytes, *, check_crc: bool = True, start: int = 0) -> Iterator[BatchHeader]:
-    """The headers of the batches from byte `start` to the end of `data`. Raises CorruptBatchError at the first bad one, after those before it."""
+    """The headers of the batches from byte `start` to the end of `data`. Raises CorruptBatchError at the
+    first bad one, after those before it."""
     position, end = start, len(data)
     while position < end:
         header = read_header(data, position, check_crc=check_crc)
@@ -170,8 +176,8 @@ def read_headers(data: Bytes, *, check_crc: bool = True, start: int = 0) -> Iter
 
 
 def read_header(data: Bytes, position: int = 0, *, check_crc: bool = True) -> BatchHeader:
-    """The header of the batch at `position`. Raises CorruptBatchError. check_crc: also look at every byte of the batch; without, the whole batch must
-    still be there."""
+    """The header of the batch at `position`. Raises CorruptBatchError. check_crc: also look at every byte of
+    the batch; without, the whole batch must still be there."""
     available = len(data) - position
     if available < HEADER_SIZE:
         _refuse_torn(data, position, available)
@@ -202,7 +208,8 @@ def unchecked_header(data: Bytes, position: int = 0) -> BatchHeader:
 
 @lru_cache(maxsize=KNOWN_HEADERS)
 def _checked_header(position: int, size: int, fields: tuple[int, ...]) -> BatchHeader:
-    """A batch on its way is looked at by its leader, every follower and every reader, mostly at the same place: one object serves them all."""
+    """A batch on its way is looked at by its leader, every follower and every reader, mostly at the same
+    place: one object serves them all."""
     header = _header_of(position, size, fields)
     _check(header)
     return header
@@ -232,7 +239,8 @@ def _header_of(position: int, size: int, fields: tuple[int, ...]) -> BatchHeader
 
 
 def header_before(body: bytes) -> bytes:
-    """What stands before the part of a batch that the checksum covers, as if nobody had stamped it (nor computed the checksum)."""
+    """What stands before the part of a batch that the checksum covers, as if nobody had stamped it (nor
+    computed the checksum)."""
     return _BEFORE_CHECKSUM.pack(0, CRC_START - LENGTH_END + len(body), 0, MAGIC, 0)
 
 

@@ -1,8 +1,10 @@
-"""Kafka's record batch, format version 2: the unit that is produced, stored, fetched, compressed and cut whole, and the records in it.
+"""Kafka's record batch, format version 2: the unit that is produced, stored, fetched, compressed and cut
+whole, and the records in it.
 
-Owns the bytes of the records, and how a batch is put together. Must not know files, logs, or who wrote a batch. A record, all numbers varints: length
-of the rest, attributes (one byte, unused), time delta, offset delta, key, value, headers; lengths go before bytes, -1 for null. The header stands in
-header.py; other modules take all of it from here.
+Owns the bytes of the records, and how a batch is put together. Must not know files, logs, or who wrote a
+batch. A record, all numbers varints: length of the rest, attributes (one byte, unused), time delta, offset
+delta, key, value, headers; lengths go before bytes, -1 for null. The header stands in header.py; other
+modules take all of it from here.
 """
 
 import struct
@@ -68,7 +70,8 @@ _EPOCH_START, _EPOCH_END = 12, 16
 
 @frozen
 class Header:
-    """A header of a record. key: UTF-8; bytes that are none come as lone surrogates and are written back as they were."""
+    """A header of a record. key: UTF-8; bytes that are none come as lone surrogates and are written back as
+    they were."""
 
     key: str
     value: bytes | None
@@ -76,7 +79,8 @@ class Header:
 
 @frozen
 class Record:
-    """One record. timestamp_ms: -1 if it has none; in a batch of type log append it is the batch's. value None is a tombstone in a compacted topic."""
+    """One record. timestamp_ms: -1 if it has none; in a batch of type log append it is the batch's. value
+    None is a tombstone in a compacted topic."""
 
     offset: int
     timestamp_ms: int
@@ -106,8 +110,9 @@ def encode_batch(
 ) -> bytes:
     """The bytes of one batch.
 
-    records: with ascending offsets, all at or after base_offset; none at all for a batch that is retained only for its producer's state, which then
-    needs last_offset_delta and may carry its old time as empty_timestamp_ms. log_append_time_ms: the broker's time, for the whole batch.
+    records: with ascending offsets, all at or after base_offset; none at all for a batch that is retained
+    only for its producer's state, which then needs last_offset_delta and may carry its old time as
+    empty_timestamp_ms. log_append_time_ms: the broker's time, for the whole batch.
     """
     attributes = (
         CODECS.index(codec)
@@ -175,7 +180,8 @@ def _encode_headers(headers: tuple[Header, ...]) -> bytes:
 
 
 def with_leader_fields(data: Bytes, *, base_offset: int, leader_epoch: int) -> bytes:
-    """One produced batch as its leader appends it: offset and epoch stamped in, everything else as it was (neither is under the checksum)."""
+    """One produced batch as its leader appends it: offset and epoch stamped in, everything else as it was
+    (neither is under the checksum)."""
     return b"".join(
         (
             base_offset.to_bytes(8, "big", signed=True),
@@ -190,13 +196,14 @@ def with_leader_fields(data: Bytes, *, base_offset: int, leader_epoch: int) -> b
 
 
 def read_records(data: Bytes, header: BatchHeader) -> tuple[Record, ...]:
-    """The records of the batch that `header` was read of, out of the same buffer. Raises CorruptBatchError."""
+    """The records of the batch that `header` was read of, out of the same buffer. Raises
+    CorruptBatchError."""
     return tuple(each_record(data, header))
 
 
 def each_record(data: Bytes, header: BatchHeader) -> Iterator[Record]:
-    """The same, one after the other: what a small batch of many records grows to is never in memory as a whole. Raises CorruptBatchError, perhaps after
-    the records before the bad one."""
+    """The same, one after the other: what a small batch of many records grows to is never in memory as a
+    whole. Raises CorruptBatchError, perhaps after the records before the bad one."""
     try:
         yield from _decode_records(_payload(data, header), header)
     except (IndexError, ValueError, DecompressionError) as error:
@@ -204,7 +211,8 @@ def each_record(data: Bytes, header: BatchHeader) -> Iterator[Record]:
 
 
 def check_records(data: Bytes, header: BatchHeader) -> None:
-    """Look at the structure of all records, as `read_records` does, without making any. Raises CorruptBatchError."""
+    """Look at the structure of all records, as `read_records` does, without making any. Raises
+    CorruptBatchError."""
     try:
         walk(_payload(data, header), header.count, header.last_offset_delta)
     except (IndexError, ValueError, DecompressionError) as error:

@@ -1,8 +1,10 @@
 """The structure of a batch's records, looked at without making an object of any record.
 
-Owns two forms of one rule: `walk` in plain Python, which decides, and `screen` over whole columns with numpy, which only ever says "good" or "ask
-walk". Must not know who wrote a batch. Both accept exactly what record_batch.read_records reads. The second form is for speed
-(docs/decisions/record-validation.md; bench/validation.py); tests/impl/log/test_record_walk.py holds walk against read_records, and screen against walk.
+Owns two forms of one rule: `walk` in plain Python, which decides, and `screen` over whole columns with numpy,
+which only ever says "good" or "ask walk". Must not know who wrote a batch. Both accept exactly what
+record_batch.read_records reads. The second form is for speed (docs/decisions/record-validation.md;
+bench/validation.py); tests/impl/log/test_record_walk.py holds walk against read_records, and screen against
+walk.
 """
 
 from functools import lru_cache
@@ -13,11 +15,14 @@ from attrs import frozen
 from fencepost.impl.log.batch.varint import decode_varint
 
 SMALLEST_RECORD = 7
-"""Length, attributes, two deltas, two null lengths and a count: a larger record count than the bytes can hold is corruption."""
+"""Length, attributes, two deltas, two null lengths and a count: a larger record count than the bytes can hold
+is corruption."""
 SCREENED_RECORDS = 96
-"""From so many records on, columns are faster than a loop (bench/validation.py); below, numpy's fixed cost is more than the loop's."""
+"""From so many records on, columns are faster than a loop (bench/validation.py); below, numpy's fixed cost is
+more than the loop's."""
 SCREENED_BYTES = 4 * 1024 * 1024
-"""The columns take about four times the records' bytes for a moment; more than that is walked, which takes none."""
+"""The columns take about four times the records' bytes for a moment; more than that is walked, which takes
+none."""
 _MOST_SCREENED = 1 << 13
 """Offset deltas below that have at most two bytes."""
 _LONGEST_SCREENED = 5
@@ -44,8 +49,8 @@ class Walked:
 def examine(data: bytes, count: int, last_delta: int) -> Walked:
     """The structure of all records of a batch, by the faster of the two forms.
 
-    data: the records, decompressed. count: of them, by the header. last_delta: the header's last offset delta; offset deltas ascend up to it.
-    Raises ValueError or IndexError for bytes that are no such records.
+    data: the records, decompressed. count: of them, by the header. last_delta: the header's last offset
+    delta; offset deltas ascend up to it. Raises ValueError or IndexError for bytes that are no such records.
     """
     if SCREENED_RECORDS <= count == last_delta + 1 and len(data) <= SCREENED_BYTES:
         found = screen(data, count)
@@ -57,7 +62,8 @@ def examine(data: bytes, count: int, last_delta: int) -> Walked:
 def walk(data: bytes, count: int, last_delta: int) -> Walked:  # noqa: PLR0915  (a call a field would cost twice as much)
     """As `examine`; record by record, in memory that does not grow.
 
-    Numbers stay zigzag: even is twice a number from 0 up, odd is a negative one. Those of one or two bytes, as most are, are read without a call.
+    Numbers stay zigzag: even is twice a number from 0 up, odd is a negative one. Those of one or two bytes,
+    as most are, are read without a call.
     """
     if not 0 <= count <= len(data) // SMALLEST_RECORD:
         raise ValueError(f"{len(data)} bytes")
@@ -141,7 +147,8 @@ def _after_bytes(data: bytes, position: int) -> int:
 
 
 def _after_headers(data: bytes, position: int) -> int:
-    """The position after the headers. Lengths of one byte that are no null, as most are, are read without a call."""
+    """The position after the headers. Lengths of one byte that are no null, as most are, are read without a
+    call."""
     count, position = decode_varint(data, position)
     if not 0 <= count <= len(data) - position:
         raise ValueError(f"{count} headers in {len(data) - position} bytes")
@@ -164,10 +171,11 @@ def _after_headers(data: bytes, position: int) -> int:
 def screen(data: bytes, count: int) -> Walked | None:
     """What `walk` says of a batch whose offset deltas are 0 to count - 1; None if it must be asked.
 
-    Sound, not complete. A record's place is guessed: a byte of no headers, a length of as many bytes as the first record's (one or two), then a byte of
-    no attributes. The guess counts only if every length agrees: each record ends where the next one begins, the last one with the data.
-    Records with headers, with set attributes, or with lengths of different widths are left to `walk`. Columns are compared as bytes:
-    for some hundred records that costs a quarter of numpy's own reductions.
+    Sound, not complete. A record's place is guessed: a byte of no headers, a length of as many bytes as the
+    first record's (one or two), then a byte of no attributes. The guess counts only if every length agrees:
+    each record ends where the next one begins, the last one with the data. Records with headers, with set
+    attributes, or with lengths of different widths are left to `walk`. Columns are compared as bytes: for
+    some hundred records that costs a quarter of numpy's own reductions.
     """
     import numpy as np  # a broker that never sees a large batch does without its memory
 
@@ -204,7 +212,8 @@ class _NotScreenedError(Exception):
 
 
 def _places(np: Any, octets: Any, count: int, width: int) -> tuple[Any, Any]:
-    """Where the records begin and end, if the guess agrees with every length. Raises IndexError, _NotScreenedError if it does not."""
+    """Where the records begin and end, if the guess agrees with every length. Raises IndexError,
+    _NotScreenedError if it does not."""
     zero, step = octets == 0, width + 1
     found = np.flatnonzero(zero[:-step] & zero[step:])
     starts = np.zeros(len(found) + 1, np.intp)
@@ -231,7 +240,8 @@ def _places(np: Any, octets: Any, count: int, width: int) -> tuple[Any, Any]:
 
 
 def _numbers(np: Any, octets: Any, position: Any) -> tuple[Any, Any]:
-    """The number at each position, zigzag, and the position after it. Raises IndexError, _NotScreenedError for one that is too long."""
+    """The number at each position, zigzag, and the position after it. Raises IndexError, _NotScreenedError
+    for one that is too long."""
     byte = octets[position]
     if byte.tobytes().isascii():
         return byte.astype(np.intp), position + 1
@@ -255,7 +265,8 @@ def _nulls(lengths: Any, count: int) -> int:
 
 @lru_cache(maxsize=_KNOWN_COUNTS)
 def _expected_deltas(count: int) -> tuple[bytes, bytes, Any] | None:
-    """The first bytes of the offset deltas 0 to count - 1, the second bytes of those that have one, and how many bytes each has."""
+    """The first bytes of the offset deltas 0 to count - 1, the second bytes of those that have one, and how
+    many bytes each has."""
     import numpy as np
 
     if not SCREENED_RECORDS <= count <= _MOST_SCREENED:

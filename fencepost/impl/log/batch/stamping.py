@@ -1,7 +1,8 @@
-"""A broker's time in a produced batch (message.timestamp.type=LogAppendTime, KIP-32), and the right one of its records' times.
+"""A broker's time in a produced batch (message.timestamp.type=LogAppendTime, KIP-32), and the right one of
+its records' times.
 
-Owns the three fields that change: the attribute, the largest timestamp, the checksum. The records stay as they are; whoever reads them takes the
-batch's time for all of them if the attribute says so.
+Owns the three fields that change: the attribute, the largest timestamp, the checksum. The records stay as
+they are; whoever reads them takes the batch's time for all of them if the attribute says so.
 """
 
 from struct import Struct
@@ -25,7 +26,8 @@ def with_append_time(data: bytes, header: BatchHeader, now_ms: int) -> tuple[byt
 
 
 def with_max_timestamp(data: bytes, max_timestamp_ms: int) -> bytes:
-    """The batch with the largest time of its records where its producer wrote another one: indexes and retention go by it."""
+    """The batch with the largest time of its records where its producer wrote another one: indexes and
+    retention go by it."""
     stamped = bytearray(data)
     _stamp(stamped, max_timestamp_ms)
     return bytes(stamped)

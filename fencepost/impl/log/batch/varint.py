@@ -1,7 +1,9 @@
 """Variable-length integers as Kafka's records have them: zigzag, then seven bits to a byte, lowest first.
 
-Owns the two directions. Must not know what the numbers mean. Kafka calls a 32-bit one varint and a 64-bit one varlong; their bytes differ in nothing
-but how many there may be (https://kafka.apache.org/documentation/#recordbatch, https://protobuf.dev/programming-guides/encoding/#varints).
+Owns the two directions. Must not know what the numbers mean. Kafka calls a 32-bit one varint and a 64-bit one
+varlong; their bytes differ in nothing but how many there may be
+(https://kafka.apache.org/documentation/#recordbatch,
+https://protobuf.dev/programming-guides/encoding/#varints).
 """
 
 MOST_BYTES = 10
@@ -32,7 +34,8 @@ def encode_varint(value: int) -> bytes:
 
 
 def decode_varint(data: bytes, position: int) -> tuple[int, int]:
-    """(number, position after it). Raises IndexError where the data ends inside it, ValueError if it is too long."""
+    """(number, position after it). Raises IndexError where the data ends inside it, ValueError if it is too
+    long."""
     byte = data[position]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), position + 1

@@ -1,7 +1,8 @@
-"""Checkpoint files: small text files that are replaced whole and durably, in Kafka's format (version, count, one entry per line).
+"""Checkpoint files: small text files that are replaced whole and durably, in Kafka's format (version, count,
+one entry per line).
 
-Owns the format and the order of file calls: write a temporary file, sync it, rename it over the old one, sync the directory. Whoever dies in between
-leaves the old file or the new one, never a mixture.
+Owns the format and the order of file calls: write a temporary file, sync it, rename it over the old one, sync
+the directory. Whoever dies in between leaves the old file or the new one, never a mixture.
 """
 
 from collections.abc import Callable
@@ -46,8 +47,9 @@ def format_lines(lines: list[str]) -> bytes:
 
 
 def parse_lines(content: bytes, decode: Callable[[list[str]], Entry]) -> list[Entry]:
-    """Entries, each split into words and decoded; none if the file is absent, foreign, cut or garbled (a checkpoint is a hint: a bad one is an
-    empty one). decode: raises ValueError for words that make no entry."""
+    """Entries, each split into words and decoded; none if the file is absent, foreign, cut or garbled (a
+    checkpoint is a hint: a bad one is an empty one). decode: raises ValueError for words that make no
+    entry."""
     lines = content.decode("utf-8", "replace").split("\n")
     if len(lines) < 2 or lines[0] != str(VERSION) or not lines[1].isdecimal():
         return []

@@ -20,9 +20,10 @@ def restore_epochs(
     *,
     gaps: bool,
 ) -> None:
-    """The checkpoint is right below what was recovered; from there on the batches are. Where it says nothing of the first records (it is lost, or
-    ahead of the checkpoint of the log start) all batches are asked. gaps: the first batch of an epoch may have been compacted away, so that the
-    checkpoint is believed as long as no batch contradicts it."""
+    """The checkpoint is right below what was recovered; from there on the batches are. Where it says nothing
+    of the first records (it is lost, or ahead of the checkpoint of the log start) all batches are asked.
+    gaps: the first batch of an epoch may have been compacted away, so that the checkpoint is believed as long
+    as no batch contradicts it."""
     if recovered_from is not None:
         kept = [
             entry

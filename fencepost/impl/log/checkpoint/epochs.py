@@ -1,7 +1,7 @@
 """The leader epoch cache: at which offset each leader epoch of a log began (KIP-101).
 
-Owns the entries and their checkpoint. Must not know the log's bytes. Entries are strictly increasing in epoch and not decreasing in start offset;
-a new entry drops the older ones that contradict it (KAFKA-7415).
+Owns the entries and their checkpoint. Must not know the log's bytes. Entries are strictly increasing in epoch
+and not decreasing in start offset; a new entry drops the older ones that contradict it (KAFKA-7415).
 """
 
 from attrs import define, field
@@ -21,7 +21,8 @@ UNDEFINED = (-1, -1)
 
 @define
 class LeaderEpochCache:
-    """entries: (epoch, start offset), oldest first; changes on append of a new epoch, on election and on truncation, and is then checkpointed."""
+    """entries: (epoch, start offset), oldest first; changes on append of a new epoch, on election and on
+    truncation, and is then checkpointed."""
 
     files: FileSystem
     directory: str
@@ -46,7 +47,8 @@ class LeaderEpochCache:
     def end_offset(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """(largest epoch <= `epoch`, where it ends); UNDEFINED if this log cannot tell (KIP-279).
 
-        An epoch below the first entry ends where the first entry begins; one above the latest is not known here.
+        An epoch below the first entry ends where the first entry begins; one above the latest is not known
+        here.
         """
         if not self.entries or epoch < 0 or epoch > self.entries[-1][0]:
             return UNDEFINED
@@ -63,14 +65,16 @@ class LeaderEpochCache:
         return max((epoch for epoch, start in self.entries if start <= offset), default=-1)
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget epochs that began at or after `end_offset` (always, even where no record is cut: KAFKA-10706)."""
+        """Forget epochs that began at or after `end_offset` (always, even where no record is cut:
+        KAFKA-10706)."""
         kept = [entry for entry in self.entries if entry[1] < end_offset]
         if kept != self.entries:
             self.entries = kept
             self._checkpoint()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget epochs that ended at or before `start_offset`; the one that goes on there begins there (retention)."""
+        """Forget epochs that ended at or before `start_offset`; the one that goes on there begins there
+        (retention)."""
         later = [entry for entry in self.entries if entry[1] > start_offset]
         earlier = self.entries[: len(self.entries) - len(later)]
         kept = [(earlier[-1][0], max(earlier[-1][1], start_offset)), *later] if earlier else later

@@ -1,6 +1,8 @@
-"""The files at the top of a log directory: offset checkpoints over all partitions, and the marker of a clean shutdown.
+"""The files at the top of a log directory: offset checkpoints over all partitions, and the marker of a clean
+shutdown.
 
-Owns their names, their format (Kafka's: version, count, `topic partition offset`) and when the marker goes. Must not know what a log is.
+Owns their names, their format (Kafka's: version, count, `topic partition offset`) and when the marker goes.
+Must not know what a log is.
 """
 
 from collections.abc import Mapping
@@ -21,7 +23,8 @@ def write_offsets(files: FileSystem, name: str, offsets: Mapping[TopicPartition,
 
 
 def read_offsets(files: FileSystem, name: str) -> dict[TopicPartition, int]:
-    """The offsets of a checkpoint; empty if it is absent or bad (it is a hint, and an empty one only costs time)."""
+    """The offsets of a checkpoint; empty if it is absent or bad (it is a hint, and an empty one only costs
+    time)."""
     return dict(parse_lines(read_file(files, name), _decode))
 
 
@@ -39,11 +42,11 @@ def put_clean_shutdown_marker(files: FileSystem) -> None:
 
 
 def take_clean_shutdown_marker(files: FileSystem) -> bool:
-    """Whether the last shutdown was clean. The marker is gone for good when this returns: a crash while the logs are being loaded must not be
-    taken for clean at the next start (KAFKA-10471). Call it first.
+    """Whether the last shutdown was clean. The marker is gone for good when this returns: a crash while the
+    logs are being loaded must not be taken for clean at the next start (KAFKA-10471). Call it first.
 
-    Its name changes before it goes: a start that finds the old one's trace knows that whoever took it may have died, or failed, before that was durable,
-    so that a power loss would bring the marker back."""
+    Its name changes before it goes: a start that finds the old one's trace knows that whoever took it may
+    have died, or failed, before that was durable, so that a power loss would bring the marker back."""
     clean = files.exists(CLEAN_SHUTDOWN)
     if clean:
         files.rename(CLEAN_SHUTDOWN, TAKEN)

@@ -1,11 +1,13 @@
 """Looking into the files of a log directory, whoever wrote them and whatever happened to them since.
 
-Owns the walk through a segment: which batches it holds, how far it is good, and what is wrong after that. Must not know where files lie (it reads
-from an open one, and only reads), nor how a finding is shown. Memory: one batch and what it is decompressed to (at most
-compression.MOST_DECOMPRESSED_BYTES), or CHUNK_BYTES, whichever is more.
+Owns the walk through a segment: which batches it holds, how far it is good, and what is wrong after that.
+Must not know where files lie (it reads from an open one, and only reads), nor how a finding is shown. Memory:
+one batch and what it is decompressed to (at most compression.MOST_DECOMPRESSED_BYTES), or CHUNK_BYTES,
+whichever is more.
 
-A batch whose checksum or header fails is told and stepped over, because its length still says where the next one begins; everything that makes the
-length doubtful ends the walk. A file is *good* up to the first flaw of any kind.
+A batch whose checksum or header fails is told and stepped over, because its length still says where the next
+one begins; everything that makes the length doubtful ends the walk. A file is *good* up to the first flaw of
+any kind.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,8 +47,8 @@ class Source(Protocol):
 
 @frozen(kw_only=True)
 class Flaw:
-    """Something that is wrong with a file. position: of the first byte or entry concerned, None if the whole file is. file: its name, where it is
-    not the one that is being dumped."""
+    """Something that is wrong with a file. position: of the first byte or entry concerned, None if the whole
+    file is. file: its name, where it is not the one that is being dumped."""
 
     position: int | None
     expected: str
@@ -66,8 +68,8 @@ class Flaw:
 
 @frozen(kw_only=True)
 class BatchSeen:
-    """A batch of a segment. computed_crc: what its bytes give, where that is not what its header says; else None.
-    data: its bytes, if its records were asked for and can be read."""
+    """A batch of a segment. computed_crc: what its bytes give, where that is not what its header says; else
+    None. data: its bytes, if its records were asked for and can be read."""
 
     header: BatchHeader
     computed_crc: int | None = None
@@ -75,14 +77,16 @@ class BatchSeen:
 
     @property
     def records(self) -> Iterator[Record] | None:
-        """Its records, each made when its turn comes: a small batch may hold millions. None if they were not asked for or cannot be read."""
+        """Its records, each made when its turn comes: a small batch may hold millions. None if they were not
+        asked for or cannot be read."""
         return None if self.data is None else each_record(self.data, evolve(self.header, position=0))
 
 
 @define
 class Extent:
-    """How far a segment is good, while it is walked. good_bytes, next_offset: move up with every batch until the first flaw; next_offset is None while
-    there is no batch. batches, records: all that were seen (no records of batches that are damaged). ended_early: something made the rest unreadable."""
+    """How far a segment is good, while it is walked. good_bytes, next_offset: move up with every batch until
+    the first flaw; next_offset is None while there is no batch. batches, records: all that were seen (no
+    records of batches that are damaged). ended_early: something made the rest unreadable."""
 
     good_bytes: int = 0
     next_offset: int | None = None
@@ -112,7 +116,8 @@ def walk_log(
     deep: bool = False,
     watchers: Sequence[Watcher] = (),
 ) -> Iterator[BatchSeen | Flaw]:
-    """The batches of a segment with their flaws, in the order of the file. extent: filled on the way. base_offset: what the file's name says."""
+    """The batches of a segment with their flaws, in the order of the file. extent: filled on the way.
+    base_offset: what the file's name says."""
     window, size, position = _Window(source), source.size(), 0
     order = _Order(base_offset)
     while position < size:
@@ -185,7 +190,8 @@ class _Order:
     epoch: int = -1
 
     def flaws(self, header: BatchHeader) -> Iterator[Flaw]:
-        """What is out of order. A batch with a wrong offset does not set a new one: the next is measured by the last good one."""
+        """What is out of order. A batch with a wrong offset does not set a new one: the next is measured by
+        the last good one."""
         if self.floor is not None and header.base_offset < self.floor:
             yield Flaw(
                 position=header.position,

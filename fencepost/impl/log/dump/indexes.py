@@ -1,11 +1,12 @@
 """The index files of a segment, entry by entry, and whether they lead to where they say.
 
-Owns what is wrong in an offset, time or transaction index by itself and against its log. Must not know where files lie. The entries' meaning stands
-in index/offset_index.py and index/time_index.py. An index is a cache: a broker that finds a flaw at start makes a new one, a flaw that it does not find makes
-reads miss records.
+Owns what is wrong in an offset, time or transaction index by itself and against its log. Must not know where
+files lie. The entries' meaning stands in index/offset_index.py and index/time_index.py. An index is a cache:
+a broker that finds a flaw at start makes a new one, a flaw that it does not find makes reads miss records.
 
-Brokers before Kafka 4 note the last offset of everything that one request appended, later ones that of the batch. Both lead right, so that an entry is
-flawed only if a reader that follows it would miss a record or find no batch.
+Brokers before Kafka 4 note the last offset of everything that one request appended, later ones that of the
+batch. Both lead right, so that an entry is flawed only if a reader that follows it would miss a record or
+find no batch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -127,14 +128,16 @@ def transaction_entries(source: Source) -> Iterator[AbortedTransaction | Flaw]:
 
 @define
 class OffsetIndexCheck:
-    """Follows the walk of a log (dump.Watcher). file: the index's name. passed: entries whose place the walk has reached."""
+    """Follows the walk of a log (dump.Watcher). file: the index's name. passed: entries whose place the walk
+    has reached."""
 
     entries: Sequence[OffsetEntry]
     file: str
     passed: int = 0
 
     def see(self, header: BatchHeader, *, damaged: bool) -> Iterator[Flaw]:
-        """Each entry must lead to the beginning of a batch, and to no batch after the offset that it names."""
+        """Each entry must lead to the beginning of a batch, and to no batch after the offset that it
+        names."""
         while self.passed < len(self.entries) and self.entries[self.passed].position <= header.position:
             entry = self.entries[self.passed]
             self.passed += 1
@@ -160,7 +163,8 @@ class OffsetIndexCheck:
 
 @define
 class TimeIndexCheck:
-    """Follows the walk of a log (dump.Watcher). file: the index's name. passed: entries whose place the walk has reached. latest: largest timestamp so far."""
+    """Follows the walk of a log (dump.Watcher). file: the index's name. passed: entries whose place the walk
+    has reached. latest: largest timestamp so far."""
 
     entries: Sequence[TimeEntry]
     file: str
@@ -168,7 +172,8 @@ class TimeIndexCheck:
     latest: int = -1
 
     def see(self, header: BatchHeader, *, damaged: bool) -> Iterator[Flaw]:
-        """An entry names the largest timestamp up to its offset: a later one before it would be missed, and one that nobody has cannot be found."""
+        """An entry names the largest timestamp up to its offset: a later one before it would be missed, and
+        one that nobody has cannot be found."""
         if damaged:
             self.passed = len(
                 self.entries

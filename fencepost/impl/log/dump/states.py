@@ -1,7 +1,8 @@
 """The small files of a log directory: checkpoints, leader epochs, producer snapshots, a partition's metadata.
 
-Owns what they say and what is wrong in them. Must not know where files lie. Formats are Kafka's; a reader of the broker takes a damaged one for absent
-(checkpoint/log_checkpoints.py, producer/snapshot.py), this one says what is damaged.
+Owns what they say and what is wrong in them. Must not know where files lie. Formats are Kafka's; a reader of
+the broker takes a damaged one for absent (checkpoint/log_checkpoints.py, producer/snapshot.py), this one says
+what is damaged.
 """
 
 from collections.abc import Callable, Iterator
@@ -69,7 +70,8 @@ def epoch_starts(source: Source) -> Iterator[EpochStart | Flaw]:
             if item.epoch <= before.epoch or item.start_offset < before.start_offset:
                 yield Flaw(
                     position=None,
-                    expected=f"an epoch after {before.epoch} from an offset of at least {before.start_offset}",
+                    expected=f"an epoch after {before.epoch} from an offset of at least "
+                    f"{before.start_offset}",
                     seen=f"epoch {item.epoch} from {item.start_offset}",
                 )
             before = item
@@ -126,7 +128,8 @@ def producer_entries(source: Source) -> Iterator[ProducerEntry | Flaw]:
 
 
 def _lines(source: Source, says: str, decode: Callable[[list[str]], Entry]) -> "Iterator[Entry | Flaw]":
-    """The entries of a checkpoint: a version, a count, and as many lines. A broker creates the file when it starts, and an empty one has no entries."""
+    """The entries of a checkpoint: a version, a count, and as many lines. A broker creates the file when it
+    starts, and an empty one has no entries."""
     if not source.size():
         return
     lines = source.read_at(0, MOST_BYTES).decode("utf-8", "backslashreplace").split("\n")

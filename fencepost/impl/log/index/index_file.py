@@ -1,10 +1,12 @@
 """A sparse index in a file: entries of a fixed size, sorted, in Kafka's big-endian form.
 
-Owns the entries in memory, how many of them the file holds, and what makes an index file believable. Must not know what an entry means.
+Owns the entries in memory, how many of them the file holds, and what makes an index file believable. Must not
+know what an entry means.
 
-An index is a cache of its segment: everything in it can be made again from the batches. So new entries stay in memory until the segment is flushed,
-rolled or closed, and whoever finds an index wrong raises CorruptIndexError, on which the segment makes it anew. Kafka preallocates index files: zeros
-behind the last entry are room, not entries.
+An index is a cache of its segment: everything in it can be made again from the batches. So new entries stay
+in memory until the segment is flushed, rolled or closed, and whoever finds an index wrong raises
+CorruptIndexError, on which the segment makes it anew. Kafka preallocates index files: zeros behind the last
+entry are room, not entries.
 """
 
 from collections.abc import Callable
@@ -23,8 +25,9 @@ class CorruptIndexError(FencepostError):
 
 @define(eq=False, kw_only=True)
 class IndexFile:
-    """max_bytes: an index that would grow beyond it is full, and its segment is rolled. saved: bytes of `entries` that the file holds;
-    moves up on `write`, down on `keep`. synced: whether what the file holds is durable. entries: None until first needed."""
+    """max_bytes: an index that would grow beyond it is full, and its segment is rolled. saved: bytes of
+    `entries` that the file holds; moves up on `write`, down on `keep`. synced: whether what the file holds is
+    durable. entries: None until first needed."""
 
     FORMAT: ClassVar[Struct]
 
@@ -88,7 +91,8 @@ class IndexFile:
         return first, second
 
     def count_while(self, before: Callable[[tuple[int, int]], bool]) -> int:
-        """How many entries from the first on satisfy `before`, by binary search (those that do must come first)."""
+        """How many entries from the first on satisfy `before`, by binary search (those that do must come
+        first)."""
         low, high = 0, len(self)
         while low < high:
             middle = (low + high) // 2
@@ -113,8 +117,8 @@ class IndexFile:
             self.saved, self.synced = min(self.saved, size), False
 
     def write(self, *, sync: bool) -> None:
-        """Bring the file to what memory holds: no more (old entries, preallocated room), no less. It exists afterwards. Does nothing for an index
-        that nobody has looked at."""
+        """Bring the file to what memory holds: no more (old entries, preallocated room), no less. It exists
+        afterwards. Does nothing for an index that nobody has looked at."""
         if self._entries is None or (self.synced and self.saved == len(self._entries)):
             return
         file = self.files.open(self.path)

@@ -1,7 +1,8 @@
 """The offset index of a segment: from an offset to a position in the log file at or before its batch.
 
-Owns entries of 8 bytes: offset relative to the base (int32), position (int32). An entry names the last offset of the batch that begins at the
-position, so that whoever looks for a larger or equal offset may begin there. The beginning of the file needs no entry.
+Owns entries of 8 bytes: offset relative to the base (int32), position (int32). An entry names the last offset
+of the batch that begins at the position, so that whoever looks for a larger or equal offset may begin there.
+The beginning of the file needs no entry.
 
     .index   (+41, 4210)  (+83, 8390)                     one entry about every index.interval.bytes
                 |             |
@@ -32,7 +33,8 @@ class OffsetIndex(IndexFile):
         self.entries.extend(self.FORMAT.pack(offset - self.base_offset, position))
 
     def lookup(self, offset: int) -> tuple[int, int]:
-        """(offset, position) of the last entry at or below `offset`; the beginning of the segment if there is none."""
+        """(offset, position) of the last entry at or below `offset`; the beginning of the segment if there is
+        none."""
         relative = offset - self.base_offset
         count = self.count_while(lambda entry: entry[0] <= relative)
         if not count:

@@ -22,8 +22,8 @@ LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
 
 @define(eq=False, kw_only=True)
 class SegmentIndexes:
-    """latest: (largest timestamp, last offset of its batch). first_timestamp_ms: of the first batch; None while there is none. unindexed: bytes since
-    the last index entry."""
+    """latest: (largest timestamp, last offset of its batch). first_timestamp_ms: of the first batch; None
+    while there is none. unindexed: bytes since the last index entry."""
 
     base_offset: int
     interval_bytes: int
@@ -58,14 +58,16 @@ class SegmentIndexes:
         )
 
     def forget(self) -> None:
-        """Become empty, whatever the files hold; all but the aborted transactions, which the log alone does not tell."""
+        """Become empty, whatever the files hold; all but the aborted transactions, which the log alone does
+        not tell."""
         self.offsets.reset()
         self.times.reset()
         self.latest = (NO_TIMESTAMP, self.base_offset)
         self.first_timestamp_ms, self.unindexed = None, 0
 
     def note(self, position: int, batch: BatchHeader | Frame) -> None:
-        """A batch stands at `position`, after all those before. The entry of the time index is that of the offset index."""
+        """A batch stands at `position`, after all those before. The entry of the time index is that of the
+        offset index."""
         last_offset, max_timestamp = batch.last_offset, batch.max_timestamp_ms
         if max_timestamp > self.latest[0]:
             self.latest = (max_timestamp, last_offset)

@@ -1,7 +1,8 @@
 """The time index of a segment: from a timestamp to the offset from which on records may be as late (KIP-33).
 
-Owns entries of 12 bytes: timestamp (int64, ms), offset relative to the base (int32). An entry says: the largest timestamp up to here is this one, in a
-batch that ends with this offset; whatever lies behind the offset may be later, whatever lies before its batch is earlier. Timestamps grow strictly.
+Owns entries of 12 bytes: timestamp (int64, ms), offset relative to the base (int32). An entry says: the
+largest timestamp up to here is this one, in a batch that ends with this offset; whatever lies behind the
+offset may be later, whatever lies before its batch is earlier. Timestamps grow strictly.
 """
 
 from struct import Struct
@@ -25,12 +26,14 @@ class TimeIndex(IndexFile):
         return entry[0] > last_timestamp and entry[1] >= last_offset
 
     def append(self, timestamp_ms: int, offset: int) -> None:
-        """The largest timestamp so far is `timestamp_ms`, in the batch that ends with `offset`. Nothing happens unless it grew."""
+        """The largest timestamp so far is `timestamp_ms`, in the batch that ends with `offset`. Nothing
+        happens unless it grew."""
         if timestamp_ms > self.last()[0]:
             self.entries.extend(self.FORMAT.pack(timestamp_ms, offset - self.base_offset))
 
     def lookup(self, timestamp_ms: int) -> int:
-        """The largest offset known to be worth beginning at: every record below its batch is earlier than `timestamp_ms`."""
+        """The largest offset known to be worth beginning at: every record below its batch is earlier than
+        `timestamp_ms`."""
         count = self.count_while(lambda entry: entry[0] <= timestamp_ms)
         return self.base_offset + (self.entry(count - 1)[1] if count else 0)
 

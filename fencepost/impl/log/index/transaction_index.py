@@ -1,10 +1,13 @@
-"""The transaction index of a segment: the aborted transactions whose markers stand in it (KIP-98), so that a reader of committed records knows what to skip.
+"""The transaction index of a segment: the aborted transactions whose markers stand in it (KIP-98), so that a
+reader of committed records knows what to skip.
 
-Owns entries of 34 bytes: version (int16, 0), producer id, first offset, last offset (that of the marker), last stable offset after it (int64 each), in the
-order of the markers. Offsets are absolute. A segment without one has no file.
+Owns entries of 34 bytes: version (int16, 0), producer id, first offset, last offset (that of the marker),
+last stable offset after it (int64 each), in the order of the markers. Offsets are absolute. A segment without
+one has no file.
 
-It differs from its neighbours: the other indexes can be made again out of their segment alone, this one also needs to know which transactions were open where
-the segment begins (producer/files.py). So an entry is written when its marker is appended, and lost entries are found only by recovery.
+It differs from its neighbours: the other indexes can be made again out of their segment alone, this one also
+needs to know which transactions were open where the segment begins (producer/files.py). So an entry is
+written when its marker is appended, and lost entries are found only by recovery.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,8 +23,9 @@ VERSION = 0
 
 @frozen(kw_only=True)
 class AbortedTransaction:
-    """first_offset: of its first record here; last_offset: of its marker. last_stable_offset: after the marker, had everything been committed by then;
-    who reads up to there at most has seen every transaction that matters."""
+    """first_offset: of its first record here; last_offset: of its marker. last_stable_offset: after the
+    marker, had everything been committed by then; who reads up to there at most has seen every transaction
+    that matters."""
 
     producer_id: int
     first_offset: int
@@ -79,8 +83,9 @@ class TransactionIndex(IndexFile):
 def aborted_between(
     indexes: Iterable[TransactionIndex], offset: int, end_offset: int
 ) -> list[AbortedTransaction]:
-    """Those with records from `offset` to below `end_offset`, in the order of their markers. indexes: of the segment that holds `offset` and all after it:
-    a marker comes after its records, in a later segment perhaps. Raises CorruptIndexError."""
+    """Those with records from `offset` to below `end_offset`, in the order of their markers. indexes: of the
+    segment that holds `offset` and all after it: a marker comes after its records, in a later segment
+    perhaps. Raises CorruptIndexError."""
     found = []
     for index in indexes:
         for aborted in index.all():

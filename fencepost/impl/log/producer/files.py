@@ -1,8 +1,9 @@
-"""The producer snapshots of a log directory: written at an offset, found again, replayed up to the log's end; and the transaction indexes, which are made
-again in the same replay.
+"""The producer snapshots of a log directory: written at an offset, found again, replayed up to the log's end;
+and the transaction indexes, which are made again in the same replay.
 
-Owns which snapshot counts. Must not know the rules of sequence numbers. A snapshot beyond the end of the log tells of batches that are gone, and is
-removed durably before anything else is written there (else a power loss brings it back when the log has grown past it with other batches).
+Owns which snapshot counts. Must not know the rules of sequence numbers. A snapshot beyond the end of the log
+tells of batches that are gone, and is removed durably before anything else is written there (else a power
+loss brings it back when the log has grown past it with other batches).
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +22,8 @@ from fencepost.impl.log.segment.segment import Segment
 
 
 def write_snapshot(files: FileSystem, directory: str, offset: int, state: ProducerState) -> None:
-    """Write the state as that at `offset`. The content is durable, the name only with the next sync of the directory."""
+    """Write the state as that at `offset`. The content is durable, the name only with the next sync of the
+    directory."""
     path = segment_path(directory, offset, SNAPSHOT)
     if files.exists(path):
         files.remove(path)
@@ -38,7 +40,8 @@ def snapshot_offsets(files: FileSystem, directory: str) -> list[int]:
 
 
 def remove_snapshots(files: FileSystem, directory: str, *, above: int | None = None, below: int = 0) -> bool:
-    """Remove snapshots of offsets above one, or below another; returns whether any was there. Sync the directory afterwards."""
+    """Remove snapshots of offsets above one, or below another; returns whether any was there. Sync the
+    directory afterwards."""
     doomed = [
         offset
         for offset in snapshot_offsets(files, directory)
@@ -58,8 +61,9 @@ def load_producers(
     *,
     recovered_from: int | None = None,
 ) -> ProducerState:
-    """The state at `end_offset`: the latest snapshot that can be read, and the batches after it. recovered_from: the segments from this offset on have lost
-    their aborted transactions, which are noted again; they do not outlast a crash before the next `sync` of the segment."""
+    """The state at `end_offset`: the latest snapshot that can be read, and the batches after it.
+    recovered_from: the segments from this offset on have lost their aborted transactions, which are noted
+    again; they do not outlast a crash before the next `sync` of the segment."""
     state = state_type(end_offset=segments[0].base_offset)
     newest = end_offset if recovered_from is None else min(end_offset, recovered_from)
     for offset in reversed(snapshot_offsets(files, directory)):
@@ -78,8 +82,9 @@ def load_producers(
 def secure_snapshot(
     files: FileSystem, directory: str, segments: Sequence[Segment], state_type: type[ProducerState]
 ) -> None:
-    """Make the snapshot at the base of the last segment again if it is lost or bad (Kafka: rebuildProducerState). The batches may go with the next
-    retention, and their producers would be known in memory only."""
+    """Make the snapshot at the base of the last segment again if it is lost or bad (Kafka:
+    rebuildProducerState). The batches may go with the next retention, and their producers would be known in
+    memory only."""
     base = segments[-1].base_offset
     if len(segments) == 1:
         return
@@ -92,7 +97,8 @@ def secure_snapshot(
 
 
 def note_aborted(segment: Segment, state: ProducerState, ended: EndedTransaction | None) -> None:
-    """Write a transaction into the index of the segment that holds its marker, if it was aborted. state: right after the marker."""
+    """Write a transaction into the index of the segment that holds its marker, if it was aborted. state:
+    right after the marker."""
     if ended is not None and ended.aborted:
         segment.transactions.append(
             AbortedTransaction(
@@ -140,8 +146,9 @@ def _replay(segment: Segment, state: ProducerState, *, note: bool) -> None:
 
 
 def marker_of(header: BatchHeader, data: bytes) -> EndTransaction | None:
-    """The transaction marker in a batch, if it holds one. A control batch whose records make no sense under a checksum that holds was written so, by a
-    broker that took it from a client: it is no marker, and the log goes on after it (docs/decisions/record-validation.md)."""
+    """The transaction marker in a batch, if it holds one. A control batch whose records make no sense under a
+    checksum that holds was written so, by a broker that took it from a client: it is no marker, and the log
+    goes on after it (docs/decisions/record-validation.md)."""
     if not header.is_control:
         return None
     try:

@@ -1,8 +1,10 @@
-"""Producer snapshots: the state of all producers at an offset, in Kafka's file format, so that a start need not read the whole log.
+"""Producer snapshots: the state of all producers at an offset, in Kafka's file format, so that a start need
+not read the whole log.
 
-Owns the bytes. Version (int16, 1), CRC-32C of the rest (uint32), count (int32), then per producer: id (int64), epoch (int16), last sequence (int32),
-last offset (int64), offset delta (int32), timestamp (int64), coordinator epoch (int32), first offset of its open transaction (int64).
-Only the last batch of a producer is kept. A snapshot is a hint: a damaged one counts as none, and the log is read instead.
+Owns the bytes. Version (int16, 1), CRC-32C of the rest (uint32), count (int32), then per producer: id
+(int64), epoch (int16), last sequence (int32), last offset (int64), offset delta (int32), timestamp (int64),
+coordinator epoch (int32), first offset of its open transaction (int64). Only the last batch of a producer is
+kept. A snapshot is a hint: a damaged one counts as none, and the log is read instead.
 """
 
 from struct import Struct, error

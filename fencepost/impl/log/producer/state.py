@@ -1,8 +1,10 @@
-"""What a log remembers of its producers, so that a batch that was sent twice is written once (KIP-98, KIP-360).
+"""What a log remembers of its producers, so that a batch that was sent twice is written once (KIP-98,
+KIP-360).
 
-Owns the last batches of each producer id, the rules that a produced batch must pass, and open transactions. Must not know files or whether an append
-worked: `check` looks and changes nothing, `update` follows a batch that is in the log (KAFKA-6683: a state that runs ahead of the log refuses
-the retry of an append that failed).
+Owns the last batches of each producer id, the rules that a produced batch must pass, and open transactions.
+Must not know files or whether an append worked: `check` looks and changes nothing, `update` follows a batch
+that is in the log (KAFKA-6683: a state that runs ahead of the log refuses the retry of an append that
+failed).
 """
 
 from attrs import define, field, frozen
@@ -12,13 +14,15 @@ from fencepost.impl.log.batch.header import NO_PRODUCER_ID, NO_SEQUENCE, NO_TIME
 from fencepost.traces.errors import FencepostError
 
 REMEMBERED_BATCHES = 5
-"""A producer has at most five batches in flight (max.in.flight.requests.per.connection), so that a retry is one of the last five."""
+"""A producer has at most five batches in flight (max.in.flight.requests.per.connection), so that a retry is
+one of the last five."""
 LARGEST_SEQUENCE = (1 << 31) - 1
 NO_EPOCH, NO_OFFSET, NO_COORDINATOR = -1, -1, -1
 
 
 class OutOfOrderSequenceError(FencepostError):
-    """OUT_OF_ORDER_SEQUENCE_NUMBER: batches of this producer are missing before this one, or it is an old one."""
+    """OUT_OF_ORDER_SEQUENCE_NUMBER: batches of this producer are missing before this one, or it is an old
+    one."""
 
 
 class InvalidProducerEpochError(FencepostError):
@@ -38,7 +42,8 @@ class ProducedBatch:
 
 @frozen(kw_only=True)
 class EndedTransaction:
-    """A transaction whose marker is in the log. first_offset: of its first record here; last_offset: of the marker."""
+    """A transaction whose marker is in the log. first_offset: of its first record here; last_offset: of the
+    marker."""
 
     producer_id: int
     first_offset: int
@@ -48,8 +53,9 @@ class EndedTransaction:
 
 @define(eq=True)
 class Producer:
-    """epoch: of its last batch; goes up only. batches: the last REMEMBERED_BATCHES of this epoch, oldest first. open_since: first offset of its open
-    transaction, or NO_OFFSET. coordinator_epoch: of its last marker."""
+    """epoch: of its last batch; goes up only. batches: the last REMEMBERED_BATCHES of this epoch, oldest
+    first. open_since: first offset of its open transaction, or NO_OFFSET. coordinator_epoch: of its last
+    marker."""
 
     producer_id: int
     epoch: int = NO_EPOCH
@@ -66,8 +72,9 @@ class Producer:
 
 @define
 class ProducerState:
-    """producers: by id. end_offset: the state is that of the log up to here; moves with every update. uncommitted: transactions that have ended, while
-    their markers may still be cut: those are at or above the high watermark that was told last."""
+    """producers: by id. end_offset: the state is that of the log up to here; moves with every update.
+    uncommitted: transactions that have ended, while their markers may still be cut: those are at or above the
+    high watermark that was told last."""
 
     producers: dict[int, Producer] = field(factory=dict)
     end_offset: int = 0
@@ -76,8 +83,9 @@ class ProducerState:
     # ---- may it be appended?
 
     def check(self, header: BatchHeader) -> ProducedBatch | None:
-        """Whether a produced batch may be appended: None if it may, the batch in the log if it is a duplicate of it. Raises OutOfOrderSequenceError or
-        InvalidProducerEpochError. Only a leader asks: a follower appends what its leader has (KAFKA-6003)."""
+        """Whether a produced batch may be appended: None if it may, the batch in the log if it is a duplicate
+        of it. Raises OutOfOrderSequenceError or InvalidProducerEpochError. Only a leader asks: a follower
+        appends what its leader has (KAFKA-6003)."""
         known = self.producers.get(header.producer_id)
         if header.producer_id == NO_PRODUCER_ID or known is None:
             return None
@@ -103,8 +111,8 @@ class ProducerState:
         )
 
     def sequence_follows(self, known: Producer, header: BatchHeader) -> None:
-        """Protection: sequence numbers have no gap. A producer of which nothing is known may begin anywhere (its records may have been deleted), a
-        new epoch begins at 0."""
+        """Protection: sequence numbers have no gap. A producer of which nothing is known may begin anywhere
+        (its records may have been deleted), a new epoch begins at 0."""
         if known.epoch == header.producer_epoch:
             if not known.batches:
                 return
@@ -123,7 +131,8 @@ class ProducerState:
     # ---- it was appended
 
     def update(self, header: BatchHeader, marker: EndTransaction | None = None) -> EndedTransaction | None:
-        """A batch is in the log. marker: what it says if it is the marker of a transaction's end. Returns the transaction that it ends."""
+        """A batch is in the log. marker: what it says if it is the marker of a transaction's end. Returns the
+        transaction that it ends."""
         assert header.base_offset >= self.end_offset, (header.base_offset, self.end_offset)
         self.end_offset = header.next_offset
         if header.producer_id == NO_PRODUCER_ID:
@@ -171,8 +180,9 @@ class ProducerState:
                 del self.producers[producer.producer_id]
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Where the oldest transaction began whose end is not decided for good: it is open, or its marker is not committed (a leader that does not have it
-        may decide otherwise). None if there is none. high_watermark: does not go down, but with a cut, which makes this state anew."""
+        """Where the oldest transaction began whose end is not decided for good: it is open, or its marker is
+        not committed (a leader that does not have it may decide otherwise). None if there is none.
+        high_watermark: does not go down, but with a cut, which makes this state anew."""
         self.uncommitted = [ended for ended in self.uncommitted if ended.last_offset >= high_watermark]
         opened = self.first_open_offset()
         begun = [ended.first_offset for ended in self.uncommitted] + ([] if opened is None else [opened])

@@ -1,6 +1,8 @@
-"""A segment as it is read: the file of batches, and its indexes, which are made again whenever they cannot be believed.
+"""A segment as it is read: the file of batches, and its indexes, which are made again whenever they cannot be
+believed.
 
-Owns where a batch begins, and what a reader gets. Must not know how a segment comes to be or grows (segment.py), nor its neighbours.
+Owns where a batch begins, and what a reader gets. Must not know how a segment comes to be or grows
+(segment.py), nor its neighbours.
 """
 
 from collections import deque
@@ -20,14 +22,16 @@ from fencepost.impl.log.index.transaction_index import TransactionIndex
 from fencepost.impl.log.log_options import LogOptions
 
 TAIL_BATCHES = 16
-"""Batches at the end whose places are remembered: a follower that keeps up asks for one of them, without a look at the index."""
+"""Batches at the end whose places are remembered: a follower that keeps up asks for one of them, without a
+look at the index."""
 
 
 @define(eq=False, kw_only=True)
 class ReadableSegment:
-    """size: bytes of whole batches; moves after an append has returned, so that nobody reads beyond it. next_offset: after the last batch; for a segment
-    that is not the last, at most where the next one begins. dirty: appended or cut since the last sync. tail: the batches appended last, which is
-    where followers read."""
+    """size: bytes of whole batches; moves after an append has returned, so that nobody reads beyond it.
+    next_offset: after the last batch; for a segment that is not the last, at most where the next one begins.
+    dirty: appended or cut since the last sync. tail: the batches appended last, which is where followers
+    read."""
 
     files: FileSystem
     directory: str
@@ -65,7 +69,8 @@ class ReadableSegment:
         self.next_offset = self.base_offset
 
     def _believe(self, offset: int, position: int) -> Frame | None:
-        """The batch at `position`, which an index entry gave for `offset`; an entry may lead too low, never too high."""
+        """The batch at `position`, which an index entry gave for `offset`; an entry may lead too low, never
+        too high."""
         if not position:
             return None
         try:
@@ -77,13 +82,15 @@ class ReadableSegment:
         return frame
 
     def rebuild_indexes(self) -> None:
-        """Make the sparse indexes again from the headers of the batches. Raises CorruptBatchError where there is none, with the indexes right up to there."""
+        """Make the sparse indexes again from the headers of the batches. Raises CorruptBatchError where there
+        is none, with the indexes right up to there."""
         self._forget()
         for frame in self._frames(0):
             self._note(frame.position, frame)
 
     def _frames(self, start: int) -> Iterator[Frame]:
-        """The batches from byte `start` on, as far as their offsets can stand here: a base offset is not under a checksum. Raises CorruptBatchError."""
+        """The batches from byte `start` on, as far as their offsets can stand here: a base offset is not
+        under a checksum. Raises CorruptBatchError."""
         for frame in frames(self.file, start, self.size):
             self.refuse_displaced(frame, frame.position)
             yield frame
@@ -130,7 +137,8 @@ class ReadableSegment:
         raise AssertionError("unreachable")
 
     def read(self, offset: int, *, max_bytes: int, end_offset: int) -> bytes:
-        """Whole batches from the one that holds `offset`, as many as end at or below `end_offset` and fit `max_bytes`, at least one."""
+        """Whole batches from the one that holds `offset`, as many as end at or below `end_offset` and fit
+        `max_bytes`, at least one."""
         start = self.position_of(offset)
         if start is None or start.last_offset >= end_offset:
             return b""
@@ -142,7 +150,8 @@ class ReadableSegment:
         return data if whole == len(data) else data[:whole]
 
     def _surely_whole(self, data: bytes, start: Frame, end_offset: int) -> int:
-        """Up to where `data`, read from `start` on, need not be walked: where the last index entry inside of it leads."""
+        """Up to where `data`, read from `start` on, need not be walked: where the last index entry inside of
+        it leads."""
         limit, relative = start.position + len(data) - HEADER_SIZE, end_offset - self.base_offset
         try:
             count = self.offsets.count_while(lambda entry: entry[0] < relative and entry[1] <= limit)
@@ -153,7 +162,8 @@ class ReadableSegment:
         return known if known > 0 and is_batch_to(data, known, self.base_offset + offset) else 0
 
     def find_timestamp(self, timestamp_ms: int, from_offset: int) -> Record | None:
-        """The first record at or after `from_offset` that is as late as `timestamp_ms`; None if there is none here."""
+        """The first record at or after `from_offset` that is as late as `timestamp_ms`; None if there is none
+        here."""
         try:
             begin = max(self.times.lookup(timestamp_ms), from_offset)
         except CorruptIndexError:

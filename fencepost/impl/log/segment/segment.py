@@ -1,7 +1,8 @@
 """A segment: one file of batches with its indexes.
 
-Owns the log file, where its batches begin and end, and the sparse indexes, which it makes again whenever they cannot be believed. Must not know its
-neighbours, epochs or producers. Only the last segment of a log is appended to.
+Owns the log file, where its batches begin and end, and the sparse indexes, which it makes again whenever they
+cannot be believed. Must not know its neighbours, epochs or producers. Only the last segment of a log is
+appended to.
 """
 
 from collections.abc import Callable, Iterable
@@ -32,7 +33,8 @@ class Segment(ReadableSegment):
     def open(
         cls, files: FileSystem, directory: str, base_offset: int, options: LogOptions, *, suffix: str = ""
     ) -> Self:
-        """Open or create the files. Call `start_empty`, `load` or `recover` next. The name of a new file is not durable yet."""
+        """Open or create the files. Call `start_empty`, `load` or `recover` next. The name of a new file is
+        not durable yet."""
         file = files.open(segment_path(directory, base_offset, LOG, suffix))
         return cls(
             files=files,
@@ -53,8 +55,8 @@ class Segment(ReadableSegment):
         self.transactions.reset()
 
     def load(self) -> None:
-        """Trust the file up to its last index entry and look at the headers from there on. Raises CorruptBatchError if the file does not end with a
-        whole batch."""
+        """Trust the file up to its last index entry and look at the headers from there on. Raises
+        CorruptBatchError if the file does not end with a whole batch."""
         indexes = self.indexes
         try:
             offset, position = indexes.offsets.last()
@@ -77,9 +79,10 @@ class Segment(ReadableSegment):
         self.indexes.release()
 
     def recover(self, expected_offset: int | None, see: BatchSink, *, check_crc: bool = True) -> bool:
-        """Read every byte, hand each good batch to `see`, make the indexes again (the aborted transactions are left to whoever knows the producers), and
-        cut the file before the first bad batch. Returns whether it was cut. expected_offset: what the first batch must begin with, and each later one
-        where the one before ended; None where gaps are normal."""
+        """Read every byte, hand each good batch to `see`, make the indexes again (the aborted transactions
+        are left to whoever knows the producers), and cut the file before the first bad batch. Returns whether
+        it was cut. expected_offset: what the first batch must begin with, and each later one where the one
+        before ended; None where gaps are normal."""
         self._forget()
         self.transactions.reset()
         good, continuity = 0, Continuity(expected_offset, self.base_offset)
@@ -131,8 +134,8 @@ class Segment(ReadableSegment):
         self.size = start + len(data)
 
     def must_roll(self, size: int, last_offset: int, now_ms: int) -> bool:
-        """Whether batches of `size` bytes up to `last_offset` must go to a new segment: this one is full (bytes, index, offsets), or its first batch is
-        `segment_ms` older than the new one."""
+        """Whether batches of `size` bytes up to `last_offset` must go to a new segment: this one is full
+        (bytes, index, offsets), or its first batch is `segment_ms` older than the new one."""
         if not self.size:
             return False
         options, first = self.options, self.indexes.first_timestamp_ms
@@ -144,7 +147,8 @@ class Segment(ReadableSegment):
         )
 
     def seal(self) -> None:
-        """No batch will follow: the time index ends with the largest timestamp, and everything is durable but the names."""
+        """No batch will follow: the time index ends with the largest timestamp, and everything is durable but
+        the names."""
         self.times.append(*self.indexes.latest)
         self.sync(indexes=True)
 
@@ -170,7 +174,8 @@ class Segment(ReadableSegment):
         self.load()
 
     def rewrite(self) -> None:
-        """Copy the batches into a new file that takes the place of the old one, durably; a crash leaves one or the other."""
+        """Copy the batches into a new file that takes the place of the old one, durably; a crash leaves one
+        or the other."""
         temporary = segment_path(self.directory, self.base_offset, LOG, CLEANED)
         if self.files.exists(temporary):
             self.files.remove(temporary)

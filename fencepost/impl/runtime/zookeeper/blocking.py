@@ -1,4 +1,5 @@
-"""A ZooKeeper session for a thread that waits: ask and get the reply. For commands and tests; a core never waits.
+"""A ZooKeeper session for a thread that waits: ask and get the reply. For commands and tests; a core never
+waits.
 
 Owns the waiting, and the end of somebody else's session as a fault. Must not know what is asked.
 """
@@ -67,7 +68,8 @@ class BlockingZooKeeper:
             yield self._reply(first + place)
 
     def run(self, steps: ZooKeeperSteps) -> Any:
-        """Carry a procedure out and return what it returns. A lost connection ends it: what it asked last may have been done or not."""
+        """Carry a procedure out and return what it returns. A lost connection ends it: what it asked last may
+        have been done or not."""
         value: Any = None
         while True:
             try:
@@ -121,9 +123,11 @@ class BlockingZooKeeper:
 
 
 def end_session(session: ZooKeeperSession, address: str) -> None:
-    """Make the server end this session now, as it does after its time-out: another connection claims it and closes it.
+    """Make the server end this session now, as it does after its time-out: another connection claims it and
+    closes it.
 
-    Both frames are sent at once, so that the session's own client cannot claim it back in between. Returns when the server has done it.
+    Both frames are sent at once, so that the session's own client cannot claim it back in between. Returns
+    when the server has done it.
     """
     host, _, port = address.rpartition(":")
     password = session.password()

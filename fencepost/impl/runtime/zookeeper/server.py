@@ -1,7 +1,9 @@
-"""A real ZooKeeper server of our own, from the jars inside PySpark's wheel: a private directory, a free port of the loopback interface.
+"""A real ZooKeeper server of our own, from the jars inside PySpark's wheel: a private directory, a free port
+of the loopback interface.
 
-Owns its configuration, its start and its end. Must not know what is stored in it. It keeps its data across a kill (the page cache outlives a
-process), not across a power loss: `forceSync=no`, because what it serves is a test.
+Owns its configuration, its start and its end. Must not know what is stored in it. It keeps its data across a
+kill (the page cache outlives a process), not across a power loss: `forceSync=no`, because what it serves is a
+test.
 """
 
 import shutil
@@ -24,7 +26,8 @@ MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
 ATTEMPTS = 3
 """Ports tried: another process may take the one that we found free before the server binds it."""
 START_S = 300.0
-"""A start takes 1.5 s of processor time: a second, or minutes on a crowded machine. A server that died is noticed at once."""
+"""A start takes 1.5 s of processor time: a second, or minutes on a crowded machine. A server that died is
+noticed at once."""
 POLL_S = 0.05
 ANSWER_S = 2.0
 ANSWER_BYTES = 4_096
@@ -32,8 +35,8 @@ ANSWER_BYTES = 4_096
 
 @frozen(kw_only=True)
 class ServerOptions:
-    """tick_time_ms: sessions expire at multiples of it. heap_mb: of the Java process. maximum_request_bytes: jute.maxbuffer. class_path: of
-    ZooKeeper's jars, empty for those of PySpark's wheel."""
+    """tick_time_ms: sessions expire at multiples of it. heap_mb: of the Java process. maximum_request_bytes:
+    jute.maxbuffer. class_path: of ZooKeeper's jars, empty for those of PySpark's wheel."""
 
     tick_time_ms: int = 200
     minimum_session_timeout_ms: int = 400
@@ -48,7 +51,8 @@ DEFAULTS = ServerOptions()
 
 @define
 class ZooKeeperServer:
-    """A server that answers. process: its identity; port: where it listens; directory: its data, configuration and log."""
+    """A server that answers. process: its identity; port: where it listens; directory: its data,
+    configuration and log."""
 
     process: ProcessId
     port: int
@@ -67,10 +71,11 @@ class ZooKeeperServer:
         on_spawn: Callable[[str, ProcessId], None] | None = None,
         dies_with_us: bool = False,
     ) -> "ZooKeeperServer":
-        """Start one on the data in `directory`, and wait until it answers. Whatever interrupts the waiting, no process is left.
+        """Start one on the data in `directory`, and wait until it answers. Whatever interrupts the waiting,
+        no process is left.
 
-        on_spawn: hears of address and process before they are waited for, and keeps them: without it, or with dies_with_us, the server dies with
-        the thread that called.
+        on_spawn: hears of address and process before they are waited for, and keeps them: without it, or with
+        dies_with_us, the server dies with the thread that called.
         """
         command = _command(options)
         directory.mkdir(parents=True, exist_ok=True)

@@ -1,15 +1,19 @@
-"""The ZooKeeper interface over kazoo: one session after another with a real server, told as the interface's inputs.
+"""The ZooKeeper interface over kazoo: one session after another with a real server, told as the interface's
+inputs.
 
-Owns the session's story, the order of what is heard, and the watches. Must not know who listens; knows kazoo only as a connection that keeps a
-session alive by pings, finds the server again, and carries requests in order.
+Owns the session's story, the order of what is heard, and the watches. Must not know who listens; knows kazoo
+only as a connection that keeps a session alive by pings, finds the server again, and carries requests in
+order.
 
-Order. kazoo hands replies and watches to two threads, which loses their order. Here both leave from kazoo's one connection thread, in the
-order in which they came over the wire: a watch before any reply that shows the change. `emit` is called from that thread (and from the
-thread of `ask`, when there is no connection); it must not block.
+Order. kazoo hands replies and watches to two threads, which loses their order. Here both leave from kazoo's
+one connection thread, in the order in which they came over the wire: a watch before any reply that shows the
+change. `emit` is called from that thread (and from the thread of `ask`, when there is no connection); it must
+not block.
 
-Sessions. A request made without a connection ends in CONNECTION_LOSS at once (kazoo would keep it for the next session). When the connection is
-lost the outstanding requests end so, then comes ZooKeeperDisconnected. On the same session the watches are set again (SetWatches; kazoo
-drops them) and those that missed a change fire; a new session has none.
+Sessions. A request made without a connection ends in CONNECTION_LOSS at once (kazoo would keep it for the
+next session). When the connection is lost the outstanding requests end so, then comes ZooKeeperDisconnected.
+On the same session the watches are set again (SetWatches; kazoo drops them) and those that missed a change
+fire; a new session has none.
 """
 
 import logging
@@ -70,14 +74,16 @@ WATCHES_BYTES = 128 * 1024
 
 @define
 class WatchTable:
-    """The client's side of the watches: what to set again after a reconnection. Each maps paths to nothing, in the order of setting."""
+    """The client's side of the watches: what to set again after a reconnection. Each maps paths to nothing,
+    in the order of setting."""
 
     data: dict[str, None] = field(factory=dict)
     exists: dict[str, None] = field(factory=dict)
     children: dict[str, None] = field(factory=dict)
 
     def set(self, request: ZooKeeperRequest) -> None:
-        """A request that sets watches is sent: those that stand already, or have changed meanwhile, fire before it is answered."""
+        """A request that sets watches is sent: those that stand already, or have changed meanwhile, fire
+        before it is answered."""
         if isinstance(request, SetWatches):
             self.data.update(dict.fromkeys(request.paths))
 
@@ -162,7 +168,8 @@ class _NoResult:
 
 
 class ZooKeeperSession:
-    """session_id: of the current or last session; connected: requests go out. `emit` takes the inputs, in order."""
+    """session_id: of the current or last session; connected: requests go out. `emit` takes the inputs, in
+    order."""
 
     def __init__(self, address: str, session_timeout_ms: int, emit: Callable[[Input], None]) -> None:
         self.session_id = NO_SESSION

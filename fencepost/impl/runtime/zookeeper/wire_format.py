@@ -1,8 +1,9 @@
 """ZooKeeper's wire format of the interface's requests and replies, as request types for kazoo's connection.
 
-Owns the bytes (zookeeper.jute, opcodes of ZooDefs 3.9). Must not know sessions or threads. Why not kazoo's own types: its multi cannot tell the
-transaction id of a creation, it drops results that are false, and it has no SetWatches. kazoo asks a request for `type`, `serialize()` and
-`deserialize(buffer, offset)`; it must find no `watcher` attribute, because the watches are ours (runtime/zookeeper.py).
+Owns the bytes (zookeeper.jute, opcodes of ZooDefs 3.9). Must not know sessions or threads. Why not kazoo's
+own types: its multi cannot tell the transaction id of a creation, it drops results that are false, and it has
+no SetWatches. kazoo asks a request for `type`, `serialize()` and `deserialize(buffer, offset)`; it must find
+no `watcher` attribute, because the watches are ours (runtime/zookeeper.py).
 """
 
 import struct
@@ -62,7 +63,8 @@ _INT, _HEADER = struct.Struct("!i"), struct.Struct("!iBi")
 _RESULT = struct.Struct("!iBii")
 """Of a multi-read: the header of a member, then its error code, or the length of its data."""
 _STAT = struct.Struct("!qq16xii4xq4xi8x")
-"""What the interface has of a stat: not the times, the ACL's version, the length of the data, the last change of the children."""
+"""What the interface has of a stat: not the times, the ACL's version, the length of the data, the last change
+of the children."""
 
 
 class UnknownCodeError(Exception):
@@ -255,7 +257,8 @@ class ReadResults:
 
 @frozen
 class WireSetWatches:
-    """Set watches, those of a reconnected session again; those that missed a change after `seen` fire at once."""
+    """Set watches, those of a reconnected session again; those that missed a change after `seen` fire at
+    once."""
 
     seen: int
     data: tuple[str, ...]
@@ -289,7 +292,8 @@ def wire_request(request: ZooKeeperRequest) -> WireRequest:
 
 
 def reply_of(value: Any, zxid: int) -> Reply:
-    """What a request's `deserialize` made, or None: kazoo's answer to an `exists` that found nothing. zxid: in the header of this reply."""
+    """What a request's `deserialize` made, or None: kazoo's answer to an `exists` that found nothing. zxid:
+    in the header of this reply."""
     if value is None:
         return Failed(ZooKeeperError.NO_NODE)
     if isinstance(value, ReadResults):

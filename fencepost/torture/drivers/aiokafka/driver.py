@@ -18,13 +18,38 @@ from lines import Refused, bounded, decoded, encoded, happened, one_of, serve, s
 logging.disable(logging.CRITICAL)
 COMMON = {"bootstrap": "bootstrap_servers", **{one: one for one in (
     "client_id", "request_timeout_ms", "metadata_max_age_ms", "retry_backoff_ms")}}  # fmt: skip
-PRODUCER = {**COMMON, "acks": "acks", "idempotence": "enable_idempotence", "linger_ms": "linger_ms", "batch_bytes": "max_batch_size",
-            "compression": "compression_type", "transactional_id": "transactional_id",
-            "transaction_timeout_ms": "transaction_timeout_ms"}  # fmt: skip
-CONSUMER = {**COMMON, "group": "group_id", "group_instance_id": "group_instance_id", "isolation": "isolation_level",
-            "assignor": "partition_assignment_strategy", "auto_commit": "enable_auto_commit", "offset_reset": "auto_offset_reset",
-            **{one: one for one in ("auto_commit_interval_ms", "session_timeout_ms", "heartbeat_interval_ms",
-            "max_poll_interval_ms", "fetch_max_wait_ms", "fetch_min_bytes", "fetch_max_bytes", "max_poll_records")}}  # fmt: skip
+PRODUCER = {
+    **COMMON,
+    "acks": "acks",
+    "idempotence": "enable_idempotence",
+    "linger_ms": "linger_ms",
+    "batch_bytes": "max_batch_size",
+    "compression": "compression_type",
+    "transactional_id": "transactional_id",
+    "transaction_timeout_ms": "transaction_timeout_ms",
+}
+CONSUMER = {
+    **COMMON,
+    "group": "group_id",
+    "group_instance_id": "group_instance_id",
+    "isolation": "isolation_level",
+    "assignor": "partition_assignment_strategy",
+    "auto_commit": "enable_auto_commit",
+    "offset_reset": "auto_offset_reset",
+    **{
+        one: one
+        for one in (
+            "auto_commit_interval_ms",
+            "session_timeout_ms",
+            "heartbeat_interval_ms",
+            "max_poll_interval_ms",
+            "fetch_max_wait_ms",
+            "fetch_min_bytes",
+            "fetch_max_bytes",
+            "max_poll_records",
+        )
+    },
+}
 CODECS = {"none": None, "gzip": "gzip", "snappy": "snappy", "lz4": "lz4", "zstd": "zstd"}
 ASSIGNORS = {
     "range": [RangePartitionAssignor],
@@ -94,8 +119,13 @@ class Producer:
 
         async def send():
             future = await self.client.send(
-                command["topic"], decoded(command["value"]), decoded(command["key"]), partition=command["partition"],
-                timestamp_ms=command.get("timestamp_ms"), headers=headers or None)  # fmt: skip
+                command["topic"],
+                decoded(command["value"]),
+                decoded(command["key"]),
+                partition=command["partition"],
+                timestamp_ms=command.get("timestamp_ms"),
+                headers=headers or None,
+            )
             future.add_done_callback(delivered)
 
         run(send())
@@ -186,9 +216,16 @@ class Consumer:
         return {"records": records}
 
     def shown(self, one):
-        return {"topic": one.topic, "partition": one.partition, "offset": one.offset, "key": encoded(one.key),
-                "value": encoded(one.value), "headers": [[name, encoded(value)] for name, value in one.headers],
-                "timestamp_ms": one.timestamp, "leader_epoch": -1}  # fmt: skip
+        return {
+            "topic": one.topic,
+            "partition": one.partition,
+            "offset": one.offset,
+            "key": encoded(one.key),
+            "value": encoded(one.value),
+            "headers": [[name, encoded(value)] for name, value in one.headers],
+            "timestamp_ms": one.timestamp,
+            "leader_epoch": -1,
+        }
 
     def seek(self, command):
         where = Partition(command["topic"], command["partition"])
@@ -251,8 +288,12 @@ class Admin:
         }
 
     def create_topics(self, command):
-        topics = [NewTopic(one["name"], one["partitions"], one["replication_factor"], topic_configs=one.get("config"))
-                  for one in command["topics"]]  # fmt: skip
+        topics = [
+            NewTopic(
+                one["name"], one["partitions"], one["replication_factor"], topic_configs=one.get("config")
+            )
+            for one in command["topics"]
+        ]
         return self.outcomes(run(self.client.create_topics(topics)).topic_errors)
 
     def delete_topics(self, command):
@@ -261,8 +302,15 @@ class Admin:
     def describe_topics(self, command):
         rows = []
         for topic in run(self.client.describe_topics(command["topics"])):
-            shown = [{"partition": one["partition"], "leader": one["leader"], "replicas": one["replicas"], "isr": one["isr"]}
-                     for one in topic["partitions"]]  # fmt: skip
+            shown = [
+                {
+                    "partition": one["partition"],
+                    "leader": one["leader"],
+                    "replicas": one["replicas"],
+                    "isr": one["isr"],
+                }
+                for one in topic["partitions"]
+            ]
             (row,) = self.outcomes([(topic["topic"], topic["error_code"])])["topics"]
             rows.append({**row, "partitions": sorted(shown, key=lambda one: one["partition"])})
         return {"topics": rows}
@@ -285,7 +333,16 @@ class Admin:
 
 
 serve(
-    {"producer": Producer, "consumer": Consumer, "admin": Admin}, error_of, driver="aiokafka", library="aiokafka",
-    version=aiokafka.__version__, codecs=list(CODECS), acks=(0, 1, -1), idempotence=True, transactions=True,
-    assignors=list(ASSIGNORS), commit_modes=("sync",), config=list({**PRODUCER, **CONSUMER}),
-)  # fmt: skip
+    {"producer": Producer, "consumer": Consumer, "admin": Admin},
+    error_of,
+    driver="aiokafka",
+    library="aiokafka",
+    version=aiokafka.__version__,
+    codecs=list(CODECS),
+    acks=(0, 1, -1),
+    idempotence=True,
+    transactions=True,
+    assignors=list(ASSIGNORS),
+    commit_modes=("sync",),
+    config=list({**PRODUCER, **CONSUMER}),
+)

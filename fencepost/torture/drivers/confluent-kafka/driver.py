@@ -21,19 +21,36 @@ from lines import (
 )
 
 NAMES = {
-    "bootstrap": "bootstrap.servers", "client_id": "client.id", "metadata_max_age_ms": "metadata.max.age.ms",
-    "retry_backoff_ms": "retry.backoff.ms", "request_timeout_ms": "socket.timeout.ms", "acks": "acks",
-    "idempotence": "enable.idempotence", "in_flight": "max.in.flight.requests.per.connection", "linger_ms": "linger.ms",
-    "batch_bytes": "batch.size", "batch_records": "batch.num.messages", "compression": "compression.type",
-    "retries": "message.send.max.retries", "delivery_timeout_ms": "message.timeout.ms",
-    "transactional_id": "transactional.id", "transaction_timeout_ms": "transaction.timeout.ms", "group": "group.id",
-    "group_instance_id": "group.instance.id", "isolation": "isolation.level",
-    "assignor": "partition.assignment.strategy", "auto_commit": "enable.auto.commit",
-    "auto_commit_interval_ms": "auto.commit.interval.ms", "session_timeout_ms": "session.timeout.ms",
-    "heartbeat_interval_ms": "heartbeat.interval.ms", "max_poll_interval_ms": "max.poll.interval.ms",
-    "offset_reset": "auto.offset.reset", "fetch_max_wait_ms": "fetch.wait.max.ms", "fetch_min_bytes": "fetch.min.bytes",
+    "bootstrap": "bootstrap.servers",
+    "client_id": "client.id",
+    "metadata_max_age_ms": "metadata.max.age.ms",
+    "retry_backoff_ms": "retry.backoff.ms",
+    "request_timeout_ms": "socket.timeout.ms",
+    "acks": "acks",
+    "idempotence": "enable.idempotence",
+    "in_flight": "max.in.flight.requests.per.connection",
+    "linger_ms": "linger.ms",
+    "batch_bytes": "batch.size",
+    "batch_records": "batch.num.messages",
+    "compression": "compression.type",
+    "retries": "message.send.max.retries",
+    "delivery_timeout_ms": "message.timeout.ms",
+    "transactional_id": "transactional.id",
+    "transaction_timeout_ms": "transaction.timeout.ms",
+    "group": "group.id",
+    "group_instance_id": "group.instance.id",
+    "isolation": "isolation.level",
+    "assignor": "partition.assignment.strategy",
+    "auto_commit": "enable.auto.commit",
+    "auto_commit_interval_ms": "auto.commit.interval.ms",
+    "session_timeout_ms": "session.timeout.ms",
+    "heartbeat_interval_ms": "heartbeat.interval.ms",
+    "max_poll_interval_ms": "max.poll.interval.ms",
+    "offset_reset": "auto.offset.reset",
+    "fetch_max_wait_ms": "fetch.wait.max.ms",
+    "fetch_min_bytes": "fetch.min.bytes",
     "fetch_max_bytes": "fetch.max.bytes",
-}  # fmt: skip
+}
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
 VALUES = {
@@ -105,8 +122,14 @@ class Producer:
         if command.get("timestamp_ms") is not None:
             optional["timestamp"] = command["timestamp_ms"]
         headers = [(name, decoded(value)) for name, value in command.get("headers") or ()]
-        self.client.produce(command["topic"], decoded(command["value"]), decoded(command["key"]), headers=headers,
-                            on_delivery=delivered, **optional)  # fmt: skip
+        self.client.produce(
+            command["topic"],
+            decoded(command["value"]),
+            decoded(command["key"]),
+            headers=headers,
+            on_delivery=delivered,
+            **optional,
+        )
         self.client.poll(0)
 
     def flush(self, command):
@@ -150,8 +173,12 @@ class Consumer:
 
     def told(self, event):
         def listener(consumer, partitions):
-            happened(event, self.name, partitions=[{"topic": one.topic, "partition": one.partition} for one in partitions],
-                     member=consumer.memberid() if event == "assigned" else None)  # fmt: skip
+            happened(
+                event,
+                self.name,
+                partitions=[{"topic": one.topic, "partition": one.partition} for one in partitions],
+                member=consumer.memberid() if event == "assigned" else None,
+            )
             for one in partitions:
                 self.handed.pop((one.topic, one.partition), None)
                 self.kept = [
@@ -161,8 +188,12 @@ class Consumer:
         return listener
 
     def subscribe(self, command):
-        self.client.subscribe(command["topics"], on_assign=self.told("assigned"), on_revoke=self.told("revoked"),
-                              on_lost=self.told("lost"))  # fmt: skip
+        self.client.subscribe(
+            command["topics"],
+            on_assign=self.told("assigned"),
+            on_revoke=self.told("revoked"),
+            on_lost=self.told("lost"),
+        )
 
     def assign(self, command):
         where = [(one, PLACES.get(one["offset"], one["offset"])) for one in command["partitions"]]
@@ -182,10 +213,16 @@ class Consumer:
 
     def shown(self, one):
         kind, timestamp = one.timestamp()
-        return {"topic": one.topic(), "partition": one.partition(), "offset": one.offset(), "key": encoded(one.key()),
-                "value": encoded(one.value()), "headers": [[name, encoded(value)] for name, value in one.headers() or ()],
-                "timestamp_ms": -1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
-                "leader_epoch": -1 if one.leader_epoch() is None else one.leader_epoch()}  # fmt: skip
+        return {
+            "topic": one.topic(),
+            "partition": one.partition(),
+            "offset": one.offset(),
+            "key": encoded(one.key()),
+            "value": encoded(one.value()),
+            "headers": [[name, encoded(value)] for name, value in one.headers() or ()],
+            "timestamp_ms": -1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
+            "leader_epoch": -1 if one.leader_epoch() is None else one.leader_epoch(),
+        }
 
     def seek(self, command):
         self.kept = [
@@ -245,8 +282,12 @@ class Admin:
         return {"topics": rows}
 
     def create_topics(self, command):
-        made = [NewTopic(one["name"], one["partitions"], one["replication_factor"], config=one.get("config") or {})
-                for one in command["topics"]]  # fmt: skip
+        made = [
+            NewTopic(
+                one["name"], one["partitions"], one["replication_factor"], config=one.get("config") or {}
+            )
+            for one in command["topics"]
+        ]
         return self.outcomes(self.client.create_topics(made))
 
     def delete_topics(self, command):
@@ -275,8 +316,16 @@ class Admin:
 
 
 serve(
-    {"producer": Producer, "consumer": Consumer, "admin": Admin}, error_of,
-    driver="confluent-kafka", library="librdkafka " + confluent_kafka.libversion()[0], version=confluent_kafka.__version__,
-    codecs=CODECS, acks=(0, 1, -1), idempotence=True, transactions=True, assignors=ASSIGNORS, commit_modes=("sync", "async"),
+    {"producer": Producer, "consumer": Consumer, "admin": Admin},
+    error_of,
+    driver="confluent-kafka",
+    library="librdkafka " + confluent_kafka.libversion()[0],
+    version=confluent_kafka.__version__,
+    codecs=CODECS,
+    acks=(0, 1, -1),
+    idempotence=True,
+    transactions=True,
+    assignors=ASSIGNORS,
+    commit_modes=("sync", "async"),
     config=[*NAMES, "extra"],
-)  # fmt: skip
+)

@@ -13,11 +13,18 @@ from lines import COMMON, CONSUMER, PRODUCER, bounded, decoded, encoded, happene
 
 logging.disable(logging.CRITICAL)
 NAMES = {
-    "bootstrap": "bootstrap_servers", "idempotence": "enable_idempotence", "batch_bytes": "batch_size",
-    "in_flight": "max_in_flight_requests_per_connection", "compression": "compression_type", "group": "group_id",
-    "group_instance_id": "group_instance_id", "isolation": "isolation_level", "assignor": "partition_assignment_strategy",
-    "auto_commit": "enable_auto_commit", "offset_reset": "auto_offset_reset",
-}  # fmt: skip
+    "bootstrap": "bootstrap_servers",
+    "idempotence": "enable_idempotence",
+    "batch_bytes": "batch_size",
+    "in_flight": "max_in_flight_requests_per_connection",
+    "compression": "compression_type",
+    "group": "group_id",
+    "group_instance_id": "group_instance_id",
+    "isolation": "isolation_level",
+    "assignor": "partition_assignment_strategy",
+    "auto_commit": "enable_auto_commit",
+    "offset_reset": "auto_offset_reset",
+}
 PLACES = {"range": "range.RangePartitionAssignor", "roundrobin": "roundrobin.RoundRobinPartitionAssignor",
           "sticky": "sticky.sticky_assignor.StickyPartitionAssignor",
           "cooperative-sticky": "cooperative_sticky.CooperativeStickyAssignor"}  # fmt: skip
@@ -65,8 +72,13 @@ class Producer:
     def append(self, command, done):
         headers = [(name, decoded(value)) for name, value in command.get("headers") or ()]
         future = self.client.send(
-            command["topic"], value=decoded(command["value"]), key=decoded(command["key"]), headers=headers or None,
-            partition=command["partition"], timestamp_ms=command.get("timestamp_ms"))  # fmt: skip
+            command["topic"],
+            value=decoded(command["value"]),
+            key=decoded(command["key"]),
+            headers=headers or None,
+            partition=command["partition"],
+            timestamp_ms=command.get("timestamp_ms"),
+        )
         future.add_callback(lambda said: done(topic=said.topic, partition=said.partition, offset=said.offset))
         future.add_errback(done)
 
@@ -140,9 +152,16 @@ class Consumer:
         return {"records": records}
 
     def shown(self, one):
-        return {"topic": one.topic, "partition": one.partition, "offset": one.offset, "key": encoded(one.key),
-                "value": encoded(one.value), "headers": [[name, encoded(value)] for name, value in one.headers],
-                "timestamp_ms": one.timestamp, "leader_epoch": getattr(one, "leader_epoch", -1)}  # fmt: skip
+        return {
+            "topic": one.topic,
+            "partition": one.partition,
+            "offset": one.offset,
+            "key": encoded(one.key),
+            "value": encoded(one.value),
+            "headers": [[name, encoded(value)] for name, value in one.headers],
+            "timestamp_ms": one.timestamp,
+            "leader_epoch": getattr(one, "leader_epoch", -1),
+        }
 
     def seek(self, command):
         where = Partition(command["topic"], command["partition"])
@@ -194,12 +213,25 @@ class Admin:
         """Nothing."""
 
     def outcomes(self, rows):
-        return {"topics": [{"name": one["name"], "error": error_of(for_code(one["error_code"])()) if one["error_code"] else None}
-                           for one in rows]}  # fmt: skip
+        return {
+            "topics": [
+                {
+                    "name": one["name"],
+                    "error": error_of(for_code(one["error_code"])()) if one["error_code"] else None,
+                }
+                for one in rows
+            ]
+        }
 
     def create_topics(self, command):
-        made = {one["name"]: {"num_partitions": one["partitions"], "replication_factor": one["replication_factor"],
-                              "configs": one.get("config") or {}} for one in command["topics"]}  # fmt: skip
+        made = {
+            one["name"]: {
+                "num_partitions": one["partitions"],
+                "replication_factor": one["replication_factor"],
+                "configs": one.get("config") or {},
+            }
+            for one in command["topics"]
+        }
         return self.outcomes(self.client.create_topics(made, raise_errors=False)["topics"])
 
     def delete_topics(self, command):
@@ -208,8 +240,15 @@ class Admin:
     def describe_topics(self, command):
         rows = []
         for topic in self.client.describe_topics(command["topics"]):
-            shown = [{"partition": one["partition_index"], "leader": one["leader_id"], "replicas": one["replica_nodes"],
-                      "isr": one["isr_nodes"]} for one in topic["partitions"]]  # fmt: skip
+            shown = [
+                {
+                    "partition": one["partition_index"],
+                    "leader": one["leader_id"],
+                    "replicas": one["replica_nodes"],
+                    "isr": one["isr_nodes"],
+                }
+                for one in topic["partitions"]
+            ]
             rows.append(
                 {
                     **self.outcomes([topic])["topics"][0],
@@ -233,10 +272,20 @@ class Admin:
 
 
 serve(
-    {"producer": Producer, "consumer": Consumer, "admin": Admin}, error_of, driver="kafka-python", library="kafka-python",
-    version=kafka.__version__, codecs=list(CODECS), acks=(0, 1, -1), assignors=list(ASSIGNORS),
-    idempotence="enable_idempotence" in KafkaProducer.DEFAULT_CONFIG, transactions=hasattr(KafkaProducer, "begin_transaction"),
+    {"producer": Producer, "consumer": Consumer, "admin": Admin},
+    error_of,
+    driver="kafka-python",
+    library="kafka-python",
+    version=kafka.__version__,
+    codecs=list(CODECS),
+    acks=(0, 1, -1),
+    assignors=list(ASSIGNORS),
+    idempotence="enable_idempotence" in KafkaProducer.DEFAULT_CONFIG,
+    transactions=hasattr(KafkaProducer, "begin_transaction"),
     commit_modes=("sync", "async"),
-    config=[one for one in COMMON + PRODUCER + CONSUMER
-            if NAMES.get(one, one) in {**KafkaProducer.DEFAULT_CONFIG, **KafkaConsumer.DEFAULT_CONFIG}],
-)  # fmt: skip
+    config=[
+        one
+        for one in COMMON + PRODUCER + CONSUMER
+        if NAMES.get(one, one) in {**KafkaProducer.DEFAULT_CONFIG, **KafkaConsumer.DEFAULT_CONFIG}
+    ],
+)

@@ -1,4 +1,5 @@
-"""What the drivers in Python share: lines in, lines out, and one thread for each client (docs/reference/drivers.md).
+"""What the drivers in Python share: lines in, lines out, and one thread for each client
+(docs/reference/drivers.md).
 
 A driver gives `serve` one class for each role. Its methods have the names of commands, take the command and
 return the fields of `done`; `append` also takes a function to call later with an error or with those fields.
@@ -28,11 +29,20 @@ CONSUMER = ("group", "group_instance_id", "isolation", "assignor", "auto_commit"
 CONSUMER += ("session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms", "offset_reset")
 CONSUMER += ("fetch_max_wait_ms", "fetch_min_bytes", "fetch_max_bytes", "max_poll_records")
 FIELDS = {
-    "append": ("topic", "partition", "key", "value"), "subscribe": ("topics",), "assign": ("partitions",),
-    "poll": ("timeout_ms", "max_records"), "seek": ("topic", "partition", "offset"), "position": ("topic", "partition"),
-    "commit": ("mode", "offsets"), "committed": ("partitions",), "create_topics": ("topics",), "describe_topics": ("topics",),
-    "delete_topics": ("topics",), "describe_configs": ("topic",), "alter_configs": ("topic", "config"),
-}  # fmt: skip
+    "append": ("topic", "partition", "key", "value"),
+    "subscribe": ("topics",),
+    "assign": ("partitions",),
+    "poll": ("timeout_ms", "max_records"),
+    "seek": ("topic", "partition", "offset"),
+    "position": ("topic", "partition"),
+    "commit": ("mode", "offsets"),
+    "committed": ("partitions",),
+    "create_topics": ("topics",),
+    "describe_topics": ("topics",),
+    "delete_topics": ("topics",),
+    "describe_configs": ("topic",),
+    "alter_configs": ("topic", "config"),
+}
 MOST_LINE, MOST_CLIENTS, MOST_UNDER_WAY, MOST_TEXT, MOST_POLLED = 1 << 20, 64, 20_000, 2_000, 500_000
 IDLE_S = 0.002
 lock, under_way = threading.Lock(), set()
@@ -197,8 +207,16 @@ def take(command, commands, roles, workers, error_of):
         raise Refused("an integer id", command.get("id"))
     if name in ("clock", "quit"):
         now = time.monotonic_ns()
-        write(event="done", id=command["id"], command=name, ok=True, invoked_ns=now, completed_ns=now, now_ns=now,
-              wall_ns=time.time_ns())  # fmt: skip
+        write(
+            event="done",
+            id=command["id"],
+            command=name,
+            ok=True,
+            invoked_ns=now,
+            completed_ns=now,
+            now_ns=now,
+            wall_ns=time.time_ns(),
+        )
         return name
     for wanted in FIELDS.get(name, ()):
         if wanted not in command:

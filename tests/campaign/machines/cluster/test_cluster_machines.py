@@ -1,4 +1,5 @@
-"""The machines of the simulated cluster: healthy ones complain of nothing, planted bugs are found, and what is found can be run again in two ways."""
+"""The machines of the simulated cluster: healthy ones complain of nothing, planted bugs are found, and what
+is found can be run again in two ways."""
 
 import runpy
 import subprocess
@@ -59,7 +60,8 @@ def planted(machine, bug, folder, *, counts=True):
 
 @pytest.mark.parametrize("name", sorted(MACHINES))
 def test_a_healthy_cluster_shows_nothing_and_its_plans_replay(name, tmp_path):
-    """Rule: no oracle in lockstep and no judge complains of the cluster as it is, and the plan of each example has the digest of the example."""
+    """Rule: no oracle in lockstep and no judge complains of the cluster as it is, and the plan of each
+    example has the digest of the example."""
     run_state_machine_as_test(replayed(MACHINES[name], tmp_path), settings=QUICK)
     assert not list(tmp_path.iterdir())
 
@@ -77,7 +79,8 @@ def test_a_healthy_cluster_shows_nothing_and_its_plans_replay(name, tmp_path):
     ],
 )
 def test_what_is_planted_is_found(name, bug, tmp_path):
-    """Rule: nothing is trusted until it has failed on purpose: each machine finds bugs of its field, by an anomaly of their own, and its plan shows them."""
+    """Rule: nothing is trusted until it has failed on purpose: each machine finds bugs of its field, by an
+    anomaly of their own, and its plan shows them."""
     *_, found = hunt.hunt(bug, name, most_examples=100, shrink=False, folder=tmp_path)
     assert found.machine == name
     assert found.examples is not None, found
@@ -101,7 +104,8 @@ def truncated_follower(machine):
 
 
 def test_the_model_objects_at_once(tmp_path):
-    """Rule: the model goes in lockstep: a cut that it does not know (planted: KIP-101) ends the example right then, before anything is lost."""
+    """Rule: the model goes in lockstep: a cut that it does not know (planted: KIP-101) ends the example right
+    then, before anything is lost."""
     state = truncated_follower(planted(ClusterMachine, "KIP-101", tmp_path, counts=False))
     with pytest.raises(FoundError) as failed:
         state.agrees()
@@ -120,7 +124,8 @@ def test_the_same_example_passes_where_nothing_is_planted(tmp_path):
 
 
 def test_what_is_found_is_left_as_a_program_that_runs(tmp_path):
-    """Rule: a failing example (planted: KAFKA-1096) is told as the rules that lead to it, and left as a program of calls, which shows the same."""
+    """Rule: a failing example (planted: KAFKA-1096) is told as the rules that lead to it, and left as a
+    program of calls, which shows the same."""
     machine = planted(ElectionMachine, "KAFKA-1096", tmp_path)
     with pytest.raises(FoundError) as failed:
         run_state_machine_as_test(
@@ -154,7 +159,8 @@ def races(machine):
 
 
 def test_a_leader_that_falls_silent_lets_nobody_in_who_has_less(tmp_path):
-    """Rule: rows of falls reach what single faults do not: with the bug planted a follower joins the ISR too early and leads; without it the same is Ok."""
+    """Rule: rows of falls reach what single faults do not: with the bug planted a follower joins the ISR too
+    early and leads; without it the same is Ok."""
     state = races(planted(RaceMachine, "KAFKA-7128", tmp_path))
     with pytest.raises(FoundError) as failed:
         state.teardown()
@@ -167,7 +173,8 @@ def test_a_leader_that_falls_silent_lets_nobody_in_who_has_less(tmp_path):
 
 
 def relays(machine):
-    """Two rows of leaders, after which KAFKA-7415 shows: the first one moves the controller away from broker 1."""
+    """Two rows of leaders, after which KAFKA-7415 shows: the first one moves the controller away from broker
+    1."""
     state = machine()
     state.start(seed=3, network="far", replicas=3, min_insync=1, session_ms=6_000)
     at_once = [(0, "appended", 2), (0, "appended", 2)]
@@ -178,7 +185,8 @@ def relays(machine):
 
 
 def test_leaders_that_hand_on_behind_a_step_cost_nothing(tmp_path):
-    """Rule: rows of leaders reach what quick elections do not: with the bug planted a follower cuts what is committed and leads; without it the same is Ok."""
+    """Rule: rows of leaders reach what quick elections do not: with the bug planted a follower cuts what is
+    committed and leads; without it the same is Ok."""
     state = relays(planted(RelayMachine, "KAFKA-7415", tmp_path))
     with pytest.raises(FoundError) as failed:
         state.teardown()

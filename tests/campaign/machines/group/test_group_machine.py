@@ -30,14 +30,16 @@ QUICK = settings(
 
 
 def test_the_coordinator_and_the_model_agree() -> None:
-    """Rule (P3, P4): after joins, syncs, commits, silence, leaving and fail-overs, durable or not, both are in the same state and read back the same."""
+    """Rule (P3, P4): after joins, syncs, commits, silence, leaving and fail-overs, durable or not, both are
+    in the same state and read back the same."""
     run_state_machine_as_test(GroupMachine, settings=QUICK)
 
 
 @pytest.mark.parametrize("bug", ["KAFKA-5600", "KAFKA-10614", "KAFKA-13636", "P3"])
 def test_the_machine_finds_what_is_planted(bug: str) -> None:
-    """Rule: nothing is trusted until it has failed on purpose: a load that applies one batch, a load or an unload that comes late and runs,
-    offsets that expire while the group rebalances, and a commit of another generation that is taken."""
+    """Rule: nothing is trusted until it has failed on purpose: a load that applies one batch, a load or an
+    unload that comes late and runs, offsets that expire while the group rebalances, and a commit of another
+    generation that is taken."""
     with pytest.raises(AssertionError):
         run_state_machine_as_test(planted(bug), settings=settings(QUICK, max_examples=400))
 
@@ -51,8 +53,9 @@ def taken(machine: GroupMachine, *steps: Callable[[], None]) -> GroupMachine:
 
 
 def test_what_a_deposed_leader_wrote_is_cut_before_it_leads_again() -> None:
-    """Rule (R5, P4): an election is over when the follower has cut what the new leader does not have, though its first question was lost and the
-    leader has nothing to replicate; otherwise a commit that nobody acknowledged came back with the election after."""
+    """Rule (R5, P4): an election is over when the follower has cut what the new leader does not have, though
+    its first question was lost and the leader has nothing to replicate; otherwise a commit that nobody
+    acknowledged came back with the election after."""
     machine = GroupMachine()
     taken(
         machine,
@@ -68,7 +71,8 @@ def test_what_a_deposed_leader_wrote_is_cut_before_it_leads_again() -> None:
 
 
 def test_a_commit_that_nobody_acknowledged_is_read_where_the_next_coordinator_has_it() -> None:
-    """Rule (P4): of two commits that the fail-over overtakes, both refused, the next coordinator reads the one that its log has."""
+    """Rule (P4): of two commits that the fail-over overtakes, both refused, the next coordinator reads the
+    one that its log has."""
     machine = GroupMachine()
     taken(
         machine,
@@ -84,8 +88,9 @@ def test_a_commit_that_nobody_acknowledged_is_read_where_the_next_coordinator_ha
 
 
 def test_a_consumer_that_came_back_is_another_member() -> None:
-    """Rule (P3): a fail-over that loses a consumer's leaving and its coming back brings the old member id back: the consumer is refused under its new
-    one, joins under a third, and the group waits for the session of the id that nobody has."""
+    """Rule (P3): a fail-over that loses a consumer's leaving and its coming back brings the old member id
+    back: the consumer is refused under its new one, joins under a third, and the group waits for the session
+    of the id that nobody has."""
     machine = GroupMachine()
     taken(
         machine,
@@ -136,7 +141,8 @@ class AnswersWhatWasLost(GroupLog):
 def test_the_machine_finds_commits_that_are_acknowledged_and_not_durable(
     part: type[GroupLog], complaint: str
 ) -> None:
-    """Rule: nothing is trusted until it has failed on purpose: an acknowledgement before the other broker has it, and one of what an election cut."""
+    """Rule: nothing is trusted until it has failed on purpose: an acknowledgement before the other broker has
+    it, and one of what an election cut."""
     parts = evolve(Parts(), group_log=part)
     machine = type("Planted", (GroupMachine,), {"parts": parts})
     with pytest.raises(AssertionError, match=complaint):

@@ -1,4 +1,5 @@
-"""The adversary and the log: nothing promised is lost, nothing is invented, whatever the disk does; and the same on real files."""
+"""The adversary and the log: nothing promised is lost, nothing is invented, whatever the disk does; and the
+same on real files."""
 
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -17,7 +18,8 @@ SETTINGS = settings(
 
 
 def test_the_log_survives_the_simulated_disk():
-    """Rule: flushed records survive, the rest is a clean prefix, nothing is invented, and an error of the disk ends the service until recovery."""
+    """Rule: flushed records survive, the rest is a clean prefix, nothing is invented, and an error of the
+    disk ends the service until recovery."""
     run_state_machine_as_test(DiskMachine, settings=SETTINGS)
 
 
@@ -27,7 +29,8 @@ def test_the_same_machine_on_real_files():
 
 
 def test_what_the_cleaner_never_looked_at_is_not_asked_of_it():
-    """Rule: a log start whose checkpoint is lost comes back lower; Kafka's cleaner goes on where it was, and older records there may stay."""
+    """Rule: a log start whose checkpoint is lost comes back lower; Kafka's cleaner goes on where it was, and
+    older records there may stay."""
     state = DiskMachine()
     state.begin(
         policy="both",

@@ -30,7 +30,8 @@ def test_the_cleaner_refuses_a_batch_whose_offset_rotted():
 
 @pytest.mark.parametrize("clean", [False, True])
 def test_a_start_cuts_before_a_batch_whose_offset_rotted(clean):
-    """Rule: also below the recovery point, where no checksum is compared, a start ends in a log and not in a traceback."""
+    """Rule: also below the recovery point, where no checksum is compared, a start ends in a log and not in a
+    traceback."""
     disk = disk_of()
     log = open_log(disk)
     fill(log, 7)
@@ -41,8 +42,8 @@ def test_a_start_cuts_before_a_batch_whose_offset_rotted(clean):
 
 
 def test_an_index_entry_beside_a_batch_cuts_no_answer():
-    """Rule: what is read are whole batches, also where a bit of an index entry turned and the byte that it leads to looks like a batch's first: with leader
-    epoch 2 the one before it does, magic and all."""
+    """Rule: what is read are whole batches, also where a bit of an index entry turned and the byte that it
+    leads to looks like a batch's first: with leader epoch 2 the one before it does, magic and all."""
     disk = disk_of()
     settings = options(segment_bytes=10_000, index_interval_bytes=60)
     log = open_log(disk, options=settings)
@@ -64,7 +65,8 @@ def test_an_index_entry_beside_a_batch_cuts_no_answer():
 
 @pytest.mark.parametrize("damage", ["lost", "bad"])
 def test_a_snapshot_that_was_lost_is_made_again_before_its_batches_go(damage):
-    """Rule KIP-360: a producer is known after a restart whose snapshot was lost at one start, and whose batches were deleted after it."""
+    """Rule KIP-360: a producer is known after a restart whose snapshot was lost at one start, and whose
+    batches were deleted after it."""
     disk = disk_of()
     log = open_log(disk)
     log.append_as_leader(batch(b"v", producer_id=7, producer_epoch=0, base_sequence=0), 0)

@@ -1,4 +1,5 @@
-"""The log machine counts because it fails on purpose: every planted bug of the log is found, and told as a script that anybody can run."""
+"""The log machine counts because it fails on purpose: every planted bug of the log is found, and told as a
+script that anybody can run."""
 
 import subprocess
 import sys
@@ -23,8 +24,9 @@ FOUND_IN_ROUND = {
     "LOG-GOES-ON": 9,
     "LOG-NO-CHECKSUM": 4,
 }
-"""The first round of `fencepost.campaign.machines.log.hunt` that finds each bug, where it is not round 0. A change of the machine moves them; then the hunt
-goes on to later ones. LOG-FSYNCGATE was hunted from round 65 on, before which an earlier machine found nothing."""
+"""The first round of `fencepost.campaign.machines.log.hunt` that finds each bug, where it is not round 0. A
+change of the machine moves them; then the hunt goes on to later ones. LOG-FSYNCGATE was hunted from round 65
+on, before which an earlier machine found nothing."""
 GROUPS = 4
 HUNT = [sys.executable, "-m", "fencepost.campaign.machines.log.hunt"]
 
@@ -44,8 +46,8 @@ def hunted(*bugs: str, shrink: bool = False) -> dict[str, dict]:
 def test_the_machine_finds_the_planted_bugs(group):
     """Rule: nothing is trusted until it has failed on purpose, and for the right reason.
 
-    In processes of their own: Hypothesis also draws constants out of whatever modules are loaded, so that the examples would depend on
-    which tests ran before.
+    In processes of their own: Hypothesis also draws constants out of whatever modules are loaded, so that the
+    examples would depend on which tests ran before.
     """
     bugs = sorted(LOG_BUGS)[group::GROUPS]
     found = hunted(*bugs)
@@ -56,7 +58,8 @@ def test_the_machine_finds_the_planted_bugs(group):
 
 
 def test_a_printed_script_fails_the_same_way(tmp_path):
-    """Rule: what the machine found can be run, debugged and kept without the machine: the shrunk script ends in the same complaint."""
+    """Rule: what the machine found can be run, debugged and kept without the machine: the shrunk script ends
+    in the same complaint."""
     found = hunted("KAFKA-6975", shrink=True)["KAFKA-6975"]
     script = tmp_path / "found.py"
     script.write_text(found["script"])
@@ -68,7 +71,8 @@ def test_a_printed_script_fails_the_same_way(tmp_path):
 
 @pytest.mark.parametrize("bug", sorted(LOG_BUGS))
 def test_a_planted_bug_is_one_swapped_part(bug):
-    """Rule: a subclass in the place of what it replaces; its story, its protection and what it breaks are told."""
+    """Rule: a subclass in the place of what it replaces; its story, its protection and what it breaks are
+    told."""
     found = LOG_BUGS[bug]
     assert issubclass(found.part, getattr(LogParts(), found.role))
     assert found.part.__doc__ and found.protection.breaks and found.protection.bug == bug

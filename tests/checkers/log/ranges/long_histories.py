@@ -1,4 +1,5 @@
-"""Histories of some hundred operations of one log that really grew, bent in a few places: most slots of them are in order."""
+"""Histories of some hundred operations of one log that really grew, bent in a few places: most slots of them
+are in order."""
 
 from random import Random
 
@@ -26,11 +27,17 @@ def long_trace(rng: Random, *, appends: int = 60, reads: int = 60) -> Trace:
         outcome = rng.choice((OK, OK, OK, OK, OK, UNKNOWN, FAIL))
         operations.append(
             append(
-                n, values, max(0, moment - rng.choice((0, 1, 3))), None if outcome is UNKNOWN else moment + rng.choice((0, 1, 3)),
-                end if outcome is OK else None, outcome=outcome, acks=rng.choice((-1, -1, -1, 1)),
-                leader_epoch=epoch if epochs and outcome is OK and rng.random() < 0.7 else None, process=rng.randrange(5),
+                n,
+                values,
+                max(0, moment - rng.choice((0, 1, 3))),
+                None if outcome is UNKNOWN else moment + rng.choice((0, 1, 3)),
+                end if outcome is OK else None,
+                outcome=outcome,
+                acks=rng.choice((-1, -1, -1, 1)),
+                leader_epoch=epoch if epochs and outcome is OK and rng.random() < 0.7 else None,
+                process=rng.randrange(5),
             )
-        )  # fmt: skip
+        )
         if outcome is OK or (outcome is UNKNOWN and rng.random() < 0.6):
             log += [(end + i, value, moment, epoch) for i, value in enumerate(values)]
             end += len(values)
@@ -43,10 +50,17 @@ def long_trace(rng: Random, *, appends: int = 60, reads: int = 60) -> Trace:
         records = [(offset, value, e if epochs else -1) for offset, value, _, e in seen]
         operations.append(
             read(
-                appends + n, seen[0][0] if seen else last, records, max(0, at - rng.choice((0, 1, 2))), at + rng.choice((0, 1, 2)),
-                last, strong=rng.random() < 0.7, process=rng.randrange(5), leader_epoch=seen[-1][3] if seen and epochs else None,
+                appends + n,
+                seen[0][0] if seen else last,
+                records,
+                max(0, at - rng.choice((0, 1, 2))),
+                at + rng.choice((0, 1, 2)),
+                last,
+                strong=rng.random() < 0.7,
+                process=rng.randrange(5),
+                leader_epoch=seen[-1][3] if seen and epochs else None,
             )
-        )  # fmt: skip
+        )
     for _ in range(rng.choice((0, 1, 1, 2, 4))):
         i = rng.randrange(len(operations))
         operations[i] = _bent(rng, operations[i], operations, epochs)

@@ -1,4 +1,5 @@
-"""The check by slot ranges of one trace in memory, cut at random into batches: what mining does with files and tasks."""
+"""The check by slot ranges of one trace in memory, cut at random into batches: what mining does with files
+and tasks."""
 
 from collections import defaultdict
 from random import Random
@@ -19,7 +20,8 @@ from fencepost.traces.trace import Trace
 
 
 def reasons_by_log(trace: Trace, rng: Random, *, width: int) -> dict[tuple[str, int], tuple[str, ...]]:
-    """Why each log of the trace needs a closer look, () where it does not. The operations are cut into batches at random, in their order."""
+    """Why each log of the trace needs a closer look, () where it does not. The operations are cut into
+    batches at random, in their order."""
     return {log: reasons for log, (reasons, *_) in looked_at(trace, rng, width=width).items()}
 
 

@@ -1,4 +1,5 @@
-"""A closer look at a log that is not held as a whole says exactly what the plain check says of the whole: findings, certificates, words, clock bounds."""
+"""A closer look at a log that is not held as a whole says exactly what the plain check says of the whole:
+findings, certificates, words, clock bounds."""
 
 from random import Random
 
@@ -22,7 +23,8 @@ WIDTHS = (1, 2, 3, 8, 64)
 
 
 def difference(made: Trace, rng: Random) -> str:
-    """What the closer look says and what the plain check says of a history, cut at random, where these differ; "" if they do not, or slots cannot tell."""
+    """What the closer look says and what the plain check says of a history, cut at random, where these
+    differ; "" if they do not, or slots cannot tell."""
     looked = looked_at(made, rng, width=rng.choice(WIDTHS), closer=True)
     ordinary = not any(NOT_OF_SLOTS.intersection(reasons) for reasons, *_ in looked.values())
     if log_columns(columns_of_traces([made])).broken or not ordinary:
@@ -54,12 +56,14 @@ def test_short_histories_have_the_plain_findings(seed: int) -> None:
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**40))
 def test_long_histories_have_the_plain_findings(seed: int) -> None:
-    """Of some hundred operations, most of them in order, with several clocks, batches and leader epochs: more than half are Illegal."""
+    """Of some hundred operations, most of them in order, with several clocks, batches and leader epochs: more
+    than half are Illegal."""
     assert long(seed) == ""
 
 
 def test_few_operations_are_kept() -> None:
-    """The look does not pass by keeping everything: of long histories with findings, half keep less than half of their operations."""
+    """The look does not pass by keeping everything: of long histories with findings, half keep less than half
+    of their operations."""
     shares = []
     for seed in range(40):
         made = long_trace(Random(seed), appends=150, reads=150)
@@ -118,7 +122,8 @@ EPOCHS = (
 
 @pytest.mark.parametrize("made", EPOCHS)
 def test_leader_epochs_that_decrease_have_both_operations(made: Trace, monkeypatch) -> None:
-    """The higher epoch below, which contradicts nothing where it stands, is found with the lower one; by that rule alone."""
+    """The higher epoch below, which contradicts nothing where it stands, is found with the lower one; by that
+    rule alone."""
     assert judge_trace(made).anomaly == "epoch_regressed_in_log"
     assert all(difference(made, Random(n)) == "" for n in range(6))
     monkeypatch.setattr(around, "_epochs_in_question", lambda *_: np.empty(0, np.int64))
@@ -126,7 +131,8 @@ def test_leader_epochs_that_decrease_have_both_operations(made: Trace, monkeypat
 
 
 def test_too_many_in_question_are_looked_at_in_part(monkeypatch) -> None:
-    """Where more operations bear on what is in question than are examined together, what is found is true, and it is said that there may be more."""
+    """Where more operations bear on what is in question than are examined together, what is found is true,
+    and it is said that there may be more."""
     monkeypatch.setattr(closer, "MOST_KEPT", 30)
     monkeypatch.setattr(closer, "FEW", 2)
     partly = 0

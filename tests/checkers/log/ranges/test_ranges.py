@@ -1,4 +1,5 @@
-"""The log check by slot ranges never passes a log that the plain check would not, however it is cut; and passes ordinary logs."""
+"""The log check by slot ranges never passes a log that the plain check would not, however it is cut; and
+passes ordinary logs."""
 
 from random import Random
 
@@ -32,12 +33,14 @@ def made_of(seed: int):
 
 
 def forgiving(made: Trace) -> Trace:
-    """The history where acks=1 may lose: of others with acks=1 slots cannot tell whether they are strong enough."""
+    """The history where acks=1 may lose: of others with acks=1 slots cannot tell whether they are strong
+    enough."""
     return evolve(made, claims=evolve(made.claims, acks_1_may_lose=True))
 
 
 def disagreement(seed: int) -> str:
-    """What the check by ranges missed: a verdict that is not Ok though no log was suspected. "" if nothing."""
+    """What the check by ranges missed: a verdict that is not Ok though no log was suspected. "" if
+    nothing."""
     made = made_of(seed)
     columns = log_columns(columns_of_traces([made]))
     if columns.broken or made.claims.assumption_broken:
@@ -59,7 +62,8 @@ def test_nothing_is_passed_that_the_plain_check_does_not_pass(seed: int) -> None
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**40))
 def test_ordinary_logs_are_passed(seed: int) -> None:
-    """Where the plain screen passes a log without duplicates or anything special, the check by ranges passes it too: it does not suspect everything."""
+    """Where the plain screen passes a log without duplicates or anything special, the check by ranges passes
+    it too: it does not suspect everything."""
     rng = Random(seed)
     made = forgiving(random_trace(rng, profiles=PROFILES, mutations=0))
     columns = log_columns(columns_of_traces([made]))
@@ -71,7 +75,8 @@ def test_ordinary_logs_are_passed(seed: int) -> None:
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**40))
 def test_unread_records_are_counted_alike(seed: int) -> None:
-    """Of logs that slots can tell of, the ranges count as many unread acknowledged records as the definitions, wherever they are cut."""
+    """Of logs that slots can tell of, the ranges count as many unread acknowledged records as the
+    definitions, wherever they are cut."""
     rng = Random(seed)
     made = made_of(seed)
     columns = log_columns(columns_of_traces([made]))
@@ -91,7 +96,8 @@ def test_a_range_that_forgets_who_was_read_is_noticed(monkeypatch) -> None:
 
 
 def test_a_batch_reaches_where_nothing_else_does() -> None:
-    """A read of the last record of an unknown batch places the others below it, in a range that no operation touches: passing over them is suspected."""
+    """A read of the last record of an unknown batch places the others below it, in a range that no operation
+    touches: passing over them is suspected."""
     made = trace(append(1, [100, 101, 102], 1, None), read(2, 2, [(4, 102)], 7, 8))
     assert judge_trace(made).anomaly == "skipped_offset"
     assert all(any(reasons_by_log(made, Random(1), width=width).values()) for width in (1, 2, 3, 5))
@@ -116,7 +122,8 @@ def test_a_rule_left_out_of_a_range_is_noticed(rule: str, monkeypatch) -> None:
 
 
 def test_another_under_the_key_of_an_append_that_is_not_firm(monkeypatch) -> None:
-    """What an acks=1 append was told holds under its leader epoch: another record there is suspected, by that rule alone."""
+    """What an acks=1 append was told holds under its leader epoch: another record there is suspected, by that
+    rule alone."""
     told = append(1, [100], 0, 1, offset=0, acks=1, leader_epoch=1)
     made = trace(told, append(2, [200], 0, None), read(3, 0, [(0, 200, 1)], 2, 3), acks_1_may_lose=True)
     assert judge_trace(made).anomaly == "inconsistent_offsets"

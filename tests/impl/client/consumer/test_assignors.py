@@ -34,7 +34,8 @@ def told(members: dict[str, tuple[str, ...]], owned: Assignment | None = None) -
 @settings(max_examples=40)
 @given(members=MEMBERS, counts=COUNTS)
 def test_every_partition_has_one_owner_who_wants_it(name: str, members: dict, counts: dict) -> None:
-    """Rule (P5): each partition of a topic that anybody subscribes to goes to exactly one of those members, and nothing else is given out."""
+    """Rule (P5): each partition of a topic that anybody subscribes to goes to exactly one of those members,
+    and nothing else is given out."""
     shares = ASSIGNORS[name](told(members), counts)
     given_out = [key for keys in shares.values() for key in keys]
     wanted = {topic for topics in members.values() for topic in topics}
@@ -58,7 +59,8 @@ def test_the_order_of_members_does_not_matter(name: str, members: dict, counts: 
 @settings(max_examples=40)
 @given(count=st.integers(1, 5), partitions=st.integers(0, 20))
 def test_equal_subscriptions_get_equal_shares(assign, count: int, partitions: int) -> None:
-    """Rule (P5): with one subscription for all, shares differ by one partition at most; range keeps that within each topic only."""
+    """Rule (P5): with one subscription for all, shares differ by one partition at most; range keeps that
+    within each topic only."""
     members = {f"m{number}": ("a", "b") for number in range(count)}
     for chosen, counts in ((assign, {"a": partitions, "b": 3}), (assign_range, {"a": partitions})):
         sizes = [len(keys) for keys in chosen(told(members), counts).values()]
@@ -68,7 +70,8 @@ def test_equal_subscriptions_get_equal_shares(assign, count: int, partitions: in
 @settings(max_examples=40)
 @given(members=MEMBERS, counts=COUNTS, leaver=st.integers(0, 4))
 def test_who_stays_keeps_everything_when_somebody_leaves(members: dict, counts: dict, leaver: int) -> None:
-    """Rule (P5, sticky): a leaving member's partitions are given out; those who stay lose none while shares are equal enough without."""
+    """Rule (P5, sticky): a leaving member's partitions are given out; those who stay lose none while shares
+    are equal enough without."""
     before = assign_sticky(told(members), counts)
     gone = sorted(members)[leaver % len(members)]
     staying = {member: topics for member, topics in members.items() if member != gone}
@@ -91,7 +94,8 @@ def test_a_newcomer_takes_only_its_share(count: int, partitions: int) -> None:
 
 
 def test_claims_that_contradict_each_other_count_for_nobody() -> None:
-    """Rule (P5, sticky): of two members that say they owned the same partition, after a generation was missed, none keeps it by that."""
+    """Rule (P5, sticky): of two members that say they owned the same partition, after a generation was
+    missed, none keeps it by that."""
     both = {member: Subscription(topics=("a",), owned=(TopicPartition("a", 0),)) for member in ("m1", "m2")}
     shares = assign_sticky(both, {"a": 1})
     assert sorted(len(keys) for keys in shares.values()) == [0, 1]

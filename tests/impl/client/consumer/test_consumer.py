@@ -1,4 +1,5 @@
-"""The consumer: what its application is told and when, what it commits, where it begins, and when it gives up."""
+"""The consumer: what its application is told and when, what it commits, where it begins, and when it gives
+up."""
 
 from consumer_lab import T0, T1, ConsumerLab
 
@@ -19,7 +20,8 @@ NONE = ErrorCode.NONE
 
 
 def test_a_consumer_joins_begins_where_the_policy_says_and_reads() -> None:
-    """Rule (P5): metadata, coordinator, id, generation, assignment, committed offsets, reset policy, records: in this order, within polls."""
+    """Rule (P5): metadata, coordinator, id, generation, assignment, committed offsets, reset policy, records:
+    in this order, within polls."""
     lab = ConsumerLab()
     assert lab.diary.entries[0] == ("assigned", (T0, T1))
     assert lab.diary.got() == [("t-0", 0), ("t-0", 1), ("t-0", 2), ("t-1", 0), ("t-1", 1)]
@@ -31,7 +33,8 @@ def test_a_consumer_joins_begins_where_the_policy_says_and_reads() -> None:
 
 
 def test_it_goes_on_from_what_is_committed() -> None:
-    """Rule (P5): after a take-over the committed offset is where it begins; the policy is for partitions that have none."""
+    """Rule (P5): after a take-over the committed offset is where it begins; the policy is for partitions that
+    have none."""
     lab = ConsumerLab()
     lab.use(lambda consumer: consumer.commit_sync({T0: 2}))
     lab.errors[HeartbeatRequest] = [ErrorCode.UNKNOWN_MEMBER_ID]
@@ -42,7 +45,8 @@ def test_it_goes_on_from_what_is_committed() -> None:
 
 
 def test_revoked_comes_before_assigned_and_the_automatic_commit_before_both() -> None:
-    """Rule (P5): when the group rebalances, what was consumed is committed first, then the listener hears that it is gone, then JoinGroup is sent."""
+    """Rule (P5): when the group rebalances, what was consumed is committed first, then the listener hears
+    that it is gone, then JoinGroup is sent."""
     lab = ConsumerLab(commit="auto")
     lab.errors[HeartbeatRequest] = [ErrorCode.REBALANCE_IN_PROGRESS]
     lab.asked.clear()
@@ -66,7 +70,8 @@ def test_the_automatic_commit_comes_every_interval() -> None:
 
 
 def test_commit_sync_waits_and_tries_again_and_commit_async_does_neither() -> None:
-    """Rule (P5): a commitSync that meets an error of the coordinator is sent again until it is decided; a commitAsync is sent once, unless that is planted."""
+    """Rule (P5): a commitSync that meets an error of the coordinator is sent again until it is decided; a
+    commitAsync is sent once, unless that is planted."""
     for coordinator, requests in ((None, 1), (RetriesAsyncCommits, 2)):
         lab = ConsumerLab(coordinator)
         lab.errors[OffsetCommitRequest] = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 2
@@ -82,7 +87,8 @@ def test_commit_sync_waits_and_tries_again_and_commit_async_does_neither() -> No
 
 
 def test_a_commit_that_nobody_answered_is_unknown() -> None:
-    """Rule: each OffsetCommit is a row; without an answer its outcome is unknown, and its retry is another row."""
+    """Rule: each OffsetCommit is a row; without an answer its outcome is unknown, and its retry is another
+    row."""
     lab = ConsumerLab()
     lab.errors[OffsetCommitRequest] = [None]
     lab.use(Consumer.commit_sync)
@@ -92,7 +98,8 @@ def test_a_commit_that_nobody_answered_is_unknown() -> None:
 
 
 def test_who_is_no_member_does_not_commit() -> None:
-    """Rule (P3): after membership is lost nothing is sent: a commit without a generation would not be fenced."""
+    """Rule (P3): after membership is lost nothing is sent: a commit without a generation would not be
+    fenced."""
     lab = ConsumerLab()
     lab.diary.polls = False
     lab.advance(100)
@@ -118,7 +125,8 @@ def test_seek_pause_and_resume() -> None:
 
 
 def test_the_reset_policies() -> None:
-    """Rule (P5): latest begins at the end, none stops with an error, and a position beyond the log is reset, too."""
+    """Rule (P5): latest begins at the end, none stops with an error, and a position beyond the log is reset,
+    too."""
     assert ConsumerLab(auto_offset_reset="latest").diary.entries == [("assigned", (T0, T1))]
     assert ConsumerLab(auto_offset_reset="none").diary.entries[-1] == (
         "failed",
@@ -141,7 +149,8 @@ def test_max_poll_records_bounds_a_poll() -> None:
 
 
 def test_who_does_not_poll_leaves() -> None:
-    """Rule (P5): after max.poll.interval without a poll the consumer leaves the group, although its heartbeats would go on."""
+    """Rule (P5): after max.poll.interval without a poll the consumer leaves the group, although its
+    heartbeats would go on."""
     lab = ConsumerLab(max_poll_interval_ms=5_000)
     lab.diary.polls = False
     lab.advance(5_500)
@@ -160,7 +169,8 @@ def test_another_coordinator_is_looked_for() -> None:
 
 
 def test_closing_commits_and_leaves() -> None:
-    """Rule (P5): with auto commit a close commits what was consumed, then leaves; afterwards nothing is sent any more."""
+    """Rule (P5): with auto commit a close commits what was consumed, then leaves; afterwards nothing is sent
+    any more."""
     lab = ConsumerLab(commit="auto")
     lab.use(Consumer.close)
     assert (lab.committed, len(lab.requests(LeaveGroupRequest))) == ({T0: 3, T1: 2}, 1)
@@ -182,7 +192,8 @@ def test_a_leader_that_moved_is_found() -> None:
 
 
 def test_nobody_joins_before_the_partitions_are_known() -> None:
-    """Rule (P5): a leader that knows no partitions would assign none, and nobody would consume; a poll that ends meanwhile changes nothing."""
+    """Rule (P5): a leader that knows no partitions would assign none, and nobody would consume; a poll that
+    ends meanwhile changes nothing."""
     lab = ConsumerLab(silent=(kafka.MetadataRequest, 2))
     lab.advance(500)
     assert not lab.requests(JoinGroupRequest)
@@ -191,7 +202,8 @@ def test_nobody_joins_before_the_partitions_are_known() -> None:
 
 
 def test_a_leader_of_the_past_is_not_asked() -> None:
-    """Rule (KIP-320): a committed offset tells its leader epoch; until the metadata is as young, nobody is asked: an old leader would send us back."""
+    """Rule (KIP-320): a committed offset tells its leader epoch; until the metadata is as young, nobody is
+    asked: an old leader would send us back."""
     lab = ConsumerLab()
     lab.committed, lab.committed_epoch = {T0: 3, T1: 2}, 4
     lab.errors[HeartbeatRequest] = [ErrorCode.UNKNOWN_MEMBER_ID]
@@ -208,8 +220,8 @@ def test_a_leader_of_the_past_is_not_asked() -> None:
 
 
 def test_an_answer_of_an_earlier_life_neither_holds_nor_hurries_the_next_one() -> None:
-    """Rule (P5): a consumer is fenced while it waits for its commit before JoinGroup, and is started anew. It joins, before that answer comes or after it,
-    and once."""
+    """Rule (P5): a consumer is fenced while it waits for its commit before JoinGroup, and is started anew. It
+    joins, before that answer comes or after it, and once."""
     for restart_ms in (200, 3_000):  # the commit has a second and a half
         lab = ConsumerLab(commit="auto", heartbeat_interval_ms=300)
         lab.errors[OffsetCommitRequest] = [None]

@@ -1,4 +1,5 @@
-"""The producer: what goes into a batch, when it leaves, how often it is tried, and what becomes of each append."""
+"""The producer: what goes into a batch, when it leaves, how often it is tried, and what becomes of each
+append."""
 
 import pytest
 from attrs import evolve
@@ -26,7 +27,8 @@ SLOW = ClientOptions(delivery_timeout_ms=900_000, request_timeout_ms=1_000)
 
 
 def test_appends_of_one_partition_share_a_batch_while_it_lingers():
-    """Rule (P2, linger.ms): appends that come meanwhile go into the same batch, in order; each is a row of its own with its own offset and sequence."""
+    """Rule (P2, linger.ms): appends that come meanwhile go into the same batch, in order; each is a row of
+    its own with its own offset and sequence."""
     desk = ProducerDesk(linger_ms=20, idempotent=True)
     desk.append()
     desk.append(b"a", b"b")
@@ -47,7 +49,8 @@ def test_appends_of_one_partition_share_a_batch_while_it_lingers():
 
 
 def test_a_full_batch_does_not_linger():
-    """Rule (batch.size): what is full leaves at once; so does what an append does not fit into, which begins the next one."""
+    """Rule (batch.size): what is full leaves at once; so does what an append does not fit into, which begins
+    the next one."""
     desk = ProducerDesk(linger_ms=1_000, batch_bytes=61 + 3 * 25)
     desk.append()
     desk.append()
@@ -108,7 +111,8 @@ def test_batches_are_compressed_as_told(codec):
 
 
 def test_at_most_so_many_batches_are_in_flight_to_a_broker():
-    """Rule (max.in.flight.requests.per.connection): the next one leaves when one was answered; other brokers are not concerned."""
+    """Rule (max.in.flight.requests.per.connection): the next one leaves when one was answered; other brokers
+    are not concerned."""
     desk = ProducerDesk(max_in_flight=2, batch_bytes=1)
     for _ in range(4):
         desk.append()
@@ -160,7 +164,8 @@ def meeting(error: ErrorCode, *, base_offset: int = -1, idempotent: bool = False
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_every_error_is_fail_or_unknown_by_the_table(error):
-    """Rule (docs/reference/traces.md): what proves that nothing was written is retried to the end and then fail, anything else is unknown at once."""
+    """Rule (docs/reference/traces.md): what proves that nothing was written is retried to the end and then
+    fail, anything else is unknown at once."""
     desk = meeting(error)
     (row,) = desk.done
     assert row.outcome is (Outcome.FAIL if error in NOTHING_HAPPENED else Outcome.UNKNOWN)
@@ -184,7 +189,8 @@ def test_what_the_same_bytes_would_meet_again_is_not_retried(error, idempotent):
 
 @pytest.mark.parametrize("error", [error for error in ERRORS if error not in FINAL_ERRORS])
 def test_an_idempotent_producer_retries_everything_until_its_time_is_up(error):
-    """Rule: a retry is no duplicate, so that unknown attempts are retried too; what they leave at the end is unknown."""
+    """Rule: a retry is no duplicate, so that unknown attempts are retried too; what they leave at the end is
+    unknown."""
     desk = meeting(error, idempotent=True)
     (row,) = desk.done
     assert row.outcome is (Outcome.FAIL if error in NOTHING_HAPPENED else Outcome.UNKNOWN)
@@ -213,7 +219,8 @@ def test_told_to_it_retries_without_idempotence_and_may_write_twice():
 
 
 def test_the_delivery_timeout_ends_what_waits_as_fail_and_what_is_in_flight_as_unknown():
-    """Rule (delivery.timeout.ms): it counts from the append; a batch that was never sent cannot be in the log."""
+    """Rule (delivery.timeout.ms): it counts from the append; a batch that was never sent cannot be in the
+    log."""
     client = ClientOptions(delivery_timeout_ms=500, request_timeout_ms=5_000)
     desk = ProducerDesk(client=client, max_in_flight=1, batch_bytes=1)
     desk.append()
@@ -310,7 +317,8 @@ def test_an_append_waits_for_its_topic_and_fails_if_it_never_comes():
 
 
 def test_what_waits_for_its_topic_goes_before_what_comes_later():
-    """Rule: metadata that somebody else of the same client asked for lets no later append overtake an earlier one."""
+    """Rule: metadata that somebody else of the same client asked for lets no later append overtake an earlier
+    one."""
     desk = ProducerDesk(known=False, client=SLOW, linger_ms=5)
     desk.append(partition=-1, key=b"k")
     desk.lead()

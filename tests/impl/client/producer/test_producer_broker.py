@@ -1,4 +1,5 @@
-"""What a broker does for idempotent producers: ids that nobody else has, sequence errors as answers, duplicates acknowledged where they stand."""
+"""What a broker does for idempotent producers: ids that nobody else has, sequence errors as answers,
+duplicates acknowledged where they stand."""
 
 from itertools import pairwise
 
@@ -76,7 +77,8 @@ def led(*, epochs: int = 1) -> Producing:
 
 
 def test_a_duplicate_is_acknowledged_where_it_stands_and_nothing_is_written():
-    """Rule (R10): a retry gets the offset and the epoch of the batch in the log; neither log nor trace shows it twice."""
+    """Rule (R10): a retry gets the offset and the epoch of the batch in the log; neither log nor trace shows
+    it twice."""
     lab = led()
     assert lab.send(1, 11, 0).base_offset == 0
     assert lab.send(1, 12, 1).base_offset == 1
@@ -102,7 +104,8 @@ def test_a_duplicate_with_acks_all_waits_for_its_own_batch_only():
 
 
 def test_gaps_and_old_epochs_are_answers_and_leave_the_log_alone():
-    """Rule: OUT_OF_ORDER_SEQUENCE_NUMBER for a gap, INVALID_PRODUCER_EPOCH for an earlier epoch, a new epoch begins at 0."""
+    """Rule: OUT_OF_ORDER_SEQUENCE_NUMBER for a gap, INVALID_PRODUCER_EPOCH for an earlier epoch, a new epoch
+    begins at 0."""
     lab = led()
     lab.send(1, 11, 0)
     assert lab.send(1, 13, 2).error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -136,7 +139,8 @@ def test_a_restarted_leader_knows_its_producers():
 
 
 def test_a_silent_producer_is_forgotten_after_a_day():
-    """Rule (producer.id.expiration.ms): what a log remembers of producers is bounded; one that comes back may go on anywhere."""
+    """Rule (producer.id.expiration.ms): what a log remembers of producers is bounded; one that comes back may
+    go on anywhere."""
     lab = led()
     lab.send(1, 11, 0)
     lab.now += (PRODUCER_EXPIRATION_MS - 60_000) * MILLISECOND
@@ -160,7 +164,8 @@ def stored(lab: Producing) -> znodes.ProducerIdBlock:
 
 
 def test_brokers_hand_out_disjoint_blocks():
-    """Rule (docs/spec/cluster.md Z): a block is claimed by one broker, 1,000 ids at a time, and the next one begins behind it."""
+    """Rule (docs/spec/cluster.md Z): a block is claimed by one broker, 1,000 ids at a time, and the next one
+    begins behind it."""
     lab = Producing()
     assert lab.ids(1, 3) == [0, 1, 2]
     assert stored(lab) == znodes.ProducerIdBlock(1, 0, BLOCK_SIZE - 1)
@@ -202,13 +207,15 @@ class ClaimsAnyway(ProducerIds):
 
 
 def test_two_brokers_that_claim_at_once_get_different_blocks():
-    """Rule (fenced_claim): the later write fails against the version that it read; without that both give the same ids."""
+    """Rule (fenced_claim): the later write fails against the version that it read; without that both give the
+    same ids."""
     assert sorted(race(Parts())) == [BLOCK_SIZE, 2 * BLOCK_SIZE]
     assert race(Parts(producer_ids=ClaimsAnyway)) == [BLOCK_SIZE, BLOCK_SIZE]
 
 
 def test_a_claim_whose_reply_was_lost_is_recognised():
-    """Rule: the block that stands there is mine if it says what I wrote; no ids are skipped, none is given twice."""
+    """Rule: the block that stands there is mine if it says what I wrote; no ids are skipped, none is given
+    twice."""
     lab = Producing()
     lab.ids(2)
     lab.drivers[1].replies_to_lose = 1

@@ -1,6 +1,8 @@
-"""A producer against a log and a network that lose, delay, overtake and forget: nothing is written twice, nothing out of order, every append is decided.
+"""A producer against a log and a network that lose, delay, overtake and forget: nothing is written twice,
+nothing out of order, every append is decided.
 
-The log is the broker's own producer state over a list; the rest is drawn from a seed. The same histories find each planted fault of the producer's side.
+The log is the broker's own producer state over a list; the rest is drawn from a seed. The same histories find
+each planted fault of the producer's side.
 """
 
 import random
@@ -167,7 +169,8 @@ def complaints_of(seed: int, sequences: type[Sequences] = Sequences) -> list[str
 
 
 def test_nothing_is_written_twice_or_out_of_order() -> None:
-    """Rule (KIP-98, KIP-360): in every history each append is decided once, by what the log holds, in the order in which it was sent."""
+    """Rule (KIP-98, KIP-360): in every history each append is decided once, by what the log holds, in the
+    order in which it was sent."""
     assert {seed: found for seed in SEEDS if (found := complaints_of(seed))} == {}
 
 
@@ -198,5 +201,6 @@ class SendsAtOnce(Sequences):
     ],
 )
 def test_the_histories_find_a_planted_fault(fault, complaint) -> None:
-    """Rule: what checks nothing proves nothing: each fault of the producer's side shows within these seeds, by its own complaint."""
+    """Rule: what checks nothing proves nothing: each fault of the producer's side shows within these seeds,
+    by its own complaint."""
     assert any(complaint in complaints_of(seed, fault) for seed in SEEDS)

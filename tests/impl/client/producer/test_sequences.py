@@ -1,4 +1,5 @@
-"""Numbers of an idempotent producer: order in flight, what a lost batch means for those behind it, and that nothing is written twice."""
+"""Numbers of an idempotent producer: order in flight, what a lost batch means for those behind it, and that
+nothing is written twice."""
 
 import pytest
 from impl_producer_desk import MILLISECOND, T0, ProducerDesk
@@ -85,7 +86,8 @@ def test_retries_go_out_one_after_the_other():
 
 
 def test_a_batch_that_overtook_is_only_sent_again():
-    """Rule: OUT_OF_ORDER for a batch behind an undecided one says nothing is lost: same epoch, same number."""
+    """Rule: OUT_OF_ORDER for a batch behind an undecided one says nothing is lost: same epoch, same
+    number."""
     desk = desk_with(2)
     desk.answer(OUT_OF_ORDER, which=1)
     desk.answer(base_offset=0)
@@ -96,7 +98,8 @@ def test_a_batch_that_overtook_is_only_sent_again():
 
 
 def test_after_a_lost_batch_the_others_get_new_numbers_under_a_new_epoch():
-    """Rule (KIP-360): the number of a batch that was given up may be missing, so that its epoch ends; order is kept."""
+    """Rule (KIP-360): the number of a batch that was given up may be missing, so that its epoch ends; order
+    is kept."""
     client = ClientOptions(delivery_timeout_ms=5_000, request_timeout_ms=30_000, retry_backoff_ms=50)
     desk = desk_with(1, client=client)
     desk.now = 4_000 * MILLISECOND
@@ -116,7 +119,8 @@ def test_after_a_lost_batch_the_others_get_new_numbers_under_a_new_epoch():
 
 
 def test_nothing_follows_the_first_batch_before_the_log_knows_the_producer():
-    """Rule: a log takes any number as the first of an unknown producer; a second batch that arrived first would be taken, and the first refused."""
+    """Rule: a log takes any number as the first of an unknown producer; a second batch that arrived first
+    would be taken, and the first refused."""
     desk = ProducerDesk(idempotent=True, batch_bytes=1, client=PATIENT)
     for _ in range(3):
         desk.append()
@@ -145,7 +149,8 @@ def test_nothing_new_goes_out_while_a_lost_number_may_be_missing():
 
 
 def test_a_first_batch_that_is_refused_begins_a_new_epoch():
-    """Rule (KIP-360): a log that has forgotten the producer, or a head of the log that was deleted, is no end of it."""
+    """Rule (KIP-360): a log that has forgotten the producer, or a head of the log that was deleted, is no end
+    of it."""
     for error in (OUT_OF_ORDER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH):
         desk = desk_with(1)
         desk.answer(error)
@@ -156,7 +161,8 @@ def test_a_first_batch_that_is_refused_begins_a_new_epoch():
 
 
 def test_what_may_be_written_is_never_sent_under_another_number():
-    """Rule (stricter than Kafka): a batch of unknown fate that the log refuses now ends as unknown; under a new epoch it could be written twice."""
+    """Rule (stricter than Kafka): a batch of unknown fate that the log refuses now ends as unknown; under a
+    new epoch it could be written twice."""
     desk = desk_with(1)
     desk.fire_all("produce_request")
     go_on(desk)

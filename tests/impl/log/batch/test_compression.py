@@ -44,7 +44,8 @@ def test_what_grows_beyond_the_bound_is_refused(codec):
 @SEARCH
 @given(st.binary(min_size=20, max_size=400), st.data())
 def test_a_frame_that_is_cut_off_is_refused(codec, content, data):
-    """Fewer bytes never read as the whole data. (Snappy's blocks may end at a border: then fewer come back.)"""
+    """Fewer bytes never read as the whole data. (Snappy's blocks may end at a border: then fewer come
+    back.)"""
     packed = compress(codec, content)
     cut = packed[: data.draw(st.integers(0, len(packed) - 1))]
     with contextlib.suppress(DecompressionError):

@@ -42,7 +42,8 @@ def only(data: bytes) -> tuple[object, tuple[Record, ...]]:
     st.booleans(),
 )
 def test_a_batch_reads_back(based, epoch, codec, producer, span, control):
-    """Every field and every record survives, for each codec; a batch may span more offsets than it has records."""
+    """Every field and every record survives, for each codec; a batch may span more offsets than it has
+    records."""
     base, made = based
     delta = made[-1].offset - base + span
     data = encode_batch(
@@ -112,7 +113,8 @@ def test_a_flipped_bit_in_length_magic_or_checksum_is_found(position):
 @SEARCH
 @given(records(), CODEC_NAMES, st.data())
 def test_a_torn_batch_is_found_after_the_whole_ones(made, codec, data):
-    """The batches before a torn one are yielded; the error says where, what was expected and what is there."""
+    """The batches before a torn one are yielded; the error says where, what was expected and what is
+    there."""
     whole = encode_batch((Record(0, 5, None, b"x"),), base_offset=0, leader_epoch=1)
     batch = encode_batch(made, base_offset=0, leader_epoch=1, codec=codec)
     kept = data.draw(st.integers(1, len(batch) - 1))

@@ -1,6 +1,8 @@
-"""Record batches against two independent implementations: what they write we read, what we write they read, and the checksums agree.
+"""Record batches against two independent implementations: what they write we read, what we write they read,
+and the checksums agree.
 
-kafka-python reads and writes in Python, with python-snappy, lz4 and zstandard; aiokafka does in C, with a checksum of its own.
+kafka-python reads and writes in Python, with python-snappy, lz4 and zstandard; aiokafka does in C, with a
+checksum of its own.
 """
 
 from typing import Any
@@ -48,7 +50,8 @@ def as_record(theirs: Any) -> Record:
 @SEARCH
 @given(data=st.data())
 def test_a_peer_reads_what_we_write(reader, codec, data):
-    """Each field of the header and each record, as we meant it; the checksum is the one that the peer computes."""
+    """Each field of the header and each record, as we meant it; the checksum is the one that the peer
+    computes."""
     base = data.draw(st.integers(0, 1 << 40))
     made, producer = data.draw(records(base_offset=base)), data.draw(PRODUCERS)
     delta = made[-1].offset - base + data.draw(st.integers(0, 9))
@@ -88,7 +91,8 @@ def test_a_peer_reads_what_we_write(reader, codec, data):
 @SEARCH
 @given(data=st.data())
 def test_we_read_what_a_peer_writes(writer, codec, data):
-    """Each field of the header and each record, as the peer was told; the checksum is the one that we compute."""
+    """Each field of the header and each record, as the peer was told; the checksum is the one that we
+    compute."""
     drawn = data.draw(records(base_offset=1))
     made = (WORK_FOR_A_CODEC, *drawn)
     producer = {"producer_id": -1, "producer_epoch": -1, "base_sequence": -1, **data.draw(PRODUCERS)}

@@ -1,4 +1,5 @@
-"""The structure of records without objects: the walk accepts what read_records reads and nothing else; the screen agrees with the walk or abstains."""
+"""The structure of records without objects: the walk accepts what read_records reads and nothing else; the
+screen agrees with the walk or abstains."""
 
 import random
 
@@ -101,7 +102,8 @@ def test_walk_and_screen_agree_with_read_records(seed: int) -> None:
 
 
 def test_the_screen_decides_what_producers_send() -> None:
-    """Keys, no keys, binary values and values of zeros, times that go on for a minute: no batch of these is left to the slower form."""
+    """Keys, no keys, binary values and values of zeros, times that go on for a minute: no batch of these is
+    left to the slower form."""
     for value in (
         lambda n: b"v" * 100,
         lambda n: bytes(100),
@@ -130,7 +132,8 @@ def test_the_screen_decides_what_producers_send() -> None:
     ],
 )
 def test_what_is_no_record_is_refused(data: bytes) -> None:
-    """Nothing, garbage, endless numbers, null lengths below -1, negative deltas, header counts and record lengths, a header without a key."""
+    """Nothing, garbage, endless numbers, null lengths below -1, negative deltas, header counts and record
+    lengths, a header without a key."""
     with pytest.raises((ValueError, IndexError)):
         walk(data, 1, 0)
     assert not reference(data, 1)

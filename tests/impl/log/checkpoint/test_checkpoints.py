@@ -67,7 +67,8 @@ def test_power_loss_at_any_file_call_leaves_the_old_file_or_the_new_one(call: in
     ],
 )
 def test_a_checkpoint_that_cannot_be_read_is_an_empty_one(content: bytes) -> None:
-    """Rule: a checkpoint is a hint: foreign, cut or garbled content counts as none, and stops no broker from starting."""
+    """Rule: a checkpoint is a hint: foreign, cut or garbled content counts as none, and stops no broker from
+    starting."""
     disk = disk_of()
     replace_file(disk, "", HIGH_WATERMARK_FILE, content)
     assert read_high_watermarks(disk) == {}

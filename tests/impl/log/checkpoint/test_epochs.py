@@ -40,7 +40,8 @@ def cache(*entries: tuple[int, int]) -> LeaderEpochCache:
     ],
 )
 def test_end_offset(entries: list[tuple[int, int]], asked: int, answer: tuple[int, int]) -> None:
-    """Rule: (largest epoch <= asked, its end offset), with Kafka's answers at the edges. The log ends at 9."""
+    """Rule: (largest epoch <= asked, its end offset), with Kafka's answers at the edges. The log ends at
+    9."""
     assert cache(*entries).end_offset(asked, 9) == answer
 
 
@@ -80,7 +81,8 @@ OPERATIONS = st.lists(
 
 @given(OPERATIONS, st.integers(-1, 10))
 def test_entries_grow_and_answers_bound_them(operations: list, asked: int) -> None:
-    """Rule: whatever happened, entries grow strictly in both columns, survive a reload, and an answer never names an epoch above the one asked."""
+    """Rule: whatever happened, entries grow strictly in both columns, survive a reload, and an answer never
+    names an epoch above the one asked."""
     epochs = cache()
     for name, epoch, offset in operations:
         if name == "assign":

@@ -1,4 +1,5 @@
-"""The walk through the files of a log: all of a healthy one, and of a damaged one exactly how far it is good; never an exception."""
+"""The walk through the files of a log: all of a healthy one, and of a damaged one exactly how far it is good;
+never an exception."""
 
 import tracemalloc
 from struct import pack
@@ -35,7 +36,8 @@ class Held:
 
 
 def batches(count: int = 5, *, base: int = 0) -> list[bytes]:
-    """Batches of two records, one of each codec, at times 100, 200, ..., a new leader epoch every second batch."""
+    """Batches of two records, one of each codec, at times 100, 200, ..., a new leader epoch every second
+    batch."""
     made = []
     for number in range(count):
         offset = base + 2 * number
@@ -95,7 +97,8 @@ def test_a_cut_segment_is_good_up_to_its_last_whole_batch(size):
 @SEARCH
 @given(st.integers(0, len(LOG) - 1), st.integers(1, 255))
 def test_a_flipped_byte_is_found_and_the_rest_is_still_told(place, flip):
-    """Under a checksum it is that batch's flaw and the others are shown; in the frame it may end the walk. Nothing before it is in doubt."""
+    """Under a checksum it is that batch's flaw and the others are shown; in the frame it may end the walk.
+    Nothing before it is in doubt."""
     data = bytearray(LOG)
     data[place] ^= flip
     seen, flaws, extent = walk(bytes(data), base_offset=0, deep=True)
@@ -115,7 +118,8 @@ def test_a_flipped_byte_is_found_and_the_rest_is_still_told(place, flip):
 @SEARCH
 @given(st.binary(max_size=400), st.integers(0, 3), st.booleans())
 def test_foreign_bytes_end_the_walk_never_the_program(junk, whole, deep):
-    """Whatever follows the good batches, they are told and the rest is a flaw (unless it happens to be a batch)."""
+    """Whatever follows the good batches, they are told and the rest is a flaw (unless it happens to be a
+    batch)."""
     data = b"".join(BATCHES[:whole]) + junk
     seen, flaws, extent = walk(data, deep=deep)
     assert len(seen) >= whole and extent.good_bytes >= STARTS[whole]
@@ -167,7 +171,8 @@ def test_records_that_make_no_sense_are_found():
 
 
 def test_a_control_batch_must_say_what_it_controls():
-    """An empty body that claims a record, garbage, a key without a type, half a marker: none of them is good. A type of the future is."""
+    """An empty body that claims a record, garbage, a key without a type, half a marker: none of them is good.
+    A type of the future is."""
     record = Record(0, 1, b"\0\0\0\1", b"\0\0\0\0\0\7")
     good = encode_batch(
         [record], base_offset=0, leader_epoch=1, producer_id=7, producer_epoch=0, control=True
@@ -261,7 +266,8 @@ def test_half_an_entry_is_a_flaw():
 
 
 def test_indexes_that_lead_right():
-    """The entries of the segment, and a coarse one as brokers before Kafka 4 note it (the last offset of all that was appended together)."""
+    """The entries of the segment, and a coarse one as brokers before Kafka 4 note it (the last offset of all
+    that was appended together)."""
     assert followed(OffsetIndexCheck(offsets_of(ENTRIES), "i")) == []
     assert followed(OffsetIndexCheck(offsets_of([(7, STARTS[1])]), "i")) == []
     assert followed(TimeIndexCheck(times_of(TIMES), "t")) == []
@@ -353,7 +359,8 @@ def test_checkpoints():
 
 
 def test_an_empty_checkpoint_has_no_entries():
-    """Rule: a broker creates its checkpoint files when it starts and writes them later; an empty one is not damaged."""
+    """Rule: a broker creates its checkpoint files when it starts and writes them later; an empty one is not
+    damaged."""
     assert [*states.partition_offsets(Held(b"")), *states.epoch_starts(Held(b""))] == []
 
 
@@ -427,7 +434,8 @@ def test_small_files_of_any_bytes_are_told_never_an_exception(data):
 
 
 def test_a_small_batch_of_many_records_is_streamed() -> None:
-    """Issue 27, point 19: the records of a batch that fits a disk block or two are never in memory together."""
+    """Issue 27, point 19: the records of a batch that fits a disk block or two are never in memory
+    together."""
     count = 20_000
     data = tiny_records(count)
     tracemalloc.start()

@@ -13,7 +13,8 @@ def state() -> ProducerState:
 
 
 def test_the_bytes_are_kafkas():
-    """Rule: version, CRC-32C, count, then id, epoch, last sequence, last offset, delta, timestamp, coordinator epoch, open transaction."""
+    """Rule: version, CRC-32C, count, then id, epoch, last sequence, last offset, delta, timestamp,
+    coordinator epoch, open transaction."""
     data = encode_snapshot(state())
     assert len(data) == 2 + 4 + 4 + 2 * 46
     assert data[:2].hex() == "0001" and data[6:10].hex() == "00000002"

@@ -1,4 +1,5 @@
-"""jute.maxbuffer of a real server: a group that is as large as it may be is done, a byte more is not; answers are as long as was said."""
+"""jute.maxbuffer of a real server: a group that is as large as it may be is done, a byte more is not; answers
+are as long as was said."""
 
 import pytest
 
@@ -68,7 +69,8 @@ def filled(operations, bound):
 
 
 def test_writes_at_the_bound_and_a_byte_beyond(zookeeper):
-    """Rule: what `groups` calls full is exactly what the server takes: a multi of 8,192 bytes is done, one of 8,193 costs the connection and does nothing."""
+    """Rule: what `groups` calls full is exactly what the server takes: a multi of 8,192 bytes is done, one of
+    8,193 costs the connection and does nothing."""
     zookeeper.ask(Create("/bound"))
     operations = [Check("/bound", 0), *(SetData("/bound", SMALL.encode()) for _ in range(20))]
     assert isinstance(zookeeper.ask(filled(operations, BOUND)), MultiDone)
@@ -95,7 +97,8 @@ def test_reads_at_the_bound_and_a_byte_beyond(zookeeper):
 
 
 def test_answers_are_as_long_as_was_said(zookeeper, answered):
-    """Rule: the answer to writes is known to the byte, the answer to reads as well as the data is; a failed member is shorter than a successful one."""
+    """Rule: the answer to writes is known to the byte, the answer to reads as well as the data is; a failed
+    member is shorter than a successful one."""
     operations = [
         Create("/answers", b"1234"),
         SetData("/answers", b"12345678"),
@@ -113,7 +116,8 @@ def test_answers_are_as_long_as_was_said(zookeeper, answered):
 
 
 def test_a_procedure_ends_with_its_connection(zookeeper):
-    """Rule: a command whose connection is lost says that what it asked last may have been done; it does not ask again by itself."""
+    """Rule: a command whose connection is lost says that what it asked last may have been done; it does not
+    ask again by itself."""
 
     def steps():
         found = yield GetData("/"), GetData("/absent")

@@ -1,4 +1,5 @@
-"""A ZooKeeper server of our own starts, answers, keeps its data across a restart, and leaves no process behind."""
+"""A ZooKeeper server of our own starts, answers, keeps its data across a restart, and leaves no process
+behind."""
 
 import os
 import signal
@@ -17,7 +18,8 @@ SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 DEAF = [
     sys.executable,
     "-c",
-    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)",
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); "
+    "time.sleep(600)",
 ]
 
 
@@ -30,7 +32,8 @@ def begin(tmp_path, command):
 
 @pytest.mark.java
 def test_a_server_answers_and_is_gone_afterwards(tmp_path):
-    """Rule: `start` returns when the server answers; after `stop` neither its process nor its port is there, and stopping again is harmless."""
+    """Rule: `start` returns when the server answers; after `stop` neither its process nor its port is there,
+    and stopping again is harmless."""
     with ZooKeeperServer.start(tmp_path / "zk") as server:
         assert answers(HOST, server.port) and state(server.process) == "running"
     server.stop()

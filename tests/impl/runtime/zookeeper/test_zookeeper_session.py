@@ -1,4 +1,5 @@
-"""The ZooKeeper interface over kazoo: order, lost connections, and requests that would be too large. Semantics: tests/parity/test_zookeeper.py."""
+"""The ZooKeeper interface over kazoo: order, lost connections, and requests that would be too large.
+Semantics: tests/parity/test_zookeeper.py."""
 
 import time
 
@@ -50,7 +51,8 @@ def until(condition):
 
 @pytest.mark.java
 def test_replies_and_watches_keep_the_order_of_the_wire(server):
-    """Rule: replies come in the order of requests, and a watch before any reply that shows the change, with hundreds in flight."""
+    """Rule: replies come in the order of requests, and a watch before any reply that shows the change, with
+    hundreds in flight."""
     from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
     from fencepost.impl.runtime.zookeeper.session import ZooKeeperSession
 
@@ -82,7 +84,8 @@ def test_replies_and_watches_keep_the_order_of_the_wire(server):
 
 @pytest.mark.java
 def test_a_server_that_stands_still_and_goes_on(tmp_path):
-    """Rule: silence of the server ends what is outstanding in CONNECTION_LOSS, then ZooKeeperDisconnected; it comes back by itself."""
+    """Rule: silence of the server ends what is outstanding in CONNECTION_LOSS, then ZooKeeperDisconnected; it
+    comes back by itself."""
     pytest.importorskip("kazoo")
     from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
     from fencepost.impl.runtime.zookeeper.server import ZooKeeperServer
@@ -119,7 +122,8 @@ def test_a_session_that_never_found_its_server_stops(tmp_path):
 
 
 def test_watches_are_set_again_in_requests_below_the_bound():
-    """Rule: however many watches, no request grows beyond the bound, none is lost, and each is of its kind."""
+    """Rule: however many watches, no request grows beyond the bound, none is lost, and each is of its
+    kind."""
     data = [f"/data/{number:05d}" for number in range(100)]
     exists, children = ["/exists"] * 1, [f"/children/{number:05d}" for number in range(50)]
     requests = set_watches_requests(7, data, exists, children, 200)
@@ -132,7 +136,8 @@ def test_watches_are_set_again_in_requests_below_the_bound():
 
 
 def test_codes_of_the_server():
-    """Rule: an unknown result code is never taken for another; an absent node is NO_NODE; events without a path are nobody's."""
+    """Rule: an unknown result code is never taken for another; an absent node is NO_NODE; events without a
+    path are nobody's."""
     assert error_of(-110) is ZooKeeperError.NODE_EXISTS
     with pytest.raises(UnknownCodeError, match="-9999"):
         error_of(-9999)
