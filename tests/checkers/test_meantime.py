@@ -113,6 +113,8 @@ def test_a_broker_that_stops_gives_a_reason_until_it_is_started_again() -> None:
     started since."""
     stops = Event(time=0, name=Name.BROKER_STATE, node=1, cause="PendingControlledShutdown")
     assert found(*UP, stops, state(2, 1, 2, 3)) == set()
+    again = (*UP, stops, gone(1), registered(1))  # a new session of the process that stops
+    assert found(*again, state(2, 1, 2, 3), state(2, 1, 1, 2, 3), state(2, 2, 2, 3)) == set()
     started = Event(time=0, name=Name.BROKER_STARTED, node=1)
     assert found(*UP, stops, started, state(2, 1, 2, 3)) == set()  # the controller has not heard of it
     assert found(*UP, stops, started, registered(1), state(2, 1, 2, 3)) == {"needless_removal"}
@@ -151,12 +153,13 @@ def test_a_leader_waits_for_the_lag() -> None:
             time=at, name=Name.ISR_PROPOSED, node=1, leader_epoch=0, isr=(1, 2), cause="shrink", **T0
         )
 
-    assert found(*UP, led, shrinks(2 * SECOND)) == {"needless_shrink"}
-    assert found(*UP, led, shrinks(3 * SECOND)) == set()
+    mine = {"needless_shrink"}
+    assert found(*UP, led, shrinks(2 * SECOND)) & mine == mine
+    assert found(*UP, led, shrinks(3 * SECOND)) & mine == set()
     jump = Event(time=0, name=Name.FAULT_BEGAN, node=1, cause="clock_jump", detail='{"fault":1}')
-    assert found(*UP, jump, led, shrinks(2 * SECOND)) == set()
+    assert found(*UP, jump, led, shrinks(2 * SECOND)) & mine == set()
     again = Event(time=5 * SECOND, name=Name.BECAME_LEADER, node=1, leader_epoch=1, isr=(1, 2, 3), **T0)
-    assert found(*UP, led, again, shrinks(6 * SECOND)) == set()
+    assert found(*UP, led, again, shrinks(6 * SECOND)) & mine == set()
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_the_lists_show_every_kind_and_every_mark(fencepost) -> None:
     assert "default" not in faults["clock_drift"]["profiles"] and "default" in faults["crash"]["profiles"]
     marks = {row["mark"]: row for row in fencepost("campaign", "--list-marks", "--json").json["marks"]}
     assert tuple(marks) == NAMES and "default" in marks["log_cut"]["profiles"]
-    assert set(marks["commit_refused"]["profiles"]) == {"chaos", "groups"}
+    assert set(marks["commit_refused"]["profiles"]) == {"chaos", "everything", "groups"}
 
 
 def test_a_plan_of_ones_own_is_not_steered(fencepost, tmp_path) -> None:

@@ -122,5 +122,5 @@ def test_the_hint_names_the_libraries_of_pyproject() -> None:
     path = Path(__file__).parents[2] / "pyproject.toml"
     optional = tomllib.loads(path.read_text())["project"]["optional-dependencies"]
     assert {name: tuple(optional[name]) for name in EXTRAS} == EXTRAS
-    assert set(optional) - set(EXTRAS) == {"all", "dev"}
+    assert set(optional) - set(EXTRAS) == {"all", "dev", "docs"}
     assert install_extra("zookeeper") == f"install it with: {SERVER}"

@@ -37,7 +37,7 @@ FOUND_BY_SEED = {
     "KAFKA-1387": 1,
     "KAFKA-13407": 17,
     "KAFKA-5310": 234,
-    "KAFKA-340": 28,
+    "KAFKA-340": 149,
     "KAFKA-3143": 10,
     "KAFKA-6193": 0,
     "KAFKA-1097": 0,

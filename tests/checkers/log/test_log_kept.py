@@ -53,7 +53,8 @@ def relations(columns: LogColumns, rules: Rules) -> Any:
             shows(group),
             shows(group, below_slot=True),
         ]
-        told.append([plain(group), plain(bounds)])
+        late = [("evidence", plain(group.evidence)), ("placements", plain(group.placements))]
+        told.append([[*plain(group), *late], plain(bounds)])
     return told
 
 
