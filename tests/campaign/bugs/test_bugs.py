@@ -17,7 +17,7 @@ from fencepost.traces.errors import FencepostError
 FOUND_BY_SEED = {
     "KIP-101": 20,
     "KIP-279": 112,
-    "KIP-320": 30,
+    "KIP-320": 1_000_344,
     "KIP-207": 25,
     "KAFKA-532": 7,
     "KAFKA-6082": 9,
