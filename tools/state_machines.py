@@ -56,7 +56,7 @@ GROUPS = """
 
 A group at its coordinator, in the trace as the event `group_phase`; the table is in `fencepost/impl/coordinator/states.py`, and another transition ends
 the run.
-[groups.md](groups.md) tells what makes each of them happen.
+[groups.md](../explanation/groups.md) tells what makes each of them happen.
 """
 
 

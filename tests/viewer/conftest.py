@@ -255,9 +255,10 @@ def transactional_trace() -> Trace:
     )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
-    """One browser for all tests of a process."""
+    """One browser for all tests of a module. While it runs, an event loop runs in this thread, which tests of others
+    in the same process could not bear."""
     from tests.viewer.browser import CHROMIUM, OPTIONS, playwright
 
     with playwright.sync_playwright() as driver:

@@ -31,7 +31,8 @@ from fencepost.console.output import Output
 from fencepost.proxy.server.files import key_of
 from fencepost.systems.apache_kafka.cluster import ApacheKafka
 from fencepost.systems.apache_kafka.jars import Release
-from fencepost.torture.abilities import PARTITIONS, try_all
+from fencepost.torture.abilities.comparison import PARTITIONS
+from fencepost.torture.abilities.table import try_all
 from fencepost.torture.building import build, missing
 from fencepost.torture.libraries import libraries, wanted
 from fencepost.torture.truth import read_log, topics
