@@ -5,14 +5,14 @@ import pytest
 
 from fencepost.checkers.invariants.incarnation import SHUTDOWN
 from fencepost.checkers.judges import judge
-from fencepost.checkers.meantime.rebalances import COMPLETING, EMPTY, PREPARING
+from fencepost.checkers.meantime.rebalances import EMPTY, PREPARING
 from fencepost.report.timeline import timeline
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
 
 DEEP = '{"x":' + "[" * 100_000 + "]" * 100_000 + "}"
 ODD = "\u202eevil\0\x1b[31m"
-CAUSES = ("", PREPARING, COMPLETING, EMPTY, SHUTDOWN, ODD)
+CAUSES = ("", PREPARING, "CompletingRebalance", EMPTY, SHUTDOWN, ODD)
 DETAILS = (
     *("", "x", "[]", "{}", "null", "3", '{"group":3}', '{"group":"g","why":null}', DEEP, ODD),
     *('{"known_broker_epoch":"x"}', '{"known_broker_epoch":1.5}', '{"known_broker_epoch":1' + "0" * 40 + "}"),
