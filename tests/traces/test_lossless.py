@@ -56,7 +56,7 @@ EVENTS = values_of(
 TRACES = values_of(
     Trace,
     claims=values_of(Claims, loss=tuples(values_of(LossRange)), reasons=tuples(TEXT), compacted=tuples(TEXT)),
-    # An id is one operation's: a row without an answer and one with it, under one id, are read as one operation.
+    # An id is one operation's: a row without an answer and one with it, under one id, are read as one.
     operations=st.lists(OPERATIONS, max_size=3, unique_by=lambda operation: operation.op_id).map(tuple),
     events=tuples(EVENTS),
 )

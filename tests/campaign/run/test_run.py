@@ -10,7 +10,7 @@ from fencepost.checkers.verdict import Decision, combine
 from fencepost.sim.network import Network
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome
-from fencepost.traces.plan import BudgetOptions, ClusterOptions, Fault, Plan, TopicOptions
+from fencepost.traces.plan import BudgetOptions, Fault, Plan
 
 
 def phases(trace) -> list[str]:
