@@ -196,7 +196,26 @@ class ConfluentProducer(_Wrapper):
         return len(self.client)
 
 
-class ConfluentConsumer(_Wrapper):
+class _Consumer(_Wrapper):
+    """What consumers that answer at once have in common."""
+
+    def assign(self, *arguments: Any) -> Any:
+        """As the client's."""
+        self._moved()
+        return self.client.assign(*arguments)
+
+    def seek(self, *arguments: Any) -> Any:
+        """As the client's."""
+        self._moved()
+        return self.client.seek(*arguments)
+
+    def close(self, *arguments: Any, **options: Any) -> Any:
+        """As the client's."""
+        self._closed()
+        return self.client.close(*arguments, **options)
+
+
+class ConfluentConsumer(_Consumer):
     """confluent_kafka.Consumer."""
 
     def poll(self, *arguments: Any, **options: Any) -> Any:
@@ -229,21 +248,6 @@ class ConfluentConsumer(_Wrapper):
             return None if callback is None else callback(consumer, partitions)
 
         return told
-
-    def assign(self, *arguments: Any) -> Any:
-        """As the client's."""
-        self._moved()
-        return self.client.assign(*arguments)
-
-    def seek(self, *arguments: Any) -> Any:
-        """As the client's."""
-        self._moved()
-        return self.client.seek(*arguments)
-
-    def close(self) -> Any:
-        """As the client's."""
-        self._closed()
-        return self.client.close()
 
 
 # ---- kafka-python
@@ -279,7 +283,7 @@ class KafkaPythonProducer(_Wrapper):
         return done
 
 
-class KafkaPythonConsumer(_Wrapper):
+class KafkaPythonConsumer(_Consumer):
     """kafka.KafkaConsumer."""
 
     def poll(self, *arguments: Any, **options: Any) -> Any:
@@ -306,21 +310,6 @@ class KafkaPythonConsumer(_Wrapper):
         """As the client's."""
         self._moved()
         return self.client.subscribe(*arguments, **options)
-
-    def assign(self, *arguments: Any) -> Any:
-        """As the client's."""
-        self._moved()
-        return self.client.assign(*arguments)
-
-    def seek(self, *arguments: Any) -> Any:
-        """As the client's."""
-        self._moved()
-        return self.client.seek(*arguments)
-
-    def close(self, *arguments: Any, **options: Any) -> Any:
-        """As the client's."""
-        self._closed()
-        return self.client.close(*arguments, **options)
 
 
 # ---- aiokafka

@@ -138,8 +138,8 @@ def _request(plan: Plan, draw: Draws, fault_id: int, kind: str, at_ms: int, vict
     topics = plan.cluster.topics
     topic = topics[draw.between((0, len(topics) - 1), "haste.topic", fault_id)]
     if kind == DELETE:
-        range_ = (min(1, len(topics) - 1), len(topics) - 1)
-        target = f"topic {topics[draw.between(range_, 'haste.deleted', fault_id)].name}"
+        places = (min(1, len(topics) - 1), len(topics) - 1)
+        target = f"topic {topics[draw.between(places, 'haste.deleted', fault_id)].name}"
     elif FAULTS[kind].on == "topic":
         target = f"topic {topic.name}"
     elif FAULTS[kind].on == "partition":
