@@ -23,7 +23,7 @@ from fencepost.checkers.columns_read import LOG_COLUMNS
 from fencepost.checkers.kafka.extras import Extras, extras_of_table, extras_of_traces
 from fencepost.checkers.kafka.relations import TXN
 from fencepost.checkers.operation_columns import Array, OperationColumns, columns_of_table, columns_of_traces
-from fencepost.checkers.transactions.components import components, shortest_cycle
+from fencepost.checkers.transactions.components import components, inside_components, shortest_cycle
 from fencepost.checkers.transactions.graph import Edges, Graph, graph_of
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.trace import Trace
@@ -103,8 +103,8 @@ def cycles_of_trace(trace: Trace) -> Cycles:
     }
     for suffix, time in kinds.items():
         counts = {
-            "G0": len(_groups(graph, (graph.ww, *time), needs=graph.ww)),
-            "G1c": len(_groups(graph, (graph.wr, graph.ww, *time), needs=graph.wr)),
+            "G0": _holding(graph, graph.ww, *time),
+            "G1c": _holding(graph, graph.wr, graph.ww, *time),
             **_with_anti_dependencies(graph, time),
         }
         found |= {name + suffix: count for name, count in counts.items() if count}
@@ -133,24 +133,36 @@ def _judge(operations: OperationColumns, extras: Callable[[], Extras]) -> list[t
 
 
 def _findings(graph: Graph, concerned: set[int]) -> Iterable[tuple[int, Finding]]:
-    """(trace, finding): of each of these traces the shortest cycle of the first kind that it shows."""
+    """(trace, finding): of each of these traces a shortest cycle of its smallest component, of the first kind
+    that it shows."""
     seen: set[int] = set()
+    weigh = np.arange(graph.nodes) < graph.rows
     for anomaly, kinds in (
         (READS, (graph.wr,)),
         (IN_PROCESS, (graph.wr, graph.process)),
         (IN_REAL_TIME, (graph.wr, graph.realtime)),
     ):
-        best: dict[int, list[tuple[int, int, int]]] = {}
-        for members in _groups(graph, kinds):
-            trace = int(graph.trace[members[members < graph.rows][0]])
-            if trace in seen or trace not in concerned:
-                continue
-            cycle = _cycle(graph, kinds, members)
-            if trace not in best or len(cycle) < len(best[trace]):
-                best[trace] = cycle
-        for trace, cycle in best.items():
+        best: dict[int, Array] = {}
+        source, target, edges = _components(graph, kinds)
+        for one in edges:
+            nodes = source[one]
+            trace = int(graph.trace[nodes[nodes < graph.rows].min()])
+            if (
+                trace not in seen
+                and trace in concerned
+                and (trace not in best or len(one) < len(best[trace]))
+            ):
+                best[trace] = one
+        for trace, one in best.items():
             seen.add(trace)
-            yield trace, _finding(graph, anomaly, cycle)
+            yield (
+                trace,
+                _finding(
+                    graph,
+                    anomaly,
+                    _cycle(shortest_cycle(one, source, target, weigh), source, target, graph.rows),
+                ),
+            )
 
 
 def _joined(kinds: Sequence[Edges]) -> tuple[Array, Array, Array, Array, Array]:
@@ -161,39 +173,32 @@ def _joined(kinds: Sequence[Edges]) -> tuple[Array, Array, Array, Array, Array]:
     return source, target, log, offset, part
 
 
-def _groups(graph: Graph, kinds: Sequence[Edges], needs: Edges | None = None) -> list[Array]:
-    """The components of these edges that hold a cycle, each as its nodes. needs: only those with such an edge
-    inside."""
+def _components(graph: Graph, kinds: Sequence[Edges]) -> tuple[Array, Array, list[Array]]:
+    """All these edges, and of each component that holds a cycle its edges, as indices."""
     source, target, *_ = _joined(kinds)
-    component = components(graph.nodes, source, target)
-    if needs is not None:
-        inside = (component[needs.source] >= 0) & (component[needs.source] == component[needs.target])
-        kept = np.unique(component[needs.source[inside]])
-    else:
-        kept = np.unique(component[component >= 0])
-    members = np.flatnonzero(np.isin(component, kept))
-    order = members[np.argsort(component[members], kind="stable")]
-    return [group for group in np.split(order, np.searchsorted(component[order], kept)[1:]) if len(group)]
+    return source, target, inside_components(components(graph.nodes, source, target), source, target)
+
+
+def _holding(graph: Graph, needed: Edges, *others: Edges) -> int:
+    """How many components hold a cycle and, inside, an edge of the kind that is needed."""
+    _, _, edges = _components(graph, (needed, *others))
+    return sum(bool((one < len(needed)).any()) for one in edges)
 
 
 def _with_anti_dependencies(graph: Graph, time: Sequence[Edges]) -> dict[str, int]:
     """Components with rw edges inside: G-single if one such edge closes a cycle of the others, else
     G2-item."""
     counts = {"G-single": 0, "G2-item": 0}
-    plain = (graph.wr, graph.ww, *time)
-    source, target, *_ = _joined(plain)
-    for members in _groups(graph, (*plain, graph.rw), needs=graph.rw):
-        own = np.zeros(graph.nodes, np.bool_)
-        own[members] = True
-        kept = own[source] & own[target]
+    source, target, edges = _components(graph, (graph.rw, graph.wr, graph.ww, *time))
+    for one in edges:
+        is_rw = one < len(graph.rw)
+        if not is_rw.any():
+            continue
         beyond: dict[int, list[int]] = {}
-        for one, other in zip(source[kept].tolist(), target[kept].tolist(), strict=True):
-            beyond.setdefault(one, []).append(other)
-        closing = np.flatnonzero(own[graph.rw.source] & own[graph.rw.target])
-        single = any(
-            _leads(beyond, int(graph.rw.target[edge]), int(graph.rw.source[edge]))
-            for edge in closing.tolist()
-        )
+        for edge in one[~is_rw].tolist():
+            beyond.setdefault(int(source[edge]), []).append(int(target[edge]))
+        closing = one[is_rw].tolist()
+        single = any(_leads(beyond, int(target[edge]), int(source[edge])) for edge in closing)
         counts["G-single" if single else "G2-item"] += 1
     return counts
 
@@ -210,18 +215,15 @@ def _leads(beyond: dict[int, list[int]], start: int, goal: int) -> bool:
     return False
 
 
-def _cycle(graph: Graph, kinds: Sequence[Edges], members: Array) -> list[tuple[int, int, int]]:
-    """A shortest cycle as hops between operations: (from row, to row, edge), where edge is -1 for the order
-    of time."""
-    source, target, *_ = _joined(kinds)
-    edges = shortest_cycle(members, source, target, np.arange(graph.nodes) < graph.rows)
+def _cycle(edges: list[int], source: Array, target: Array, rows: int) -> list[tuple[int, int, int]]:
+    """A cycle as hops between operations: (from row, to row, edge); edge is -1 for the order of time."""
     hops: list[tuple[int, int, int]] = []
     begun = -1
     for edge in edges:
         one, other = int(source[edge]), int(target[edge])
-        begun = one if one < graph.rows else begun
-        if other < graph.rows:
-            hops.append((begun, other, edge if one < graph.rows else -1))
+        begun = one if one < rows else begun
+        if other < rows:
+            hops.append((begun, other, edge if one < rows else -1))
     return hops
 
 

@@ -261,3 +261,18 @@ def test_anti_dependencies_that_close_nothing_are_none() -> None:
         txn(30, 2, (0, 9), poll(0, start=0)),
     )
     assert cycles_of_trace(found).found == {"G1c": 1, "G1c-process": 1, "G1c-realtime": 1}
+
+
+def test_of_many_circles_each_trace_shows_one() -> None:
+    """However many components there are, each is looked at by itself, and a trace has one finding."""
+    pairs = [
+        one
+        for n in range(300)
+        for one in (
+            txn(100 * n, 2 * n, (0, 9), send(0, 2 * n, 2 * n), poll(1, (2 * n + 1, 2 * n + 1))),
+            txn(100 * n + 50, 2 * n + 1, (0, 9), send(1, 2 * n + 1, 2 * n + 1), poll(0, (2 * n, 2 * n))),
+        )
+    ]
+    (finding,) = judge_trace(trace(*pairs)).findings
+    assert len(finding.operations) == 4
+    assert cycles_of_trace(trace(*pairs)).found["G1c"] == 300
