@@ -67,10 +67,10 @@ class Bench:
     # ---- records
 
     def append(
-        self, producer: str, topic: str, count: int = RECORDS, *, nulls: bool = False
+        self, producer: str, topic: str, count: int = RECORDS, *, nulls: bool = False, padding: int = 0
     ) -> list[Command]:
         """Many records in flight at once, over all partitions; waits for their answers. nulls: with null
-        values of headers."""
+        values of headers. padding: equal bytes at the end of each value that is neither null nor empty."""
         commands = [
             self.driver.send(
                 "append",
@@ -82,18 +82,20 @@ class Bench:
                 headers=[[name, encoded(value)] for name, value in record[2]],
                 timestamp_ms=FIRST_MS + number,
             )
-            for number, record in enumerate(records(count, nulls=nulls))
+            for number, record in enumerate(records(count, nulls=nulls, padding=padding))
         ]
         if not self.driver.wait(commands, SOON_S * 2):
             open_ = sum(command.answer is None for command in commands)
             raise WrongError(f"append: {open_} of {count} records have no answer")
         return commands
 
-    def produce(self, *, nulls: bool = False, **config: Any) -> tuple[str, Mapping[int, tuple[Entry, ...]]]:
+    def produce(
+        self, *, nulls: bool = False, padding: int = 0, **config: Any
+    ) -> tuple[str, Mapping[int, tuple[Entry, ...]]]:
         """Produce with these settings and compare with the log; answers the topic and its log."""
         topic = self.topic()
         producer = self.opened("producer", **config)
-        commands = self.append(producer, topic, nulls=nulls)
+        commands = self.append(producer, topic, nulls=nulls, padding=padding)
         failed = [command for command in commands if not command.ok]
         if failed:
             raise WrongError(

@@ -24,9 +24,10 @@ FIRST_MS = 1_700_000_000_000
 """Of the records' times."""
 
 
-def records(count: int, *, nulls: bool) -> list[Wanted]:
+def records(count: int, *, nulls: bool, padding: int = 0) -> list[Wanted]:
     """Records with every shape: null and empty keys and values, empty headers (and null ones), several
-    headers of one name, bytes that are no text."""
+    headers of one name, bytes that are no text. padding: equal bytes at the end of each value that is neither
+    null nor empty."""
     shapes: list[Wanted] = [
         (b"key", b"value", (("name", b"one"), ("name", b"two"))),
         (None, b"without a key", ()),
@@ -37,7 +38,7 @@ def records(count: int, *, nulls: bool) -> list[Wanted]:
     made = []
     for number in range(count):
         key, value, headers = shapes[number // PARTITIONS % len(shapes)]
-        made.append((key, value if not value else value + b" %d" % number, headers))
+        made.append((key, value if not value else value + b" %d" % number + b"." * padding, headers))
     return made
 
 
