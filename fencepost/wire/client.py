@@ -241,6 +241,7 @@ async def look_around(
     """The brokers that the first bootstrap server with an answer names, and all topics. Raises
     EnvironmentError_ if none of them answers."""
     reasons = []
+    closed = False
     for address in bootstrap:
         link = Link(address, access)
         try:
@@ -251,10 +252,18 @@ async def look_around(
                 answer = await link.ask(translation.ask(link.dialogue, asked))
         except (OSError, ProtocolError) as error:
             reasons.append(f"{address[0]}:{address[1]}: {error or type(error).__name__}")
+            closed = closed or (
+                isinstance(error, ConnectionError) and not isinstance(error, ConnectionRefusedError)
+            )
             continue
         finally:
             await link.close()
         return _addresses(answer), translation.tell(asked, answer)
     raise EnvironmentError_(
-        expected="a Kafka broker that answers", seen="; ".join(reasons), where="the bootstrap servers"
+        expected="a Kafka broker that answers",
+        seen="; ".join(reasons),
+        where="the bootstrap servers",
+        hint="a listener that expects TLS or SASL closes such a connection: --tls-ca, --user"
+        if closed
+        else "",
     )

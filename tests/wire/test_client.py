@@ -82,9 +82,28 @@ def test_a_mistake_is_one_sentence(lab, tell):
         (("t", "--bootstrap", "127.0.0.1:1"), "expected a Kafka broker that answers"),
         (("t", "--bootstrap", "here"), "expected HOST:PORT, saw 'here'"),
         (("t", "--user", "me"), "--bootstrap, which is not given"),
+        (
+            ("t", "--user", "me", "--bootstrap", "127.0.0.1:1"),
+            "expected the password of me in the environment variable FENCEPOST_PASSWORD, saw none",
+        ),
     ):
         code, _, err = tell("consume", *arguments)
         assert code == 2 and sentence in err and "Traceback" not in err
+
+
+def test_a_connection_that_is_closed_at_once_hints_at_how_to_come_in():
+    """A listener for TLS closes a plain connection: the sentence names the options. A dead one does not."""
+
+    async def work():
+        server = await asyncio.start_server(lambda _, writer: writer.close(), HOST, 0)
+        async with server:
+            return await look_around((server.sockets[0].getsockname()[:2],), Access())
+
+    with pytest.raises(EnvironmentError_, match="expects TLS or SASL closes .*: --tls-ca, --user"):
+        asyncio.run(work())
+    with pytest.raises(EnvironmentError_) as caught:
+        asyncio.run(look_around(((HOST, 1),), Access()))
+    assert "--tls-ca" not in str(caught.value)
 
 
 def test_the_servers_that_answer_are_enough(lab):

@@ -121,6 +121,10 @@ def _anywhere(bootstrap: Bootstrap, topic: str) -> Target:
 
     from fencepost.wire.client import Access, KafkaNetwork, look_around
 
+    if bootstrap.user and PASSWORD not in os.environ:
+        raise click.UsageError(
+            f"expected the password of {bootstrap.user} in the environment variable {PASSWORD}, saw none"
+        )
     tls = None if bootstrap.ca is None else ssl.create_default_context(cafile=bootstrap.ca)
     access = Access(tls=tls, user=bootstrap.user or "", password=os.environ.get(PASSWORD, ""))
     addresses, metadata = asyncio.run(look_around(bootstrap.servers, access))
