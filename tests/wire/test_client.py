@@ -99,7 +99,7 @@ def test_a_connection_that_is_closed_at_once_hints_at_how_to_come_in():
         async with server:
             return await look_around((server.sockets[0].getsockname()[:2],), Access())
 
-    with pytest.raises(EnvironmentError_, match="expects TLS or SASL closes .*: --tls-ca, --user"):
+    with pytest.raises(EnvironmentError_, match=r"expects TLS or SASL closes .*: --tls-ca, --user"):
         asyncio.run(work())
     with pytest.raises(EnvironmentError_) as caught:
         asyncio.run(look_around(((HOST, 1),), Access()))
