@@ -47,6 +47,9 @@ MOST_CREATING = 1_000
 """Topics that are created by themselves at a time, and refusals that are remembered; what is beyond is
 created when its metadata is asked for again."""
 Keys = list[TopicPartition]
+MOST_PARTITIONS_OF_A_REQUEST = 10_000
+"""Over all topics of a request (Apache Kafka 4: ReplicationControlManager.MAX_PARTITIONS_PER_BATCH). A request
+of a hundred bytes could keep a broker busy for seconds with more."""
 Waits = dict[int, Keys]
 """By place in the request: the partitions that its answer waits for."""
 Task = tuple[str, Callable[[], ZooKeeperSteps]]
@@ -100,12 +103,16 @@ class TopicRequests:
         tasks = [
             (topic.name, partial(self._create, topic, request.validate_only)) for topic in request.topics
         ]
-        self._handle(source, request, CreateTopicsResponse, tasks, self._led, dry=request.validate_only)
+        total = sum(max(topic.partitions, len(topic.assignment)) for topic in request.topics)
+        self._handle(source, request, CreateTopicsResponse, tasks, self._led, request.validate_only, total)
 
     def create_partitions(self, source: int, request: CreatePartitionsRequest) -> None:
         """Add partitions to each topic that can have them; answered when each has its leader."""
         tasks = [(topic.name, partial(self._grow, topic, request.validate_only)) for topic in request.topics]
-        self._handle(source, request, CreatePartitionsResponse, tasks, self._led, dry=request.validate_only)
+        total = sum(topic.count for topic in request.topics)
+        self._handle(
+            source, request, CreatePartitionsResponse, tasks, self._led, request.validate_only, total
+        )
 
     def delete(self, source: int, request: DeleteTopicsRequest) -> None:
         """Have each topic deleted; answered when nothing of them is left."""
@@ -119,18 +126,23 @@ class TopicRequests:
         response: type[TopicResponse],
         tasks: Sequence[Task],
         settled: Callable[[Keys], bool],
-        *,
         dry: bool,
+        partitions: int = 0,
     ) -> None:
         """settled: whether what a task waits for has come to pass. dry: nothing is written, so that there
-        is nothing to wait for."""
+        is nothing to wait for. partitions: how many the request asks for, over all topics."""
 
-        def all_of(error: ErrorCode) -> TopicResponse:
-            results = tuple(Result(name=name, error=error) for name, _ in tasks)
+        def all_of(error: ErrorCode, message: str = "") -> TopicResponse:
+            results = tuple(Result(name=name, error=error, message=message) for name, _ in tasks)
             return response(correlation_id=request.correlation_id, results=results)
 
         if not self.controller.state.active:
             self.broker_context.reply(source, all_of(ErrorCode.NOT_CONTROLLER), request.correlation_id)
+            return
+        if partitions > MOST_PARTITIONS_OF_A_REQUEST:
+            most = f"{MOST_PARTITIONS_OF_A_REQUEST:,} partitions over all topics"
+            refusal = all_of(ErrorCode.POLICY_VIOLATION, f"expected at most {most}, saw {partitions:,}")
+            self.broker_context.reply(source, refusal, request.correlation_id)
             return
         overdue = partial(all_of, ErrorCode.REQUEST_TIMED_OUT)
         ticket = self.desk.admit(source, request.correlation_id, overdue)

@@ -79,11 +79,6 @@ REFUSED = {
     ),
     "no partitions": (NewTopic(name="t", partitions=0, replication_factor=1), E.INVALID_PARTITIONS, "saw 0"),
     "negative": (NewTopic(name="t", partitions=-2, replication_factor=1), E.INVALID_PARTITIONS, "saw -2"),
-    "too many": (
-        NewTopic(name="t", partitions=2**31 - 1, replication_factor=1),
-        E.INVALID_PARTITIONS,
-        "2147483647",
-    ),
     "factor": (NewTopic(name="t", partitions=1, replication_factor=4), E.INVALID_REPLICATION_FACTOR, "saw 4"),
     "no factor": (
         NewTopic(name="t", partitions=1, replication_factor=0),
@@ -307,6 +302,28 @@ def test_partitions_are_added():
     assert asked.errors == {"t": E.NONE} and lab.assignment("t")[3] == (3, 1)
 
 
+def test_a_request_for_too_many_partitions_is_refused_as_a_whole():
+    """Rule (Apache Kafka 4, ReplicationControlManager): at most 10,000 over all topics of a request; none is
+    made, not even the topic that would have fitted."""
+    lab = AdminLab()
+    lab.created("old", partitions=2, factor=2)
+    before = lab.tree.zxid
+    good = NewTopic(name="good", partitions=1, replication_factor=1)
+    for topic, seen in (
+        (NewTopic(name="t", partitions=10_000, replication_factor=1), "10,001"),
+        (NewTopic(name="t", partitions=2**31 - 1, replication_factor=1), "2,147,483,648"),
+        (NewTopic(name="t", assignment=assigned(*[(1,)] * 10_000)), "10,001"),
+    ):
+        asked = lab.create(topic, good)
+        assert asked.errors == {"t": E.POLICY_VIOLATION, "good": E.POLICY_VIOLATION}
+        (result, _) = asked.answer.results
+        assert f"at most 10,000 partitions over all topics, saw {seen}" in result.message
+    assert lab.grow(MorePartitions(name="old", count=10_001)).errors == {"old": E.POLICY_VIOLATION}
+    assert lab.tree.zxid == before
+    fits = lab.create(NewTopic(name="t", partitions=9_999, replication_factor=1), good, dry=True)
+    assert fits.errors == {"t": E.NONE, "good": E.NONE}
+
+
 def test_partitions_that_cannot_be_added():
     """Rule (KIP-195): Kafka's errors; nothing is written."""
     lab = AdminLab()
@@ -316,7 +333,7 @@ def test_partitions_that_cannot_be_added():
         (MorePartitions(name="none", count=3), E.UNKNOWN_TOPIC_OR_PARTITION),
         (MorePartitions(name="t", count=2), E.INVALID_PARTITIONS),
         (MorePartitions(name="t", count=1), E.INVALID_PARTITIONS),
-        (MorePartitions(name="t", count=2**31 - 1), E.INVALID_PARTITIONS),
+        (MorePartitions(name="t", count=10_001), E.POLICY_VIOLATION),
         (MorePartitions(name="t", count=4, assignment=((1, 2),)), E.INVALID_REPLICA_ASSIGNMENT),
         (MorePartitions(name="t", count=3, assignment=((1, 9),)), E.INVALID_REPLICA_ASSIGNMENT),
         (MorePartitions(name="t", count=3, assignment=((1, 1),)), E.INVALID_REPLICA_ASSIGNMENT),
