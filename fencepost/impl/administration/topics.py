@@ -48,8 +48,8 @@ MOST_CREATING = 1_000
 created when its metadata is asked for again."""
 Keys = list[TopicPartition]
 MOST_PARTITIONS_OF_A_REQUEST = 10_000
-"""Over all topics of a request, as in Apache Kafka 4 (ReplicationControlManager.MAX_PARTITIONS_PER_BATCH). With
-more, a request of a hundred bytes could keep a broker busy for seconds."""
+"""Over all topics of a request, as in Apache Kafka 4 (ReplicationControlManager, MAX_PARTITIONS_PER_BATCH).
+With more, a request of a hundred bytes could keep a broker busy for seconds."""
 Waits = dict[int, Keys]
 """By place in the request: the partitions that its answer waits for."""
 Task = tuple[str, Callable[[], ZooKeeperSteps]]
