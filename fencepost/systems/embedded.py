@@ -109,8 +109,8 @@ class Embedded:
     seed: int = 0
     """Of what the world draws: how long a reconnection waits, what a power loss leaves."""
     directory: Path | None = None
-    """Where the brokers' files are, each broker's in a folder of its own; None: in memory, on simulated
-    disks."""
+    """Where the brokers' files are, each broker's in an empty folder of its own; None: in memory,
+    on simulated disks."""
     port: int = 0
     """Of the first broker's listener, the others follow; 0: any free ports."""
     listen: bool = True
@@ -137,6 +137,7 @@ class Embedded:
     """Whether the simulated disks have met their bound."""
 
     def __attrs_post_init__(self) -> None:
+        self._refuse_used_directory()
         self.world = World(
             self.seed,
             network=self.network,
@@ -172,6 +173,19 @@ class Embedded:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _refuse_used_directory(self) -> None:
+        """What ZooKeeper knew of an earlier cluster's files ended with it: a topic of the same name would
+        begin with that cluster's records. Raises EnvironmentError_."""
+        used = [path for path in self.directories().values() if path.is_dir() and any(path.iterdir())]
+        if used:
+            raise EnvironmentError_(
+                expected="no files of an earlier cluster",
+                seen=", ".join(path.name for path in used),
+                where=str(self.directory),
+                hint="an embedded cluster forgets its topics when it ends and cannot go on with them: name "
+                "another directory, or delete these (`fencepost log dump` reads them)",
+            )
 
     def _real_disk(self, broker: int) -> RealDisk | None:
         if self.directory is None:

@@ -200,8 +200,8 @@ def test_faults_of_links_work_on_clients_and_keep_their_order():
 
 
 def test_files_can_be_real(tmp_path):
-    """Rule: with a directory the brokers' logs are files there, survive a kill, and a new cluster reads them
-    again."""
+    """Rule: with a directory the logs are files there and survive a kill. A new cluster refuses them:
+    it knows none of their topics, and one of the same name would begin with their records."""
     with system(1, directory=tmp_path) as cluster:
         add_topic(cluster, replication_factor=1)
         connection = Connection(cluster, 1)
@@ -217,6 +217,8 @@ def test_files_can_be_real(tmp_path):
         connection.produce(3)
         until(lambda: not cluster.do(lambda: cluster.world.hosts[1].up), "the end of a broker without room")
     assert cluster.inside().real_files
+    with pytest.raises(EnvironmentError_, match="expected no files of an earlier cluster, saw broker-1"):
+        system(1, directory=tmp_path)
 
 
 def test_a_mistake_in_the_world_stops_it_with_a_sentence(caplog):
