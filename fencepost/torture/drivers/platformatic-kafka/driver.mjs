@@ -130,15 +130,16 @@ class Consumer {
   async subscribe (command) {
     const { auto_commit: automatic = true, auto_commit_interval_ms: interval } = this.made
     const fallbackMode = oneOf(this.made.offset_reset ?? 'latest', RESETS, 'offset_reset')
+    this.subscribed = true // a poll that comes while the group is being joined has no records, and is no mistake
     this.stream = await this.client.consume({ topics: command.topics, mode: 'committed', fallbackMode, autocommit: automatic && (interval ?? true) })
     this.stream.on('error', error => this.trouble(error))
     this.stream.on('readable', () => {}) // it fetches for a stream with a listener only
   }
 
   async poll (command) {
-    if (!this.stream) throw new Error('not subscribed')
+    if (!this.subscribed) throw new Error('not subscribed')
     const more = () => {
-      const one = this.stream.read()
+      const one = this.stream?.read()
       if (!one) return null
       const place = { topic: one.topic, partition: one.partition }
       this.handed.set(`${one.topic}/${one.partition}`, { ...place, offset: Number(one.offset) + 1, leaderEpoch: one.leaderEpoch ?? -1 })
@@ -146,7 +147,7 @@ class Consumer {
       return { ...place, offset: Number(one.offset), key: encoded(one.key), value: encoded(one.value), headers,
         timestamp_ms: Number(one.timestamp), leader_epoch: one.leaderEpoch ?? -1 }
     }
-    more.empty = () => !this.stream.readableLength
+    more.empty = () => !this.stream?.readableLength
     return { records: await taken(command, more) }
   }
 
