@@ -210,7 +210,11 @@ class Connection:
                 seen=f"{api.name} version {header.version}",
                 where="a new connection",
             )
-        body = read_request(header, frame, self.limits.elements)
+        try:
+            body = read_request(header, frame, self.limits.elements)
+        except ProtocolError as error:  # whoever looks for a mistake of a client asks first: which request?
+            where = f"{self._name(header)}, {error.where}"
+            raise ProtocolError(expected=error.expected, seen=error.seen, where=where) from None
         exchange = self._current = Exchange(header, body, self._call(header))
         verdict = PASS if self.hook is None else self.hook.on_request(self.source, header, body)
         self._judged_request(exchange, api, verdict, actions)
