@@ -41,6 +41,7 @@ TURNING_POINTS = frozenset(
         Name.TRUNCATED,
         Name.FOLLOWER_FAILED,
         Name.LIVENESS_FAILED,
+        Name.IMPLEMENTATION_ERROR,
         Name.CONTROLLER_WRITE_REFUSED,
         Name.SESSION_EXPIRED,
     }
