@@ -1,5 +1,5 @@
-"""A partition asserts 0 <= log start <= high watermark <= log end after each operation that could break it, once
-the events that say so are recorded."""
+"""A partition asserts 0 <= log start <= high watermark <= log end after each operation that could break it,
+once the events that say so are recorded."""
 
 import pytest
 from impl_lab import T0, Lab
