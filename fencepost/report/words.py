@@ -142,6 +142,15 @@ def _replica_log(event: Event) -> str:
     )
 
 
+def _mark(event: Event) -> str:
+    if event.cause == "leader_not_alive":
+        return (
+            f"REFUSES to follow broker {event.leader} in epoch {event.leader_epoch}: it has not heard that "
+            f"broker {event.leader} is alive"
+        )
+    return f"mark: {printable(event.cause)}"
+
+
 def _of_a_group(event: Event) -> str:
     return printable(GROUP_EVENT_WORDS[event.name](event), LONGEST_OF_GROUPS)
 
@@ -204,7 +213,7 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.FAULT_ENDED: lambda e: _fault(e, "ends"),
     Name.FAULT_SKIPPED: lambda e: _fault(e, "skipped"),
     Name.LIVENESS_FAILED: lambda e: f"never ended: {printable(e.cause)}",
-    Name.MARK: lambda e: f"mark: {printable(e.cause)}",
+    Name.MARK: _mark,
 }
 
 

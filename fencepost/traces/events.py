@@ -145,7 +145,8 @@ class Name(StrEnum):
     FAULT_SKIPPED = "fault_skipped"
     """The fault budget refused it, or its target did not exist. cause: kind; detail: JSON {fault, reason}."""
     LIVENESS_FAILED = "liveness_failed"
-    """A wait of the liveness phase never ended. cause: which one."""
+    """A wait of the liveness phase never ended. cause: which one; detail: JSON of what stood then
+    (diagnosis.py)."""
     MARK = "mark"
     """A 'sometimes' event. cause: its name."""
 
