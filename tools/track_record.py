@@ -37,7 +37,8 @@ def _median(hunt: Hunt) -> str:
 
 def _row(hunt: Hunt) -> str:
     cells = (hunt.bug, hunt.breaks, _number(hunt.seeds_needed, hunt.seeds_tried), _median(hunt))
-    return "| " + " | ".join((*cells, hunt.anomaly, BUGS[hunt.bug].profile, hunt.says)) + " |"
+    says = f"{hunt.says} (injected)" if BUGS[hunt.bug].injected else hunt.says
+    return "| " + " | ".join((*cells, hunt.anomaly, BUGS[hunt.bug].profile, says)) + " |"
 
 
 def rows_of(table: str) -> dict[str, str]:

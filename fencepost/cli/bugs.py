@@ -60,10 +60,11 @@ def list_bugs(as_json: bool) -> ExitCode:
     rows = table("bug", "breaks", "found by", "the protection that is missing")
     for bug in BUGS.values():
         protection = bug.protection
-        add_row(rows, bug.bug, protection.breaks, "swarm", protection.says)
+        add_row(rows, bug.bug, protection.breaks, "swarm", _with_mark(protection.says, bug.injected))
     for log_bug in LOG_BUGS.values():
         protection = log_bug.protection
-        add_row(rows, log_bug.bug, protection.breaks, "log machine", protection.says)
+        says = _with_mark(protection.says, log_bug.injected)
+        add_row(rows, log_bug.bug, protection.breaks, "log machine", says)
     output.say(rows)
     output.emit(
         {
@@ -98,6 +99,8 @@ def show_bug(bug: str, as_json: bool) -> ExitCode:
     hunt = f"fencepost bugs hunt {bug}"
     rows = table("", "")
     for name, value in {"bug": bug, **known, "measure it": hunt}.items():
+        if name == "injected" and not value:
+            continue
         words = ", ".join(value) if isinstance(value, list) else value
         add_row(rows, name.replace("_", " "), words)
     output.say(rows)
@@ -111,6 +114,7 @@ def _swarm_bug(bug: "PlantedBug") -> dict[str, Any]:
         "breaks": bug.protection.breaks,
         "protection": bug.protection.name,
         "says": bug.protection.says,
+        "injected": bug.injected,
         "story": _story(bug.part),
         "anomalies": sorted(bug.anomalies),
         "profile": bug.profile,
@@ -125,9 +129,15 @@ def _log_bug(bug: "LogBug") -> dict[str, Any]:
         "breaks": bug.protection.breaks,
         "protection": bug.protection.name,
         "says": bug.protection.says,
+        "injected": bug.injected,
         "story": _story(bug.part),
         "found_by": "log machine",
     }
+
+
+def _with_mark(says: str, injected: str) -> str:
+    """What is missing; of an injected bug, that nothing is."""
+    return f"{says} (injected)" if injected else says
 
 
 def _story(part: type) -> str:

@@ -41,6 +41,7 @@ TURNING_POINTS = frozenset(
         Name.TRUNCATED,
         Name.FOLLOWER_FAILED,
         Name.LIVENESS_FAILED,
+        Name.IMPLEMENTATION_ERROR,
         Name.CONTROLLER_WRITE_REFUSED,
         Name.SESSION_EXPIRED,
     }
@@ -58,6 +59,8 @@ ROUTINE = frozenset(
     }
 )
 """Events that fill a trace while nothing is the matter."""
+LEADER_NOT_ALIVE = "leader_not_alive"
+"""The mark of a broker that refuses to follow a leader of which it has not heard."""
 
 
 @frozen(kw_only=True)
@@ -88,12 +91,19 @@ def _who(event: Event) -> str:
     return f"broker {event.node}" if event.node >= 0 else "run"
 
 
-def _event_entry(position: int, event: Event, marked: bool) -> TimelineEntry:
+def _is_refused_request(event: Event) -> bool:
+    """Whether a broker refused what a controller asked of it: the request, or the role in it."""
+    return event.name is Name.CONTROL_REQUEST_REFUSED or (
+        event.name is Name.MARK and event.cause == LEADER_NOT_ALIVE
+    )
+
+
+def _event_entry(position: int, event: Event, *, marked: bool, stuck: bool) -> TimelineEntry:
     partition = (event.topic, event.partition) if event.topic is not None else None
     where = f"{partition_name(*partition)}: " if partition else ""
     if marked:
         level = Level.CONVICTS
-    elif event.name in TURNING_POINTS:
+    elif event.name in TURNING_POINTS or (stuck and _is_refused_request(event)):
         level = Level.TURNING_POINT
     else:
         level = Level.ROUTINE if event.name in ROUTINE else Level.NOTABLE
@@ -147,10 +157,15 @@ def entries_of(
 ) -> list[TimelineEntry]:
     """All entries in order of time. operations, events: op ids and event positions that convict.
 
+    A run that never got anywhere shows what brokers refused of their controllers, whatever else is folded:
+    often that is why.
+
     focus: partitions to show; empty for all. What concerns no partition, and what convicts, is always shown.
     """
+    stuck = any(event.name is Name.LIVENESS_FAILED for event in trace.events)
     entries = [
-        _event_entry(position, event, position in events) for position, event in enumerate(trace.events)
+        _event_entry(position, event, marked=position in events, stuck=stuck)
+        for position, event in enumerate(trace.events)
     ]
     for order, operation in enumerate(trace.operations, len(entries)):
         entries.extend(_operation_entries(operation, order, operation.op_id in operations))

@@ -9,6 +9,7 @@ from attrs import frozen
 from rich.text import Text
 
 from fencepost.checkers.durations import duration
+from fencepost.checkers.stuck import reasons, state_lines
 from fencepost.checkers.verdict import Finding
 from fencepost.report.timeline import MOST_LINES, Line, as_plain, as_text, timeline
 from fencepost.report.words import (
@@ -20,8 +21,14 @@ from fencepost.report.words import (
     seconds,
 )
 from fencepost.traces.anomalies import BY_NAME
+from fencepost.traces.diagnosis import diagnosis_of
+from fencepost.traces.events import Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
+
+LONGEST_LINE = 300
+"""Characters of a line of a diagnosis; names in a trace may come from elsewhere."""
+DIAGNOSIS = "What stood when the wait was given up"
 
 
 @frozen(kw_only=True)
@@ -33,12 +40,16 @@ class Explanation:
     facts: tuple[tuple[str, str], ...]
     proof: tuple[str, ...]
     lines: tuple[Line, ...]
+    state: tuple[str, ...] = ()
+    """Of a failure of progress: what stood in the end, and what of it contradicts what."""
 
     def plain(self) -> str:
         """Without colours."""
         facts = [f"  {name + ':':<10} {text}" for name, text in self.facts]
         proof = [f"  >>> {line}" for line in self.proof]
-        return "\n".join([self.headline, *facts, "", "Proof", *proof, "", "Timeline", as_plain(self.lines)])
+        state = ["", DIAGNOSIS, *(f"  {line}" for line in self.state)] if self.state else []
+        timeline = ["", "Timeline", as_plain(self.lines)]
+        return "\n".join([self.headline, *facts, "", "Proof", *proof, *state, *timeline])
 
     def text(self) -> Text:
         """With colours for a terminal."""
@@ -49,6 +60,8 @@ class Explanation:
         ]
         parts += [Text(), Text("Proof", style="bold")]
         parts += [Text(f"  >>> {line}", style="red") for line in self.proof]
+        if self.state:
+            parts += [Text(), Text(DIAGNOSIS, style="bold"), *(Text(f"  {line}") for line in self.state)]
         parts += [Text(), Text("Timeline", style="bold"), as_text(self.lines)]
         return Text("\n").join(parts)
 
@@ -81,6 +94,18 @@ def _proof(finding: Finding, trace: Trace) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def _state(finding: Finding, trace: Trace) -> tuple[str, ...]:
+    """The diagnosis that a convicting event carries: the state, then what is wrong with it. Nothing of any
+    other finding."""
+    for position in finding.events:
+        if 0 <= position < len(trace.events) and trace.events[position].name is Name.LIVENESS_FAILED:
+            diagnosis = diagnosis_of(trace.events[position].detail)
+            if diagnosis is not None:
+                lines = (*state_lines(diagnosis), *(f"! {reason}" for reason in reasons(diagnosis)))
+                return tuple(printable(line, LONGEST_LINE) for line in lines)
+    return ()
+
+
 def explain(finding: Finding, trace: Trace, *, replay: str = "", most_lines: int = MOST_LINES) -> Explanation:
     """Tell a finding. replay: the command that shows it again ("" if there is none, as for a foreign
     trace)."""
@@ -104,6 +129,7 @@ def explain(finding: Finding, trace: Trace, *, replay: str = "", most_lines: int
         headline=f"{finding.anomaly} in trace {trace.trace_id}, found by {printable(finding.check, 40)}",
         facts=tuple(facts),
         proof=_proof(finding, trace),
+        state=_state(finding, trace),
         lines=tuple(
             timeline(
                 trace,

@@ -43,6 +43,7 @@ _STYLES: dict[Name, str] = {
     Name.TRUNCATED: "magenta",
     Name.PHASE: "bold",
     Name.LIVENESS_FAILED: "bold red",
+    Name.IMPLEMENTATION_ERROR: "bold red",
 }
 
 

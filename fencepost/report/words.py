@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from fencepost.checkers.durations import NANOSECONDS
+from fencepost.checkers.invariants.no_crash import error_in_words
 from fencepost.report.escapes import shown
 from fencepost.report.group_words import GROUP_EVENT_WORDS, group_answer_in_words, group_request_in_words
 from fencepost.traces.decoding import from_json
@@ -141,6 +142,15 @@ def _replica_log(event: Event) -> str:
     )
 
 
+def _mark(event: Event) -> str:
+    if event.cause == "leader_not_alive":
+        return (
+            f"REFUSES to follow broker {event.leader} in epoch {event.leader_epoch}: it has not heard that "
+            f"broker {event.leader} is alive"
+        )
+    return f"mark: {printable(event.cause)}"
+
+
 def _of_a_group(event: Event) -> str:
     return printable(GROUP_EVENT_WORDS[event.name](event), LONGEST_OF_GROUPS)
 
@@ -160,6 +170,7 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.BROKER_STARTED: lambda e: "starts",
     Name.BROKER_STATE: lambda e: f"is {printable(e.cause)}",
     Name.LOG_DIRECTORY_FAILED: lambda e: f"halts: its log directory failed ({printable(e.detail)})",
+    Name.IMPLEMENTATION_ERROR: lambda e: f"ENDS by a mistake of its own: {printable(error_in_words(e), 400)}",
     Name.BROKER_REGISTERED: lambda e: f"registers in ZooKeeper, broker epoch {e.broker_epoch}",
     Name.SESSION_EXPIRED: lambda e: "learns that its ZooKeeper session has expired",
     Name.LOG_RECOVERED: lambda e: (
@@ -202,7 +213,7 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.FAULT_ENDED: lambda e: _fault(e, "ends"),
     Name.FAULT_SKIPPED: lambda e: _fault(e, "skipped"),
     Name.LIVENESS_FAILED: lambda e: f"never ended: {printable(e.cause)}",
-    Name.MARK: lambda e: f"mark: {printable(e.cause)}",
+    Name.MARK: _mark,
 }
 
 

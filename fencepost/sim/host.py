@@ -6,13 +6,16 @@ Must not know what the core does.
 A host is a single thread. An input is stepped at once, or waits until the step before it is done; file calls
 of a step cost virtual time, and the step's effects leave only after that: persist before send. Crash: the
 process ends, with its timers, its queue and the effects not yet released; files stay as written; ZooKeeper
-finds out by silence. Power loss: a crash that also loses what the disk had not synced. Pause: inputs wait,
-timers fire late, the process does not know. Final.
+finds out by silence. Implementation error: a crash by an assertion or an exception of the core itself. Power
+loss: a crash that also loses what the disk had not synced. Pause: inputs wait, timers fire late, the process
+does not know. Final.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
+
+from attrs import evolve
 
 from fencepost.impl.core.core_interface import (
     AskZooKeeper,
@@ -33,11 +36,13 @@ from fencepost.impl.core.core_interface import (
     ZooKeeperReplied,
     ZooKeeperWatchFired,
 )
+from fencepost.impl.core.failures import events_of_failure
 from fencepost.impl.core.files import FileSystem
 from fencepost.sim.clock import Clock
 from fencepost.sim.disk import Disk, PowerLoss, PowerLossReport
 from fencepost.sim.scheduler import Scheduler
 from fencepost.sim.zookeeper_client import ZooKeeperClient
+from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Event
 
 MAXIMUM_WAITING_MESSAGES = 100_000
@@ -75,6 +80,12 @@ class Observer:
 
     def halted(self, node: int, reason: str) -> None:
         """A process ended itself; the host is down now."""
+
+    def failed(self, node: int, error: Exception, events: list[Event]) -> None:
+        """A process ended by an assertion or an exception of its own; the host is down now. events: what the
+        failed step had recorded, and the implementation_error. By default it is raised: only a run that is
+        recorded and judged may go on."""
+        raise error
 
     def lost_power(self, node: int, report: PowerLossReport) -> None:
         """A host lost its power, by an armed fault or by `Host.power_loss`; it is down now."""
@@ -135,6 +146,9 @@ class Host:
         except PowerLoss:
             self.power_loss()
             return
+        except Exception as error:
+            self._fail(error, "start")
+            return
         if self.zookeeper is not None:
             self.zookeeper.start()
         self.accept(Started())
@@ -179,6 +193,15 @@ class Host:
             self._finish_step()
         elif not self._engaged:
             self._drain()
+
+    def _fail(self, error: Exception, during: str) -> None:
+        """The process made a mistake, and dies of it. What the caller asked for wrongly is the caller's."""
+        if isinstance(error, FencepostError):
+            raise error
+        cause, events = events_of_failure(error, during)
+        self.crash()
+        stamped = [evolve(event, time=self._scheduler.now, node=self.node) for event in events]
+        self._observer.failed(self.node, cause, stamped)
 
     def _end_process(self) -> None:
         self.up = self.paused = self._engaged = self._step_is_over = False
@@ -244,6 +267,9 @@ class Host:
                     effects = self._step(input)
             except PowerLoss:
                 self.power_loss()
+                return
+            except Exception as error:
+                self._fail(error, "a call" if callable(input) else type(input).__name__)
                 return
             if disk.cost or self.step_cost:
                 self._unreleased = effects

@@ -49,6 +49,10 @@ class Name(StrEnum):
     RecoveringFromUncleanShutdown."""
     LOG_DIRECTORY_FAILED = "log_directory_failed"
     """A file call failed, so that the broker halts: it has only one log directory. detail: why."""
+    IMPLEMENTATION_ERROR = "implementation_error"
+    """A process ended by an assertion or an exception of its own: a mistake of the implementation. node: its
+    broker, -1 for a client; cause: the exception's type; detail: JSON {says, during, at: innermost first,
+    process: of a client}."""
     SESSION_EXPIRED = "session_expired"
     """The broker learned that its ZooKeeper session is gone. node."""
     LOG_RECOVERED = "log_recovered"
@@ -96,7 +100,7 @@ class Name(StrEnum):
     LOG_START = "log_start"
     """The replica's log start offset moved. log_start_offset; high_watermark and end_offset: the replica's
     then; leader_epoch; cause: retention, delete_records, leader (a follower took over its leader's),
-    truncated."""
+    truncated; bounds: it did not move, an assertion about the three follows."""
     COMPACTED = "compacted"
     """The cleaner made a pass. offset: all below it is clean; detail: JSON {records_dropped, bytes_before,
     bytes_after}."""
@@ -141,7 +145,8 @@ class Name(StrEnum):
     FAULT_SKIPPED = "fault_skipped"
     """The fault budget refused it, or its target did not exist. cause: kind; detail: JSON {fault, reason}."""
     LIVENESS_FAILED = "liveness_failed"
-    """A wait of the liveness phase never ended. cause: which one."""
+    """A wait of the liveness phase never ended. cause: which one; detail: JSON of what stood then
+    (diagnosis.py)."""
     MARK = "mark"
     """A 'sometimes' event. cause: its name."""
 

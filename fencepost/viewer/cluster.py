@@ -57,6 +57,7 @@ class Cluster:
             Name.BROKER_REGISTERED: lambda s, e: self._broker(s, e.node, "session", e.broker_epoch),
             Name.BROKER_STATE: self._broker_state,
             Name.LOG_DIRECTORY_FAILED: lambda s, e: self._stopped(s, e.node),
+            Name.IMPLEMENTATION_ERROR: lambda s, e: self._stopped(s, e.node),
             Name.SESSION_EXPIRED: lambda s, e: self._broker(s, e.node, "session", -1),
             Name.CONTROLLER_ELECTED: lambda s, e: self._broker(s, e.node, "controller", e.controller_epoch),
             Name.CONTROLLER_RESIGNED: lambda s, e: self._broker(s, e.node, "controller", -1),

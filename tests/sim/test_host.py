@@ -20,6 +20,7 @@ from fencepost.impl.zookeeper.interface import Exists
 from fencepost.sim import host as host_module
 from fencepost.sim.disk import FileLoss, PowerLoss
 from fencepost.sim.scheduler import MILLISECOND, SECOND
+from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.plan import DiskOptions
 
@@ -341,3 +342,39 @@ def test_power_can_fail_at_the_first_thing_that_a_resumed_process_hears(lab):
     assert heard == [1] and not it.world.hosts[1].up
     it.run(60 * SECOND)
     assert it.world.zookeeper.sessions(1) == []
+
+
+def test_a_core_that_makes_a_mistake_ends_its_process_and_only_that(lab):
+    """Rule: the step's effects are gone, the host is down, and the observer hears of it: one that does not
+    listen raises the mistake."""
+    it, heard = lab(2), []
+
+    def answers(input):
+        raise KeyError(input.message)
+
+    it.core(1).answers = answers
+    it.send(2, 1, "mistake")
+    with pytest.raises(KeyError, match="mistake"):
+        it.run()
+    assert not it.world.hosts[1].up
+    it.notes.failed = lambda node, error, events: heard.append((node, repr(error), events))
+    it.world.start(1)
+    it.core(1).answers = answers
+    it.send(2, 1, "again")
+    it.run()
+    ((node, error, (event,)),) = heard
+    assert (node, error) == (1, "KeyError('again')")
+    assert (event.name, event.node, event.cause) == (Name.IMPLEMENTATION_ERROR, 1, "KeyError")
+    assert event.time > 0 and '"during":"MessageArrived"' in event.detail
+    assert it.world.hosts[1].core is None and it.world.hosts[2].up
+
+
+def test_what_the_caller_asked_for_wrongly_is_no_mistake_of_the_core(lab):
+    """Rule: a FencepostError is the caller's, and ends the run."""
+    it = lab(1)
+
+    def call(core, now):
+        raise FencepostError(expected="something possible", seen="nothing", where="a test")
+
+    with pytest.raises(FencepostError, match="something possible"):
+        it.world.hosts[1].invoke(call)

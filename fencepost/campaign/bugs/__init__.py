@@ -16,6 +16,7 @@ from fencepost.campaign.bugs.controller import (
     kafka_6082,
     procedures,
 )
+from fencepost.campaign.bugs.injected import INJECTED
 from fencepost.campaign.bugs.isr import membership
 from fencepost.campaign.bugs.replication import (
     kafka_1647,
@@ -53,6 +54,11 @@ class PlantedBug:
     def family(self) -> str:
         """What it shares with near duplicates, which count once together; its own id if it has none."""
         return next((family for family, bugs in FAMILIES.items() if self.bug in bugs), self.bug)
+
+    @property
+    def injected(self) -> str:
+        """Why it is no protection taken away, but a fault that is added; "" if it takes one away."""
+        return INJECTED.get(self.bug, "")
 
     @property
     def protection(self) -> Protection:

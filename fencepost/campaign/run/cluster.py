@@ -7,9 +7,10 @@ claims.
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from attrs import define, field
+import msgspec
+from attrs import define, evolve, field
 
 from fencepost.campaign.bugs import parts_with
 from fencepost.campaign.faults.budget import outside_budget
@@ -292,6 +293,14 @@ class FaultyCluster(Recorder):
         else:
             self.restart_later(node, self.stopping.pop(node, RESTART_AFTER_HALT_MS))
 
+    def failed(self, node: int, error: Exception, events: list[Event]) -> None:
+        """A process ended by a mistake of its own: a finding, not the end of the run. A broker is started
+        again like one that halted; a client stays away, and what it was about stays unknown."""
+        for event in events:
+            self.recorded(event if node in self.broker_ids else of_client(event, node - FIRST_CLIENT_NODE))
+        if node in self.broker_ids:
+            self.halted(node, str(error))
+
     def disk_healed(self, node: int) -> None:
         """Start the broker if it halted because of its disk."""
         if node in self.halted_by_disk:
@@ -328,3 +337,9 @@ class FaultyCluster(Recorder):
             self.world.lose_zookeeper_replies(broker, 0)
             self.world.resume(broker)
             self._restart(broker)
+
+
+def of_client(event: Event, process: int) -> Event:
+    """An implementation error of a client: no broker is its node, its process is in the detail."""
+    detail = msgspec.json.decode(event.detail, type=dict[str, Any]) | {"process": process}
+    return evolve(event, node=-1, detail=msgspec.json.encode(detail).decode())

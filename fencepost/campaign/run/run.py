@@ -14,11 +14,13 @@ Owns the phases and their bounds. The story in order:
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import msgspec
 from attrs import define, evolve, field
 
 import fencepost
 from fencepost.campaign.observed.claims import derive_claims
 from fencepost.campaign.run.cluster import FaultyCluster
+from fencepost.campaign.run.diagnosis import diagnose
 from fencepost.campaign.run.group_workload import CONSUMER_FUNCTIONS, uses_groups
 from fencepost.campaign.run.observed_groups import with_group_facts
 from fencepost.campaign.run.workload import Workload
@@ -141,25 +143,25 @@ class Run:
         )
         for name, reached in waits:
             if not self._wait(reached, self.plan.liveness_ms):
-                self.cluster.note(Name.LIVENESS_FAILED, cause=name)
-                return False
+                return self._stuck(name)
         ends: dict[tuple[str, int], int] = {}
         for topic, partition in self._partitions_of_clients():
             done = self._do(topic, partition, "append")
             if not done:
-                self.cluster.note(
-                    Name.LIVENESS_FAILED, cause=f"an append to {topic}-{partition} is acknowledged"
-                )
-                return False
+                return self._stuck(f"an append to {topic}-{partition} is acknowledged")
             ends[topic, partition] = done.offset or 0
         if not self._caught_up(ends):
             late = self.workload.groups.lagging(ends)[0]
-            self.cluster.note(Name.LIVENESS_FAILED, cause=f"group {late} gets what is appended")
-            return False
+            return self._stuck(f"group {late} gets what is appended")
         if failed := self.workload.groups.failures():
-            self.cluster.note(Name.LIVENESS_FAILED, cause=f"consumer {failed[0]} goes on")
-            return False
+            return self._stuck(f"consumer {failed[0]} goes on")
         return True
+
+    def _stuck(self, wanted: str) -> bool:
+        """Record what never came, and what stands instead. Never true."""
+        diagnosis = diagnose(self.cluster, self._partitions())
+        self.cluster.note(Name.LIVENESS_FAILED, cause=wanted, detail=msgspec.to_builtins(diagnosis))
+        return False
 
     def _caught_up(self, ends: dict[tuple[str, int], int]) -> bool:
         """Whether each group gets what stands at these offsets. A slow one has time, as long as it goes
@@ -176,7 +178,7 @@ class Run:
         self.cluster.strong = True
         for topic, partition in self._partitions_of_clients():
             if not self._read_to_end(topic, partition):
-                self.cluster.note(Name.LIVENESS_FAILED, cause=f"{topic}-{partition} is read to its end")
+                self._stuck(f"{topic}-{partition} is read to its end")
                 return
 
     def _read_to_end(self, topic: str, partition: int) -> bool:

@@ -1,5 +1,5 @@
 """The event invariants: COMMIT-SAFE, LOG-MATCH, HW-MONO, HW-BOUNDS, HW-KEPT, EPOCH-MONO, CTRL-FENCE, those of
-ISR, assignment and deletion, and progress after the faults.
+ISR, assignment and deletion, progress after the faults, and NO-CRASH.
 
 Owns the one pass over a trace's events, and the verdict. Each invariant is a file of this folder; each gets
 only the events that it names. Must not know which system is judged, nor what was planted in it. Linear in
@@ -24,6 +24,7 @@ from fencepost.checkers.invariants.in_sync import InSync
 from fencepost.checkers.invariants.incarnation import Incarnation
 from fencepost.checkers.invariants.live import Live
 from fencepost.checkers.invariants.log_match import LogMatch
+from fencepost.checkers.invariants.no_crash import NoCrash
 from fencepost.checkers.invariants.replicas import Replicas
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.events import Event, Name
@@ -58,6 +59,7 @@ def judge(trace: Trace) -> Verdict:
         Assign(findings),
         Deletion(findings),
         Live(findings),
+        NoCrash(findings),
     )
     handlers: dict[Name, list[Handler]] = {}
     for part in parts:

@@ -9,7 +9,13 @@ from collections.abc import Callable, Mapping
 from attrs import define
 
 from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.stuck import reasons
+from fencepost.traces.diagnosis import diagnosis_of
 from fencepost.traces.events import Event, Name
+
+NEVER = "it never came"
+MOST_REASONS = 3
+"""Of a finding in one sentence; its explanation has them all."""
 
 
 @define
@@ -32,8 +38,16 @@ class Live:
             "no_progress",
             expected=f"{event.cause or 'progress'}, within the bound of the liveness phase, once the faults "
             f"had ended",
-            seen=event.detail or "it never came",
+            seen=_seen(event.detail),
             topic=event.topic,
             partition=event.partition,
             events=(self.healed, position) if self.healed >= 0 else (position,),
         )
+
+
+def _seen(detail: str) -> str:
+    """What stands in the way, as far as the run looked."""
+    diagnosis = diagnosis_of(detail)
+    if diagnosis is None:
+        return detail or NEVER
+    return "; ".join([NEVER, *reasons(diagnosis)[:MOST_REASONS]])

@@ -44,6 +44,7 @@ NAMES = frozenset(
         Name.GROUPS_LOADED,
         Name.GROUP_PHASE,
         Name.HIGH_WATERMARK,
+        Name.IMPLEMENTATION_ERROR,
         Name.LOG_DIRECTORY_FAILED,
         Name.LOG_RECOVERED,
         Name.ISR_PROPOSED,

@@ -62,6 +62,7 @@ class Calm:
             Name.BROKER_STARTED: self._started,
             Name.BROKER_STATE: self._broker_state,
             Name.BROKER_ZNODE: self._broker_znode,
+            Name.IMPLEMENTATION_ERROR: self._down,
             Name.CONTROLLER_EPOCH: self._disturbed,
             Name.PHASE: self._phase,
         }
@@ -100,8 +101,11 @@ class Calm:
 
     def _broker_state(self, position: int, event: Event) -> None:
         if event.cause == STOPPING:
-            self.down.add(event.node)
-            self._disturbed(position, event)
+            self._down(position, event)
+
+    def _down(self, position: int, event: Event) -> None:
+        self.down.add(event.node)
+        self._disturbed(position, event)
 
     def _phase(self, position: int, event: Event) -> None:
         if event.cause in ("safety", "heal"):

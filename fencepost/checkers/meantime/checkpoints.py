@@ -55,6 +55,7 @@ class Checkpoints:
             Name.FAULT_ENDED: self._ended,
             Name.BROKER_STATE: self._broker_state,
             Name.LOG_DIRECTORY_FAILED: self._over,
+            Name.IMPLEMENTATION_ERROR: self._over,
             Name.MARK: self._mark,
         }
 

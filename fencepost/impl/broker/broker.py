@@ -37,6 +37,7 @@ from fencepost.impl.core.core_interface import (
     ZooKeeperSessionExpired,
     ZooKeeperWatchFired,
 )
+from fencepost.impl.core.failures import StepFailedError
 from fencepost.impl.core.files import FileSystem
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.core.procedures import Procedures
@@ -82,7 +83,7 @@ class Broker:
 
     def step(self, input: Input, now: int) -> list[Effect]:
         """Apply one input at host time `now`; returns the effects, in the order in which they must be
-        released."""
+        released. Raises StepFailedError."""
         broker_context = self.broker_context
         broker_context.now, broker_context.outbox = now, []
         try:
@@ -94,6 +95,8 @@ class Broker:
                 self.administration.desk.look()
         except (LogOfflineError, OSError) as error:
             self._log_directory_failed(error)
+        except Exception as error:
+            raise StepFailedError(broker_context.outbox) from error
         return broker_context.outbox
 
     def _log_directory_failed(self, error: Exception) -> None:

@@ -160,13 +160,13 @@ class Channels:
     def on_timer(self, broker: int) -> None:
         """Not answered in time: send again."""
         channel = self.channels.get(broker)
-        if channel is not None and channel.queue and self.resend_until_answered(channel):
-            self._send(channel)
+        if channel is not None and channel.queue:
+            self.resend_until_answered(channel)
 
-    def resend_until_answered(self, channel: Channel) -> bool:
-        """Protection KAFKA-2729: a leader that never hears of its new epoch keeps a stale version of its
-        state, and can change its ISR no more."""
-        return True
+    def resend_until_answered(self, channel: Channel) -> None:
+        """Protection KAFKA-2729: what was not answered is sent again, the same request. A leader that never
+        hears of its new epoch keeps a stale version of its state, and can change its ISR no more."""
+        self._send(channel)
 
     def on_response(self, broker: int, response: ControlResponse) -> ControlRequest | None:
         """The next one goes out. Returns the request that was answered; None for an answer that nobody waits

@@ -6,6 +6,8 @@ another incarnation than the one that was elected. It may know a lower high wate
 so its epoch is raised (docs/decisions/0001-restarted-leader.md).
 """
 
+from functools import partial
+
 from fencepost.impl.controller import elections, listeners, loading, reassignment, topic_deletion
 from fencepost.impl.controller.machines import PartitionPhase, ReplicaPhase
 from fencepost.impl.controller.preferred_election import preferred_election_requested
@@ -41,12 +43,17 @@ def _take_up_deletions(controller: ControllerState) -> ZooKeeperSteps:
     if context.admin is None:
         yield from loading.read_admin(controller)
     assert context.admin is not None
-    topics = controller.guards.resume_deletions(context.admin.delete_topics)
-    if topics:
-        yield from topic_deletion.take_up(controller, topics)
-        context.out_of_service.update(context.deleting)
-        for topic in context.deleting:
-            controller.channels.add_metadata(context.partitions_of(topic))
+    yield from controller.guards.resume_deletions(
+        context.admin.delete_topics, partial(_take_out_of_service, controller)
+    )
+
+
+def _take_out_of_service(controller: ControllerState, topics: tuple[str, ...]) -> ZooKeeperSteps:
+    context = controller.context
+    yield from topic_deletion.take_up(controller, topics)
+    context.out_of_service.update(context.deleting)
+    for topic in context.deleting:
+        controller.channels.add_metadata(context.partitions_of(topic))
 
 
 def _start_state_machines(controller: ControllerState) -> None:
@@ -72,8 +79,9 @@ def _resume(controller: ControllerState) -> ZooKeeperSteps:
     assert admin is not None
     if admin.reassign:
         yield from reassignment.reassignments_requested(controller, resuming=True)
-    if controller.guards.resume_deletions(admin.delete_topics):
-        yield from topic_deletion.deletions_requested(controller)
+    yield from controller.guards.resume_deletions(
+        admin.delete_topics, lambda _: topic_deletion.deletions_requested(controller)
+    )
     if admin.preferred:
         yield from preferred_election_requested(controller)
 
@@ -102,6 +110,6 @@ def _put_dead_replicas_offline(controller: ControllerState) -> ZooKeeperSteps:
         for key, state in context.states.items()
         if not all_alive[state.isr] and state.leader in live and context.in_service(key)
     ]
-    dead = {member for key in keys for member in context.states[key].isr if member not in live}
-    gone = controller.guards.dead_replicas_offline(dead)
+    members = {member for key in keys for member in context.states[key].isr}
+    gone = controller.guards.dead_replicas_offline(members, live)
     yield from elections.remove_from_isrs(controller, sorted(keys), gone)

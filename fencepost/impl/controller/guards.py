@@ -1,13 +1,18 @@
 """The protections of the controller's procedures, as methods so that a bug can take one away.
 
 Owns small decisions that would otherwise stand in the midst of a procedure. Must not ask ZooKeeper nor tell a
-broker: a procedure does.
+broker by itself: a procedure does.
 """
 
-from fencepost.impl.messages.broker_api import TopicPartition
+from collections.abc import Callable, Collection
+
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.messages.broker_api import StopReplicaRequest, TopicPartition
 from fencepost.traces.outcomes import ErrorCode
 
 Targets = dict[TopicPartition, tuple[int, ...]]
+Resume = Callable[[tuple[str, ...]], ZooKeeperSteps]
+"""A procedure that goes on with these topics."""
 
 
 class ControllerGuards:
@@ -18,34 +23,35 @@ class ControllerGuards:
         node, where the next controller finds it."""
         return {key: target for key, target in entries.items() if key not in removed}
 
-    def told_after_move(self, target: tuple[int, ...], both: tuple[int, ...]) -> tuple[int, ...]:
-        """Protection KAFKA-1097: once the target leads, everybody is told of the target alone, so that a late
-        fetch brings no old replica back."""
-        return target
+    def assigned_replicas_only(self, replicas: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
+        """Protection KAFKA-1097: once the target leads, everybody hears of those replicas only that are in
+        the target, in its order, so that a late fetch brings no old replica back."""
+        return tuple(replica for replica in target if replica in replicas)
 
-    def resume_deletions(self, topics: tuple[str, ...]) -> tuple[str, ...]:
+    def resume_deletions(self, topics: tuple[str, ...], resume: Resume) -> ZooKeeperSteps:
         """Protection KAFKA-1681: a new controller takes up the deletions that stand in
         /admin/delete_topics."""
-        return topics
+        if topics:
+            yield from resume(topics)
 
     def offline_without_state(self, *, has_state: bool) -> bool:
         """Protection KAFKA-6650: the replicas of a topic that goes may go offline also if the partition has
         no state (any more)."""
         return True
 
-    def dead_replicas_offline(self, dead: set[int]) -> set[int]:
+    def dead_replicas_offline(self, members: set[int], live: Collection[int]) -> set[int]:
         """Protection KAFKA-3143: brokers that died while nobody watched leave the ISRs when a controller
-        takes over."""
-        return dead
+        takes over. Of these members, those that do."""
+        return {member for member in members if member not in live}
 
     def shutdown_fencing(self, live_epoch: int, asked_epoch: int) -> ErrorCode:
         """Protection KAFKA-7235 (KIP-380): a request of an earlier incarnation, sent again before the broker
         bounced, takes nothing from the one that lives."""
         return ErrorCode.NONE if live_epoch == asked_epoch else ErrorCode.STALE_BROKER_EPOCH
 
-    def answers_a_deletion(self, *, asked: bool) -> bool:
+    def answers_a_deletion(self, request: StopReplicaRequest, key: TopicPartition) -> bool:
         """Protection KAFKA-9946: a replica is deleted when a StopReplica is answered that asked for its
-        deletion, not any other. asked: whether this one did.
+        deletion, not any other. Whether this one did.
 
             1. a broker stops cleanly: a StopReplica that deletes nothing is on its way to it
             2. the topic is to be deleted: a second StopReplica, which deletes, waits for the answer to the
@@ -53,4 +59,4 @@ class ControllerGuards:
             3. the first one is answered
             4. the broker is gone before it hears of the second: its replica is still there
         """
-        return asked
+        return any(stopped == key and delete for stopped, _, delete in request.partitions)

@@ -147,9 +147,8 @@ def replicas_stopped(
     context = controller.context
     if request.controller_epoch != context.epoch or request.broker_epoch != context.live_brokers.get(broker):
         return
-    deletes = {key: delete for key, _, delete in request.partitions}
     for key, error in results:
-        if not controller.guards.answers_a_deletion(asked=deletes.get(key, False)):
+        if not controller.guards.answers_a_deletion(request, key):
             continue
         if key in controller.context.stopping:
             reassignment.on_stopped(controller, key, broker, error)

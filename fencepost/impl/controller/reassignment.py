@@ -256,7 +256,7 @@ def move_to_target(controller: ControllerState, keys: Collection[TopicPartition]
     both = {key: context.assignments[key] for key in keys}
     for key in keys:
         target = context.reassigning[key]
-        context.assignments[key] = controller.guards.told_after_move(target, both[key])
+        context.assignments[key] = controller.guards.assigned_replicas_only(both[key], target)
 
     def strategy(key: TopicPartition, state: LeaderAndIsr) -> Choice | None:
         return controller.election.reassignment(

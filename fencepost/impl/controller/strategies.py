@@ -51,18 +51,13 @@ class LeaderElection:
         self, assignment: tuple[int, ...], isr: tuple[int, ...], electable: Collection[int], leader: int
     ) -> Choice | None:
         """The leader goes to another ISR member that stays."""
-        stay = tuple(member for member in isr if member in electable)
-        for replica in assignment:
-            if replica in stay and replica != leader:
-                return replica, stay
-        return self.last_in_sync_stays(assignment, electable, leader)
+        able = [replica for replica in assignment if replica in electable and replica != leader]
+        return self.last_in_sync_stays(able, tuple(member for member in isr if member in electable))
 
-    def last_in_sync_stays(
-        self, assignment: tuple[int, ...], electable: Collection[int], leader: int
-    ) -> Choice | None:
-        """Protection KAFKA-340: a leader that no other ISR member can replace stays, whoever else is
-        alive."""
-        return None
+    def last_in_sync_stays(self, able: list[int], stay: tuple[int, ...]) -> Choice | None:
+        """Protection KAFKA-340: of those able to lead, only a member of the ISR that stays takes over; a
+        leader that none can replace stays itself, whoever else is alive."""
+        return next(((replica, stay) for replica in able if replica in stay), None)
 
     def keep_last_isr_member(self, isr: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:
         """Protection KAFKA-708: the ISR without the dead, but never empty: the last member stays, so that no

@@ -98,7 +98,7 @@ class GroupMembership(Rebalances):
             group.pending[member_id] = None
             broker_context.set_timer(self.session_timer(group, member_id), request.session_timeout_ms)
             self.refuse_join(waiting, ErrorCode.MEMBER_ID_REQUIRED, member_id)
-        elif instance in group.static and self.replace_static_member(group):
+        elif self.replace_static_member(group, instance):
             self._replace(group, waiting, request, member_id)
         else:
             self._add(group, waiting, request, member_id)
@@ -141,10 +141,10 @@ class GroupMembership(Rebalances):
 
     # ---- static members (KIP-345)
 
-    def replace_static_member(self, group: Group) -> bool:
-        """Protection KAFKA-8500: a static member that comes back takes its own place in any phase, not beside
-        itself."""
-        return True
+    def replace_static_member(self, group: Group, instance: str) -> bool:
+        """Protection KAFKA-8500: a static member that comes back takes the place of its instance id, in any
+        phase of the group. It never stands next to itself."""
+        return instance in group.static
 
     def _replace(
         self, group: Group, waiting: Waiting, request: kafka.JoinGroupRequest, member_id: str

@@ -66,6 +66,7 @@ class LogManager:
             )
             if partition.log.log_start_offset != before:
                 partition.log_start_moved(cause="retention")
+                partition.assert_bounds()
             partition.log.producers.expire(self.broker_context.now // MILLISECOND, PRODUCER_EXPIRATION_MS)
         self.broker_context.set_timer(
             RETENTION_TIMER, self.broker_context.options.log_retention_check_interval_ms

@@ -115,6 +115,7 @@ class ReplicaManager:
             log_start_offset=log.log_start_offset,
             leader_epoch=log.epochs.latest_epoch(),
         )
+        partition.assert_bounds()
         return partition
 
     # ---- options

@@ -2,7 +2,8 @@
 
 Owns the state that leader and follower share. Must not know sockets, ZooKeeper or timers. The inequalities
 that always hold: 0 <= log_start_offset <= high_watermark <= log_end_offset, and a leader's high watermark
-never goes back within its epoch.
+never goes back within its epoch. The first is asserted at the end of each operation that could break it
+(`assert_bounds`): a broker that finds itself wrong ends, before anybody is told.
 """
 
 from attrs import define, field
@@ -78,6 +79,7 @@ class Partition:
             leader_epoch=self.leader_epoch,
             cause=cause,
         )
+        self.assert_bounds()
         return True
 
     def high_watermark_within_log(self, offset: int) -> int:
@@ -88,6 +90,17 @@ class Partition:
             offset = log.log_end_offset
         return offset if offset > log.log_start_offset else log.log_start_offset
 
+    def assert_bounds(self) -> None:
+        """Assert 0 <= log start <= high watermark <= log end. Where it does not hold, all three are recorded
+        first: what is wrong is for the judges to name, not for the broker."""
+        log = self.log
+        if not 0 <= log.log_start_offset <= self.high_watermark <= log.log_end_offset:
+            self.log_start_moved(cause="bounds")
+            raise AssertionError(
+                f"{self.key}: the high watermark {self.high_watermark} is not between the log start "
+                f"{log.log_start_offset} and the log end {log.log_end_offset}"
+            )
+
     # ---- the log's start
 
     def advance_log_start_offset(self, offset: int, *, cause: str) -> bool:
@@ -96,6 +109,7 @@ class Partition:
             return False
         self.log.advance_log_start_offset(offset)
         self.log_start_moved(cause=cause)
+        self.assert_bounds()
         return True
 
     def log_start_moved(self, *, cause: str) -> None:
@@ -122,6 +136,7 @@ class Partition:
         self.set_high_watermark(min(self.high_watermark, self.log.log_end_offset), cause="follower")
         if self.log.log_start_offset != log_start_offset:
             self.log_start_moved(cause="truncated")
+        self.assert_bounds()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop all records and go on at `offset`, where the leader's log starts."""
@@ -130,6 +145,7 @@ class Partition:
         self._truncated(before, high_watermark, "full")
         self.high_watermark_follows_log_start()
         self.log_start_moved(cause="truncated")
+        self.assert_bounds()
 
     def high_watermark_follows_log_start(self) -> None:
         """Protection KAFKA-9491: a full truncation moves the whole log, and the high watermark with it."""

@@ -34,6 +34,7 @@ from fencepost.impl.core.core_interface import (
     TimerFired,
     TimerKey,
 )
+from fencepost.impl.core.failures import events_of_failure
 from fencepost.impl.messages.broker_api import Message
 from fencepost.impl.runtime.zookeeper.session import ZooKeeperSession
 from fencepost.traces.events import Event
@@ -133,16 +134,25 @@ class Driver:
         ) as error:  # the files failed: what is in memory is ahead of the disk, so that nothing may be told
             self._halt(f"its files failed: {error}")
             return
-        except Exception:
-            LOG.exception("a mistake in fencepost itself, at %s", type(input).__name__)
-            self._halt("a mistake in fencepost itself")
+        except Exception as error:
+            self._fail(error, "a call" if callable(input) else type(input).__name__)
             return
         for effect in effects:
             if self.halted:
                 return
             self._release(effect)
 
+    def _fail(self, error: Exception, during: str) -> None:
+        """The core made a mistake: the process ends with it, as a simulated one does."""
+        LOG.error("a mistake in fencepost itself, at %s", during, exc_info=error)
+        for event in events_of_failure(error, during)[1]:
+            self._record(event)
+        self._halt("a mistake in fencepost itself")
+
     # ---- effects
+
+    def _record(self, event: Event) -> None:
+        self.on_event(evolve(event, time=self.clock.now(), node=self.node))
 
     def _release(self, effect: Effect) -> None:
         if isinstance(effect, Send):
@@ -156,7 +166,7 @@ class Driver:
             assert self.zookeeper is not None, "this core has no ZooKeeper"
             self.zookeeper.ask(effect.request_id, effect.request)
         elif isinstance(effect, RecordEvent):
-            self.on_event(evolve(effect.event, time=self.clock.now(), node=self.node))
+            self._record(effect.event)
         elif isinstance(effect, Begin):
             self.on_begin(effect.operation)
         elif isinstance(effect, Halt):

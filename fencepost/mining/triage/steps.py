@@ -33,6 +33,7 @@ TOLD = (
     Name.FOLLOWER_FAILED,
     Name.LIVENESS_FAILED,
     Name.LOG_DIRECTORY_FAILED,
+    Name.IMPLEMENTATION_ERROR,
 )
 """Events of which the detail is a reason in words, and belongs to the step."""
 RUN = (Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from attrs import define, field, frozen
 
-from fencepost.model.refinement import ACTIONS, LOSING, REPLICA_DELETED
+from fencepost.model.refinement import ACTIONS, INTERRUPTING, LOSING, REPLICA_DELETED
 from fencepost.model.refinement.state import POWER_LOSS
 from fencepost.model.tlc.values import Value, record
 from fencepost.traces.errors import TraceError
@@ -26,9 +26,6 @@ STOPPED = "stopped"
 REPLICA_EVENTS = frozenset(ACTIONS) - {Name.BROKER_STARTED, Name.FAULT_BEGAN} | {Name.LOG_START}
 """Of one partition, and steps there. Events of hosts (below) are steps of every partition; all others are
 stutters."""
-
-
-INTERRUPTING = frozenset({Name.FAULT_BEGAN, Name.LOG_DIRECTORY_FAILED})
 
 
 @frozen(kw_only=True)

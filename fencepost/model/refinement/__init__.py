@@ -55,6 +55,8 @@ was fetched behind a start, or with the gaps of compaction, has unknown ones the
 
 REPLICA_DELETED = "replica_deleted"
 """The mark of a broker that deleted its replica."""
+INTERRUPTING = frozenset({Name.FAULT_BEGAN, Name.LOG_DIRECTORY_FAILED, Name.IMPLEMENTATION_ERROR})
+"""What may stop a process in the midst of a step."""
 LOSING = frozenset((POWER_LOSS, "bit_rot"))
 """The faults that may take what a log held."""
 
@@ -124,7 +126,7 @@ class Refinement:
         if event.name is Name.BROKER_STARTED:
             for partition in self.partitions.values():
                 broker_started(partition, event.node)
-        elif event.name in (Name.FAULT_BEGAN, Name.LOG_DIRECTORY_FAILED) and event.node >= 0:
+        elif event.name in INTERRUPTING and event.node >= 0:
             fault = POWER_LOSS if event.cause in LOSING else event.cause or "a file call failed"
             self.interrupted[event.node] = fault
             for partition in self.partitions.values():

@@ -86,6 +86,13 @@ CLUSTER: tuple[Anomaly, ...] = (
         definition="compaction removed the latest record of a key from one replica",
     ),
     Anomaly(
+        name="implementation_error",
+        rank=49,
+        breaks="NO-CRASH",
+        definition="a broker, a controller or a client ended by an assertion or by an exception that it does "
+        "not expect",
+    ),
+    Anomaly(
         name="corrupt_batch",
         rank=51,
         breaks="STORED",

@@ -47,7 +47,7 @@ export const OUTCOME_SIGNS = ["", "✕", "?"];
 
 /** Groups of moment names for the filter. A name that is in none belongs to "other". */
 export const KINDS = [
-  ["faults", ["fault_began", "fault_ended", "fault_skipped", "phase", "liveness_failed", "log_directory_failed"]],
+  ["faults", ["fault_began", "fault_ended", "fault_skipped", "phase", "liveness_failed", "log_directory_failed", "implementation_error"]],
   ["roles", ["became_leader", "became_follower", "partition_state", "broker_started", "broker_state"]],
   ["logs", ["appended", "truncated", "log_recovered", "log_start", "compacted", "replica_log", "follower_failed"]],
   ["high watermark", ["high_watermark"]],

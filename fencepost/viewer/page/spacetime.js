@@ -272,7 +272,7 @@ function arrow(view, geometry, marked, one) {
 
 const EVENT_SIGNS = {
   became_leader: "▲", became_follower: "△", truncated: "✂", log_recovered: "↻", broker_started: "⇑", controller_elected: "★", controller_resigned: "☆",
-  session_expired: "⊘", isr_refused: "✕", control_request_refused: "✕", controller_write_refused: "✕", fetch_refused: "✕", follower_failed: "✕", log_directory_failed: "✕", liveness_failed: "✕",
+  session_expired: "⊘", isr_refused: "✕", control_request_refused: "✕", controller_write_refused: "✕", fetch_refused: "✕", follower_failed: "✕", log_directory_failed: "✕", implementation_error: "✕", liveness_failed: "✕",
 };
 
 function eventShapes(view, geometry, marked) {

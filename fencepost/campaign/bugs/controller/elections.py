@@ -1,7 +1,5 @@
 """Bugs of becoming and being controller: registrations, elections, resignations, and leaders that leave."""
 
-from collections.abc import Collection
-
 from fencepost.impl.broker.registration import Registration
 from fencepost.impl.controller.context import ControllerContext
 from fencepost.impl.controller.elector import ControllerElector
@@ -41,11 +39,6 @@ class LetsTheLastLeaderGo(LeaderElection):
     """KAFKA-340: at a controlled shutdown the leadership goes to a live replica outside the ISR when nobody
     else is in it."""
 
-    def last_in_sync_stays(
-        self, assignment: tuple[int, ...], electable: Collection[int], leader: int
-    ) -> Choice | None:
-        """Anybody else."""
-        return next(
-            ((replica, (replica,)) for replica in assignment if replica in electable and replica != leader),
-            None,
-        )
+    def last_in_sync_stays(self, able: list[int], stay: tuple[int, ...]) -> Choice | None:
+        """If no member can, anybody."""
+        return super().last_in_sync_stays(able, stay) or next(((one, (one,)) for one in able), None)

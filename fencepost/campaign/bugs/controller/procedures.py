@@ -1,8 +1,11 @@
 """Bugs of the controller's procedures: what a fail-over, a reassignment, a deletion or a controlled shutdown
 forgets."""
 
-from fencepost.impl.controller.guards import ControllerGuards, Targets
-from fencepost.impl.messages.broker_api import TopicPartition
+from collections.abc import Collection
+
+from fencepost.impl.controller.guards import ControllerGuards, Resume, Targets
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.messages.broker_api import StopReplicaRequest, TopicPartition
 from fencepost.traces.outcomes import ErrorCode
 
 
@@ -10,7 +13,7 @@ class LeavesTheDeadInTheIsr(ControllerGuards):
     """KAFKA-3143: a broker died while there was no controller; the next one looks at leaders only, and leaves
     it in the ISRs."""
 
-    def dead_replicas_offline(self, dead: set[int]) -> set[int]:
+    def dead_replicas_offline(self, members: set[int], live: Collection[int]) -> set[int]:
         """Nobody."""
         return set()
 
@@ -28,18 +31,18 @@ class TellsOfOldReplicas(ControllerGuards):
     """KAFKA-1097 (KAFKA-1170): leaders are told of the old replicas too after a move; one of them fetches
     once more before it is stopped, and is back in the ISR."""
 
-    def told_after_move(self, target: tuple[int, ...], both: tuple[int, ...]) -> tuple[int, ...]:
+    def assigned_replicas_only(self, replicas: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
         """All of them."""
-        return both
+        return replicas
 
 
 class ForgetsDeletions(ControllerGuards):
     """KAFKA-1681: a new controller does not look below /admin/delete_topics; what its predecessor was
     deleting stays half deleted."""
 
-    def resume_deletions(self, topics: tuple[str, ...]) -> tuple[str, ...]:
+    def resume_deletions(self, topics: tuple[str, ...], resume: Resume) -> ZooKeeperSteps:
         """None of them."""
-        return ()
+        yield from ()
 
 
 class NeedsAStateToDelete(ControllerGuards):
@@ -66,6 +69,6 @@ class TakesAnyStopForADeletion(ControllerGuards):
     the end of a deletion that began meanwhile; the topic's nodes go, and the broker that stops comes back
     with its replica."""
 
-    def answers_a_deletion(self, *, asked: bool) -> bool:
+    def answers_a_deletion(self, request: StopReplicaRequest, key: TopicPartition) -> bool:
         """Every answer does."""
         return True

@@ -36,6 +36,6 @@ class TakesAnyGeneration(GroupOffsets):
 class RetriesAsyncCommits(ConsumerCoordinator):
     """P5: a commitAsync that failed is sent again after a while, whatever was committed meanwhile."""
 
-    def commit_async_not_retried(self) -> bool:
+    def commit_async_not_retried(self, kind: str) -> bool:
         """It is."""
         return False

@@ -17,9 +17,9 @@ class KeepsNewIdsInMemory(GroupMembership):
 class ReplacesOnlyWhenStable(GroupMembership):
     """KAFKA-8500: a static member that comes back during a rebalance stands beside itself."""
 
-    def replace_static_member(self, group: Group) -> bool:
+    def replace_static_member(self, group: Group, instance: str) -> bool:
         """Only in a stable group."""
-        return group.phase == "Stable"
+        return group.phase == "Stable" and super().replace_static_member(group, instance)
 
 
 class WaitsForTheAssignment(GroupMembership):

@@ -14,13 +14,13 @@ class GivesALostRequestUp(Channels):
     version of the state that it knew, and each of its ISR changes meets another one ("Cached zkVersion not
     equal to that in zookeeper, skip updating ISR"), for ever."""
 
-    def resend_until_answered(self, channel: Channel) -> bool:
+    def resend_until_answered(self, channel: Channel) -> None:
         """Go on with the next one."""
-        if not isinstance(channel.queue[0], LeaderAndIsrRequest):
-            return True
-        channel.queue.popleft()
-        channel.in_flight = 0
-        return bool(channel.queue)
+        if isinstance(channel.queue[0], LeaderAndIsrRequest):
+            channel.queue.popleft()
+            channel.in_flight = 0
+        if channel.queue:
+            super().resend_until_answered(channel)
 
 
 class TakesALostReplyForAConflict(InSyncReplicas):

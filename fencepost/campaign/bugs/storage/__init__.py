@@ -9,6 +9,7 @@ import re
 
 from attrs import frozen
 
+from fencepost.campaign.bugs.injected import INJECTED
 from fencepost.campaign.bugs.storage import appending, loading, reading, removing
 from fencepost.campaign.bugs.storage.protections import STORAGE_BY_BUG
 from fencepost.traces.errors import FencepostError
@@ -25,6 +26,11 @@ class LogBug:
     role: str
     part: type
     shows_as: str
+
+    @property
+    def injected(self) -> str:
+        """Why it is no protection taken away, but a fault that is added; "" if it takes one away."""
+        return INJECTED.get(self.bug, "")
 
     @property
     def protection(self) -> Protection:

@@ -65,7 +65,7 @@ def step(state: TraceState, events: Events, i: int) -> bool:
         if node >= 0:
             broker_started(state, node)
         return False
-    if name in (words.FAULT_BEGAN, words.LOG_DIRECTORY_FAILED):
+    if name in (words.FAULT_BEGAN, words.LOG_DIRECTORY_FAILED, words.IMPLEMENTATION_ERROR):
         if node >= 0:
             interrupted(state, events, i)
         return False

@@ -252,7 +252,7 @@ def broker_started(state: TraceState, node: int) -> None:
 
 @compiled_within
 def interrupted(state: TraceState, events: Events, i: int) -> None:
-    """FAULT_BEGAN, LOG_DIRECTORY_FAILED: what hits a host hits all its replicas."""
+    """FAULT_BEGAN, LOG_DIRECTORY_FAILED, IMPLEMENTATION_ERROR: what hits a host hits all its replicas."""
     node = events.of[column.NODE, i]
     fault = LOST_POWER if words.is_losing(events.of[column.CAUSE, i]) else STOPPED
     state.host[node, FAULT] = fault

@@ -2,8 +2,9 @@
 name of events.)
 
 Owns the order in which an event is looked at. A kernel answers only *whether* a trace is suspicious; the
-plain code then decides and names. So it may suspect too much, but never too little. A run whose liveness
-phase failed, or that has compacted away what was committed, is always suspicious.
+plain code then decides and names. So it may suspect too much, but never too little. Always suspicious are
+runs whose liveness phase failed, in which a process ended by a mistake of its own, or that compacted away
+what was committed.
 """
 
 from fencepost.checkers.compiled import compiled, compiled_within
@@ -100,7 +101,7 @@ def step(state: TraceState, events: Events, i: int) -> bool:
         state.item[state.run[LIST], FOUND_AT] = i
     elif name == words.MARK:
         return mark(state, events, i)
-    elif name == words.LIVENESS_FAILED:
+    elif name in (words.LIVENESS_FAILED, words.IMPLEMENTATION_ERROR):
         return True
     elif name in (words.PHASE, words.FAULT_BEGAN, words.LOG_DIRECTORY_FAILED, words.OTHER):
         return False

@@ -34,8 +34,9 @@ from fencepost.traces.events import Name
     TOPIC_DELETION,
     LIVENESS_FAILED,
     LOG_DIRECTORY_FAILED,
-) = range(26)
-OTHER = 26
+    IMPLEMENTATION_ERROR,
+) = range(27)
+OTHER = 27
 
 NAME_CODES = {
     Name.APPENDED: APPENDED,
@@ -64,6 +65,7 @@ NAME_CODES = {
     Name.TOPIC_DELETION: TOPIC_DELETION,
     Name.LIVENESS_FAILED: LIVENESS_FAILED,
     Name.LOG_DIRECTORY_FAILED: LOG_DIRECTORY_FAILED,
+    Name.IMPLEMENTATION_ERROR: IMPLEMENTATION_ERROR,
 }
 """Every other name is OTHER: no rule reads it."""
 

@@ -81,18 +81,21 @@ class ConsumerCoordinator(GroupMember):
     def _after_commit(
         self, offsets: Offsets, kind: str, told: CommitCallback, attempt: int, error: ErrorCode
     ) -> None:
-        retries = kind in ("sync", "before") or not self.commit_async_not_retried()
-        if error not in RETRIED or not retries or attempt >= self.desk.options.commit_attempts:
+        if (
+            error not in RETRIED
+            or self.commit_async_not_retried(kind)
+            or attempt >= self.desk.options.commit_attempts
+        ):
             told(error)
             return
         self._last_again += 1
         self.again[self._last_again] = partial(self.commit, offsets, kind, told, attempt + 1)
         self.desk.set_timer((COMMIT_TIMER, self._last_again), self.desk.options.retry_backoff_ms)
 
-    def commit_async_not_retried(self) -> bool:
-        """Protection P5: commitAsync is not sent again: a later commit may have been sent meanwhile, which it
-        would overwrite."""
-        return True
+    def commit_async_not_retried(self, kind: str) -> bool:
+        """Protection P5: only a commit that its consumer waits for (commitSync) is sent again. Any other may
+        have been followed by a later one meanwhile, which it would overwrite."""
+        return kind not in ("sync", "before")
 
     def on_commit_timer(self, number: int) -> None:
         """Send a commit again."""

@@ -1,0 +1,61 @@
+"""NO-CRASH: no broker, controller or client ends by an assertion or an exception of its own.
+
+Owns implementation_error. What the process did wrong before, and what follows from its end, are for the other
+invariants.
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+from attrs import define, frozen
+
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.traces.events import Event, Name
+
+
+@frozen(kw_only=True)
+class ErrorDetail:
+    """What an implementation_error says in its detail."""
+
+    says: str = ""
+    """The exception's message."""
+    during: str = ""
+    """What was being stepped: the kind of input."""
+    at: tuple[str, ...] = ()
+    """The innermost frames, the one that raised first."""
+    process: int = -1
+    """Of a client; -1 for a broker."""
+
+
+@define
+class NoCrash:
+    """Every such end is a finding; the first one is the certificate."""
+
+    findings: Findings
+
+    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
+        """The one event that says so."""
+        return {Name.IMPLEMENTATION_ERROR: self._failed}
+
+    def _failed(self, position: int, event: Event) -> None:
+        who = f"broker {event.node}" if event.node >= 0 else "a client"
+        self.findings.add(
+            "implementation_error",
+            expected=f"{who} to go on, or to refuse what it cannot do",
+            seen=error_in_words(event),
+            events=(position,),
+        )
+
+
+def error_in_words(event: Event) -> str:
+    """The exception, what was being stepped, and where: as far as the event says so."""
+    try:
+        detail = msgspec.json.decode(event.detail or "{}", type=ErrorDetail)
+    except msgspec.DecodeError:
+        return f"{event.cause}: {event.detail}"
+    words = f"{event.cause}: {detail.says}" if detail.says else event.cause
+    if detail.process >= 0:
+        words = f"in process {detail.process}, {words}"
+    if detail.during:
+        words += f", at {detail.during}"
+    return f"{words}, in {', called from '.join(detail.at)}" if detail.at else words

@@ -1,0 +1,73 @@
+"""A run that makes no progress says what stood, and what is printed names the cause."""
+
+import pytest
+
+from fencepost.campaign.run.diagnosis import diagnose
+from fencepost.campaign.run.run import Run, run
+from fencepost.campaign.swarm.swarm import swarm
+from fencepost.checkers.judges import judge
+from fencepost.checkers.verdict import combine
+from fencepost.report.explain import DIAGNOSIS, explain
+from fencepost.traces.events import Name
+
+CAUSES = {
+    ("KAFKA-4443", 0): (
+        "broker 2 does not follow broker 1 in epoch 0: it has no role",
+        "! broker 2: refused to follow broker 1 in epoch 0 of t-0: it had not heard that broker 1 is alive",
+        "! controller 3 has nothing left to send to broker 2 and broker 3",
+    ),
+    ("KAFKA-2729", 62): (
+        "broker 2 does not follow broker 3 in epoch 8: it follows broker 3 in epoch 7",
+        "FENCED_LEADER_EPOCH",
+        "! controller 3 has nothing left to send to broker 2",
+        "no control request waits for an answer",
+    ),
+    ("KAFKA-1382", 210): (
+        "! t-0: its leader, broker 1, knows version 2 of the state; ZooKeeper has version 3, written by "
+        "itself: it can change the ISR no more",
+        "! broker 1: ZooKeeper refused its ISR change of t-0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("bug", "seed"), sorted(CAUSES))
+def test_what_is_printed_names_the_cause(bug, seed):
+    """Rule: state of ZooKeeper, beliefs, pending requests and refusals are in the trace and in the
+    explanation."""
+    trace = run(swarm(seed, bugs=(bug,)))
+    verdict = combine(judge(trace))
+    assert verdict.anomaly == "no_progress"
+    (finding,) = [one for one in verdict.findings if one.anomaly == "no_progress"]
+    told = explain(finding, trace).plain()
+    state = told.split(DIAGNOSIS)[1].split("Timeline")[0]
+    for cause in CAUSES[bug, seed]:
+        assert cause in state
+    assert state.count(" believes: ") == 3 and " in ZooKeeper: leader " in state
+    refused = sum(
+        event.name is Name.CONTROL_REQUEST_REFUSED or event.cause == "leader_not_alive"
+        for event in trace.events
+    )
+    lines = [line for line in told.split("Timeline")[1].splitlines() if "... " not in line]
+    assert sum("REFUSES to follow" in line or " refuses " in line for line in lines) >= refused
+    assert refused or bug != "KAFKA-4443"
+
+
+def test_an_operation_that_hangs_is_named(small_plan):
+    """Rule: the oldest operation without an answer is in it, with the broker that was asked last."""
+    under_way = Run(small_plan())
+    assert under_way._set_up()
+    assert diagnose(under_way.cluster, [("t", 0)]).oldest is None
+    for broker in under_way.cluster.broker_ids:
+        under_way.cluster.world.pause(broker)
+    under_way.workload.schedule(under_way.plan.operations[:2])
+    under_way.cluster.world.run_until(under_way.cluster.now + 2_000_000_000)
+    diagnosis = diagnose(under_way.cluster, [("t", 0)])
+    assert (diagnosis.oldest.op_id, diagnosis.oldest.function) == (1, "append")
+    assert {broker.process for broker in diagnosis.brokers} == {"paused"}
+    assert [(one.topic, one.partition) for one in diagnosis.partitions] == [("t", 0)]
+
+
+def test_a_healthy_run_has_none():
+    """The control: without the bug the same seed makes progress."""
+    healthy = run(swarm(0))
+    assert not [event for event in healthy.events if event.name is Name.LIVENESS_FAILED]
