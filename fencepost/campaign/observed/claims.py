@@ -15,10 +15,10 @@ EVERYTHING = 1 << 62
 
 
 def derive_claims(
-    plan: Plan, observed_state: ObservedState, operations: tuple[Operation, ...], *, setup_failed: str = ""
+    plan: Plan, observed_state: ObservedState, operations: tuple[Operation, ...], *, stuck: bool = False
 ) -> Claims:
-    """The claims of a finished run. setup_failed: why the cluster never came up before any fault ("" if it
-    did)."""
+    """The claims of a finished run. stuck: it never came up, or made no progress once the faults had ended:
+    then it says something however little its clients got."""
     losses: dict[LossRange, None] = {}
     for loss in observed_state.losses:
         topic, partition = loss.key
@@ -56,7 +56,7 @@ def derive_claims(
         loss=tuple(losses),
         duplicates=duplicates,
         dense=not duplicates and not losses and not of_clients and not observed_state.retained,
-        assumption_broken=setup_failed or _too_weak(plan, operations),
+        assumption_broken="" if stuck else _too_weak(plan, operations),
         reasons=tuple(dict.fromkeys(reasons)),
         retention=observed_state.retained,
         compacted=compacted,

@@ -30,8 +30,8 @@ class Live:
     def _failed(self, position: int, event: Event) -> None:
         self.findings.add(
             "no_progress",
-            expected=f"{event.cause or 'progress'}, within the bound of the liveness phase, once the faults "
-            f"had ended",
+            expected=f"{event.cause or 'progress'}, within the bound of the liveness phase, "
+            + ("once the faults had ended" if self.healed >= 0 else "as nothing was broken yet"),
             seen=event.detail or "it never came",
             topic=event.topic,
             partition=event.partition,

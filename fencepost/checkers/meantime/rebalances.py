@@ -7,6 +7,7 @@ for a session's time-out and what messages take at most, and where no message is
 rebalances without a reason stops all its members from working: availability that is lost without a reason.
 """
 
+import re
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -14,7 +15,7 @@ from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.meantime.calm import fault_of
-from fencepost.checkers.meantime.options import MILLISECOND, Options
+from fencepost.checkers.meantime.options import MILLISECOND, Options, Planned
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 
@@ -39,6 +40,11 @@ SLACK_MS = 500
 """A back-off or two, and the disks of whoever stores a commit."""
 
 
+MEMBER = re.compile(r"the session of (?:consumer|instance)-(\d+)-")
+"""Whose process a member is, as the consumers of a plan name themselves."""
+FOR_EVER = 1 << 62
+
+
 class Detail(msgspec.Struct, frozen=True):
     """What a group_phase event says besides the phase."""
 
@@ -61,11 +67,25 @@ class Rebalances:
     silent: list[tuple[int, int]] = field(init=False)
     moves: list[tuple[int, int]] = field(init=False)
     """The same of whatever makes a group rebalance."""
+    absent: dict[int, list[tuple[int, int]]] = field(factory=dict)
+    """The same of each process, until it runs again."""
     phases: dict[str, tuple[str, int, int]] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self.silent = self._times(SILENT)
         self.moves = self._times(MOVES)
+        for one in sorted(self.options.operations, key=lambda one: one.at_ms):
+            if one.function in MOVES:
+                self._learn(one)
+
+    def _learn(self, one: Planned) -> None:
+        """A process crashes or leaves until it subscribes again; a pause lasts as long as it says."""
+        mine, at = self.absent.setdefault(one.process, []), one.at_ms * MILLISECOND
+        if one.function != "subscribe":
+            length = one.records * PAUSE_MS * MILLISECOND if one.function == "pause" else FOR_EVER
+            mine.append((at, length))
+        else:
+            mine[:] = [(begun, min(length, at - begun)) for begun, length in mine]
 
     def _times(self, functions: frozenset[str]) -> list[tuple[int, int]]:
         return [
@@ -140,12 +160,14 @@ class Rebalances:
             self._rebalanced(position, event, told, since, began)
 
     def _expelled(self, position: int, event: Event, told: Detail) -> None:
-        if not self._well_since(event.time - self.long_ago, event.time, self.silent):
+        known = MEMBER.match(told.why)
+        silent = self.silent if known is None else self.absent.get(int(known[1]), [])
+        if not self._well_since(event.time - self.long_ago, event.time, silent):
             return
         self.findings.add(
             "needless_expulsion",
             expected=f"members of group {told.group} to stay: for {self.long_ago // MILLISECOND} ms nothing "
-            f"was broken and no consumer stopped",
+            f"was broken and the member's process ran",
             seen=told.why,
             topic=event.topic,
             partition=event.partition,
