@@ -292,6 +292,18 @@ def test_a_rebalance_takes_no_longer_than_members_need_to_hear_of_it() -> None:
     assert found(*UP, SAFETY, *ROLES, phase(10, "Empty"), begins, ends, consumer=consumer) == set()
 
 
+def test_who_cannot_commit_in_time_leaves_with_reason() -> None:
+    """Rule (JUSTIFIED): a member leaves when its time for the next poll is over; where no commit is answered
+    before it is sent again, that may happen without any fault."""
+    leaves = phase(40, "PreparingRebalance", "consumer-2-1 leaves")
+    for patience, anomalies in ((1_500, {"needless_rebalance"}), (150, set())):
+        consumer = ConsumerOptions(
+            session_timeout_ms=2_000, max_poll_interval_ms=5_000, request_timeout_ms=patience
+        )
+        happened = (*UP, SAFETY, *ROLES, phase(10, "Stable"), leaves, phase(41, "CompletingRebalance"))
+        assert found(*happened, consumer=consumer) == anomalies
+
+
 END = Event(time=60 * SECOND, name=Name.PHASE, cause="end")
 
 

@@ -25,7 +25,8 @@ SILENT = frozenset({"crash", "pause", "unsubscribe"})
 """What makes a consumer silent, as functions of a plan's operations."""
 MOVES = SILENT | {"subscribe"}
 """What makes a group rebalance."""
-BY_A_MEMBER = (" joins", " joins again", " leaves", " has ended")
+LEAVES = " leaves"
+BY_A_MEMBER = (" joins", " joins again", LEAVES, " has ended")
 """What a coordinator says of a rebalance that a member began."""
 PAUSE_MS = 100
 """Of one `records` of a planned pause."""
@@ -33,6 +34,11 @@ TRIPS = 12
 """Messages in a row in which a member hears of a rebalance: an answer to a heartbeat, a poll that ends, a
 commit, a look for the coordinator, JoinGroup."""
 
+COMMIT_TRIPS = 6
+"""Messages in a row until a commit is answered: to the coordinator, a follower's fetch that is under way, one
+for the record, the next one, and the answer."""
+DISK_MS = 200
+"""For the disks of all who store it: up to ten syncs of 20 ms, the slowest that the swarm draws."""
 JOIN_MS = 5_000
 """How long a consumer waits for the answer to JoinGroup beyond the rebalance's time-out, when a coordinator
 is gone that has it."""
@@ -174,7 +180,17 @@ class Rebalances:
             events=(position,),
         )
 
+    @property
+    def prompt(self) -> bool:
+        """Whether a commit is answered within a client's patience. If not, it is sent again and again, until
+        the time for the next poll is over and the member leaves."""
+        network = self.options.network
+        usual_us = min(network.latency_max_us, network.latency_min_us + 2 * network.latency_tail_us)
+        return COMMIT_TRIPS * usual_us // 1_000 + DISK_MS <= self.options.consumer.request_timeout_ms
+
     def _moved(self, position: int, event: Event, told: Detail) -> None:
+        if told.why.endswith(LEAVES) and not self.prompt:
+            return
         joined = self.long_ago + (JOIN_MS + 2 * self.options.consumer.request_timeout_ms) * MILLISECOND
         if not self._well_since(event.time - joined, event.time, self.moves):
             return
