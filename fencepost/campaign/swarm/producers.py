@@ -16,9 +16,7 @@ from fencepost.traces.plan import ClusterOptions, Plan, PlannedOperation, Produc
 
 ALL = 100
 PATIENCE_MS = 5_000
-"""How long the run's own client waits for an answer at least: the most that the swarm draws for any client. An
-append under the slowest options (five replicas that sync every segment at 20 ms, 400 ms a message) takes three
-seconds."""
+"""How long the run's own client waits for an answer at least: the most that the swarm draws for any client."""
 CODECS = ["gzip", "snappy", "lz4", "zstd"]
 
 

@@ -22,8 +22,8 @@ CLOCKS = ("clock_jump", "clock_drift")
 
 @define
 class Shrinks:
-    """lag_ns: replica.lag.time.max.ms. led: by leader and partition, when and where it became that, and who of
-    the ISR then was in it ever since; a later epoch of the same leader changes nothing. odd: hosts whose
+    """lag_ns: replica.lag.time.max.ms. led: by leader and partition, when and where it became that, and who
+    of the ISR then was in it ever since; a later epoch of the same leader changes nothing. odd: hosts whose
     clocks were wrong."""
 
     findings: Findings

@@ -135,7 +135,7 @@ def test_whether_the_cluster_serves_is_not_a_question_of_the_clients_patience(sm
 
 
 def test_a_slow_follower_has_time_as_long_as_it_gets_records(small_plan, monkeypatch):
-    """It was down and copies one segment a fetch, for longer than the bound; one that gets nothing has not."""
+    """It was down and copies a segment a fetch, for longer than the bound; one that gets nothing has not."""
     topic = TopicOptions(replication_factor=3, segment_bytes=90)
     plan = small_plan(
         liveness_ms=3_000,
