@@ -153,6 +153,12 @@ class Network:
         if fault is not None:
             self._refresh(fault)
 
+    def settle(self) -> None:
+        """From now on no message is lost, doubled or held back by chance; named faults stay."""
+        self._loss_ppm = self._duplicate_ppm = self._reorder_ppm = 0
+        for link in self._links.values():
+            self._apply_faults(link)
+
     def blocked(self, source: int, target: int) -> bool:
         """Whether nothing gets through this way."""
         return self.link(source, target).blocked

@@ -100,12 +100,29 @@ UP = (registered(1), registered(2), registered(3), reign(), assignment(1, 2, 3),
         ),
         ((gone(1), state(2, 1, 2, 3), registered(1), state(2, 1, 1, 2, 3), state(1, 2, 1, 2, 3)), set()),
         ((gone(1), state(-1, 1, 1), registered(1), state(1, 2, 1)), {"needless_removal"}),
+        ((gone(1), state(-1, 1, 1, 2, 3), state(-1, 2, 1, 2, 3)), {"needless_election"}),
     ],
 )
 def test_an_election_has_a_reason(then: tuple[Event, ...], anomalies: set[str]) -> None:
     """Rule (JUSTIFIED): a raised epoch needs a broker that was gone, the preferred replica, or a partition
     without leader; each reason explains once."""
     assert found(*UP, *then) == anomalies
+
+
+LAST = (*UP, state(1, 0, 1), gone(1), state(-1, 1, 1))
+
+
+def test_the_epoch_of_a_partition_without_leader_has_a_reason() -> None:
+    """Rule (JUSTIFIED): a controller that would take the last ISR member away keeps it and raises the epoch:
+    once for each time that it was gone, once in each reign, and whenever it stops."""
+    kept = [state(-1, epoch, 1) for epoch in range(2, 7)]
+    stops = Event(time=0, name=Name.BROKER_STATE, node=1, cause="PendingControlledShutdown")
+    assert found(*LAST, kept[0]) == set()
+    assert found(*LAST, *kept[:2]) == {"needless_election"}
+    assert found(*LAST, kept[0], reign(), kept[1]) == set()
+    assert found(*LAST, kept[0], registered(1), gone(1), kept[1]) == set()
+    assert found(*LAST, kept[0], registered(1), stops, *kept[1:3]) == set()
+    assert found(*LAST, kept[0], registered(1), reign(), kept[1]) == {"needless_election"}
 
 
 def test_a_broker_that_stops_gives_a_reason_until_it_is_started_again() -> None:
@@ -160,6 +177,13 @@ def test_a_leader_waits_for_the_lag() -> None:
     assert found(*UP, jump, led, shrinks(2 * SECOND)) & mine == set()
     again = Event(time=5 * SECOND, name=Name.BECAME_LEADER, node=1, leader_epoch=1, isr=(1, 2, 3), **T0)
     assert found(*UP, led, again, shrinks(6 * SECOND)) & mine == set()
+
+    def updated(*isr: int) -> Event:
+        return Event(time=SECOND, name=Name.ISR_UPDATED, node=1, leader_epoch=0, isr=isr, **T0)
+
+    back = (updated(1, 2), updated(1, 2, 3))  # 3 left and came back, caught up with the high watermark only
+    assert found(*UP, led, *back, shrinks(2 * SECOND)) & mine == set()
+    assert found(*UP, led, updated(1, 2, 3, 4), updated(1, 2, 3), shrinks(2 * SECOND)) & mine == mine
 
 
 @pytest.mark.parametrize(
@@ -216,7 +240,7 @@ TOLD = tuple(
 )
 ROLES = (LEADS, *FOLLOW, *TOLD)
 SAFETY = Event(time=0, name=Name.PHASE, cause="safety")
-EXPELLED = phase(50, "PreparingRebalance", "the session of consumer-1 has ended")
+EXPELLED = phase(50, "PreparingRebalance", "the session of consumer-1-2-3-4 has ended")
 
 
 def test_a_member_is_expelled_for_its_silence_only() -> None:
@@ -235,6 +259,22 @@ def test_a_member_is_expelled_for_its_silence_only() -> None:
     }
 
 
+def test_whose_process_does_not_run_is_expelled_with_reason() -> None:
+    """Rule (JUSTIFIED): a static member stays while others rebalance, so that its crash may be long ago; not
+    if its process runs again, nor if another process crashed."""
+    consumer = ConsumerOptions(session_timeout_ms=2_000, max_poll_interval_ms=5_000)
+    crash = PlannedOperation(op_id=1, process=1, at_ms=5_000, function="crash")
+    again = PlannedOperation(op_id=2, process=1, at_ms=9_000, function="subscribe")
+    other = PlannedOperation(op_id=3, process=2, at_ms=48_000, function="crash")
+    assert found(*UP, SAFETY, *ROLES, EXPELLED, consumer=consumer, operations=(crash,)) == set()
+    for operations in ((crash, again), (other,)):
+        assert found(*UP, SAFETY, *ROLES, EXPELLED, consumer=consumer, operations=operations) == {
+            "needless_expulsion"
+        }
+    unnamed = phase(50, "PreparingRebalance", "the session of rdkafka-1 has ended")
+    assert found(*UP, SAFETY, *ROLES, unnamed, consumer=consumer, operations=(other,)) == set()
+
+
 def test_a_rebalance_takes_no_longer_than_members_need_to_hear_of_it() -> None:
     """Rule (MEANTIME): heartbeat, poll, work and commit; an empty group waits for others to come."""
     consumer = ConsumerOptions(
@@ -250,6 +290,18 @@ def test_a_rebalance_takes_no_longer_than_members_need_to_hear_of_it() -> None:
         *UP, SAFETY, *ROLES, stable, begins, phase(41, "CompletingRebalance"), consumer=consumer
     ) == {"needless_rebalance"}
     assert found(*UP, SAFETY, *ROLES, phase(10, "Empty"), begins, ends, consumer=consumer) == set()
+
+
+def test_who_cannot_commit_in_time_leaves_with_reason() -> None:
+    """Rule (JUSTIFIED): a member leaves when its time for the next poll is over; where no commit is answered
+    before it is sent again, that may happen without any fault."""
+    leaves = phase(40, "PreparingRebalance", "consumer-2-1 leaves")
+    for patience, anomalies in ((1_500, {"needless_rebalance"}), (150, set())):
+        consumer = ConsumerOptions(
+            session_timeout_ms=2_000, max_poll_interval_ms=5_000, request_timeout_ms=patience
+        )
+        happened = (*UP, SAFETY, *ROLES, phase(10, "Stable"), leaves, phase(41, "CompletingRebalance"))
+        assert found(*happened, consumer=consumer) == anomalies
 
 
 END = Event(time=60 * SECOND, name=Name.PHASE, cause="end")

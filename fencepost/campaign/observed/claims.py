@@ -4,7 +4,7 @@ Owns the rules from facts to claims. Must not switch a check off: a claim only s
 and which anomaly is allowed.
 """
 
-from fencepost.campaign.observed.observed_state import ObservedState
+from fencepost.campaign.observed.observed_state import UNHEARD, ObservedState
 from fencepost.impl.core.broker_context import INTERNAL_TOPICS
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 from fencepost.traces.plan import Plan
@@ -15,16 +15,18 @@ EVERYTHING = 1 << 62
 
 
 def derive_claims(
-    plan: Plan, observed_state: ObservedState, operations: tuple[Operation, ...], *, setup_failed: str = ""
+    plan: Plan, observed_state: ObservedState, operations: tuple[Operation, ...], *, stuck: bool = False
 ) -> Claims:
-    """The claims of a finished run. setup_failed: why the cluster never came up before any fault ("" if it
-    did)."""
+    """The claims of a finished run. stuck: it never came up, or made no progress once the faults had ended:
+    then it says something however little its clients got."""
     losses: dict[LossRange, None] = {}
     for loss in observed_state.losses:
         topic, partition = loss.key
         took = f"cut its log to {loss.start}"
         if loss.rewritten:
             took = f"took what a compaction had written anew below {loss.end} while the disk lied about syncs"
+        if loss.cause == UNHEARD:
+            took = f"moved the log start to {loss.end}, of which it had not heard"
         reason = f"broker {loss.node} was in the ISR after {loss.cause} that {took}"
         losses[LossRange(topic=topic, partition=partition, start=loss.start, end=loss.end, reason=reason)] = (
             None
@@ -56,7 +58,7 @@ def derive_claims(
         loss=tuple(losses),
         duplicates=duplicates,
         dense=not duplicates and not losses and not of_clients and not observed_state.retained,
-        assumption_broken=setup_failed or _too_weak(plan, operations),
+        assumption_broken="" if stuck else _too_weak(plan, operations),
         reasons=tuple(dict.fromkeys(reasons)),
         retention=observed_state.retained,
         compacted=compacted,

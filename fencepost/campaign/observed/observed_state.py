@@ -20,6 +20,8 @@ REPLICA_DELETED = "replica_deleted"
 LIE = "lying_fsync"
 """The fault under which a disk syncs nothing."""
 POWER_LOSS = "a power loss"
+RETENTION = "retention"
+UNHEARD = "retention at another leader"
 LOSING = {"power_loss": POWER_LOSS, "bit_rot": "bit rot"}
 """The faults after which a log may be shorter than it was, in words."""
 
@@ -87,14 +89,15 @@ class ObservedReplica:
 @define
 class ObservedPartition:
     """leader, leader_epoch, isr: as ZooKeeper holds them. led_by: (broker, epoch) of the BECAME_LEADER of the
-    highest epoch. exposed: the largest high watermark that any leader had. unclean: an election chose a
-    leader outside the ISR."""
+    highest epoch. exposed: the largest high watermark that any leader had. forgotten: the largest log start
+    to which retention moved a leader's log. unclean: an election chose a leader outside the ISR."""
 
     leader: int = -1
     leader_epoch: int = -1
     isr: tuple[int, ...] = ()
     led_by: tuple[int, int] = (-1, -1)
     exposed: int = 0
+    forgotten: int = 0
     unclean: bool = False
     replicas: dict[int, ObservedReplica] = field(factory=dict)
 
@@ -197,7 +200,10 @@ class ObservedState:
         facts = self._of(event)
         if event.leader >= 0 and facts.isr and event.leader not in facts.isr:
             facts.unclean = True
+        elected = event.leader_epoch > facts.leader_epoch
         facts.leader, facts.leader_epoch, facts.isr = event.leader, event.leader_epoch, event.isr
+        if elected and event.leader in facts.replicas:
+            self._look_for_forgotten(event, facts)
         self._look_for_loss(event, facts)
 
     def _became_leader(self, event: Event) -> None:
@@ -251,7 +257,10 @@ class ObservedState:
             self.compacted_topics.add(event.topic or "")
 
     def _log_start(self, event: Event) -> None:
-        self._of(event).replica(event.node).start = max(event.log_start_offset, 0)
+        facts = self._of(event)
+        facts.replica(event.node).start = max(event.log_start_offset, 0)
+        if event.cause == RETENTION and event.node == facts.leader:
+            facts.forgotten = max(facts.forgotten, event.log_start_offset)
         self.retained = self.retained or event.log_start_offset > 0
 
     def _high_watermark(self, event: Event) -> None:
@@ -272,6 +281,19 @@ class ObservedState:
         if event.node in self.lying:
             replica.floor = event.offset if replica.floor < 0 else min(replica.floor, event.offset)
         self._look_for_loss(event, facts)
+
+    def _look_for_forgotten(self, event: Event, facts: ObservedPartition) -> None:
+        """Retention takes a leader's epochs away with its records, so that a follower with others in their
+        place is no longer sent to cut its log: it is in the ISR as soon as its log ends where the leader's
+        begins. If it leads before it has heard of that high watermark, what was committed there, and is
+        deleted already, comes again with other content."""
+        assert event.topic is not None
+        leader = facts.replicas[event.leader]
+        if leader.high_watermark < facts.forgotten and leader.start < facts.forgotten:
+            key = event.topic, event.partition
+            self.losses.append(
+                ObservedLoss(key, event.leader, leader.high_watermark, facts.forgotten, UNHEARD)
+            )
 
     def _look_for_loss(self, event: Event, facts: ObservedPartition) -> None:
         assert event.topic is not None

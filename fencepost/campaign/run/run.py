@@ -7,7 +7,9 @@ Owns the phases and their bounds. The story in order:
 3. heal      every fault ends, every broker runs
 4. liveness  registered brokers, reassignments and deletions done, leaders, full ISRs, no operation hanging,
              one acknowledged append per partition: within
-             a bound of virtual time
+             a bound of virtual time, which begins again while a slow follower or group still gets records.
+             A network that loses, doubles or holds back messages by chance has no bound: if it is exceeded,
+             that chance ends, and the wait is repeated once
 5. final     one client reads every partition to its end; all replicas' logs are written into the trace
 """
 
@@ -67,9 +69,9 @@ def run_with_rows(plan: Plan) -> tuple[Trace, Rows]:
 
 @define(eq=False)
 class Run:
-    """A run under way. next_op_id: of the run's own operations. setup_failed: why the cluster never came up.
-    reader: the process of the run's own operations, once the plan is complete (a live one grows until it is
-    healed). rows: the trace as canonical rows, when the run is over."""
+    """A run under way. next_op_id: of the run's own operations. reader: the process of the run's own
+    operations, once the plan is complete (a live one grows until it is healed). rows: the trace as canonical
+    rows, when the run is over."""
 
     plan: Plan
     cluster: "WorkingCluster" = field(init=False)
@@ -77,7 +79,12 @@ class Run:
     reader: int = field(init=False)
     rows: Rows = field(init=False)
     next_op_id: int = FINAL_OPERATION
-    setup_failed: str = ""
+    stuck: str = ""
+    """What was waited for and never came, before the first fault or after the last."""
+    settled: bool = False
+    """Whether the network has stopped to lose, double and hold back messages by chance."""
+    most_copied: int = 0
+    """The most records that all replicas of all partitions held together, by their log end offsets."""
 
     def __attrs_post_init__(self) -> None:
         self.cluster = self._make_cluster()
@@ -102,8 +109,7 @@ class Run:
         for broker in self.cluster.broker_ids:
             world.start(broker)
         if not self._wait(self._registered, SETUP_MS):
-            self.setup_failed = "the brokers never registered"
-            return False
+            return self._never("every broker registers before the first fault")
         for topic in self.plan.cluster.topics:
             if not topic.created_later:
                 self.cluster.create_topic(topic)
@@ -111,8 +117,7 @@ class Run:
         for process in sorted({operation.process for operation in planned}):
             self.workload.add_process(process)
         if not self._wait(self._led, SETUP_MS):
-            self.setup_failed = "the partitions never got leaders"
-            return False
+            return self._never("every partition gets a leader before the first fault")
         return True
 
     def _safety(self) -> None:
@@ -142,43 +147,59 @@ class Run:
             ("no operation hangs", self.workload.idle),
         )
         for name, reached in waits:
-            if not self._wait(reached, self.plan.liveness_ms):
-                return self._stuck(name)
+            if not self._wait_live(reached, self._copied):
+                return self._never(name)
         ends: dict[tuple[str, int], int] = {}
         for topic, partition in self._partitions_of_clients():
             done = self._do(topic, partition, "append")
             if not done:
-                return self._stuck(f"an append to {topic}-{partition} is acknowledged")
+                return self._never(f"an append to {topic}-{partition} is acknowledged")
             ends[topic, partition] = done.offset or 0
         if not self._caught_up(ends):
             late = self.workload.groups.lagging(ends)[0]
-            return self._stuck(f"group {late} gets what is appended")
+            return self._never(f"group {late} gets what is appended")
         if failed := self.workload.groups.failures():
-            return self._stuck(f"consumer {failed[0]} goes on")
+            return self._never(f"consumer {failed[0]} goes on")
         return True
 
-    def _stuck(self, wanted: str) -> bool:
+    def _never(self, what: str) -> bool:
         """Record what never came, and what stands instead. Never true."""
+        self.stuck = what
         diagnosis = diagnose(self.cluster, self._partitions())
-        self.cluster.note(Name.LIVENESS_FAILED, cause=wanted, detail=msgspec.to_builtins(diagnosis))
+        self.cluster.note(Name.LIVENESS_FAILED, cause=what, detail=msgspec.to_builtins(diagnosis))
         return False
 
     def _caught_up(self, ends: dict[tuple[str, int], int]) -> bool:
-        """Whether each group gets what stands at these offsets. A slow one has time, as long as it goes
-        on."""
-        groups, before = self.workload.groups, None
-        while groups.reached != before:
-            before = dict(groups.reached)
-            if self._wait(lambda: not groups.lagging(ends), self.plan.liveness_ms):
-                return True
-        return False
+        """Whether each group gets what stands at these offsets."""
+        groups = self.workload.groups
+        return self._wait_live(lambda: not groups.lagging(ends), lambda: dict(groups.reached))
+
+    def _copied(self) -> int:
+        """How many records all replicas held together at most so far: each follower gets them once, however
+        often it cuts its log."""
+        partitions = self.cluster.observed_state.partitions.values()
+        held = sum(replica.end for known in partitions for replica in known.replicas.values())
+        self.most_copied = max(self.most_copied, held)
+        return self.most_copied
+
+    def _settle(self) -> bool:
+        """Let the network's chance end; whether it had any."""
+        if self.settled:
+            return False
+        self.settled = True
+        network = self.plan.network
+        if not (network.loss_ppm or network.duplicate_ppm or network.reorder_ppm):
+            return False
+        self.cluster.note(Name.PHASE, cause="settled")
+        self.cluster.world.network.settle()
+        return True
 
     def _final_reads(self) -> None:
         self.cluster.note(Name.PHASE, cause="final")
         self.cluster.strong = True
         for topic, partition in self._partitions_of_clients():
             if not self._read_to_end(topic, partition):
-                self._stuck(f"{topic}-{partition} is read to its end")
+                self._never(f"{topic}-{partition} is read to its end")
                 return
 
     def _read_to_end(self, topic: str, partition: int) -> bool:
@@ -215,9 +236,7 @@ class Run:
             seed=self.plan.seed,
             software_version=fencepost.__version__,
             profile=self.plan.profile,
-            claims=derive_claims(
-                self.plan, self.cluster.observed_state, operations, setup_failed=self.setup_failed
-            ),
+            claims=derive_claims(self.plan, self.cluster.observed_state, operations, stuck=bool(self.stuck)),
             concurrent_processes=self.plan.client.producer.pipelined or uses_groups(self.plan),
             operations=operations,
             events=tuple(self.cluster.events),
@@ -230,7 +249,12 @@ class Run:
     # ---- the run's own operations
 
     def _do(self, topic: str, partition: int, function: str) -> Operation | None:
-        """Try until one operation of this kind succeeds; None if none did within the bound."""
+        """Try until one operation of this kind succeeds; None if none did within the bound, nor on a settled
+        network."""
+        done = self._try(topic, partition, function)
+        return self._try(topic, partition, function) if done is None and self._settle() else done
+
+    def _try(self, topic: str, partition: int, function: str) -> Operation | None:
         deadline = self.cluster.now + self.plan.liveness_ms * MILLISECOND
         while self.cluster.now < deadline:
             self.next_op_id += 1
@@ -257,6 +281,16 @@ class Run:
         )
 
     # ---- waits
+
+    def _wait_live(self, reached: Callable[[], bool], progress: Callable[[], object]) -> bool:
+        """Wait within the bound of the liveness phase; again while `progress` changes; and once more if the
+        network had to settle."""
+        while True:
+            before = progress()
+            if self._wait(reached, self.plan.liveness_ms):
+                return True
+            if progress() == before and not self._settle():
+                return False
 
     def _wait(self, reached: Callable[[], bool], bound_ms: int) -> bool:
         """Run until `reached`, at most so long; returns whether it was."""

@@ -61,7 +61,7 @@ class SimulatedCluster:
         if not cluster.run._set_up():
             raise FencepostError(
                 expected="a cluster that comes up",
-                seen=cluster.run.setup_failed,
+                seen=f"never that {cluster.run.stuck}",
                 where="a simulated cluster",
                 hint="are the plan's time-outs too short for its network?",
             )

@@ -15,6 +15,8 @@ from fencepost.traces.operations import ACKS_ALL
 from fencepost.traces.plan import ClusterOptions, Plan, PlannedOperation, ProducerOptions, TopicOptions
 
 ALL = 100
+PATIENCE_MS = 5_000
+"""How long the run's own client waits for an answer at least: the most that the swarm draws for any client."""
 CODECS = ["gzip", "snappy", "lz4", "zstd"]
 
 
@@ -94,11 +96,18 @@ def make_client(
     plan: Plan, parts: Parts, process: int, brokers: tuple[int, ...], *, healing: bool
 ) -> Client | PipelinedClient:
     """The core of a process. healing: it is the run's own reader, which reads everything there is, and whose
-    appends are plain."""
+    appends are plain. It waits longer than any append takes: whether the cluster serves is asked, not whether
+    the plan's clients would have had the patience."""
     options, metadata = plan.client, ClientMetadata(brokers)
     if healing:
-        plain = ProducerOptions()
-        return Client(process, evolve(options, auto_offset_reset="earliest", producer=plain), metadata)
+        patient = evolve(
+            options,
+            request_timeout_ms=max(options.request_timeout_ms, PATIENCE_MS),
+            delivery_timeout_ms=max(options.delivery_timeout_ms, 2 * PATIENCE_MS),
+            auto_offset_reset="earliest",
+            producer=ProducerOptions(),
+        )
+        return Client(process, patient, metadata)
     if not options.producer.pipelined:
         return Client(process, options, metadata)
     return make_pipelined_client(process, options, metadata, parts.producer_sequences, seed=process)

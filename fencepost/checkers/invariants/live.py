@@ -36,8 +36,8 @@ class Live:
     def _failed(self, position: int, event: Event) -> None:
         self.findings.add(
             "no_progress",
-            expected=f"{event.cause or 'progress'}, within the bound of the liveness phase, once the faults "
-            f"had ended",
+            expected=f"{event.cause or 'progress'}, within the bound of the liveness phase, "
+            + ("once the faults had ended" if self.healed >= 0 else "as nothing was broken yet"),
             seen=_seen(event.detail),
             topic=event.topic,
             partition=event.partition,

@@ -202,7 +202,7 @@ class Elections:
     def _leader_explained(self, key: Key, before: Known, event: Event) -> bool:
         """Why the leader, or only its epoch, is another one."""
         if before.leader == NO_LEADER:
-            return event.leader != NO_LEADER
+            return event.leader != NO_LEADER or self._only_member(key, before)
         if self.registered.get(before.leader, -1) > before.elected or self._reason(
             "leader", key, before.leader
         ):
@@ -211,6 +211,21 @@ class Elections:
             return True
         preferred = self.assigned.get(key, (NO_LEADER,))[0]
         return event.leader == preferred != before.leader
+
+    def _only_member(self, key: Key, before: Known) -> bool:
+        """A controller that would take the last ISR member away keeps it, and raises the epoch: when that
+        member stops, or is gone, and once at the beginning of each reign."""
+        if len(before.isr) != 1:
+            return False
+        member = before.isr[0]
+        if member in self.stopping:
+            return True
+        reason = self.gone.get(member, -1)
+        if member not in self.registered:
+            reason = max(reason, self.reign)
+        known = self.used.get(("kept", key, member), -1)
+        self.used["kept", key, member] = max(reason, known)
+        return reason > known
 
     def _outside(self, key: Key, before: Known, position: int, event: Event) -> None:
         """A leader from outside of the ISR: where the topic allows it, and nobody of the ISR could lead.

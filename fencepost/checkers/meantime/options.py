@@ -61,6 +61,7 @@ class Planned(Struct, frozen=True, kw_only=True):
     function: str
     at_ms: int
     records: int = 1
+    process: int = -1
 
 
 class Options(Struct, frozen=True, kw_only=True):

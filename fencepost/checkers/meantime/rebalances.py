@@ -7,6 +7,7 @@ for a session's time-out and what messages take at most, and where no message is
 rebalances without a reason stops all its members from working: availability that is lost without a reason.
 """
 
+import re
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -14,7 +15,7 @@ from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.meantime.calm import fault_of
-from fencepost.checkers.meantime.options import MILLISECOND, Options
+from fencepost.checkers.meantime.options import MILLISECOND, Options, Planned
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 
@@ -24,7 +25,8 @@ SILENT = frozenset({"crash", "pause", "unsubscribe"})
 """What makes a consumer silent, as functions of a plan's operations."""
 MOVES = SILENT | {"subscribe"}
 """What makes a group rebalance."""
-BY_A_MEMBER = (" joins", " joins again", " leaves", " has ended")
+LEAVES = " leaves"
+BY_A_MEMBER = (" joins", " joins again", LEAVES, " has ended")
 """What a coordinator says of a rebalance that a member began."""
 PAUSE_MS = 100
 """Of one `records` of a planned pause."""
@@ -32,11 +34,21 @@ TRIPS = 12
 """Messages in a row in which a member hears of a rebalance: an answer to a heartbeat, a poll that ends, a
 commit, a look for the coordinator, JoinGroup."""
 
+COMMIT_TRIPS = 6
+"""Messages in a row until a commit is answered: to the coordinator, a follower's fetch that is under way, one
+for the record, the next one, and the answer."""
+DISK_MS = 200
+"""For the disks of all who store it: up to ten syncs of 20 ms, the slowest that the swarm draws."""
 JOIN_MS = 5_000
 """How long a consumer waits for the answer to JoinGroup beyond the rebalance's time-out, when a coordinator
 is gone that has it."""
 SLACK_MS = 500
 """A back-off or two, and the disks of whoever stores a commit."""
+
+
+MEMBER = re.compile(r"the session of (?:consumer|instance)-(\d+)-")
+"""Whose process a member is, as the consumers of a plan name themselves."""
+FOR_EVER = 1 << 62
 
 
 class Detail(msgspec.Struct, frozen=True):
@@ -61,11 +73,25 @@ class Rebalances:
     silent: list[tuple[int, int]] = field(init=False)
     moves: list[tuple[int, int]] = field(init=False)
     """The same of whatever makes a group rebalance."""
+    absent: dict[int, list[tuple[int, int]]] = field(factory=dict)
+    """The same of each process, until it runs again."""
     phases: dict[str, tuple[str, int, int]] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self.silent = self._times(SILENT)
         self.moves = self._times(MOVES)
+        for one in sorted(self.options.operations, key=lambda one: one.at_ms):
+            if one.function in MOVES:
+                self._learn(one)
+
+    def _learn(self, one: Planned) -> None:
+        """A process crashes or leaves until it subscribes again; a pause lasts as long as it says."""
+        mine, at = self.absent.setdefault(one.process, []), one.at_ms * MILLISECOND
+        if one.function != "subscribe":
+            length = one.records * PAUSE_MS * MILLISECOND if one.function == "pause" else FOR_EVER
+            mine.append((at, length))
+        else:
+            mine[:] = [(begun, min(length, at - begun)) for begun, length in mine]
 
     def _times(self, functions: frozenset[str]) -> list[tuple[int, int]]:
         return [
@@ -140,19 +166,31 @@ class Rebalances:
             self._rebalanced(position, event, told, since, began)
 
     def _expelled(self, position: int, event: Event, told: Detail) -> None:
-        if not self._well_since(event.time - self.long_ago, event.time, self.silent):
+        known = MEMBER.match(told.why)
+        silent = self.silent if known is None else self.absent.get(int(known[1]), [])
+        if not self._well_since(event.time - self.long_ago, event.time, silent):
             return
         self.findings.add(
             "needless_expulsion",
             expected=f"members of group {told.group} to stay: for {self.long_ago // MILLISECOND} ms nothing "
-            f"was broken and no consumer stopped",
+            f"was broken and the member's process ran",
             seen=told.why,
             topic=event.topic,
             partition=event.partition,
             events=(position,),
         )
 
+    @property
+    def prompt(self) -> bool:
+        """Whether a commit is answered within a client's patience. If not, it is sent again and again, until
+        the time for the next poll is over and the member leaves."""
+        network = self.options.network
+        usual_us = min(network.latency_max_us, network.latency_min_us + 2 * network.latency_tail_us)
+        return COMMIT_TRIPS * usual_us // 1_000 + DISK_MS <= self.options.consumer.request_timeout_ms
+
     def _moved(self, position: int, event: Event, told: Detail) -> None:
+        if told.why.endswith(LEAVES) and not self.prompt:
+            return
         joined = self.long_ago + (JOIN_MS + 2 * self.options.consumer.request_timeout_ms) * MILLISECOND
         if not self._well_since(event.time - joined, event.time, self.moves):
             return

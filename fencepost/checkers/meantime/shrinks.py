@@ -1,7 +1,9 @@
 """JUSTIFIED: a leader takes a follower out of the ISR only when it has lagged for replica.lag.time.max.ms.
 
 Owns needless_shrink and idle_isr_change: what is proposed as a shrink has fewer members than the leader goes
-by, an expansion more. A leader takes it that everybody in its first ISR was caught up when it began to lead.
+by, an expansion more. A leader takes it that everybody in its first ISR was caught up when it began to lead;
+who joined since, or left and came back, may lag from the first moment: it was caught up with the high
+watermark, not with the log.
 Hosts whose clocks were wrong in the run are not asked, and a quarter of the time is conceded: a step of a
 slow host begins long before its events are recorded.
 """
@@ -20,8 +22,9 @@ CLOCKS = ("clock_jump", "clock_drift")
 
 @define
 class Shrinks:
-    """lag_ns: replica.lag.time.max.ms. led: by leader and partition, when and where it became that, and the
-    ISR then; a later epoch of the same leader changes nothing. odd: hosts whose clocks were wrong."""
+    """lag_ns: replica.lag.time.max.ms. led: by leader and partition, when and where it became that, and who
+    of the ISR then was in it ever since; a later epoch of the same leader changes nothing. odd: hosts whose
+    clocks were wrong."""
 
     findings: Findings
     lag_ns: int
@@ -46,7 +49,12 @@ class Shrinks:
         self._updated(position, event)
 
     def _updated(self, position: int, event: Event) -> None:
-        self.believed[event.node, (event.topic, event.partition)] = event.isr, position
+        place = event.node, (event.topic, event.partition)
+        self.believed[place] = event.isr, position
+        if place in self.led:
+            since, began, isr = self.led[place]
+            if not set(isr) <= set(event.isr):
+                self.led[place] = since, began, tuple(member for member in isr if member in event.isr)
 
     def _became_follower(self, position: int, event: Event) -> None:
         self.led.pop((event.node, (event.topic, event.partition)), None)

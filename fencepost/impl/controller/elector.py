@@ -9,10 +9,12 @@ from typing import Any
 from attrs import define
 
 from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
+from fencepost.impl.core.broker_states import BrokerState
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import (
     Create,
     Data,
+    Delete,
     Exists,
     Failed,
     GetData,
@@ -48,6 +50,8 @@ class ControllerElector:
                 if (yield from self.still_names_me()):
                     return int(epoch.data), epoch.stat.version
                 continue
+            if self.shutting_down():
+                return None
             won = yield Multi(
                 (
                     Create(
@@ -61,11 +65,20 @@ class ControllerElector:
                 )
             )
             if isinstance(won, MultiDone):
+                if self.shutting_down():  # since the request was sent
+                    yield Delete(znodes.CONTROLLER)
+                    return None
                 yield Exists(znodes.CONTROLLER, watch=True)
                 return int(epoch.data) + 1, epoch.stat.version + 1
             assert isinstance(won, Failed), won
             # lost the race, or the reply of an earlier attempt was lost: what stands there decides
         return None
+
+    def shutting_down(self) -> bool:
+        """A broker that has closed its logs does not run any more. Its own /controller node goes with its last
+        words, and the watch on it fires: elected again it would end at once, and nobody would be the
+        controller until its session ends. (KafkaController.shutdown closes the event queue first.)"""
+        return self.broker_context.broker_state == BrokerState.SHUTTING_DOWN
 
     def still_names_me(self) -> Generator[ZooKeeperRequest, Any, bool]:
         """Whether the epoch that was read after /controller is mine: while I hold that node nobody else

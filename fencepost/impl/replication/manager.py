@@ -326,10 +326,10 @@ class ReplicaManager:
         names = files.list("")
         doomed = next(name for number in count() if (name := doomed_directory(str(key), number)) not in names)
         files.rename(str(key), doomed)
+        self.broker_context.record(
+            Name.MARK, key, leader_epoch=partition.leader_epoch, cause="replica_deleted", on_disk=True
+        )
         files.sync_directory("")
         for name in files.list(doomed):
             files.remove(f"{doomed}/{name}")
         files.remove_directory(doomed)
-        self.broker_context.record(
-            Name.MARK, key, leader_epoch=partition.leader_epoch, cause="replica_deleted", on_disk=True
-        )

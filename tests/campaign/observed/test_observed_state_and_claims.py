@@ -251,3 +251,28 @@ def test_roles_follow_the_facts():
     assert resolve("follower 1 of t-0", facts, 3) == 1
     assert resolve("follower 2 of t-0", facts, 3) is None
     assert resolve("leader of t-9", facts, 3) is None
+
+
+def test_a_leader_that_never_heard_of_what_retention_deleted_may_show_it_again():
+    """Retention takes epochs away with records, so that a follower with other records in their place is not
+    sent to cut its log. Known from the profile everything, seed 900205. Who has heard of the high watermark,
+    or of the log start, explains nothing; nor does a log start that a client moved."""
+
+    def forgotten(cause: str, *more: Event) -> list[tuple[int, int, int]]:
+        moved = event(Name.LOG_START, 1, log_start_offset=8, cause=cause)
+        facts = ObservedState()
+        for each in (
+            state(1, 0, (1, 2)),
+            event(Name.APPENDED, 2, offset=0, leader_epoch=0, values=tuple(range(10)), cause="follower"),
+            event(Name.HIGH_WATERMARK, 2, high_watermark=3, cause="follower"),
+            moved,
+            *more,
+            state(2, 1, (2,)),
+        ):
+            facts.learn(each)
+        return [(loss.node, loss.start, loss.end) for loss in facts.losses]
+
+    assert forgotten("retention") == [(2, 3, 8)]
+    assert forgotten("delete_records") == []
+    assert forgotten("retention", event(Name.HIGH_WATERMARK, 2, high_watermark=8, cause="follower")) == []
+    assert forgotten("retention", event(Name.LOG_START, 2, log_start_offset=8, cause="leader")) == []

@@ -3,14 +3,24 @@
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.run.run import FINAL_OPERATION, run
+from fencepost.campaign.run.cluster import FaultyCluster
+from fencepost.campaign.run.run import FINAL_OPERATION, Run, run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
-from fencepost.sim.network import Network
+from fencepost.sim.network import LinkFault, Network
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome
-from fencepost.traces.plan import BudgetOptions, Fault, Plan
+from fencepost.traces.plan import (
+    BudgetOptions,
+    ClientOptions,
+    ClusterOptions,
+    Fault,
+    NetworkOptions,
+    Plan,
+    PlannedOperation,
+    TopicOptions,
+)
 
 
 def phases(trace) -> list[str]:
@@ -94,16 +104,16 @@ class _At:
         return self.scheduler.now
 
 
-def test_a_cluster_that_never_comes_up_is_an_assumption_broken(small_plan, monkeypatch):
-    """A run that could not begin says nothing about the implementation: it is neither Ok nor a finding."""
+def test_a_cluster_that_never_comes_up_makes_no_progress(small_plan, monkeypatch):
+    """Nothing is broken before the first fault: a cluster that has no leaders within the bound then makes no
+    progress."""
     monkeypatch.setattr("fencepost.campaign.run.run.SETUP_MS", 1)
-    assert combine(judge(run(small_plan()))).decision is Decision.ASSUMPTION_BROKEN
+    verdict = combine(judge(run(small_plan())))
+    assert (verdict.decision, verdict.anomaly) == (Decision.ILLEGAL, "no_progress")
 
 
 def test_what_never_heals_is_no_progress(small_plan, monkeypatch):
     """The liveness phase can fail: a broker that is kept down after the faults is found."""
-    from fencepost.campaign.run.cluster import FaultyCluster
-
     plan = small_plan(
         liveness_ms=20_000,
         faults=(Fault(fault_id=0, kind="crash", at_ms=2_000, duration_ms=1_000_000, target="broker 2"),),
@@ -112,6 +122,63 @@ def test_what_never_heals_is_no_progress(small_plan, monkeypatch):
     monkeypatch.setattr(FaultyCluster, "_restart", lambda self, node: None)
     verdict = combine(judge(run(plan)))
     assert verdict.anomaly == "no_progress"
+
+
+def test_whether_the_cluster_serves_is_not_a_question_of_the_clients_patience(small_plan):
+    """The plan's clients give up before any append can be answered; the run's own client waits."""
+    plan = small_plan(
+        network=NetworkOptions(latency_min_us=10_000, latency_max_us=12_000),
+        client=ClientOptions(request_timeout_ms=15, delivery_timeout_ms=300, fetch_wait_max_ms=0),
+    )
+    findings = [finding.anomaly for verdict in judge(run(plan)) for finding in verdict.findings]
+    assert findings == []
+
+
+def test_a_slow_follower_has_time_as_long_as_it_gets_records(small_plan, monkeypatch):
+    """It was down and copies a segment a fetch, for longer than the bound; one that gets nothing has not."""
+    topic = TopicOptions(replication_factor=3, segment_bytes=90)
+    plan = small_plan(
+        liveness_ms=3_000,
+        safety_ms=25_000,
+        cluster=ClusterOptions(topics=(topic,), zookeeper_session_timeout_ms=1_500),
+        network=NetworkOptions(latency_min_us=150_000, latency_max_us=160_000),
+        client=ClientOptions(request_timeout_ms=3_000),
+        operations=tuple(
+            PlannedOperation(op_id=n, process=n % 3, at_ms=4_000 + 200 * n, function="append")
+            for n in range(1, 60)
+        ),
+        faults=(
+            Fault(fault_id=0, kind="crash", at_ms=2_000, duration_ms=60_000, target="follower 1 of t-0"),
+        ),
+    )
+    trace = run(plan)
+    assert phases(trace)[-2:] == ["final", "end"]
+    started = next(
+        event.time for event in trace.events if event.name is Name.PHASE and event.cause == "final"
+    )
+    healed = next(event.time for event in trace.events if event.name is Name.PHASE and event.cause == "heal")
+    assert started - healed > 2 * 3_000 * 1_000_000
+    monkeypatch.setattr(Run, "_copied", lambda self: 0)
+    assert combine(judge(run(plan))).anomaly == "no_progress"
+
+
+def test_a_network_that_loses_too_much_settles_at_last(small_plan, monkeypatch):
+    """How often a message must be sent again has no bound: where nothing moves, chance ends, and the run is
+    judged by what happens then."""
+    plan = small_plan(liveness_ms=5_000, network=NetworkOptions(loss_ppm=1))
+    heal = FaultyCluster.heal
+
+    def loses_all(self):
+        self.world.network._loss_ppm = 1_000_000
+        self.world.network._refresh(LinkFault(links=frozenset(self.world.network._links)))
+        heal(self)
+
+    monkeypatch.setattr(FaultyCluster, "heal", loses_all)
+    trace = run(plan)
+    assert phases(trace) == ["safety", "heal", "liveness", "settled", "final", "end"]
+    assert combine(judge(trace)).anomaly != "no_progress"
+    monkeypatch.setattr(Network, "settle", lambda self: None)
+    assert combine(judge(run(plan))).anomaly == "no_progress"
 
 
 def test_a_fault_outside_the_budget_is_skipped_and_recorded(small_plan):

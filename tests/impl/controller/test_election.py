@@ -7,11 +7,24 @@ from fencepost.campaign.bugs.controller.kafka_6082 import WritesUnfenced
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.controller.context import ControllerContext
 from fencepost.impl.controller.elector import ControllerElector
+from fencepost.impl.core.broker_states import BrokerState
 from fencepost.impl.core.core_interface import MessageArrived
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import ControlResponse
 from fencepost.impl.zookeeper import znodes
-from fencepost.impl.zookeeper.interface import Create, Data, Delete, GetData, Multi, Stat
+from fencepost.impl.zookeeper.interface import (
+    Create,
+    Created,
+    Data,
+    Delete,
+    Done,
+    Failed,
+    GetData,
+    Multi,
+    MultiDone,
+    Stat,
+    ZooKeeperError,
+)
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 
@@ -337,4 +350,26 @@ def test_a_successors_epoch_is_not_adopted() -> None:
     race.send(Data(znodes.encode_controller(2, 0), others))
     with pytest.raises(StopIteration) as ended:
         race.send(Data(znodes.encode_controller(2, 0), others))
+    assert ended.value.value is None
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_broker_that_stops_is_not_elected(late: bool) -> None:
+    """Rule (C1, C11, found by the profile everything, seed 900467): the watch on its own /controller fires
+    before its process ends. It does not run for it; if it has closed its logs since it sent the request that
+    wins (late), it gives /controller away. Else nobody is the controller until its session ends."""
+    lab = Lab(scripted=False, brokers=1)
+    lab.settle()
+    elector = lab.core(1).controller.elector
+    stat = Stat(1, 1, 0, 0, 0, 0)
+    race = elector.run()
+    next(race)
+    race.send(Failed(ZooKeeperError.NO_NODE))
+    if late:
+        assert isinstance(race.send(Data(b"5", stat)), Multi)
+    elector.broker_context.broker_state = BrokerState.SHUTTING_DOWN
+    if late:
+        assert race.send(MultiDone((Created(znodes.CONTROLLER, 9), Done(stat)))) == Delete(znodes.CONTROLLER)
+    with pytest.raises(StopIteration) as ended:
+        race.send(Done() if late else Data(b"5", stat))
     assert ended.value.value is None

@@ -1,5 +1,6 @@
 """What a broker knows after a restart, and how its fetcher deals with silence."""
 
+import pytest
 from impl_lab import T0, Lab
 
 from fencepost.impl.log.checkpoint.checkpoint_file import read_high_watermarks, write_high_watermarks
@@ -136,6 +137,22 @@ def test_stop_replica_of_an_older_epoch_stops_nothing() -> None:
     assert lab.partition(1).is_leader
     lab.control(kafka.StopReplicaRequest, 1, ((T0, 3, False),))
     assert not lab.partition(1).is_leader
+
+
+def test_a_replica_is_gone_once_its_directory_is_renamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule (found by the profile everything, seed 900337): a disk that fails while the files of a deleted
+    replica are removed halts the broker; the record says that the replica is gone."""
+    lab = Lab(brokers=1)
+    lab.lead(1, 0, isr=(1,), replicas=(1,), live=(1,))
+    lab.produce(1, 11)
+
+    def fails(disk: object, path: str) -> None:
+        raise OSError(5, f"Input/output error: {path}")
+
+    monkeypatch.setattr(type(lab.drivers[1].disk), "remove", fails)
+    lab.control(kafka.StopReplicaRequest, 1, ((T0, 1, True),))
+    assert [event.topic for event in lab.recorded(Name.MARK, 1) if event.cause == "replica_deleted"] == ["t"]
+    assert lab.recorded(Name.LOG_DIRECTORY_FAILED, 1)
 
 
 def test_a_checkpoint_keeps_partitions_without_a_directory() -> None:
