@@ -161,11 +161,21 @@ class GroupWorkload:
         on, with process numbers from this one."""
         for known in self.live:
             self.world.resume(FIRST_CLIENT_NODE + known)
+        self._end_zombies()
         groups = sorted(
             {(mine.group, mine.topic, bool(mine.transactional_id)) for mine in self.incarnations.values()}
         )
         for number, (group, topic, transforms) in enumerate(groups, process):
             self._subscribe(number, group, topic, f"{group}-{number}" if transforms else "")
+
+    def _end_zombies(self) -> None:
+        """Of processes that share a transactional id one stays: they would fence each other for ever."""
+        having: dict[str, int] = {}
+        for known in sorted(self.live):
+            name = self.incarnations[known].transactional_id
+            if name and having.setdefault(name, known) != known:
+                self.world.crash(FIRST_CLIENT_NODE + known)
+                del self.live[known]
 
     def lagging(self, ends: dict[tuple[str, int], int]) -> list[str]:
         """Groups that have not got the record at these offsets."""

@@ -227,8 +227,6 @@ class Run:
                 return False
             if (read.offset or 0) >= end or (read.records and read.records[-1].offset + 1 >= end):
                 return True
-            if argument and (read.last_stable_offset or 0) < end:
-                return False
         return False
 
     def _dump_logs(self) -> None:

@@ -20,6 +20,7 @@ from fencepost.campaign.swarm.groups import (
 )
 from fencepost.impl.transaction.records import STATE_TOPIC
 from fencepost.traces.plan import (
+    ConsumerOptions,
     Fault,
     Plan,
     PlannedOperation,
@@ -42,7 +43,7 @@ def with_transactions(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     it is."""
     if not bounds.transactions or not draw.chance(bounds.transactions, "transactions"):
         return plan
-    slow_ms = slow_ms_of(plan)
+    slow_ms, transform = slow_ms_of(plan), _transform(plan, draw)
     output, offsets = _output_topic(plan, draw), offsets_topic(draw)
     state = evolve(offsets, name=STATE_TOPIC, partitions=draw.between((1, 2), "transactions.partitions"))
     cluster = evolve(
@@ -56,8 +57,8 @@ def with_transactions(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
         plan,
         cluster=cluster,
         client=evolve(plan.client, retry_unknown=False),
-        consumer=consumer_options(draw, slow_ms),
-        transform=_transform(draw, slow_ms),
+        consumer=_consumers(draw, slow_ms, transform),
+        transform=transform,
         operations=(*plan.operations, *_reads(plan, draw, output), *_lives(plan, draw)),
         faults=tuple(_aimed(fault, draw, topics) for fault in plan.faults),
     )
@@ -93,10 +94,11 @@ def _coordinators(draw: Draws, slow_ms: int) -> TransactionOptions:
     )
 
 
-def _transform(draw: Draws, slow_ms: int) -> TransformOptions:
+def _transform(plan: Plan, draw: Draws) -> TransformOptions:
+    trip_ms = (plan.network.latency_min_us + plan.network.latency_tail_us) // 1_000
     return TransformOptions(
         output=OUTPUT,
-        transaction_timeout_ms=draw.between((1_500, 8_000), "transactions.timeout") + TRIPS * slow_ms,
+        transaction_timeout_ms=draw.between((2_500, 10_000), "transactions.timeout") + TRIPS * trip_ms,
         aborts_ppm=draw.between((0, 300_000), "transactions.aborts")
         if draw.chance(60, "transactions.aborts_on")
         else 0,
@@ -104,6 +106,13 @@ def _transform(draw: Draws, slow_ms: int) -> TransformOptions:
         if draw.chance(40, "transactions.pause_on")
         else 0,
     )
+
+
+def _consumers(draw: Draws, slow_ms: int, transform: TransformOptions) -> ConsumerOptions:
+    """A poll is a transaction: it may last until the coordinator ends it, and one more may have to begin."""
+    options = consumer_options(draw, slow_ms)
+    waits_ms = 2 * transform.transaction_timeout_ms + transform.pause_ms
+    return evolve(options, max_poll_interval_ms=options.max_poll_interval_ms + waits_ms)
 
 
 def _reads(plan: Plan, draw: Draws, output: TopicOptions) -> tuple[PlannedOperation, ...]:

@@ -151,6 +151,10 @@ class ConsumerDesk:
         self.outbox.append(Begin(begun))
         return begun
 
+    def heard(self, begun: Operation) -> None:
+        """The answer to a row has come; what becomes of it is not decided before its transaction ends."""
+        self.outbox.append(Begin(begun))
+
     def end(self, begun: Operation, outcome: Outcome, error: ErrorCode = NO_ERROR, **columns: Any) -> None:
         """A row is complete."""
         ended = evolve(

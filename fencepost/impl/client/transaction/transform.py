@@ -3,7 +3,7 @@
 Owns the loop, and the rows of the trace that tell of transactions. Must not know how a producer or a consumer does
 any of it. Each record that it reads becomes one record of the output topic; a header says where it came from
 (LINEAGE), as does the column `result` of the append. Rows of a transaction's parts are complete when it is: only then
-is it known whether they count. A process whose producer was fenced ends: somebody else does its work.
+is it known whether they count.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from attrs import define, evolve, field
 from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.client.consumer.fetch import ConsumedRecord
 from fencepost.impl.client.consumer.requests import positions_of
-from fencepost.impl.client.transaction.errors import FENCED, AbortableError, FatalError
+from fencepost.impl.client.transaction.errors import AbortableError, FatalError
 from fencepost.impl.client.transaction.producer import (
     REST_TIMER,
     GroupMetadata,
@@ -32,6 +32,8 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import MILLION, TransformOptions
 
 LINEAGE = "lineage"
+SEEK = "seek"
+"""The argument of an `assign` that only moves positions: those that it names; -1: goes on."""
 RESTART_MS = 1_000
 """Until a process that has given up is started again."""
 VALUES_PER_OPERATION = 1_000
@@ -54,7 +56,7 @@ class Parts:
 @define(eq=False)
 class TransformLoop:
     """transactional_id, version: of its producer. producers: how many it has had. parts: of the transaction under
-    way. ended: it was fenced, and does nothing any more."""
+    way."""
 
     transactional_id: str
     options: TransformOptions
@@ -62,7 +64,6 @@ class TransformLoop:
     producer: TransactionalProducer | None = None
     producers: int = 0
     parts: Parts | None = None
-    ended: bool = False
 
     # ---- the application's calls
 
@@ -86,7 +87,7 @@ class TransformLoop:
 
         def initialised(_: Any, error: AbortableError | FatalError | None) -> None:
             if error is not None:
-                self._failed(consumer, error.error)
+                self._failed(consumer)
             elif consumer.dead:
                 consumer.start_over()
             else:
@@ -122,7 +123,7 @@ class TransformLoop:
         def ended(committed: Any, error: AbortableError | FatalError | None) -> None:
             if error is not None:
                 self._close_rows(consumer, Outcome.UNKNOWN, error.error)
-                self._failed(consumer, error.error)
+                self._failed(consumer)
             elif not consumer.dead:
                 if not committed:
                     self._seek_back(consumer, records)
@@ -132,8 +133,7 @@ class TransformLoop:
 
     def woken(self, consumer: Consumer) -> None:
         """It is time to begin again."""
-        if not self.ended:
-            self._begin(consumer)
+        self._begin(consumer)
 
     def committed(self, consumer: Consumer, error: ErrorCode) -> None:
         """It commits in transactions only."""
@@ -148,25 +148,36 @@ class TransformLoop:
         """The consumer cannot go on: begin anew after a while."""
         consumer.sleep(RESTART_MS)
 
-    def _failed(self, consumer: Consumer, error: ErrorCode) -> None:
-        """The producer can do nothing any more."""
-        if error in FENCED:
-            self.ended = True
-            if not consumer.dead:
-                consumer.close()
+    def _failed(self, consumer: Consumer) -> None:
+        """The producer can do nothing any more: another one begins after a while. Nobody knows what became of the
+        last transaction, so that the consumer goes on from what is committed; it stays in its group meanwhile."""
+        if consumer.dead:
             return
-        if not consumer.dead:
-            consumer.polling, consumer.dead = False, True
+        self._seek(consumer, dict.fromkeys(consumer.fetcher.positions, 0))
+        for key in consumer.fetcher.assigned:
+            consumer.fetcher.positions.pop(key, None)
         consumer.sleep(RESTART_MS)
 
     @staticmethod
-    def _seek_back(consumer: Consumer, records: list[ConsumedRecord]) -> None:
+    def _seek(consumer: Consumer, offsets: dict[TopicPartition, int]) -> None:
+        """Read these partitions again, from these offsets."""
+        row = consumer.desk.begin(
+            Function.ASSIGN,
+            argument=SEEK,
+            positions=positions_of({key: offsets.get(key, -1) for key in consumer.fetcher.assigned}),
+        )
+        for key, offset in offsets.items():
+            if key in consumer.fetcher.assigned:
+                consumer.seek(key, offset)
+        consumer.desk.end(row, Outcome.OK)
+
+    @classmethod
+    def _seek_back(cls, consumer: Consumer, records: list[ConsumedRecord]) -> None:
+        """The transaction did not commit: read its records again."""
         first: dict[TopicPartition, int] = {}
         for each in records:
             first.setdefault(each.partition, each.record.offset)
-        for key, offset in first.items():
-            if key in consumer.fetcher.assigned:
-                consumer.seek(key, offset)
+        cls._seek(consumer, first)
 
     # ---- one transaction
 
@@ -262,6 +273,7 @@ class TransformLoop:
                 for nth, each in enumerate(row.records)
             ),
         )
+        consumer.desk.heard(parts.appends[-1])
 
     def _close_rows(self, consumer: Consumer, outcome: Outcome, error: ErrorCode) -> None:
         parts, self.parts = self.parts, None
