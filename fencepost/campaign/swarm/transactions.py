@@ -33,6 +33,10 @@ OUTPUT = "out"
 FIRST_READ = 700_000
 """Op ids of reads of the output."""
 GROUP = "g1"
+ANSWER_TRIPS = 8
+"""Messages between a request to a coordinator and its answer: its record must reach every replica."""
+KEPT_MS = 604_800_000
+"""An offset that expires is processed again: nobody promises exactly-once then."""
 TRIPS = 40
 """Messages that follow each other in a short transaction, retries included: on slow networks its time-out allows for
 them."""
@@ -49,7 +53,7 @@ def with_transactions(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     cluster = evolve(
         plan.cluster,
         topics=(*plan.cluster.topics, output, offsets, state),
-        groups=coordinator_options(draw, slow_ms),
+        groups=evolve(coordinator_options(draw, slow_ms), offsets_retention_ms=KEPT_MS),
         transactions=_coordinators(draw, slow_ms),
     )
     topics = (output, offsets, state)
@@ -57,7 +61,7 @@ def with_transactions(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
         plan,
         cluster=cluster,
         client=evolve(plan.client, retry_unknown=False),
-        consumer=_consumers(draw, slow_ms, transform),
+        consumer=_consumers(plan, draw, slow_ms, transform),
         transform=transform,
         operations=(*plan.operations, *_reads(plan, draw, output), *_lives(plan, draw)),
         faults=tuple(_aimed(fault, draw, topics) for fault in plan.faults),
@@ -94,11 +98,15 @@ def _coordinators(draw: Draws, slow_ms: int) -> TransactionOptions:
     )
 
 
+def _trip_ms(plan: Plan) -> int:
+    """How long a message takes."""
+    return (plan.network.latency_min_us + plan.network.latency_tail_us) // 1_000
+
+
 def _transform(plan: Plan, draw: Draws) -> TransformOptions:
-    trip_ms = (plan.network.latency_min_us + plan.network.latency_tail_us) // 1_000
     return TransformOptions(
         output=OUTPUT,
-        transaction_timeout_ms=draw.between((2_500, 10_000), "transactions.timeout") + TRIPS * trip_ms,
+        transaction_timeout_ms=draw.between((2_500, 10_000), "transactions.timeout") + TRIPS * _trip_ms(plan),
         aborts_ppm=draw.between((0, 300_000), "transactions.aborts")
         if draw.chance(60, "transactions.aborts_on")
         else 0,
@@ -108,11 +116,15 @@ def _transform(plan: Plan, draw: Draws) -> TransformOptions:
     )
 
 
-def _consumers(draw: Draws, slow_ms: int, transform: TransformOptions) -> ConsumerOptions:
+def _consumers(plan: Plan, draw: Draws, slow_ms: int, transform: TransformOptions) -> ConsumerOptions:
     """A poll is a transaction: it may last until the coordinator ends it, and one more may have to begin."""
     options = consumer_options(draw, slow_ms)
     waits_ms = 2 * transform.transaction_timeout_ms + transform.pause_ms
-    return evolve(options, max_poll_interval_ms=options.max_poll_interval_ms + waits_ms)
+    return evolve(
+        options,
+        max_poll_interval_ms=options.max_poll_interval_ms + waits_ms,
+        request_timeout_ms=options.request_timeout_ms + ANSWER_TRIPS * _trip_ms(plan),
+    )
 
 
 def _reads(plan: Plan, draw: Draws, output: TopicOptions) -> tuple[PlannedOperation, ...]:

@@ -37,8 +37,8 @@ SEEK = "seek"
 RESTART_MS = 1_000
 """Until a process that has given up is started again."""
 VALUES_PER_OPERATION = 1_000
-PRODUCERS_PER_SESSION = 1_000
-"""Sessions of the rows of transactions: each producer of a process has its own."""
+FIRST_SESSION, PRODUCERS_PER_SESSION = 1_000_000, 1_000
+"""Sessions of the rows of transactions: each producer of a process has its own, and its consumer another one."""
 SPREAD = 2_654_435_761
 """Knuth's multiplicative hash: which transactions the application aborts, and which partition a record goes to."""
 
@@ -108,7 +108,7 @@ class TransformLoop:
             member_id=coordinator.member_id,
             group_instance_id=consumer.identity.instance_id,
         )
-        session = consumer.identity.session * PRODUCERS_PER_SESSION + self.producers
+        session = FIRST_SESSION + consumer.identity.session * PRODUCERS_PER_SESSION + self.producers
         txn = consumer.desk.begin(
             Function.TXN,
             group=None,
@@ -151,11 +151,10 @@ class TransformLoop:
     def _failed(self, consumer: Consumer) -> None:
         """The producer can do nothing any more: another one begins after a while. Nobody knows what became of the
         last transaction, so that the consumer goes on from what is committed; it stays in its group meanwhile."""
-        if consumer.dead:
-            return
-        self._seek(consumer, dict.fromkeys(consumer.fetcher.positions, 0))
-        for key in consumer.fetcher.assigned:
-            consumer.fetcher.positions.pop(key, None)
+        if not consumer.dead:
+            self._seek(consumer, dict.fromkeys(consumer.fetcher.positions, 0))
+            for key in consumer.fetcher.assigned:
+                consumer.fetcher.positions.pop(key, None)
         consumer.sleep(RESTART_MS)
 
     @staticmethod
