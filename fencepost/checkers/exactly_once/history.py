@@ -39,13 +39,13 @@ class Sent:
 @define
 class History:
     """sent: every record of a transaction. shown: by log, offset -> (value, the first poll that showed it) to readers
-    of committed records. passed: by log, disjoint ranges of offsets, ascending. finished: logs that such a
-    reader read to an end that may be trusted. commits: of transactions."""
+    of committed records. passed: by log, disjoint ranges of offsets, ascending. finished: by log, when
+    an end was asked for that may be trusted and that such a reader reached. commits: of transactions."""
 
     sent: list[Sent] = field(factory=list)
     shown: dict[Log, dict[int, tuple[int, Operation]]] = field(factory=lambda: defaultdict(dict))
     passed: dict[Log, list[tuple[int, int]]] = field(factory=dict)
-    finished: set[Log] = field(factory=set)
+    finished: dict[Log, int] = field(factory=dict)
     commits: list[Operation] = field(factory=list)
     transactions: list[Operation] = field(factory=list)
 
@@ -66,7 +66,7 @@ def history_of(trace: Trace) -> History:
     history = History()
     rows = sorted(trace.operations, key=lambda row: (row.invoke_time, row.op_id))
     open_since: dict[tuple[int, int], Operation] = {}
-    ends: dict[Log, int] = {}
+    ends: dict[Log, list[tuple[int, int]]] = defaultdict(list)
     walks: dict[tuple[int, int, Log], list[tuple[int, int]]] = defaultdict(list)
     for row in rows:
         mine = (row.process, row.session)
@@ -79,14 +79,16 @@ def history_of(trace: Trace) -> History:
             history.commits.append(row)
         elif row.function is Function.LIST_OFFSETS and row.strong and row.topic is not None:
             if row.isolation != READ_COMMITTED:
-                ends[row.topic, row.partition or 0] = row.offset or 0
+                ends[row.topic, row.partition or 0].append((row.invoke_time, row.offset or 0))
         elif row.function is Function.POLL and row.outcome is Outcome.OK and row.isolation == READ_COMMITTED:
             _poll(history, row, walks)
     ranges: dict[Log, list[tuple[int, int]]] = defaultdict(list)
     for (_, _, log), steps in walks.items():
         ranges[log] += _ranges(steps)
-        if log in ends and any(max(first, last) >= ends[log] for first, last in steps):
-            history.finished.add(log)
+        reached = max(last for _, last in steps)
+        times = [asked for asked, end in ends.get(log, ()) if end <= reached]
+        if times:
+            history.finished[log] = max(max(times), history.finished.get(log, 0))
     history.passed = {log: _merged(found) for log, found in ranges.items()}
     return history
 

@@ -183,9 +183,6 @@ def _bijection(history: History) -> Iterator[Finding]:
                 f"the offset after {log[0]}-{log[1]}@{offset} committed by some transaction, as its output is visible",
                 f"offsets below {possible.get(log, 0)} only",
             )
-    targets = {sent.log for sent in history.sent}
-    if not targets <= history.finished:
-        return  # an output that nobody read may be there
     for log, (end, commit) in sorted(done.items()):
         for offset in sorted(history.shown.get(log, {})):
             if offset < end and (log, offset) not in outputs:
@@ -202,14 +199,17 @@ def _bijection(history: History) -> Iterator[Finding]:
 
 
 def _committed(history: History) -> tuple[dict[Log, tuple[int, Operation]], dict[Log, int]]:
-    """By input: the highest offset that a committed transaction committed, with its row, and the highest that
-    any may have."""
+    """By input: the highest offset that a committed transaction committed before the outputs were read to their
+    ends, with its row, and the highest that any may have."""
+    targets = {sent.log for sent in history.sent}
+    read_at = min((history.finished.get(log, -1) for log in targets), default=-1)
     done: dict[Log, tuple[int, Operation]] = {}
     possible: dict[Log, int] = {}
     for row in history.commits:
         for each in row.positions:
             log = (each.topic, each.partition)
-            if row.outcome is Outcome.OK and each.offset > done.get(log, (-1, row))[0]:
+            seen = row.outcome is Outcome.OK and (row.completion_time or 0) <= read_at
+            if seen and each.offset > done.get(log, (-1, row))[0]:
                 done[log] = (each.offset, row)
             if row.outcome is not Outcome.FAIL:
                 possible[log] = max(possible.get(log, 0), each.offset)

@@ -19,7 +19,7 @@ from fencepost.impl.coordinator.group_log import GroupLog
 from fencepost.impl.coordinator.loading import GroupLoading
 from fencepost.impl.coordinator.membership import GroupMembership
 from fencepost.impl.coordinator.offsets import GroupOffsets
-from fencepost.impl.coordinator.transactional_offsets import TransactionalOffsets
+from fencepost.impl.transaction.transactional_offsets import TransactionalOffsets
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.log.checkpoint.epochs import LeaderEpochCache
 from fencepost.impl.log.cleaner import Cleaner

@@ -13,7 +13,7 @@ from fencepost.impl.broker.parts import Parts
 from fencepost.impl.broker.producer_ids import ProducerIds
 from fencepost.impl.coordinator.coordinator import GroupCoordinator
 from fencepost.impl.coordinator.internal_topic import InternalTopic
-from fencepost.impl.coordinator.transactional_offsets import TransactionalOffsets
+from fencepost.impl.transaction.transactional_offsets import TransactionalOffsets
 from fencepost.impl.core.procedures import Procedures
 from fencepost.impl.messages import group_api, transaction_api
 from fencepost.impl.messages.broker_api import ProduceRequest

@@ -11,12 +11,11 @@ markers travel (markers.py), or how ids are given (broker/producer_ids.py). Ever
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import define, field
 from msgspec import Struct
 
-from fencepost.impl.broker.producer_ids import ProducerIds
 from fencepost.impl.coordinator.records import OFFSETS_TOPIC
 from fencepost.impl.coordinator.table import GroupTable
 from fencepost.impl.core.metadata_cache import MetadataCache
@@ -44,6 +43,16 @@ Answer = Callable[[ErrorCode], None]
 _T = TransactionPhase
 
 
+class Ids(Protocol):
+    """Who gives producer ids (broker/producer_ids.py)."""
+
+    def init_producer_id(self, source: int, request: kafka.InitProducerIdRequest) -> None:
+        """Answer an idempotent producer."""
+
+    def take(self, then: Callable[[int], None]) -> None:
+        """Hand over an id, now or later."""
+
+
 @define
 class TransactionCoordinator:
     """groups: says where a group's offsets are."""
@@ -52,7 +61,7 @@ class TransactionCoordinator:
     log: TransactionLog
     loading: TransactionLoading
     markers: TransactionMarkers
-    ids: ProducerIds
+    ids: Ids
     metadata: MetadataCache
     groups: GroupTable
     started: bool = False
