@@ -111,6 +111,18 @@ def _groups_of_table(operations: pa.Table, traces: Sequence[Trace]) -> dict[int,
     return judge_table(operations, traces)
 
 
+def _exactly_once(trace: Trace) -> Verdict:
+    from fencepost.checkers.exactly_once import judge_trace
+
+    return judge_trace(trace)
+
+
+def _exactly_once_of_table(operations: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
+    from fencepost.checkers.exactly_once import judge_table
+
+    return judge_table(operations, traces)
+
+
 def _invariants(trace: Trace) -> Verdict:
     from fencepost.checkers.invariants import judge as judge_events
 
@@ -214,6 +226,13 @@ CHECKS: dict[str, Check] = {
             reads_events=False,
             judge_table=_groups_of_table,
             operation_columns=(*LOG_COLUMNS, "group", "member", "generation", "attempts", "argument"),
+        ),
+        Check(
+            name="exactly_once",
+            judge=_exactly_once,
+            reads_events=False,
+            judge_table=_exactly_once_of_table,
+            operation_columns=(*LOG_COLUMNS, "group", "producer_id", "producer_epoch", "result"),
         ),
         Check(
             name="invariants",

@@ -127,6 +127,21 @@ class Name(StrEnum):
     GROUP_REMOVED = "group_removed"
     """Nothing was left of a group, and its tombstone is durable; told again by a coordinator that finds the
     tombstone. detail: its name."""
+    # --- transactions
+    TRANSACTIONS_LOADED = "transactions_loaded"
+    """A broker coordinates the transactions of this partition of __transaction_state. leader_epoch: the
+    coordinator epoch; offset: end of what it read."""
+    TRANSACTIONS_UNLOADED = "transactions_unloaded"
+    """It does so no more."""
+    TRANSACTION_PHASE = "transaction_phase"
+    """A transaction came into another state, or was loaded in it; the record of it has every replica in sync.
+    node, topic, partition and leader_epoch as above; cause: Kafka's name of the state; detail: JSON
+    {transactional_id, producer_id, producer_epoch, partitions, why}."""
+    MARKER_WRITTEN = "marker_written"
+    """A leader appended the end of a transaction to its log. offset; leader_epoch; detail: JSON {producer_id,
+    producer_epoch, coordinator_epoch, commit}."""
+    MARKER_REFUSED = "marker_refused"
+    """A leader refused one for good. detail: as above, and the error."""
     # --- what a proxy saw between clients and brokers
     REQUEST = "request"
     """A request and what became of it. time: when it arrived; node: its broker; cause: its API; detail: JSON

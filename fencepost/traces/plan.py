@@ -93,6 +93,34 @@ class GroupOptions:
 
 
 @frozen(kw_only=True)
+class TransactionOptions:
+    """The transaction coordinators. Transactions exist where a topic __transaction_state does, or may be
+    created. Defaults are Kafka's but for the number of partitions."""
+
+    state_topic_partitions: int = _bounded(0, 64, 0)
+    """Of __transaction_state if it must be created when somebody first looks for a coordinator; 0: never."""
+    state_topic_replication_factor: int = _bounded(1, 16, 3)
+    version: int = _bounded(1, 2, 1)
+    """transaction.version: 2 bumps the epoch of a producer with every transaction (KIP-890)."""
+    verification: bool = True
+    """transaction.partition.verification.enable: a leader asks the coordinator whether its partition is part
+    of the transaction before it writes the first batch (KIP-890)."""
+    max_timeout_ms: int = _bounded(1, 100 * MILLION, 900_000)
+    abort_check_ms: int = _bounded(1, 10 * MILLION, 10_000)
+    """How often open transactions are looked through for those whose time is over."""
+    expiration_ms: int = _bounded(1, CENTURY_MS, 7 * DAY_MS)
+    """Of a transactional id that is not used."""
+    expiration_check_ms: int = _bounded(1, 100 * MILLION, 3_600_000)
+    append_timeout_ms: int = _bounded(1, MILLION, 5_000)
+    """How long a record of a coordinator, or a marker, may wait for its replicas."""
+    marker_backoff_ms: int = _bounded(1, 60_000, 100)
+    """Before a marker is sent again."""
+    load_buffer_bytes: int = _bounded(1, GIBIBYTE, 5_242_880)
+    load_step_ms: int = _bounded(0, 60_000, 0)
+    unload_ms: int = _bounded(0, 60_000, 0)
+
+
+@frozen(kw_only=True)
 class ClusterOptions:
     """The cluster under test. Broker ids are 1..brokers. bugs: planted bugs, by id (campaign/bugs)."""
 
@@ -123,6 +151,7 @@ class ClusterOptions:
     """Of a topic whose creator names no number."""
     default_replication_factor: int = _bounded(1, 16, 3, LATER)
     """Of a topic whose creator names none, or as many as brokers are alive. Kafka's own default is 1."""
+    transactions: TransactionOptions = field(default=TransactionOptions(), metadata=LATER)
 
 
 @frozen(kw_only=True)
@@ -211,6 +240,24 @@ class ConsumerOptions:
     commit_attempts: int = _bounded(1, 1_000, 20)
     """Of one commitSync."""
     auto_offset_reset: str = field(default="earliest", validator=in_(("earliest", "latest", "none")))
+    isolation: str = field(
+        default="read_uncommitted",
+        validator=in_(("read_uncommitted", "read_committed")),
+        metadata=LATER,
+    )
+
+
+@frozen(kw_only=True)
+class TransformOptions:
+    """Processes that consume, transform and produce, one transaction for each poll (KIP-447)."""
+
+    output: str = "out"
+    """The topic that they write to."""
+    transaction_timeout_ms: int = _bounded(1, 100 * MILLION, 60_000)
+    aborts_ppm: int = _bounded(0, MILLION, 0)
+    """Of transactions that the application itself aborts."""
+    pause_ms: int = _bounded(0, MILLION, 0)
+    """How long the application works on a transaction before it ends it."""
 
 
 @frozen(kw_only=True)
@@ -220,11 +267,13 @@ class PlannedOperation:
     records: how many records an append carries. Value ids are op_id * 1000 + index: removing an operation
     renames no other. key: of all records of an append; a compacted topic refuses an append without one.
     argument: "tombstone" for an append that deletes its key. A delete_records deletes what lies more than
-    `records` below the highest end that its process was shown.
+    `records` below the highest end that its process was shown. argument "read_committed": for a poll or
+    list_offsets that wants committed records only.
 
     subscribe: a consumer of `topic` begins in the group `key`; it works by itself until its process is told
     unsubscribe (it leaves the group) or crash (it is gone). pause: it stands still for `records` tenths of a
-    second.
+    second. transform: as subscribe, and it writes what it makes of each record in transactions of the id
+    `key`-`partition`; two processes of one id fence each other.
     """
 
     op_id: int = field(validator=[instance_of(int), ge(0)])
@@ -232,7 +281,17 @@ class PlannedOperation:
     at_ms: int = field(validator=[instance_of(int), ge(0)])
     function: str = field(
         validator=in_(
-            ("append", "poll", "list_offsets", "delete_records", "subscribe", "unsubscribe", "crash", "pause")
+            (
+                "append",
+                "poll",
+                "list_offsets",
+                "delete_records",
+                "subscribe",
+                "unsubscribe",
+                "crash",
+                "pause",
+                "transform",
+            )
         )
     )
     topic: str = "t"
@@ -240,7 +299,7 @@ class PlannedOperation:
     acks: int = field(default=-1, validator=in_((-1, 0, 1)))
     records: int = _bounded(1, 999, 1)
     key: str = ""
-    argument: str = field(default="", validator=in_(("", "tombstone")))
+    argument: str = field(default="", validator=in_(("", "tombstone", "read_committed")))
 
 
 @frozen(kw_only=True)
@@ -292,6 +351,7 @@ class Plan:
     disk: DiskOptions = Factory(DiskOptions)
     client: ClientOptions = Factory(ClientOptions)
     consumer: ConsumerOptions = Factory(ConsumerOptions)
+    transform: TransformOptions = field(default=TransformOptions(), metadata=LATER)
     budget: BudgetOptions = Factory(BudgetOptions)
     operations: tuple[PlannedOperation, ...] = ()
     faults: tuple[Fault, ...] = ()

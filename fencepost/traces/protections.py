@@ -364,6 +364,84 @@ PROTECTIONS: tuple[Protection, ...] = (
         breaks="LIVE",
         says="a follower does not check sequence numbers: its leader did, and knows more",
     ),
+    Protection(
+        name="epoch_fencing",
+        bug="T1",
+        breaks="EXACTLY-ONCE",
+        says="a transaction coordinator refuses a producer of another epoch than the last one given out",
+    ),
+    Protection(
+        name="loaded",
+        bug="T2",
+        breaks="EXACTLY-ONCE",
+        says="a transaction coordinator loads the last epoch that was given out",
+    ),
+    Protection(
+        name="go_on_with_ends",
+        bug="KAFKA-16352",
+        breaks="LIVE",
+        says="whoever loads a transaction whose end is decided sends its markers",
+    ),
+    Protection(
+        name="to_mark",
+        bug="T3",
+        breaks="LIVE",
+        says="every partition of a transaction gets its marker",
+    ),
+    Protection(
+        name="is_written",
+        bug="T4",
+        breaks="LIVE",
+        says="a marker is sent until every replica has it",
+    ),
+    Protection(
+        name="last_stable_offset",
+        bug="T5",
+        breaks="TXN-ATOM",
+        says="readers of committed records stop at the first record of the oldest open transaction",
+    ),
+    Protection(
+        name="aborted_transactions",
+        bug="T6",
+        breaks="TXN-ATOM",
+        says="a fetch of committed records names the aborted transactions among them",
+    ),
+    Protection(
+        name="count",
+        bug="T7",
+        breaks="EXACTLY-ONCE",
+        says="the offsets of a committed transaction count",
+    ),
+    Protection(
+        name="ended",
+        bug="T8",
+        breaks="EXACTLY-ONCE",
+        says="the offsets of an aborted transaction never were",
+    ),
+    Protection(
+        name="group_fencing",
+        bug="KIP-447",
+        breaks="EXACTLY-ONCE",
+        says="only a member of the present generation commits offsets in a transaction",
+    ),
+    Protection(
+        name="stable_offsets_only",
+        bug="T9",
+        breaks="EXACTLY-ONCE",
+        says="whoever goes on from committed offsets waits for transactions that commit some",
+    ),
+    Protection(
+        name="is_needed",
+        bug="KIP-890",
+        breaks="LIVE",
+        says="a batch begins a transaction in a log only if the coordinator knows of it",
+    ),
+    Protection(
+        name="still_guarded",
+        bug="T10",
+        breaks="LIVE",
+        says="a verification counts for the transaction that it was asked for, not for the next one",
+    ),
 )
 
 BY_BUG: dict[str, Protection] = {protection.bug: protection for protection in PROTECTIONS}

@@ -7,7 +7,7 @@ traces/protections.py under the same name.
 
 from attrs import evolve, frozen
 
-from fencepost.campaign.bugs import groups, producer
+from fencepost.campaign.bugs import groups, producer, transactions
 from fencepost.campaign.bugs.controller import (
     elections,
     epochs,
@@ -169,6 +169,7 @@ BUGS: dict[str, PlantedBug] = {
         _bug("KAFKA-6975", "log", appending.StartsWithWholeBatches, LIVE, "storage"),
         *(_bug(*row) for row in groups.ROWS),
         *(_bug(*row) for row in producer.ROWS),
+        *(_bug(*row) for row in transactions.ROWS),
     )
 }
 

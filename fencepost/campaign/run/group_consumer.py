@@ -6,13 +6,14 @@ except where commits come before the work (style `before`): there the poll ends,
 is done, so that a crash in between leaves a gap that is seen.
 """
 
-from attrs import define
+from attrs import define, evolve
 
 from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.client.consumer.coordinator import ConsumerCoordinator
 from fencepost.impl.client.consumer.fetch import ConsumedRecord
 from fencepost.impl.client.consumer.requests import ConsumerIdentity
 from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.transaction.transform import TransformLoop
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import ConsumerOptions
@@ -89,3 +90,16 @@ def make_consumer(
         coordinator,
         open_rows=options.commit == "before",
     )
+
+
+def make_transformer(
+    identity: ConsumerIdentity,
+    options: ConsumerOptions,
+    brokers: tuple[int, ...],
+    loop: TransformLoop,
+    coordinator: type[ConsumerCoordinator] = ConsumerCoordinator,
+) -> Consumer:
+    """The core of a process that consumes, transforms and produces: it reads committed records, and nothing but
+    its transactions commits offsets."""
+    committed = evolve(options, commit="none", isolation="read_committed")
+    return Consumer(identity, committed, ClientMetadata(brokers), loop, coordinator)

@@ -9,7 +9,7 @@ from functools import partial
 
 from attrs import define, field
 
-from fencepost.campaign.run.group_consumer import make_consumer
+from fencepost.campaign.run.group_consumer import make_consumer, make_transformer
 from fencepost.campaign.run.recorder import Recorder
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.client.consumer.consumer import Consumer
@@ -22,7 +22,7 @@ from fencepost.sim.world import FIRST_CLIENT_NODE, World
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.plan import Plan, PlannedOperation
 
-CONSUMER_FUNCTIONS = frozenset({"subscribe", "unsubscribe", "crash", "pause"})
+CONSUMER_FUNCTIONS = frozenset({"subscribe", "unsubscribe", "crash", "pause", "transform"})
 PAUSE_UNIT_MS = 100
 LEAVING_MS = 200
 """How long a process that leaves its group is left to say so, before it ends."""
@@ -35,11 +35,13 @@ def uses_groups(plan: Plan) -> bool:
 
 @define
 class Incarnation:
-    """A consumer process: since when (session), of which group and topic."""
+    """A consumer process: since when (session), of which group and topic. transactional_id: empty unless it
+    transforms what it reads."""
 
     session: int
     group: str
     topic: str
+    transactional_id: str = ""
 
 
 @define(eq=False)
@@ -63,6 +65,9 @@ class GroupWorkload:
         process, runs = operation.process, operation.process in self.live
         if operation.function == "subscribe" and not runs:
             self._subscribe(process, operation.key, operation.topic)
+        elif operation.function == "transform" and not runs:
+            transactional_id = f"{operation.key}-{operation.partition}"
+            self._subscribe(process, operation.key, operation.topic, transactional_id)
         elif operation.function == "crash" and runs:
             self._crash(operation)
         elif operation.function == "unsubscribe" and runs:
@@ -78,11 +83,12 @@ class GroupWorkload:
     def _host(self, process: int) -> Host:
         return self.world.hosts[FIRST_CLIENT_NODE + process]
 
-    def _subscribe(self, process: int, group: str, topic: str) -> None:
+    def _subscribe(self, process: int, group: str, topic: str, transactional_id: str = "") -> None:
         node, before = FIRST_CLIENT_NODE + process, self.incarnations.get(process)
         if before is not None and self.world.hosts[node].up:
             self.world.crash(node)
-        self.incarnations[process] = Incarnation(0 if before is None else before.session + 1, group, topic)
+        session = 0 if before is None else before.session + 1
+        self.incarnations[process] = Incarnation(session, group, topic, transactional_id)
         if before is None:
             self.world.add_host(node, partial(self._make, process), zookeeper=False)
         self.live[process] = None
@@ -97,6 +103,10 @@ class GroupWorkload:
             session=mine.session,
             instance_id=f"instance-{process}" if options.static_members else None,
         )
+        if mine.transactional_id:
+            version = self.plan.cluster.transactions.version
+            loop = self.parts.transform_loop(mine.transactional_id, self.plan.transform, version)
+            return make_transformer(identity, options, self.brokers, loop, self.parts.consumer_coordinator)
         return make_consumer(identity, options, self.brokers, self.parts.consumer_coordinator)
 
     def _crash(self, operation: PlannedOperation) -> None:
@@ -151,9 +161,21 @@ class GroupWorkload:
         on, with process numbers from this one."""
         for known in self.live:
             self.world.resume(FIRST_CLIENT_NODE + known)
-        groups = sorted({(mine.group, mine.topic) for mine in self.incarnations.values()})
-        for number, (group, topic) in enumerate(groups, process):
-            self._subscribe(number, group, topic)
+        self._end_zombies()
+        groups = sorted(
+            {(mine.group, mine.topic, bool(mine.transactional_id)) for mine in self.incarnations.values()}
+        )
+        for number, (group, topic, transforms) in enumerate(groups, process):
+            self._subscribe(number, group, topic, f"{group}-{number}" if transforms else "")
+
+    def _end_zombies(self) -> None:
+        """Of processes that share a transactional id one stays: they would fence each other for ever."""
+        having: dict[str, int] = {}
+        for known in sorted(self.live):
+            name = self.incarnations[known].transactional_id
+            if name and having.setdefault(name, known) != known:
+                self.world.crash(FIRST_CLIENT_NODE + known)
+                del self.live[known]
 
     def lagging(self, ends: dict[tuple[str, int], int]) -> list[str]:
         """Groups that have not got the record at these offsets."""

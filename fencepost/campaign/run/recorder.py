@@ -26,7 +26,8 @@ from fencepost.traces.plan import PlannedOperation
 class Recorder(Observer):
     """events: in the order in which they happened. strong: whether ends may be trusted now (the final phase).
     operations: completed ones; invoked: (operation, process, invoke time) of those under way, by op id;
-    begun: (row, invoke time) of those under way that clients began by themselves."""
+    begun: (row, invoke time) of those under way that clients began by themselves; answered: when their answers
+    came, of those that wait for something else to count."""
 
     def __init__(self) -> None:
         self.observed_state = ObservedState()
@@ -34,6 +35,7 @@ class Recorder(Observer):
         self.operations: list[Operation] = []
         self.invoked: dict[int, tuple[PlannedOperation, int]] = {}
         self.begun: dict[int, tuple[Operation, int]] = {}
+        self.answered: dict[int, int] = {}
         self.scheduler: Scheduler | None = None
         self.strong = False
 
@@ -145,15 +147,21 @@ class Recorder(Observer):
         self.invoked[operation.op_id] = (operation, self.now)
 
     def began(self, node: int, operation: Operation) -> None:
-        """A client began one by itself."""
-        self.begun[operation.op_id] = (operation, self.now)
+        """A client began one by itself; or an answer came to one that is complete later, with its
+        transaction."""
+        if operation.op_id in self.begun:
+            self.begun[operation.op_id] = (operation, self.begun[operation.op_id][1])
+            self.answered[operation.op_id] = self.now
+        else:
+            self.begun[operation.op_id] = (operation, self.now)
 
     def completed(self, node: int, operation: Operation) -> None:
         """A client finished one."""
         under_way = self.begun if operation.op_id in self.begun else self.invoked
         _, invoke_time = under_way.pop(operation.op_id)
         _set(operation, "invoke_time", invoke_time)
-        _set(operation, "completion_time", None if operation.completion_time is None else self.now)
+        answered = self.answered.pop(operation.op_id, self.now)
+        _set(operation, "completion_time", None if operation.completion_time is None else answered)
         _set(operation, "strong", self.strong and self._by_current_leader(operation))
         self.operations.append(operation)
 

@@ -26,6 +26,7 @@ from fencepost.campaign.run.diagnosis import diagnose
 from fencepost.campaign.run.group_workload import CONSUMER_FUNCTIONS, uses_groups
 from fencepost.campaign.run.observed_groups import with_group_facts
 from fencepost.campaign.run.workload import Workload
+from fencepost.impl.client.attempt import READ_COMMITTED
 from fencepost.impl.core.broker_context import INTERNAL_TOPICS
 from fencepost.impl.log.values import runs_of
 from fencepost.impl.zookeeper import znodes
@@ -41,6 +42,8 @@ from fencepost.traces.trace import Trace
 
 SETUP_MS = 60_000
 """Bound of the set-up, without any fault: far above a session time-out and an election."""
+STABLE_STEP_MS = 500
+"""How often the run looks whether transactions are decided."""
 STEP_MS = 50
 """How often a wait looks whether it is over."""
 FINAL_OPERATION = 1_000_000
@@ -160,7 +163,32 @@ class Run:
             return self._never(f"group {late} gets what is appended")
         if failed := self.workload.groups.failures():
             return self._never(f"consumer {failed[0]} goes on")
+        return self._transactions_end()
+
+    def _transactions_end(self) -> bool:
+        """Whether every transaction is decided within its time-out: what hangs would keep readers of committed
+        records from all that comes after it."""
+        if not self.transactional:
+            return True
+        bound_ms = self.plan.liveness_ms + self.plan.transform.transaction_timeout_ms
+        for topic, partition in self._partitions_of_clients():
+            deadline = self.cluster.now + bound_ms * MILLISECOND
+            while not self._is_stable(topic, partition):
+                if self.cluster.now >= deadline:
+                    return self._never(f"every transaction in {topic}-{partition} is decided")
+                self._wait(lambda: False, STABLE_STEP_MS)
         return True
+
+    def _is_stable(self, topic: str, partition: int) -> bool:
+        """Whether readers of committed records get to the end: not more than the one that is read here."""
+        end = self._do(topic, partition, "list_offsets")
+        stable = self._do(topic, partition, "list_offsets", READ_COMMITTED)
+        return end is not None and stable is not None and (stable.offset or 0) >= (end.offset or 0)
+
+    @property
+    def transactional(self) -> bool:
+        """Whether processes write in transactions."""
+        return any(operation.function == "transform" for operation in self.plan.operations)
 
     def _never(self, what: str) -> bool:
         """Record what never came, and what stands instead. Never true."""
@@ -197,13 +225,15 @@ class Run:
     def _final_reads(self) -> None:
         self.cluster.note(Name.PHASE, cause="final")
         self.cluster.strong = True
-        for topic, partition in self._partitions_of_clients():
-            if not self._read_to_end(topic, partition):
-                self._never(f"{topic}-{partition} is read to its end")
-                return
+        for argument in ("", READ_COMMITTED) if self.transactional else ("",):
+            for topic, partition in self._partitions_of_clients():
+                if not self._read_to_end(topic, partition, argument):
+                    self._never(f"{topic}-{partition} is read to its end")
+                    return
 
-    def _read_to_end(self, topic: str, partition: int) -> bool:
-        """Learn an end that may be trusted, then poll up to it."""
+    def _read_to_end(self, topic: str, partition: int, argument: str) -> bool:
+        """Learn an end that may be trusted, then poll up to it. argument: READ_COMMITTED for a reader of
+        committed records, who passes what he is not shown."""
         listed = None
         for _ in range(MAX_FINAL_READS):
             listed = self._do(topic, partition, "list_offsets")
@@ -213,7 +243,7 @@ class Run:
             return False
         end = listed.offset or 0
         for _ in range(MAX_FINAL_READS):
-            read = self._do(topic, partition, "poll")
+            read = self._do(topic, partition, "poll", argument)
             if read is None:
                 return False
             if (read.offset or 0) >= end or (read.records and read.records[-1].offset + 1 >= end):
@@ -248,13 +278,15 @@ class Run:
 
     # ---- the run's own operations
 
-    def _do(self, topic: str, partition: int, function: str) -> Operation | None:
+    def _do(self, topic: str, partition: int, function: str, argument: str = "") -> Operation | None:
         """Try until one operation of this kind succeeds; None if none did within the bound, nor on a settled
         network."""
-        done = self._try(topic, partition, function)
-        return self._try(topic, partition, function) if done is None and self._settle() else done
+        done = self._try(topic, partition, function, argument)
+        if done is None and self._settle():
+            return self._try(topic, partition, function, argument)
+        return done
 
-    def _try(self, topic: str, partition: int, function: str) -> Operation | None:
+    def _try(self, topic: str, partition: int, function: str, argument: str) -> Operation | None:
         deadline = self.cluster.now + self.plan.liveness_ms * MILLISECOND
         while self.cluster.now < deadline:
             self.next_op_id += 1
@@ -266,6 +298,7 @@ class Run:
                 topic=topic,
                 partition=partition,
                 key=PROBE if function == "append" and self._keyed(topic) else "",
+                argument=argument,
             )
             self.workload.schedule((operation,))
             self._wait(self.workload.idle, self.plan.liveness_ms)

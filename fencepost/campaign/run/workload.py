@@ -65,7 +65,7 @@ class Workload:
 
     def on_completed(self, operation: Operation) -> None:
         """A process is free again; a consumer goes on by itself."""
-        if operation.group is not None:
+        if operation.process in self.groups.incarnations:
             self.groups.saw(operation)
             return
         if operation.op_id in self.pipelined:

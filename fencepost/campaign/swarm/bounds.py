@@ -83,6 +83,8 @@ class Profile:
     """Plans in a hundred in which leadership moves faster than replicas can follow."""
     groups: int = 0
     """Plans in a hundred with consumers in groups."""
+    transactions: int = 0
+    """Plans in a hundred with processes that consume, transform and produce in transactions."""
     unclean: int = 0
     """Plans in a hundred whose topic lets a broker outside the ISR lead when nobody inside can."""
     followed: int = 0

@@ -35,16 +35,16 @@ def with_groups(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     plan as it is."""
     if not bounds.groups or not draw.chance(bounds.groups, "groups"):
         return plan
-    offsets = _offsets_topic(draw)
-    slow_ms = _slow_ms(plan)
+    offsets = offsets_topic(draw)
+    slow_ms = slow_ms_of(plan)
     cluster = evolve(
-        plan.cluster, topics=(*plan.cluster.topics, offsets), groups=_coordinators(draw, slow_ms)
+        plan.cluster, topics=(*plan.cluster.topics, offsets), groups=coordinator_options(draw, slow_ms)
     )
     lives = _lives(plan, draw, bounds)
     return evolve(
         plan,
         cluster=cluster,
-        consumer=_consumers(draw, slow_ms),
+        consumer=consumer_options(draw, slow_ms),
         operations=(*plan.operations, *lives),
         faults=(
             *(_aimed(fault, draw, offsets) for fault in plan.faults if fault.kind != UNHEARD),
@@ -53,7 +53,7 @@ def with_groups(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     )
 
 
-def _slow_ms(plan: Plan) -> int:
+def slow_ms_of(plan: Plan) -> int:
     """How long a message takes where that is longer than in the profile groups, 0 elsewhere. A session that
     ends before a rebalance of a few round trips can proves nothing: the group begins anew for ever, in Kafka
     too."""
@@ -62,7 +62,8 @@ def _slow_ms(plan: Plan) -> int:
     return (network.latency_min_us + network.latency_tail_us) // 1_000 if slow else 0
 
 
-def _offsets_topic(draw: Draws) -> TopicOptions:
+def offsets_topic(draw: Draws) -> TopicOptions:
+    """__consumer_offsets, with small segments in half of the plans."""
     small = draw.chance(50, "groups.small_segments")
     return TopicOptions(
         name=OFFSETS_TOPIC,
@@ -76,7 +77,8 @@ def _offsets_topic(draw: Draws) -> TopicOptions:
     )
 
 
-def _coordinators(draw: Draws, slow_ms: int) -> GroupOptions:
+def coordinator_options(draw: Draws, slow_ms: int) -> GroupOptions:
+    """Of the coordinators. slow_ms: `slow_ms_of` the plan."""
     expires = draw.chance(35, "groups.expiry")
     return GroupOptions(
         initial_rebalance_delay_ms=draw.between((0, 1_500), "groups.initial_delay"),
@@ -93,7 +95,8 @@ def _coordinators(draw: Draws, slow_ms: int) -> GroupOptions:
     )
 
 
-def _consumers(draw: Draws, slow_ms: int) -> ConsumerOptions:
+def consumer_options(draw: Draws, slow_ms: int) -> ConsumerOptions:
+    """Of the consumers. slow_ms: `slow_ms_of` the plan."""
     session_ms = draw.between((800, 5_000), "consumer.session")
     return ConsumerOptions(
         session_timeout_ms=session_ms + REBALANCE_TRIPS * slow_ms,

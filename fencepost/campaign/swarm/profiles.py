@@ -162,6 +162,16 @@ PROFILES: dict[str, Profile] = {
         disks_lost=0,
         groups=100,
     ),
+    "transactions": Profile(
+        says="processes that consume, transform and produce in transactions, some with one transactional id; "
+        "coordinators and leaders fail between any two steps",
+        operations=(60, 200),
+        partitions=(1, 3),
+        kinds=(*PROCESS_AND_NETWORK, "clean_restart"),
+        retained=0,
+        disks_lost=0,
+        transactions=100,
+    ),
     "fencing": Profile(
         says="whoever was replaced works on: sessions end, processes and clocks stand still, ZooKeeper is "
         "away, requests come late",

@@ -19,6 +19,7 @@ from fencepost.campaign.swarm.relays import with_relays
 from fencepost.campaign.swarm.retries import with_retries
 from fencepost.campaign.swarm.silences import with_silences
 from fencepost.campaign.swarm.subset import subset_of
+from fencepost.campaign.swarm.transactions import with_transactions
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.plan import (
     DAY_MS,
@@ -83,7 +84,7 @@ def swarm(
     plan = with_quick_elections(with_producers(plan, draw, bounds.producers), draw, bounds)
     plan = with_retries(with_silences(with_relays(plan, draw, bounds), draw, bounds), draw, bounds)
     plan = with_haste(with_lone_faults(plan, draw, bounds), draw, bounds)
-    return with_groups(plan, draw, bounds)
+    return with_transactions(with_groups(plan, draw, bounds), draw, bounds)
 
 
 def _topic(draw: Draws, bounds: Profile) -> TopicOptions:

@@ -25,13 +25,14 @@ from fencepost.checkers.arrow_arrays import (
 )
 from fencepost.checkers.events.event_columns import claims_of, keys_of, rows_by_trace
 from fencepost.checkers.events.kernels.shown import MOST_TERMS, screen_shown
+from fencepost.checkers.invariants.hw_mono import READ_COMMITTED
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.trace import Trace
 
 SHOWING = (Function.POLL.value, Function.LIST_OFFSETS.value)
 COLUMNS = (
     *("trace_id", "function", "outcome", "invoke_time", "completion_time", "topic", "partition"),
-    *("offset", "end_offset", "leader_epoch", "positions"),
+    *("offset", "end_offset", "leader_epoch", "positions", "isolation"),
 )
 _MISSING = int(np.iinfo(np.int64).min)
 
@@ -89,7 +90,10 @@ def mark_regresses(table: pa.Table, traces: Sequence[Trace], suspicious: Array) 
     rows = _Rows(table, positions, row, (several > 0)[row])
     listed = arrow.equal(_plain(table_column(table, "function")), SHOWING[1]).to_numpy(zero_copy_only=False)
     own_end = rows.own("end_offset")
-    own_end = np.where((own_end == _MISSING) & listed, rows.own("offset"), own_end)
+    committed = arrow.fill_null(
+        arrow.equal(_plain(table_column(table, "isolation")), READ_COMMITTED), False
+    ).to_numpy(zero_copy_only=False)
+    own_end = np.where((own_end == _MISSING) & listed & ~committed, rows.own("offset"), own_end)
     end = rows.each(own_end, integer_array(struct_field(positions, "end_offset"), _MISSING))
     epoch, partition = rows.numbers("leader_epoch"), rows.numbers("partition")
     topics, topic = rows.topics()

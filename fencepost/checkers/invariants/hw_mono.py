@@ -26,6 +26,9 @@ from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Claims
 
+READ_COMMITTED = "read_committed"
+"""The isolation of a reader to whom ListOffsets shows the last stable offset."""
+
 
 @frozen
 class ShownEnd:
@@ -160,7 +163,11 @@ def _shown(operation: Operation) -> Iterator[tuple[Key, ShownEnd]]:
             ((each.topic, each.partition), each.end_offset, each.leader_epoch) for each in operation.positions
         ]
     else:
-        end = operation.end_offset if operation.end_offset is not None or not listed else operation.offset
+        end = operation.end_offset
+        if (
+            end is None and listed and operation.isolation != READ_COMMITTED
+        ):  # else it is the last stable offset
+            end = operation.offset
         partition = operation.partition if operation.partition is not None else -1
         ends = [((operation.topic, partition), end, operation.leader_epoch)]
     for key, end, epoch in ends:

@@ -10,7 +10,8 @@ one, then the offsets that its appends were told count. Somebody who does not sa
 as in Jepsen's Kafka workload: either the transaction has committed, or that read was wrong.
 
 A client asks for the end once its parts were sent and those that succeeded were answered. A part that
-failed, or was never answered, bounds the end by its invocation alone. Each moment keeps the clock that
+failed, or was never answered, bounds the end by its invocation alone; so does a commit of offsets, which
+succeeds with its transaction. Each moment keeps the clock that
 stamped it. An abort bounds nothing: a coordinator aborts on its own, too.
 """
 
@@ -23,7 +24,9 @@ from fencepost.checkers.operation_columns import FUNCTIONS, NEVER, NONE, OUTCOME
 from fencepost.checkers.statements import READ_COMMITTED, READ_UNCOMMITTED
 from fencepost.traces.operations import Function, Outcome
 
-_APPEND, _POLL, _TXN = (FUNCTIONS.index(f) for f in (Function.APPEND, Function.POLL, Function.TXN))
+_APPEND, _COMMIT, _POLL, _TXN = (
+    FUNCTIONS.index(f) for f in (Function.APPEND, Function.COMMIT, Function.POLL, Function.TXN)
+)
 _OK, _FAIL = OUTCOMES.index(Outcome.OK), OUTCOMES.index(Outcome.FAIL)
 LONG_AGO = int(np.iinfo(np.int64).min)
 
@@ -126,7 +129,11 @@ def _ends(operations: OperationColumns, transactions: Transactions) -> tuple[Arr
     heads = np.flatnonzero(transactions.committed)
     inside = np.flatnonzero((of >= 0) & (operations.function != _TXN))
     inside = inside[transactions.committed[of[inside]]]
-    heard = inside[(operations.outcome[inside] == _OK) & (operations.completion_time[inside] != NEVER)]
+    heard = inside[
+        (operations.outcome[inside] == _OK)
+        & (operations.completion_time[inside] != NEVER)
+        & (operations.function[inside] != _COMMIT)
+    ]
     row = np.concatenate((heads, inside, heard))
     owner = np.concatenate((heads, of[inside], of[heard]))
     time = np.concatenate(

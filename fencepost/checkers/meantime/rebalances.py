@@ -23,7 +23,7 @@ PREPARING, EMPTY, STABLE = "PreparingRebalance", "Empty", "Stable"
 SESSION_ENDED = "the session of "
 SILENT = frozenset({"crash", "pause", "unsubscribe"})
 """What makes a consumer silent, as functions of a plan's operations."""
-MOVES = SILENT | {"subscribe"}
+MOVES = SILENT | {"subscribe", "transform"}
 """What makes a group rebalance."""
 LEAVES = " leaves"
 BY_A_MEMBER = (" joins", " joins again", LEAVES, " has ended")
@@ -209,6 +209,8 @@ class Rebalances:
         hears_ms = (
             consumer.heartbeat_interval_ms + consumer.poll_timeout_ms + consumer.processing_ms + SLACK_MS
         )
+        if any(one.function == "transform" for one in self.options.operations):
+            hears_ms += consumer.max_poll_interval_ms  # the transaction under way comes first
         bound = hears_ms * MILLISECOND + TRIPS * self.worst_ns
         if event.time - since <= bound or not self._well_since(
             since - self.long_ago, event.time, self.silent

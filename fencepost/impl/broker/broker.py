@@ -17,8 +17,11 @@ from fencepost.impl.broker.controlled_shutdown import ControlledShutdown
 from fencepost.impl.broker.dynamic_config import DynamicConfig
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.broker.registration import RETRY_TIMER, Registration
+from fencepost.impl.broker.transactions import Transactions, make_transactions
 from fencepost.impl.controller.controller import BALANCE_TIMER, CONTROL_TIMER, Controller
 from fencepost.impl.coordinator.coordinator import GroupCoordinator
+from fencepost.impl.coordinator.internal_topic import InternalTopic
+from fencepost.impl.coordinator.records import OFFSETS_TOPIC
 from fencepost.impl.coordinator.table import GroupTable
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.broker_states import BrokerState, enter
@@ -75,6 +78,7 @@ class Broker:
     registration: Registration
     shutdown: ControlledShutdown
     groups: GroupCoordinator
+    transactions: Transactions
     config: DynamicConfig
     administration: Administration
     _handlers: dict[type, Callable[[int, Any], None]] = field(factory=dict)
@@ -250,6 +254,7 @@ def make_broker(
         registration,
         shutdown,
         groups,
+        make_transactions(parts, groups, leader, parts.producer_ids(broker_context, procedures), procedures),
         DynamicConfig(
             broker_context,
             Procedures(broker_context),
@@ -303,9 +308,6 @@ def _connect(broker: Broker, parts: Parts) -> None:
         kafka.OffsetsForLeaderEpochRequest: leader.offsets_for_leader_epoch,
         kafka.OffsetsForLeaderEpochResponse: fetcher.on_epoch_ends,
         kafka.MetadataRequest: broker._on_metadata,
-        kafka.InitProducerIdRequest: parts.producer_ids(
-            broker.broker_context, broker.procedures
-        ).init_producer_id,
         kafka.LeaderAndIsrRequest: broker._on_control,
         kafka.UpdateMetadataRequest: broker._on_control,
         kafka.StopReplicaRequest: broker._on_control,
@@ -314,6 +316,7 @@ def _connect(broker: Broker, parts: Parts) -> None:
         kafka.ControlledShutdownResponse: shutdown.on_response,
     }
     broker._handlers.update(broker.groups.handlers)
+    broker._handlers.update(broker.transactions.handlers)
     broker._handlers.update(broker.administration.handlers)
     broker._timers = {
         PURGATORY_TIMER: leader.expire,
@@ -329,6 +332,7 @@ def _connect(broker: Broker, parts: Parts) -> None:
         SHUTDOWN_TIMER[0]: shutdown.on_timer,
         BALANCE_TIMER[0]: controller.on_balance_timer,
         **broker.groups.timers,
+        **broker.transactions.timers,
         **broker.administration.timers,
     }
 
@@ -338,10 +342,14 @@ def make_groups(
 ) -> GroupCoordinator:
     """The coordinator of consumer groups, which hears of every replica that the leader role hears of."""
     table = GroupTable(leader.broker_context, leader.partitions)
-    log = parts.group_log(table, leader)
+    log = parts.group_log(leader, table=table)
     loading = parts.group_loading(table)
     membership = parts.group_membership(table, log)
     offsets = parts.group_offsets(table, log, membership)
-    groups = GroupCoordinator(table, log, loading, membership, offsets, metadata, procedures)
+    factor = leader.broker_context.options.groups.offsets_topic_replication_factor
+    topic = InternalTopic(
+        OFFSETS_TOPIC, leader.broker_context, metadata, procedures, lambda: table.count, factor
+    )
+    groups = GroupCoordinator(table, log, loading, membership, offsets, metadata, topic)
     leader.on_complete.append(groups.moved)
     return groups

@@ -8,6 +8,7 @@ from fencepost.impl.broker.producer_ids import ProducerIds
 from fencepost.impl.broker.registration import Registration
 from fencepost.impl.client.consumer.coordinator import ConsumerCoordinator
 from fencepost.impl.client.producer.sequences import Sequences
+from fencepost.impl.client.transaction.transform import TransformLoop
 from fencepost.impl.controller.channels import Channels
 from fencepost.impl.controller.elector import ControllerElector
 from fencepost.impl.controller.guards import ControllerGuards
@@ -18,6 +19,7 @@ from fencepost.impl.coordinator.group_log import GroupLog
 from fencepost.impl.coordinator.loading import GroupLoading
 from fencepost.impl.coordinator.membership import GroupMembership
 from fencepost.impl.coordinator.offsets import GroupOffsets
+from fencepost.impl.transaction.transactional_offsets import TransactionalOffsets
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.log.checkpoint.epochs import LeaderEpochCache
 from fencepost.impl.log.cleaner import Cleaner
@@ -33,6 +35,12 @@ from fencepost.impl.replication.log_manager import LogManager
 from fencepost.impl.replication.manager import ReplicaManager
 from fencepost.impl.replication.partition import Partition
 from fencepost.impl.replication.truncation import FollowerTruncation
+from fencepost.impl.transaction.coordinator import TransactionCoordinator
+from fencepost.impl.transaction.loading import TransactionLoading
+from fencepost.impl.transaction.marker_writer import MarkerWriter
+from fencepost.impl.transaction.markers import TransactionMarkers
+from fencepost.impl.transaction.transaction_log import TransactionLog
+from fencepost.impl.transaction.verification import TransactionVerification
 
 
 @frozen(kw_only=True)
@@ -67,5 +75,13 @@ class Parts:
     group_membership: type[GroupMembership] = GroupMembership
     group_offsets: type[GroupOffsets] = GroupOffsets
     consumer_coordinator: type[ConsumerCoordinator] = ConsumerCoordinator
+    transaction_log: type[TransactionLog] = TransactionLog
+    transaction_loading: type[TransactionLoading] = TransactionLoading
+    transaction_markers: type[TransactionMarkers] = TransactionMarkers
+    transaction_coordinator: type[TransactionCoordinator] = TransactionCoordinator
+    transaction_verification: type[TransactionVerification] = TransactionVerification
+    transactional_offsets: type[TransactionalOffsets] = TransactionalOffsets
+    marker_writer: type[MarkerWriter] = MarkerWriter
     producer_ids: type[ProducerIds] = ProducerIds
     producer_sequences: type[Sequences] = Sequences
+    transform_loop: type[TransformLoop] = TransformLoop

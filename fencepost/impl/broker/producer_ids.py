@@ -7,6 +7,8 @@ leaves, and what a process has not given when it ends is never given.
 """
 
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from attrs import define, field
@@ -31,33 +33,41 @@ FIRST_EPOCH = 0
 
 @define
 class ProducerIds:
-    """next_id to end: ids that are left of this broker's block (next_id > end: none). waiting: (client,
-    correlation id), in order of arrival. claiming: a procedure claims a block now."""
+    """next_id to end: ids that are left of this broker's block (next_id > end: none). waiting:
+    who gets the next ids, in order of arrival. claiming: a procedure claims a block now."""
 
     broker_context: BrokerContext
     procedures: Procedures
     next_id: int = 0
     end: int = -1
-    waiting: deque[tuple[int, int]] = field(factory=deque)
+    waiting: deque[Callable[[int], None]] = field(factory=deque)
     claiming: bool = False
 
     def init_producer_id(self, source: int, request: InitProducerIdRequest) -> None:
         """Answer with the next id, now or when there is a block."""
+        self.take(partial(self._answer, source, request.correlation_id))
+
+    def take(self, then: Callable[[int], None]) -> None:
+        """Hand over the next id, now or when there is a block; never, if too many wait, or if no block can be
+        had."""
         if len(self.waiting) < MOST_WAITING:
-            self.waiting.append((source, request.correlation_id))
+            self.waiting.append(then)
         self._serve()
+
+    def _answer(self, source: int, correlation_id: int, producer_id: int) -> None:
+        response = InitProducerIdResponse(
+            correlation_id=correlation_id,
+            error=ErrorCode.NONE,
+            producer_id=producer_id,
+            producer_epoch=FIRST_EPOCH,
+        )
+        self.broker_context.reply(source, response, correlation_id)
 
     def _serve(self) -> None:
         while self.waiting and self.next_id <= self.end:
-            source, correlation_id = self.waiting.popleft()
-            response = InitProducerIdResponse(
-                correlation_id=correlation_id,
-                error=ErrorCode.NONE,
-                producer_id=self.next_id,
-                producer_epoch=FIRST_EPOCH,
-            )
+            then = self.waiting.popleft()
             self.next_id += 1
-            self.broker_context.reply(source, response, correlation_id)
+            then(self.next_id - 1)
         if self.waiting and not self.claiming:
             self.claiming = True
             self.procedures.start(self._claim())

@@ -11,6 +11,9 @@ from fencepost.traces.plan import PlannedOperation
 VALUES_PER_OPERATION = 1000
 """Value ids of an append are op_id * 1000 + index."""
 
+READ_COMMITTED = "read_committed"
+"""The argument of a planned read of committed records."""
+
 
 @define
 class Attempt:
@@ -34,6 +37,7 @@ class Attempt:
     end_offset: int | None = None
     log_start_offset: int | None = None
     leader_epoch: int | None = None
+    last_stable_offset: int | None = None
     records: tuple[Record, ...] = ()
 
     @property
@@ -72,12 +76,13 @@ def complete(process: int, attempt: Attempt, outcome: Outcome) -> Complete:
             topic=operation.topic,
             partition=operation.partition,
             key=operation.key or None,
-            argument=operation.argument or None,
+            argument=None if operation.argument == READ_COMMITTED else operation.argument or None,
             error=None if attempt.error is NO_ERROR else attempt.error.value,
             acks=operation.acks if append else None,
-            isolation="read_uncommitted" if operation.function in ("poll", "list_offsets") else None,
+            isolation=_isolation(operation),
             offset=attempt.offset if not append or outcome is Outcome.OK else None,
             end_offset=attempt.end_offset,
+            last_stable_offset=attempt.last_stable_offset,
             log_start_offset=attempt.log_start_offset,
             leader_epoch=attempt.leader_epoch,
             node=attempt.node,
@@ -85,3 +90,9 @@ def complete(process: int, attempt: Attempt, outcome: Outcome) -> Complete:
             records=records,
         )
     )
+
+
+def _isolation(operation: PlannedOperation) -> str | None:
+    if operation.function not in ("poll", "list_offsets"):
+        return None
+    return READ_COMMITTED if operation.argument == READ_COMMITTED else "read_uncommitted"

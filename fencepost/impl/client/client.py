@@ -8,7 +8,7 @@ retried freely.
 
 from attrs import define, field
 
-from fencepost.impl.client.attempt import Attempt, complete
+from fencepost.impl.client.attempt import READ_COMMITTED, Attempt, complete
 from fencepost.impl.client.metadata import ClientMetadata
 from fencepost.impl.core.broker_context import MILLISECOND
 from fencepost.impl.core.core_interface import (
@@ -22,7 +22,8 @@ from fencepost.impl.core.core_interface import (
     Started,
     TimerFired,
 )
-from fencepost.impl.log.batch.header import CorruptBatchError, read_headers
+from fencepost.impl.client.isolation import committed_batches
+from fencepost.impl.log.batch.header import CorruptBatchError
 from fencepost.impl.log.values import batch_of, runs_in_batch
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition
@@ -42,13 +43,15 @@ batches come whole."""
 
 @define
 class Client:
-    """process: of the trace. positions: the next offset to poll, per partition. ends: the highest high
+    """process: of the trace. positions: the next offset to poll, per partition; committed: the same for
+    polls of committed records. ends: the highest high
     watermark it was shown, per partition. current: the operation under way."""
 
     process: int
     options: ClientOptions
     metadata: ClientMetadata
     positions: dict[TopicPartition, int] = field(factory=dict)
+    committed: dict[TopicPartition, int] = field(factory=dict)
     ends: dict[TopicPartition, int] = field(factory=dict)
     current: Attempt | None = None
     outbox: list[Effect] = field(factory=list)
@@ -72,9 +75,12 @@ class Client:
     def _invoke(self, operation: PlannedOperation) -> None:
         assert self.current is None, "a process has one operation in flight"
         key = TopicPartition(operation.topic, operation.partition)
-        self.current = Attempt(operation, key, position=self.positions.get(key, 0))
+        self.current = Attempt(operation, key, position=self._positions(operation).get(key, 0))
         self.outbox.append(SetTimer(DELIVERY, self.now + self.options.delivery_timeout_ms * MILLISECOND))
         self._attempt(self.current)
+
+    def _positions(self, operation: PlannedOperation) -> dict[TopicPartition, int]:
+        return self.committed if operation.argument == READ_COMMITTED else self.positions
 
     def _attempt(self, current: Attempt) -> None:
         """Send the request to the leader, or ask for metadata first."""
@@ -122,6 +128,7 @@ class Client:
                 partition=current.key,
                 leader_epoch=leader_epoch,
                 timestamp=kafka.EARLIEST if to_start else kafka.LATEST,
+                read_committed=operation.argument == READ_COMMITTED,
             )
         if operation.function == "delete_records":
             return kafka.DeleteRecordsRequest(
@@ -138,6 +145,7 @@ class Client:
             max_wait=self.options.fetch_wait_max_ms * MILLISECOND,
             max_bytes=self.options.max_poll_records * FETCH_BYTES_PER_RECORD,
             partitions=(wanted,),
+            read_committed=operation.argument == READ_COMMITTED,
         )
 
     def _retry(self, current: Attempt, error: ErrorCode) -> None:
@@ -228,8 +236,12 @@ class Client:
             current.resetting, current.position = False, response.offset
             self._attempt(current)
             return
-        self._shown(current.key, response.offset)
-        current.error, current.offset, current.end_offset = NO_ERROR, response.offset, response.offset
+        current.error, current.offset = NO_ERROR, response.offset
+        if current.operation.argument == READ_COMMITTED:
+            current.last_stable_offset = response.offset
+        else:
+            self._shown(current.key, response.offset)
+            current.end_offset = response.offset
         current.leader_epoch = response.leader_epoch
         self._finish(current, Outcome.OK)
 
@@ -250,7 +262,8 @@ class Client:
             self._retry(current, answer.error)
             return
         try:
-            headers = list(read_headers(answer.records))
+            batches = list(committed_batches(answer.records, answer.aborted))
+            headers = [header for header, _ in batches]
             records = [
                 make_record(
                     topic=current.key.topic,
@@ -259,7 +272,8 @@ class Client:
                     value=value,
                     leader_epoch=header.leader_epoch,
                 )
-                for header in headers
+                for header, shown in batches
+                if shown
                 for base_offset, values in runs_in_batch(answer.records, header)
                 for offset, value in enumerate(values, base_offset)
                 if offset >= current.position
@@ -270,6 +284,10 @@ class Client:
         current.error, current.offset, current.records = NO_ERROR, current.position, tuple(records)
         current.end_offset, current.leader_epoch = answer.high_watermark, answer.leader_epoch
         current.log_start_offset = answer.log_start_offset
+        if current.operation.argument == READ_COMMITTED:
+            current.last_stable_offset = answer.last_stable_offset
         self._shown(current.key, answer.high_watermark)
-        self.positions[current.key] = max(headers[-1].next_offset if headers else 0, current.position)
+        self._positions(current.operation)[current.key] = max(
+            headers[-1].next_offset if headers else 0, current.position
+        )
         self._finish(current, Outcome.OK)

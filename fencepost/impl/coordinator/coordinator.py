@@ -11,6 +11,7 @@ from attrs import define, field
 
 from fencepost.impl.coordinator.deletion import GroupDeletion
 from fencepost.impl.coordinator.group_log import APPEND_TIMER, GroupLog
+from fencepost.impl.coordinator.internal_topic import InternalTopic
 from fencepost.impl.coordinator.loading import LOAD_TIMER, UNLOAD_TIMER, GroupLoading
 from fencepost.impl.coordinator.membership import GroupMembership
 from fencepost.impl.coordinator.offsets import EXPIRY_TIMER, GroupOffsets
@@ -19,18 +20,14 @@ from fencepost.impl.coordinator.records import OFFSETS_TOPIC
 from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.coordinator.table import GroupTable
 from fencepost.impl.core.metadata_cache import MetadataCache
-from fencepost.impl.core.procedures import Procedure, Procedures
 from fencepost.impl.messages import group_api as kafka
-from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.partition import Partition
-from fencepost.impl.zookeeper import znodes
-from fencepost.impl.zookeeper.interface import Create
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 
 @define
 class GroupCoordinator:
-    """creating: the topic is being created."""
+    """topic: __consumer_offsets."""
 
     table: GroupTable
     log: GroupLog
@@ -38,8 +35,7 @@ class GroupCoordinator:
     membership: GroupMembership
     offsets: GroupOffsets
     metadata: MetadataCache
-    procedures: Procedures
-    creating: bool = False
+    topic: InternalTopic
     started: bool = False
     handlers: dict[type, Callable[[int, Any], None]] = field(factory=dict)
     timers: dict[str | int, Callable[..., None]] = field(factory=dict)
@@ -81,44 +77,13 @@ class GroupCoordinator:
         self.log.moved(partition)
         self.loading.moved(partition)
 
-    # ---- who coordinates
-
     def find(self, source: int, request: kafka.FindCoordinatorRequest) -> None:
-        """The leader of the group's offsets partition, as this broker has heard; the topic is created if it
-        may be."""
-        key = TopicPartition(OFFSETS_TOPIC, self.table.number_of(request.group_id))
-        leader, _ = self.metadata.leaders.get(key, (-1, -1))
-        error = NO_ERROR if self.table.count and leader >= 0 else ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if not any(known.topic == OFFSETS_TOPIC for known in self.metadata.leaders):
-            self.create_topic()
-        response = kafka.FindCoordinatorResponse(
-            correlation_id=request.correlation_id,
-            error=error,
-            node=leader if error is NO_ERROR else -1,
-        )
-        self.table.broker_context.reply(source, response, request.correlation_id)
+        """Who coordinates a group."""
+        self.topic.find(source, request, self.table.number_of(request.group_id))
 
     def create_topic(self) -> None:
         """Create __consumer_offsets, unless it is under way, or may not be."""
-        named = any(topic.name == OFFSETS_TOPIC for topic in self.table.broker_context.options.topics)
-        if self.creating or named or not self.table.count or not self.metadata.live_brokers:
-            return
-        self.creating = True
-        self.procedures.start(self._creation())
-
-    def _creation(self) -> Procedure:
-        """As the first broker that is asked does it (KafkaApis.createGroupMetadataTopic); that another one
-        was quicker does no harm."""
-        brokers = self.metadata.live_brokers
-        replicas = min(
-            self.table.broker_context.options.groups.offsets_topic_replication_factor, len(brokers)
-        )
-        assignment = {
-            number: tuple(brokers[(number + place) % len(brokers)] for place in range(replicas))
-            for number in range(self.table.count)
-        }
-        yield Create(znodes.topic_path(OFFSETS_TOPIC), znodes.encode_topic(assignment))
-        self.creating = False
+        self.topic.create()
 
     # ---- what is said about groups
 

@@ -83,6 +83,7 @@ class Group:
     pending: dict[str, None] = field(factory=dict)
     offsets: dict[TopicPartition, StoredOffset] = field(factory=dict)
     expiring: dict[TopicPartition, None] = field(factory=dict)
+    open: dict[int, dict[TopicPartition, StoredOffset]] = field(factory=dict)
     delaying: bool = False
     newcomer: bool = False
     remaining_ms: int = 0
@@ -92,6 +93,10 @@ class Group:
         """Come into another phase."""
         assert phase in GROUP_TRANSITIONS[self.phase], f"{self.group_id}: from {self.phase} to {phase}"
         self.phase, self.since_ms = phase, now_ms
+
+    def is_unstable(self, key: TopicPartition) -> bool:
+        """Whether a transaction that has not ended commits an offset of this partition."""
+        return any(key in offsets for offsets in self.open.values())
 
     # ---- members
 

@@ -1,22 +1,15 @@
-"""Becoming and ceasing to be a coordinator: groups are loaded from the log of their offsets partition, and
-forgotten (P4).
+"""Groups are loaded from the log of their offsets partition, and forgotten (P4).
 
-Owns the order of loads and unloads. Must not know what members ask. A broker coordinates the groups of an
-offsets partition from the moment in which all that its log held at the election is read *and* below the high
-watermark: what an earlier election could still take back was never shown. Learning of a leader epoch and
-acting on it are two steps, as they are in Kafka, where a scheduler stands between them:
-
-1. leader epoch 4, mine: a load waits
-2. leader epoch 5, another's: an unload waits
-3. the unload runs
-4. the load comes late: it must do nothing.
+Owns what its records say together. Must not know what members ask, nor when a load begins (places.py).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import ClassVar
 
 from attrs import define, field
 
 from fencepost.impl.coordinator.group import Group, StoredOffset, group_of
+from fencepost.impl.coordinator.places import Pace, PlaceLoading
 from fencepost.impl.coordinator.records import (
     OFFSETS_TOPIC,
     GroupKey,
@@ -26,65 +19,47 @@ from fencepost.impl.coordinator.records import (
     decode_key,
     decode_offset,
 )
-from fencepost.impl.coordinator.table import NOT_OWNED, GroupTable, Load, Place
-from fencepost.impl.core.broker_context import MILLISECOND
-from fencepost.impl.core.core_interface import SetTimer
-from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError, read_headers
-from fencepost.impl.log.batch.record_batch import read_records
+from fencepost.impl.coordinator.table import NOT_OWNED, GroupLoad, GroupTable, Place
+from fencepost.impl.log.batch.control_records import end_transaction_of
+from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError
+from fencepost.impl.log.batch.record_batch import Record, read_records
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.impl.replication.partition import Partition
 from fencepost.traces.events import Name
 
 LOAD_TIMER, UNLOAD_TIMER = "group_load", "group_unload"
 
 
 @define
-class GroupLoading:
+class GroupLoading(PlaceLoading):
     """on_loaded: takes each loaded group; on_unload: each that goes, while it is still there."""
 
+    TOPIC: ClassVar[str] = OFFSETS_TOPIC
+    LOAD_TIMER: ClassVar[str] = LOAD_TIMER
+    UNLOAD_TIMER: ClassVar[str] = UNLOAD_TIMER
     table: GroupTable
     on_loaded: list[Callable[[Group], None]] = field(factory=list)
     on_unload: list[Callable[[Group], None]] = field(factory=list)
 
-    # ---- roles
+    @property
+    def pace(self) -> Pace:
+        """Of the group coordinators."""
+        options = self.table.broker_context.options.groups
+        return Pace(
+            buffer_bytes=options.offsets_load_buffer_bytes,
+            step_ms=options.load_step_ms,
+            unload_ms=options.unload_ms,
+        )
 
-    def moved(self, partition: Partition) -> None:
-        """The role of a replica of an offsets partition, or its high watermark, may have changed."""
-        place = self.table.place(partition.key.partition)
-        role = (partition.is_leader, partition.leader_epoch)
-        if role != place.seen:
-            led, place.seen = place.seen[0], role
-            if partition.is_leader:
-                self._later(LOAD_TIMER, place, self.table.broker_context.options.groups.load_step_ms)
-            elif led or place.owned_epoch != NOT_OWNED:
-                self._later(UNLOAD_TIMER, place, self.table.broker_context.options.groups.unload_ms)
-        if place.load is not None and place.load.read:
-            self._finish(place, place.load, partition)
+    def new_load(self, order: int, start: int, end: int) -> GroupLoad:
+        """Nothing is known."""
+        return GroupLoad(order, order // 2, start, end)
 
-    def _later(self, kind: str, place: Place, delay_ms: int) -> None:
-        leads, epoch = place.seen
-        order = 2 * epoch + (not leads)
-        at = self.table.broker_context.now + delay_ms * MILLISECOND
-        self.table.broker_context.outbox.append(SetTimer((kind, place.number, order), at))
+    def holds_anything(self, place: Place) -> bool:
+        """Groups that were not unloaded."""
+        return bool(self.table.of_place(place.number))
 
-    def coordinator_epoch_order(self, place: Place, order: int) -> bool:
-        """Protection KAFKA-10614: a load or an unload does nothing once one of a later leader epoch has
-        run."""
-        return order > place.latest
-
-    def on_task(self, kind: str, number: int, order: int) -> None:
-        """A load (its first step, or a later one) or an unload has its turn."""
-        place = self.table.place(number)
-        if kind == LOAD_TIMER and place.load is not None and place.load.order == order:
-            self._read(place, place.load)
-        elif self.coordinator_epoch_order(place, order):
-            place.latest = order
-            if kind == LOAD_TIMER:
-                self._begin(place, order)
-            else:
-                self._unload(place)
-
-    def _unload(self, place: Place) -> None:
+    def forget(self, place: Place) -> None:
+        """Unload the groups."""
         for group in self.table.of_place(place.number):
             for told in self.on_unload:
                 told(group)
@@ -92,57 +67,16 @@ class GroupLoading:
         epoch, place.owned_epoch, place.load = place.owned_epoch, NOT_OWNED, None
         self._tell(Name.GROUPS_UNLOADED, place, epoch)
 
-    # ---- loading
-
-    def _begin(self, place: Place, order: int) -> None:
-        partition = self.table.partitions.get(TopicPartition(OFFSETS_TOPIC, place.number))
-        if partition is None:
-            return
-        if self.table.of_place(place.number):
-            self._unload(place)
-        log = partition.log
-        place.load = Load(order, order // 2, log.log_start_offset, log.log_end_offset)
-        self._read(place, place.load)
-
-    def _read(self, place: Place, load: Load) -> None:
-        """One step: read what fits into the buffer."""
-        partition = self.table.partitions.get(TopicPartition(OFFSETS_TOPIC, place.number))
-        if partition is None or load.read:
-            return
-        options = self.table.broker_context.options.groups
-        data = b""
-        if load.next_offset < load.end_offset:
-            data = partition.log.read(
-                load.next_offset, max_bytes=options.offsets_load_buffer_bytes, end_offset=load.end_offset
-            )
-        headers = list(read_headers(data))
-        self.apply_whole_load(load, data, headers)
-        if headers:
-            load.next_offset = headers[-1].next_offset
-        if self.stop_on_empty_read(load, headers):
-            load.read = True
-            self._finish(place, load, partition)
-            return
-        at = self.table.broker_context.now + options.load_step_ms * MILLISECOND
-        self.table.broker_context.outbox.append(SetTimer((LOAD_TIMER, place.number, load.order), at))
-
-    def stop_on_empty_read(self, load: Load, headers: Sequence[BatchHeader]) -> bool:
-        """Protection KAFKA-9065: compaction may have taken the last records below the end, so that there is
-        nothing more to read although it is not reached."""
-        return not headers or load.next_offset >= load.end_offset
-
-    def apply_whole_load(self, load: Load, data: bytes, headers: Sequence[BatchHeader]) -> None:
-        """Protection KAFKA-5600: every batch of what was read counts."""
-        for header in headers:
-            self.apply_batch(load, data, header)
-
-    def apply_batch(self, load: Load, data: bytes, header: BatchHeader) -> None:
+    def apply_batch(self, load: GroupLoad, data: bytes, header: BatchHeader) -> None:
         """Take in the records of one batch, in the order of the log; a tombstone takes away. A batch that
         makes no sense says nothing of any group."""
         try:
-            records = () if header.is_control else read_records(data, header)
+            records = read_records(data, header)
         except CorruptBatchError:
-            records = ()
+            return
+        if header.is_control:
+            self._ended(load, header.producer_id, records)
+            return
         for record in records:
             key = decode_key(record.key)
             if isinstance(key, GroupKey):
@@ -155,15 +89,28 @@ class GroupLoading:
             elif key is not None:
                 place = (key.group, key.partition)
                 offset = None if record.value is None else decode_offset(record.value)
+                stored = None if offset is None else StoredOffset(offset, record.offset)
+                if header.is_transactional and stored is not None:
+                    load.open.setdefault(header.producer_id, {})[place] = stored
+                    continue
                 load.offsets.pop(place, None)
-                if offset is not None:
-                    load.offsets[place] = StoredOffset(offset, record.offset)
+                if stored is not None:
+                    load.offsets[place] = stored
 
-    def _finish(self, place: Place, load: Load, partition: Partition) -> None:
-        """All is read: the groups are served once it is below the high watermark, too."""
-        if partition.high_watermark < load.end_offset:
+    def _ended(self, load: GroupLoad, producer_id: int, records: tuple[Record, ...]) -> None:
+        """A marker: the offsets of the transaction count, unless later ones do, or never were."""
+        offsets = load.open.pop(producer_id, {})
+        marker = end_transaction_of(records[0]) if records else None
+        if marker is None or not marker.commit:
             return
-        place.load, place.owned_epoch = None, load.epoch
+        for place, stored in offsets.items():
+            known = load.offsets.get(place)
+            assert isinstance(stored, StoredOffset)
+            if not isinstance(known, StoredOffset) or known.stands_at < stored.stands_at:
+                load.offsets[place] = stored
+
+    def take_over(self, place: Place, load: GroupLoad) -> None:
+        """The groups are served."""
         for group_id, value in load.groups.items():
             assert isinstance(value, GroupValue)
             group = self.table.groups[group_id] = group_of(group_id, place.number, value)
@@ -174,6 +121,11 @@ class GroupLoading:
             assert isinstance(stored, StoredOffset) and isinstance(stored.value, OffsetValue)
             known = self.table.groups.get(group_id) or self.table.create(group_id)
             known.offsets[key] = stored
+        for producer_id, offsets in load.open.items():
+            for (group_id, key), stored in offsets.items():
+                assert isinstance(stored, StoredOffset)
+                known = self.table.groups.get(group_id) or self.table.create(group_id)
+                known.open.setdefault(producer_id, {})[key] = stored
         self._tell(Name.GROUPS_LOADED, place, load.epoch, load.end_offset)
         for group_id in load.removed:
             self._tell(Name.GROUP_REMOVED, place, load.epoch, detail=group_id)

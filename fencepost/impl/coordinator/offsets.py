@@ -29,6 +29,7 @@ from fencepost.impl.coordinator.table import GroupTable
 from fencepost.impl.messages import group_api as kafka
 from fencepost.impl.messages.broker_api import NO_EPOCH
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.impl.messages.transaction_api import TxnOffsetCommitRequest
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
@@ -90,7 +91,7 @@ class GroupOffsets:
         error = self.log.not_coordinator(self.table.number_of(request.group_id))
         if error is not NO_ERROR:
             return None, error
-        error = self._storable(request)
+        error = self.storable(request)
         if error is not NO_ERROR:
             return None, error
         group = self.table.groups.get(request.group_id)
@@ -107,7 +108,7 @@ class GroupOffsets:
             error = self.generation_fencing(group, request.generation_id)
         return group, error
 
-    def _storable(self, request: kafka.OffsetCommitRequest) -> ErrorCode:
+    def storable(self, request: kafka.OffsetCommitRequest | TxnOffsetCommitRequest) -> ErrorCode:
         """Whether the offsets can be records at all."""
         if not fits(request.group_id):
             return ErrorCode.INVALID_GROUP_ID
@@ -173,6 +174,9 @@ class GroupOffsets:
             group = self.table.groups.get(request.group_id)
             known = {} if group is None else group.offsets
             asked = request.partitions or tuple(sorted(known))
+            if request.require_stable and group is not None:
+                error = self.stable_offsets_only(group, asked)
+        if error is NO_ERROR:
             offsets = tuple(self._committed_offset(key, known.get(key)) for key in asked)
         response = kafka.OffsetFetchResponse(
             correlation_id=request.correlation_id,
@@ -181,6 +185,12 @@ class GroupOffsets:
             coordinator_epoch=self._epoch(request.group_id),
         )
         self.table.broker_context.reply(source, response, request.correlation_id)
+
+    def stable_offsets_only(self, group: Group, asked: Sequence[TopicPartition]) -> ErrorCode:
+        """Protection KIP-447: whoever goes on from committed offsets waits for the transactions that commit
+        some; else the records between are processed twice."""
+        unstable = any(group.is_unstable(key) for key in asked)
+        return ErrorCode.UNSTABLE_OFFSET_COMMIT if unstable else NO_ERROR
 
     @staticmethod
     def _committed_offset(key: TopicPartition, stored: StoredOffset | None) -> kafka.CommittedOffset:
@@ -212,7 +222,7 @@ class GroupOffsets:
             self.forget(group, keys, group.phase.value)
         elif group.phase is GroupPhase.DEAD:
             self.remove(group)  # the tombstone was not written at the last time
-        elif group.phase is GroupPhase.EMPTY and not group.offsets and not group.pending:
+        elif group.phase is GroupPhase.EMPTY and not group.offsets and not group.pending and not group.open:
             self.table.move(group, GroupPhase.DEAD, "nothing is left of it")
             self.remove(group)
 
@@ -263,7 +273,9 @@ class GroupOffsets:
         return [
             key
             for key, stored in sorted(group.offsets.items())
-            if key.topic not in topics and self.table.now_ms >= self.expires_at_ms(stored.value, since_ms)
+            if key.topic not in topics
+            and not group.is_unstable(key)
+            and self.table.now_ms >= self.expires_at_ms(stored.value, since_ms)
         ]
 
     def no_expiry_while_rebalancing(self, group: Group) -> bool:

@@ -8,6 +8,7 @@ import msgspec
 from attrs import define, field
 
 from fencepost.impl.coordinator.group import Group
+from fencepost.impl.coordinator.places import NOT_OWNED, Load, Place
 from fencepost.impl.coordinator.records import OFFSETS_TOPIC, partition_of
 from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
@@ -15,36 +16,19 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.partition import Partition
 from fencepost.traces.events import Name
 
-NOT_OWNED = -1
+__all__ = ["NOT_OWNED", "GroupLoad", "GroupTable", "Load", "Place"]
 
 
 @define
-class Load:
-    """A load under way. order: of its task. next_offset, end_offset: what is read next, and where to stop.
-    groups: metadata records by group, offsets: (group, partition) -> what the log says so far. removed:
-    groups whose last metadata record is a tombstone. read: all is read."""
+class GroupLoad(Load):
+    """groups: metadata records by group, offsets: (group, partition) -> what the log says so far. removed:
+    groups whose last metadata record is a tombstone. open: offsets of transactions without a marker so far,
+    by producer id."""
 
-    order: int
-    epoch: int
-    next_offset: int
-    end_offset: int
     groups: dict[str, object] = field(factory=dict)
     offsets: dict[tuple[str, TopicPartition], object] = field(factory=dict)
     removed: dict[str, None] = field(factory=dict)
-    read: bool = False
-
-
-@define
-class Place:
-    """One offsets partition. seen: (leads, leader epoch) that was acted upon last; latest: order of the task
-    that ran last; owned_epoch: the coordinator epoch, NOT_OWNED while this broker does not coordinate its
-    groups."""
-
-    number: int
-    seen: tuple[bool, int] = (False, -1)
-    latest: int = -1
-    owned_epoch: int = NOT_OWNED
-    load: Load | None = None
+    open: dict[int, dict[tuple[str, TopicPartition], object]] = field(factory=dict)
 
 
 @define

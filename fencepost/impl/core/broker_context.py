@@ -32,7 +32,10 @@ DEFAULT_TOPIC = TopicOptions()
 INTERNAL_TOPICS = {
     "__consumer_offsets": TopicOptions(
         name="__consumer_offsets", cleanup_policy="compact", segment_bytes=100 * 1024 * 1024
-    )
+    ),
+    "__transaction_state": TopicOptions(
+        name="__transaction_state", cleanup_policy="compact", segment_bytes=100 * 1024 * 1024
+    ),
 }
 """Kafka's own topics, where a plan does not say otherwise."""
 

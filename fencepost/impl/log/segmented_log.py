@@ -23,6 +23,7 @@ from typing import Self
 from attrs import define, frozen
 
 from fencepost.impl.core.files import FileSystem
+from fencepost.impl.log.batch.control_records import EndTransaction, end_transaction_batch
 from fencepost.impl.log.batch.header import BatchHeader, read_header, read_headers
 from fencepost.impl.log.batch.record_batch import CorruptBatchError, Damage, with_leader_fields
 from fencepost.impl.log.batch.stamping import with_append_time
@@ -172,6 +173,31 @@ class SegmentedLog(ReadableLog):
                 stamped, header = with_append_time(stamped, header, now_ms)
             self._append(stamped, [header])
         return Appended(base_offset=base_offset, last_offset=header.last_offset, leader_epoch=leader_epoch)
+
+    def append_marker(
+        self,
+        marker: EndTransaction,
+        producer_id: int,
+        producer_epoch: int,
+        leader_epoch: int,
+        *,
+        now_ms: int,
+    ) -> Appended:
+        """Append the end of a transaction. Raises InvalidProducerEpochError, CoordinatorFencedError (nothing
+        was written), LogOfflineError (nobody knows)."""
+        base_offset = self.log_end_offset
+        data = end_transaction_batch(
+            marker,
+            base_offset=base_offset,
+            leader_epoch=leader_epoch,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            timestamp_ms=now_ms,
+        )
+        with self.in_service("append"):
+            self.producers.check_marker(producer_id, producer_epoch, marker.coordinator_epoch)
+            self._append(data, [read_header(data, check_crc=False)])
+        return Appended(base_offset=base_offset, last_offset=base_offset, leader_epoch=leader_epoch)
 
     def _produced(self, data: bytes) -> BatchHeader:
         header = read_header(data)

@@ -10,6 +10,9 @@ from msgspec import Struct
 from fencepost.impl.messages.admin_api import AdminRequest, AdminResponse
 from fencepost.impl.messages.group_api import GroupRequest, GroupResponse
 from fencepost.impl.messages.topic_partition import TopicPartition as TopicPartition
+from fencepost.impl.messages.transaction_api import InitProducerIdRequest as InitProducerIdRequest
+from fencepost.impl.messages.transaction_api import InitProducerIdResponse as InitProducerIdResponse
+from fencepost.impl.messages.transaction_api import TransactionRequest, TransactionResponse
 from fencepost.traces.outcomes import ErrorCode
 
 NO_EPOCH = -1
@@ -35,6 +38,9 @@ class ProduceRequest(Struct, frozen=True, kw_only=True, gc=False):
     acks: int
     records: bytes
     timeout: int
+    transactional_id: str | None = None
+    adds_partition: bool = False
+    """The leader adds the partition to the transaction (KIP-890, second version)."""
 
 
 class ProduceResponse(Struct, frozen=True, kw_only=True, gc=False):
@@ -173,21 +179,6 @@ class OffsetsForLeaderEpochResponse(Struct, frozen=True, kw_only=True, gc=False)
     ends: tuple[EpochEnd, ...]
 
 
-class InitProducerIdRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """An idempotent producer asks any broker for an id that nobody else has (KIP-98)."""
-
-    correlation_id: int
-
-
-class InitProducerIdResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """producer_id: -1 with an error. A fresh id begins in epoch 0."""
-
-    correlation_id: int
-    error: ErrorCode
-    producer_id: int = -1
-    producer_epoch: int = -1
-
-
 class MetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
     """Ask any broker who leads what."""
 
@@ -310,7 +301,7 @@ Request = (
     | UpdateMetadataRequest
     | StopReplicaRequest
     | ControlledShutdownRequest
-    | InitProducerIdRequest
+    | TransactionRequest
     | GroupRequest
     | AdminRequest
 )
@@ -323,7 +314,7 @@ Response = (
     | MetadataResponse
     | ControlResponse
     | ControlledShutdownResponse
-    | InitProducerIdResponse
+    | TransactionResponse
     | GroupResponse
     | AdminResponse
 )

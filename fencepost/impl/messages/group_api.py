@@ -18,10 +18,12 @@ NO_OFFSET = -1
 
 
 class FindCoordinatorRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Ask any broker who coordinates a group."""
+    """Ask any broker who coordinates a group, or the transactions of a transactional id."""
 
     correlation_id: int
     group_id: str
+    transactional: bool = False
+    """group_id is a transactional id."""
 
 
 class FindCoordinatorResponse(Struct, frozen=True, kw_only=True, gc=False):
@@ -153,6 +155,8 @@ class OffsetFetchRequest(Struct, frozen=True, kw_only=True, gc=False):
     correlation_id: int
     group_id: str
     partitions: tuple[TopicPartition, ...] = ()
+    require_stable: bool = False
+    """Refuse while a transaction that has not ended commits one of them (KIP-447)."""
 
 
 class OffsetFetchResponse(Struct, frozen=True, kw_only=True, gc=False):

@@ -12,7 +12,11 @@ from attrs import define, field
 
 from fencepost.impl.core.broker_context import INTERNAL_TOPICS, MILLISECOND, BrokerContext
 from fencepost.impl.log.batch.header import CorruptBatchError, Damage, read_header, read_headers
-from fencepost.impl.log.producer.state import InvalidProducerEpochError, OutOfOrderSequenceError
+from fencepost.impl.log.producer.state import (
+    InvalidProducerEpochError,
+    NotTransactionalError,
+    OutOfOrderSequenceError,
+)
 from fencepost.impl.log.segmented_log import LogOfflineError
 from fencepost.impl.log.validation import RefusedBatchError, validated
 from fencepost.impl.log.values import values_of
@@ -117,6 +121,9 @@ class LeaderRole:
             return
         except InvalidProducerEpochError:
             self._produced(source, request, ErrorCode.INVALID_PRODUCER_EPOCH)
+            return
+        except NotTransactionalError:
+            self._produced(source, request, ErrorCode.INVALID_TXN_STATE)
             return
         except LogOfflineError:
             self._produced(source, request, ErrorCode.KAFKA_STORAGE_ERROR)

@@ -8,6 +8,46 @@ from fencepost.traces.anomalies.anomaly import Anomaly
 
 CLIENTS: tuple[Anomaly, ...] = (
     Anomaly(
+        name="torn_transaction",
+        rank=46,
+        breaks="TXN-ATOM",
+        definition="readers of committed records were shown one record of a transaction and passed over "
+        "another",
+        allowed="where the claims allow loss",
+    ),
+    Anomaly(
+        name="zombie_write",
+        rank=46,
+        breaks="EXACTLY-ONCE",
+        definition="a record became visible that an epoch of a producer sent after a later epoch had begun a "
+        "transaction",
+        allowed="where the claims allow loss",
+    ),
+    Anomaly(
+        name="output_twice",
+        rank=47,
+        breaks="EXACTLY-ONCE",
+        definition="a record that was consumed in transactions has two visible records of output",
+        implied_by=("zombie_write",),
+        allowed="where the claims allow loss",
+    ),
+    Anomaly(
+        name="output_without_commit",
+        rank=47,
+        breaks="EXACTLY-ONCE",
+        definition="a record's output is visible, and no transaction can have committed the offset after it",
+        implied_by=("torn_transaction",),
+        allowed="where the claims allow loss",
+    ),
+    Anomaly(
+        name="output_missing",
+        rank=47,
+        breaks="EXACTLY-ONCE",
+        definition="a transaction committed the offset after a record, and no output of it is visible",
+        implied_by=("torn_transaction",),
+        allowed="where the claims allow loss",
+    ),
+    Anomaly(
         name="partition_assigned_twice",
         rank=17,
         breaks="GROUP-ONE",

@@ -11,6 +11,7 @@ has not polled for max.poll.interval. Must not know who the application is.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from attrs import define, field
@@ -52,6 +53,8 @@ class Consumer:
     row: Operation | None = None
     open_rows: bool = False
     dead: bool = False
+    on_other_timer: Callable[[tuple[Any, ...]], None] = lambda key: None
+    """Hears of timers that are not the consumer's own."""
     lives: int = 0
     """How often it was started anew after a failure."""
     _held: Any = None
@@ -103,7 +106,7 @@ class Consumer:
                 MAX_POLL_TIMER: self._on_max_poll,
                 APPLICATION_TIMER: lambda: self.application.woken(self),
             }
-            timers[key]()
+            timers.get(key, partial(self.on_other_timer, key))()
 
     # ---- the verbs
 
@@ -222,7 +225,7 @@ class Consumer:
                 Function.POLL,
                 member=self.coordinator.known_as,
                 generation=self.coordinator.generation,
-                isolation="read_uncommitted",
+                isolation=self.options.isolation,
             )
         wait_ms = min(self.options.poll_timeout_ms, self.options.request_timeout_ms // 2)
         if not self.fetcher.start_round(wait_ms, self._advance):
@@ -249,6 +252,7 @@ class Consumer:
                 partition=key.partition,
                 offset=offset,
                 end_offset=fetched.high_watermark,
+                last_stable_offset=fetched.last_stable_offset if self.fetcher.committed_only else None,
                 log_start_offset=fetched.log_start_offset,
                 leader_epoch=fetched.leader_epoch,
             )

@@ -110,7 +110,10 @@ class ConsumerCoordinator(GroupMember):
 
         def request(number: int) -> kafka.OffsetFetchRequest:
             return kafka.OffsetFetchRequest(
-                correlation_id=number, group_id=identity.group, partitions=partitions
+                correlation_id=number,
+                group_id=identity.group,
+                partitions=partitions,
+                require_stable=self.desk.options.isolation == "read_committed",
             )
 
         def answered(answer: kafka.OffsetFetchResponse | None) -> None:

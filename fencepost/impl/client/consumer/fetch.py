@@ -13,7 +13,8 @@ from attrs import define, field, frozen
 
 from fencepost.impl.client.consumer.requests import ConsumerDesk
 from fencepost.impl.core.broker_context import MILLISECOND
-from fencepost.impl.log.batch.header import CorruptBatchError, read_headers
+from fencepost.impl.client.isolation import committed_batches
+from fencepost.impl.log.batch.header import CorruptBatchError
 from fencepost.impl.log.batch.record_batch import Record, read_records
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.topic_partition import TopicPartition
@@ -95,7 +96,13 @@ class ConsumerFetcher:
             earliest = self.desk.options.auto_offset_reset == "earliest"
             self.desk.ask(
                 leader[0],
-                partial(_list_offsets, key, leader[1], kafka.EARLIEST if earliest else kafka.LATEST),
+                partial(
+                    _list_offsets,
+                    self.committed_only,
+                    key,
+                    leader[1],
+                    kafka.EARLIEST if earliest else kafka.LATEST,
+                ),
                 partial(self._listed, key, then),
             )
 
@@ -125,7 +132,9 @@ class ConsumerFetcher:
         self.round = Round()
         for node, wanted in sorted(by_leader.items()):
             number = self.desk.ask(
-                node, partial(_fetch, wait_ms, wanted), partial(self._fetched, self.round, then, wanted)
+                node,
+                partial(_fetch, self.committed_only, wait_ms, wanted),
+                partial(self._fetched, self.round, then, wanted),
             )
             self.round.asked[number] = {key: offset for key, (offset, _) in wanted.items()}
         return True
@@ -167,7 +176,7 @@ class ConsumerFetcher:
         room, taken, answers = self.desk.options.max_poll_records, [], self.round.answers
         self.stop()
         for key, (offset, fetched) in sorted(answers.items()):
-            records, following = _records(key, offset, fetched.records, room)
+            records, following = self.shown(key, offset, fetched, room)
             room -= len(records)
             taken += records
             self.positions[key] = following
@@ -175,28 +184,37 @@ class ConsumerFetcher:
                 self.epochs[key] = max(records[-1].leader_epoch, self.epochs.get(key, -1))
         return taken, answers
 
+    def shown(
+        self, key: TopicPartition, offset: int, fetched: kafka.FetchedPartition, room: int
+    ) -> tuple[list[ConsumedRecord], int]:
+        """At most `room` records from `offset` on, and where to go on after them. A reader of committed records
+        is not shown aborted ones."""
+        found: list[ConsumedRecord] = []
+        following, data = offset, fetched.records
+        try:
+            for header, visible in committed_batches(data, fetched.aborted):
+                records = read_records(data, header) if visible else ()
+                for record in records:
+                    if record.offset < offset:
+                        continue
+                    if len(found) >= room:
+                        return found, following
+                    found.append(ConsumedRecord(key, record, header.leader_epoch))
+                    following = record.offset + 1
+                following = max(following, header.next_offset)
+        except CorruptBatchError:
+            return found, following  # the rest is asked for again
+        return found, following
 
-def _records(key: TopicPartition, offset: int, data: bytes, room: int) -> tuple[list[ConsumedRecord], int]:
-    """At most `room` records from `offset` on, and where to go on behind them."""
-    found: list[ConsumedRecord] = []
-    following = offset
-    try:
-        for header in read_headers(data):
-            records = () if header.is_control else read_records(data, header)
-            for record in records:
-                if record.offset < offset:
-                    continue
-                if len(found) >= room:
-                    return found, following
-                found.append(ConsumedRecord(key, record, header.leader_epoch))
-                following = record.offset + 1
-            following = max(following, header.next_offset)
-    except CorruptBatchError:
-        return found, following  # the rest is asked for again
-    return found, following
+    @property
+    def committed_only(self) -> bool:
+        """isolation.level=read_committed."""
+        return self.desk.options.isolation == "read_committed"
 
 
-def _fetch(wait_ms: int, wanted: dict[TopicPartition, tuple[int, int]], number: int) -> kafka.FetchRequest:
+def _fetch(
+    committed: bool, wait_ms: int, wanted: dict[TopicPartition, tuple[int, int]], number: int
+) -> kafka.FetchRequest:
     return kafka.FetchRequest(
         correlation_id=number,
         replica_id=-1,
@@ -206,10 +224,17 @@ def _fetch(wait_ms: int, wanted: dict[TopicPartition, tuple[int, int]], number: 
             kafka.FetchPartition(partition=key, offset=offset, leader_epoch=epoch)
             for key, (offset, epoch) in sorted(wanted.items())
         ),
+        read_committed=committed,
     )
 
 
-def _list_offsets(key: TopicPartition, epoch: int, timestamp: int, number: int) -> kafka.ListOffsetsRequest:
+def _list_offsets(
+    committed: bool, key: TopicPartition, epoch: int, timestamp: int, number: int
+) -> kafka.ListOffsetsRequest:
     return kafka.ListOffsetsRequest(
-        correlation_id=number, partition=key, leader_epoch=epoch, timestamp=timestamp
+        correlation_id=number,
+        partition=key,
+        leader_epoch=epoch,
+        timestamp=timestamp,
+        read_committed=committed,
     )

@@ -22,6 +22,9 @@ REQUEST = "request"
 FIRST_OPERATION, PER_PROCESS, PER_SESSION = 100_000_000, 10_000_000, 100_000
 """Op ids of what consumers do: far above those that plans name; each incarnation of a process has its own."""
 
+MAY_HAPPEN = frozenset({Function.COMMIT, Function.TXN, Function.APPEND})
+"""What may have happened though nobody answered."""
+
 Then = Callable[[Any], None]
 """What to do with an answer, or with None if there was none in time."""
 
@@ -126,26 +129,31 @@ class ConsumerDesk:
 
     # ---- rows of the trace
 
-    def begin(self, function: Function, **columns: Any) -> Operation:
-        """A row begins; what is returned goes to `end`. If nothing more is heard of it, a commit is unknown
-        and anything else has told nothing."""
-        self._last_operation += 1
+    def next_operation(self) -> int:
+        """The op id of the next row."""
         identity = self.identity
+        before = FIRST_OPERATION + identity.process * PER_PROCESS + identity.session * PER_SESSION
+        return before + self._last_operation + 1
+
+    def begin(self, function: Function, **columns: Any) -> Operation:
+        """A row begins; what is returned goes to `end`. If nothing more is heard of it, one of MAY_HAPPEN is
+        unknown and anything else has told nothing."""
+        identity, number = self.identity, self.next_operation()
+        self._last_operation += 1
         begun = Operation(
-            op_id=FIRST_OPERATION
-            + identity.process * PER_PROCESS
-            + identity.session * PER_SESSION
-            + self._last_operation,
+            op_id=number,
             process=identity.process,
-            session=identity.session,
             function=function,
             invoke_time=0,
-            outcome=Outcome.UNKNOWN if function is Function.COMMIT else Outcome.FAIL,
-            group=identity.group,
-            **columns,
+            outcome=Outcome.UNKNOWN if function in MAY_HAPPEN else Outcome.FAIL,
+            **{"session": identity.session, "group": identity.group, **columns},
         )
         self.outbox.append(Begin(begun))
         return begun
+
+    def heard(self, begun: Operation) -> None:
+        """The answer to a row has come; what becomes of it is not decided before its transaction ends."""
+        self.outbox.append(Begin(begun))
 
     def end(self, begun: Operation, outcome: Outcome, error: ErrorCode = NO_ERROR, **columns: Any) -> None:
         """A row is complete."""

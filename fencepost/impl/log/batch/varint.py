@@ -50,3 +50,26 @@ def decode_varint(data: bytes, position: int) -> tuple[int, int]:
     if zigzag >> 64:
         raise ValueError(f"a number of more than 64 bits at byte {start}")
     return (zigzag >> 1) ^ -(zigzag & 1), position + 1
+
+
+def encode_unsigned(value: int) -> bytes:
+    """The bytes of a number without zigzag, as compact lengths and tags have them."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def decode_unsigned(data: bytes, position: int) -> tuple[int, int]:
+    """(number, position after it). Raises IndexError, ValueError as `decode_varint`."""
+    value, shift, start = 0, 0, position
+    while True:
+        if position - start == MOST_BYTES:
+            raise ValueError(f"a number of more than {MOST_BYTES} bytes at byte {start}")
+        byte = data[position]
+        value |= (byte & 0x7F) << shift
+        position, shift = position + 1, shift + 7
+        if byte < 0x80:
+            return value, position

@@ -29,6 +29,14 @@ class InvalidProducerEpochError(FencepostError):
     """INVALID_PRODUCER_EPOCH: a later incarnation of this producer has written already."""
 
 
+class CoordinatorFencedError(FencepostError):
+    """TRANSACTION_COORDINATOR_FENCED: a later coordinator of this producer has written a marker already."""
+
+
+class NotTransactionalError(FencepostError):
+    """INVALID_TXN_STATE: a batch outside of transactions, while a transaction of its producer is open here."""
+
+
 @frozen(kw_only=True)
 class ProducedBatch:
     """A batch that is in the log."""
@@ -98,7 +106,38 @@ class ProducerState:
         duplicate = self.duplicate_of(known, header)
         if duplicate is None:
             self.sequence_follows(known, header)
+            if known.open_since != NO_OFFSET and not header.is_transactional:
+                raise NotTransactionalError(
+                    expected="a transactional batch", seen="one that is not", where=_who(header)
+                )
         return duplicate
+
+    def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
+        """Whether a marker may be appended. Raises InvalidProducerEpochError or CoordinatorFencedError."""
+        known = self.producers.get(producer_id)
+        if known is None:
+            return
+        where = f"marker of producer {producer_id}"
+        if producer_epoch < known.epoch:
+            raise InvalidProducerEpochError(
+                expected=f"epoch {known.epoch} or later", seen=f"{producer_epoch}", where=where
+            )
+        self.coordinator_fencing(known, coordinator_epoch, where)
+
+    def coordinator_fencing(self, known: Producer, coordinator_epoch: int, where: str) -> None:
+        """Protection KIP-98: a marker of a coordinator that another one has replaced comes too late; the
+        transaction that it would end may be the next one."""
+        if coordinator_epoch < known.coordinator_epoch:
+            raise CoordinatorFencedError(
+                expected=f"coordinator epoch {known.coordinator_epoch} or later",
+                seen=f"{coordinator_epoch}",
+                where=where,
+            )
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer's transaction is open here."""
+        known = self.producers.get(producer_id)
+        return known is not None and known.open_since != NO_OFFSET and known.epoch == producer_epoch
 
     def duplicate_of(self, known: Producer, header: BatchHeader) -> ProducedBatch | None:
         """Protection: one of the last five batches, sent again."""

@@ -1,0 +1,1 @@
+"""The transactional producer, and an application that uses one."""

@@ -1,0 +1,158 @@
+"""Requests and responses of transactions, named as Kafka names them (KIP-98, KIP-447, KIP-890).
+
+producer_id, producer_epoch: of the producer that asks; a coordinator refuses an earlier epoch than it has
+given last.
+"""
+
+from msgspec import Struct
+
+from fencepost.impl.messages.group_api import NO_GENERATION, NO_MEMBER, CommittedOffset
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.outcomes import ErrorCode
+
+NO_PRODUCER, NO_PRODUCER_EPOCH = -1, -1
+
+
+class InitProducerIdRequest(Struct, frozen=True, kw_only=True, gc=False):
+    """A producer asks for its id: an idempotent one any broker, for one that nobody else has; a transactional
+    one the coordinator, which ends what is open and fences whoever had the id before (KIP-98). producer_id,
+    producer_epoch: those that it has and wants to go on with after an error (KIP-360), or -1."""
+
+    correlation_id: int
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 0
+    producer_id: int = NO_PRODUCER
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+class InitProducerIdResponse(Struct, frozen=True, kw_only=True, gc=False):
+    """producer_id: -1 with an error. A fresh id begins in epoch 0."""
+
+    correlation_id: int
+    error: ErrorCode
+    producer_id: int = NO_PRODUCER
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+class AddPartitionsToTxnRequest(Struct, frozen=True, kw_only=True, gc=False):
+    """These partitions become part of the transaction, which begins with its first one. verify_only: a leader
+    asks whether they are (KIP-890). A leader asks in place of the producer in the second version."""
+
+    correlation_id: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: tuple[TopicPartition, ...]
+    verify_only: bool = False
+
+
+class AddPartitionsToTxnResponse(Struct, frozen=True, kw_only=True, gc=False):
+    """All of them are part of it, or none."""
+
+    correlation_id: int
+    error: ErrorCode
+
+
+class AddOffsetsToTxnRequest(Struct, frozen=True, kw_only=True, gc=False):
+    """The group's partition of __consumer_offsets becomes part of the transaction."""
+
+    correlation_id: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    group_id: str
+
+
+class AddOffsetsToTxnResponse(Struct, frozen=True, kw_only=True, gc=False):
+    """TxnOffsetCommit may follow."""
+
+    correlation_id: int
+    error: ErrorCode
+
+
+class TxnOffsetCommitRequest(Struct, frozen=True, kw_only=True, gc=False):
+    """Offsets that count when the transaction commits. generation_id, member_id, group_instance_id: of the
+    consumer that read them (KIP-447), or none."""
+
+    correlation_id: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    group_id: str
+    offsets: tuple[CommittedOffset, ...]
+    generation_id: int = NO_GENERATION
+    member_id: str = NO_MEMBER
+    group_instance_id: str | None = None
+    adds_partition: bool = False
+    """The group's coordinator adds its partition to the transaction (KIP-890, second version)."""
+
+
+class TxnOffsetCommitResponse(Struct, frozen=True, kw_only=True, gc=False):
+    """coordinator_epoch as in OffsetCommitResponse."""
+
+    correlation_id: int
+    error: ErrorCode
+    coordinator_epoch: int = -1
+
+
+class EndTxnRequest(Struct, frozen=True, kw_only=True, gc=False):
+    """Commit or abort. version: 2: the producer takes a new epoch from the answer (KIP-890)."""
+
+    correlation_id: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    commit: bool
+    version: int = 1
+
+
+class EndTxnResponse(Struct, frozen=True, kw_only=True, gc=False):
+    """The end is decided; markers follow. producer_id, producer_epoch: of the next transaction, in the second
+    version."""
+
+    correlation_id: int
+    error: ErrorCode
+    producer_id: int = NO_PRODUCER
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+class TxnMarker(Struct, frozen=True, kw_only=True, gc=False):
+    """The end of a transaction in some partitions."""
+
+    producer_id: int
+    producer_epoch: int
+    commit: bool
+    coordinator_epoch: int
+    partitions: tuple[TopicPartition, ...]
+
+
+class WriteTxnMarkersRequest(Struct, frozen=True, kw_only=True, gc=False):
+    """A coordinator asks a leader to end a transaction."""
+
+    correlation_id: int
+    marker: TxnMarker
+
+
+class WriteTxnMarkersResponse(Struct, frozen=True, kw_only=True, gc=False):
+    """One error for each partition, NONE once every replica has the marker."""
+
+    correlation_id: int
+    errors: tuple[tuple[TopicPartition, ErrorCode], ...]
+
+
+TransactionRequest = (
+    InitProducerIdRequest
+    | AddPartitionsToTxnRequest
+    | AddOffsetsToTxnRequest
+    | TxnOffsetCommitRequest
+    | EndTxnRequest
+    | WriteTxnMarkersRequest
+)
+TransactionResponse = (
+    InitProducerIdResponse
+    | AddPartitionsToTxnResponse
+    | AddOffsetsToTxnResponse
+    | TxnOffsetCommitResponse
+    | EndTxnResponse
+    | WriteTxnMarkersResponse
+)

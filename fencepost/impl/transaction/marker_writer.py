@@ -1,0 +1,133 @@
+"""The end of a transaction as a leader writes it: a control batch in each of its partitions (WriteTxnMarkers).
+
+Owns the answer. Must not know why the transaction ends, nor what offsets are. A marker is written again if it is
+asked for again; the partition's log decides whether it comes too late.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar
+
+import msgspec
+from attrs import define, field
+
+from fencepost.impl.coordinator.durable import DurableAppends
+from fencepost.impl.core.broker_context import MILLISECOND
+from fencepost.impl.log.batch.control_records import EndTransaction
+from fencepost.impl.log.producer.state import CoordinatorFencedError, InvalidProducerEpochError
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.impl.messages.transaction_api import TxnMarker, WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from fencepost.impl.replication.partition import Partition
+from fencepost.traces.events import Name
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+
+Told = Callable[[TopicPartition, int, bool], None]
+"""Called with the partition, the producer id, and whether it commits."""
+NONE_OF_MINE = frozenset(
+    {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE}
+)
+
+
+@define
+class Marking:
+    """A request under way. errors: of the partitions that are done."""
+
+    source: int
+    request: WriteTxnMarkersRequest
+    errors: dict[TopicPartition, ErrorCode] = field(factory=dict)
+
+
+@define
+class MarkerWriter(DurableAppends):
+    """refusals: further reasons why a partition takes no marker now. on_written: told when a marker is in the
+    log, before anybody else may write; on_durable: when every replica has it."""
+
+    TIMER: ClassVar[str] = "marker_append"
+    refusals: list[Callable[[TopicPartition], ErrorCode]] = field(factory=list)
+    on_written: list[Told] = field(factory=list)
+    on_durable: list[Told] = field(factory=list)
+
+    def write_markers(self, source: int, request: WriteTxnMarkersRequest) -> None:
+        """Append the marker to every partition; answered when each has it everywhere, or never will."""
+        marking = Marking(source, request)
+        for key in request.marker.partitions:
+            self._mark(marking, key)
+        if not request.marker.partitions:
+            self._reply(marking)
+
+    def _mark(self, marking: Marking, key: TopicPartition) -> None:
+        partition = self.leader.partitions.get(key)
+        error = self._refusal(key, partition)
+        if error is not NO_ERROR or partition is None:
+            self._done(marking, key, error, -1)
+            return
+        marker = marking.request.marker
+        try:
+            appended = partition.log.append_marker(
+                EndTransaction(commit=marker.commit, coordinator_epoch=marker.coordinator_epoch),
+                marker.producer_id,
+                marker.producer_epoch,
+                partition.leader_epoch,
+                now_ms=self.broker_context.now // MILLISECOND,
+            )
+        except InvalidProducerEpochError:
+            self._refused(marking, partition, ErrorCode.INVALID_PRODUCER_EPOCH)
+            return
+        except CoordinatorFencedError:
+            self._refused(marking, partition, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+            return
+        self.appended(partition, appended.base_offset, 1)
+        self._tell(Name.MARKER_WRITTEN, partition, marker, appended.base_offset)
+        for told in self.on_written:
+            told(key, marker.producer_id, marker.commit)
+        timeout_ms = self.broker_context.options.transactions.append_timeout_ms
+        self.wait(partition, appended.base_offset, partial(self._done, marking, key), timeout_ms)
+
+    def _refusal(self, key: TopicPartition, partition: Partition | None) -> ErrorCode:
+        if partition is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if not partition.is_leader:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        for refusal in self.refusals:
+            error = refusal(key)
+            if error is not NO_ERROR:
+                return ErrorCode.NOT_LEADER_OR_FOLLOWER if error in NONE_OF_MINE else error
+        return NO_ERROR if self.in_sync(partition) else ErrorCode.NOT_ENOUGH_REPLICAS
+
+    def _refused(self, marking: Marking, partition: Partition, error: ErrorCode) -> None:
+        self._tell(Name.MARKER_REFUSED, partition, marking.request.marker, -1, error)
+        self._done(marking, partition.key, error, -1)
+
+    def _done(self, marking: Marking, key: TopicPartition, error: ErrorCode, base_offset: int) -> None:
+        marker = marking.request.marker
+        if error is NO_ERROR:
+            for told in self.on_durable:
+                told(key, marker.producer_id, marker.commit)
+        marking.errors[key] = error
+        if len(marking.errors) == len(set(marker.partitions)):
+            self._reply(marking)
+
+    def _reply(self, marking: Marking) -> None:
+        response = WriteTxnMarkersResponse(
+            correlation_id=marking.request.correlation_id, errors=tuple(sorted(marking.errors.items()))
+        )
+        self.broker_context.reply(marking.source, response, marking.request.correlation_id)
+
+    def _tell(
+        self, name: Name, partition: Partition, marker: TxnMarker, offset: int, error: ErrorCode = NO_ERROR
+    ) -> None:
+        told = {
+            "producer_id": marker.producer_id,
+            "producer_epoch": marker.producer_epoch,
+            "coordinator_epoch": marker.coordinator_epoch,
+            "commit": marker.commit,
+        }
+        if error is not NO_ERROR:
+            told["error"] = error.value
+        self.broker_context.record(
+            name,
+            partition.key,
+            offset=offset,
+            leader_epoch=partition.leader_epoch,
+            detail=msgspec.json.encode(told).decode(),
+        )

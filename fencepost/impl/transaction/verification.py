@@ -1,0 +1,124 @@
+"""A leader asks the coordinator before it writes the first batch of a transaction (KIP-890).
+
+Owns which batches wait for an answer. Must not know how batches are written. In the first version the coordinator
+says whether the partition is part of the transaction, in the second it makes it one. A marker that comes between
+the question and its answer ends what was asked about; the answer then opens nothing:
+
+1. a batch of transaction 1 comes late, the coordinator is asked
+2. transaction 1 is aborted: its marker is written here
+3. the answer comes. The batch must not begin transaction 2.
+"""
+
+from collections.abc import Callable
+
+from attrs import define, field, frozen
+
+from fencepost.impl.core.broker_context import BrokerContext
+from fencepost.impl.core.metadata_cache import MetadataCache
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.impl.messages.transaction_api import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from fencepost.impl.replication.partition import Partition
+from fencepost.impl.transaction.table import TransactionTable
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+
+TIMER = "transaction_verification"
+TIMEOUT_MS = 2_000
+"""Of one question; Kafka waits for request.timeout.ms, 30 s, which a producer would not wait out."""
+Then = Callable[[ErrorCode], None]
+RETRIED = frozenset(
+    {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+)
+"""The producer tries again: as in Kafka it hears NOT_ENOUGH_REPLICAS, which every client retries."""
+
+
+@frozen(kw_only=True)
+class Subject:
+    """What is asked about."""
+
+    partition: TopicPartition
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    adds: bool
+    """Make it part of the transaction."""
+
+
+@define
+class TransactionVerification:
+    """guards: the number of the verification that a first batch may refer to, by partition and producer id.
+    waiting: by correlation id."""
+
+    broker_context: BrokerContext
+    metadata: MetadataCache
+    table: TransactionTable
+    guards: dict[tuple[TopicPartition, int], int] = field(factory=dict)
+    waiting: dict[int, tuple[Subject, int, Then]] = field(factory=dict)
+    _last_guard: int = 0
+
+    def is_needed(self, partition: Partition, producer_id: int, producer_epoch: int, *, adds: bool) -> bool:
+        """Protection KIP-890: whether a transactional batch would begin a transaction in this log, so that
+        the coordinator must know of it."""
+        if partition.log.producers.has_open_transaction(producer_id, producer_epoch):
+            return False
+        return adds or self.table.options.verification
+
+    def ask(self, subject: Subject, then: Then) -> None:
+        """Ask the coordinator; `then` hears NONE if the batch may be written."""
+        node = self.metadata.leader_of(self.table.key_of(subject.transactional_id))
+        if node < 0:
+            then(ErrorCode.NOT_ENOUGH_REPLICAS)
+            return
+        place = (subject.partition, subject.producer_id)
+        if place not in self.guards:
+            self._last_guard += 1
+            self.guards[place] = self._last_guard
+        number = self.broker_context.next_correlation_id()
+        self.waiting[number] = (subject, self.guards[place], then)
+        request = AddPartitionsToTxnRequest(
+            correlation_id=number,
+            transactional_id=subject.transactional_id,
+            producer_id=subject.producer_id,
+            producer_epoch=subject.producer_epoch,
+            partitions=(subject.partition,),
+            verify_only=not subject.adds,
+        )
+        self.broker_context.send_periodic(node, request)
+        self.broker_context.set_timer((TIMER, number), TIMEOUT_MS)
+
+    def on_answer(self, source: int, response: AddPartitionsToTxnResponse) -> None:
+        """The coordinator has spoken."""
+        asked = self.waiting.pop(response.correlation_id, None)
+        if asked is None:
+            return
+        self.broker_context.cancel_timer((TIMER, response.correlation_id))
+        subject, guard, then = asked
+        error = response.error
+        if error in RETRIED:
+            error = ErrorCode.NOT_ENOUGH_REPLICAS
+        elif error is NO_ERROR and not self.still_guarded(subject, guard):
+            error = ErrorCode.INVALID_TXN_STATE
+        then(error)
+
+    def still_guarded(self, subject: Subject, guard: int) -> bool:
+        """Protection KIP-890: nothing has ended the transaction here since the question was asked. Once another
+        batch of it is written, the log itself says that it is open."""
+        partition = self.table.partitions.get(subject.partition)
+        if partition is not None and partition.log.producers.has_open_transaction(
+            subject.producer_id, subject.producer_epoch
+        ):
+            return True
+        return self.guards.get((subject.partition, subject.producer_id)) == guard
+
+    def expire(self, number: int) -> None:
+        """No answer came."""
+        asked = self.waiting.pop(number, None)
+        if asked is not None:
+            asked[2](ErrorCode.NOT_ENOUGH_REPLICAS)
+
+    def marked(self, key: TopicPartition, producer_id: int, commit: bool) -> None:
+        """A transaction has ended here."""
+        self.guards.pop((key, producer_id), None)
+
+    def begun(self, key: TopicPartition, producer_id: int) -> None:
+        """The first batch is written: the log itself says from now on that the transaction is open."""
+        self.guards.pop((key, producer_id), None)
