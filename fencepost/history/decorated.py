@@ -8,8 +8,10 @@ import functools
 import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from itertools import chain
 from typing import Any, Protocol, TypeVar
 
+from fencepost.history.arguments import shown
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.names import unknown_name
 
@@ -25,10 +27,12 @@ class Recorded(Protocol):
 
 def check_parameters(signature: inspect.Signature, *names: str | tuple[str, ...] | None) -> None:
     """Raises FencepostError for a name that is no parameter."""
-    wanted = [
-        one for name in names if name is not None for one in ((name,) if isinstance(name, str) else name)
-    ]
-    for one in wanted:
+    several = (name if isinstance(name, tuple | list) else (name,) for name in names if name is not None)
+    for one in chain.from_iterable(several):
+        if not isinstance(one, str):
+            raise FencepostError(
+                expected="the name of a parameter, or several", seen=shown(one), where="a recorded function"
+            )
         if one not in signature.parameters:
             raise FencepostError(
                 expected=f"one of the parameters {', '.join(signature.parameters) or '(there are none)'}",

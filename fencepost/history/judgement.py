@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from fencepost.history.arguments import check_count, check_timeout, folder_of, make_folder, shown
 from fencepost.history.recorder import History
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.trace import Trace
@@ -58,6 +59,17 @@ def assert_linearizable(
     from fencepost.checkers.linearizability.overlap import overlapping_pairs
     from fencepost.history.again import again
 
+    where = "assert_linearizable"
+    if not isinstance(history, History | Trace):
+        raise FencepostError(
+            expected="a History, or a Trace of one",
+            seen=shown(history),
+            where=where,
+            hint="fencepost check FILE --model NAME judges a file",
+        )
+    check_timeout(timeout_s, where)
+    check_count(minimum_overlap, f"{where}: minimum_overlap")
+    folder = None if folder is None else folder_of(folder, f"{where}: folder")
     asked = _model(model)
     if isinstance(history, History):
         history.check_answered(asked.reads)
@@ -110,7 +122,7 @@ def _model(model: "str | Model | type[Model]") -> "Model":
         raise FencepostError(
             expected="a model: its name, a class derived from fencepost.checkers.models.Model, or one of "
             "its instances",
-            seen=f"{model!r:.80}",
+            seen=shown(model),
             where="assert_linearizable",
         )
     return model
@@ -131,7 +143,7 @@ def _without_answers(trace: Trace, model: "Model") -> Trace:
 def _saved(trace: Trace, folder: Path) -> Path:
     from fencepost.traces.jsonlines import write_traces
 
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     number = 1
     path = folder / FILE
     while path.exists():  # a test may judge several histories

@@ -19,10 +19,18 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Final
 
-import msgspec
 from attrs import define, evolve, field
 
 from fencepost import __version__
+from fencepost.history.arguments import (
+    check_callable,
+    check_errors,
+    error_text,
+    folder_of,
+    json_text,
+    make_folder,
+    shown,
+)
 from fencepost.history.decorated import Target, check_parameters, wrapped
 from fencepost.history.together import CLIENT, TIMEOUT_S, together
 from fencepost.traces.errors import FencepostError, TraceError
@@ -49,21 +57,6 @@ NANOSECONDS_FROM_ZERO = 1_000
 """The first operation of a trace begins here: times of a monotonic clock mean nothing by themselves."""
 
 
-def json_text(value: Any, what: str) -> str | None:
-    """A value as the JSON text of a column; None for None. Raises TraceError for what has none."""
-    if value is None:
-        return None
-    try:
-        return msgspec.json.encode(value).decode()
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise TraceError(
-            expected="a value that JSON can hold",
-            seen=f"{value!r:.80} ({error})",
-            where=what,
-            hint="record a number, a text, a list of those, or an id in its place",
-        ) from None
-
-
 @define(eq=False, kw_only=True)
 class Recording:
     """One operation under way: the block of a `with` or `async with`. Set `result` to what came back.
@@ -86,13 +79,13 @@ class Recording:
     process: int = -1
     invoke_time: int = 0
 
-    def fail(self, error: str | None = None) -> None:
+    def fail(self, error: str | BaseException | None = None) -> None:
         """It did not happen: the answer proves it."""
-        self.outcome, self.error = Outcome.FAIL, error
+        self.outcome, self.error = Outcome.FAIL, error_text(error)
 
-    def unknown(self, error: str | None = None) -> None:
+    def unknown(self, error: str | BaseException | None = None) -> None:
         """It may have happened: the answer does not tell."""
-        self.outcome, self.error = Outcome.UNKNOWN, error
+        self.outcome, self.error = Outcome.UNKNOWN, error_text(error)
 
     def __enter__(self) -> "Recording":
         client = CLIENT.get()
@@ -102,7 +95,12 @@ class Recording:
 
     def _begin(self) -> "Recording":
         self.history._began(self)
-        self.invoke_time = self.history.clock()
+        now = self.invoke_time = self.history.clock()
+        if type(now) is not int:
+            del self.history.open[self.op_id]
+            raise FencepostError(
+                expected="whole nanoseconds, as of time.monotonic_ns", seen=shown(now), where="History: clock"
+            )
         return self
 
     def __exit__(
@@ -173,6 +171,12 @@ class History:
     _thread: threading.local = field(factory=threading.local, init=False)
     _processes: dict[Hashable, int] = field(factory=dict, init=False)
 
+    def __attrs_post_init__(self) -> None:
+        check_errors(self.fail, "History")
+        check_callable(self.clock, "a function that answers nanoseconds", "History: clock")
+        if self.folder is not None:
+            self.folder = folder_of(self.folder, "History: folder")
+
     def __repr__(self) -> str:
         return f"<History of {len(self.operations)} operations, {len(self.open)} under way>"
 
@@ -191,11 +195,17 @@ class History:
         process: who does it, if not this thread or task. Raises FencepostError for an unknown function,
         TraceError for a value that JSON cannot hold.
         """
+        named = function_named(function)
+        check_errors(fail, f"the operation {named}")
+        if not isinstance(process, Hashable):
+            raise FencepostError(
+                expected="a number or a text", seen=shown(process), where=f"the operation {named}: process"
+            )
         return Recording(
             history=self,
             op_id=next(self._op_ids),
             label=process,
-            function=function_named(function),
+            function=named,
             key=None if key is None else str(key),
             argument=json_text(argument, f"the argument of {function}"),
             errors=(*self.fail, *fail),
@@ -216,8 +226,10 @@ class History:
         key, argument: names of its parameters (several make a list).
         """
         function_named(function)
+        check_errors(fail, f"the recorded function {function}")
 
         def decorate(target: Target) -> Target:
+            check_callable(target, "a function or a coroutine function to record", "a recorded function")
             signature = inspect.signature(target)
 
             def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recording:
@@ -294,12 +306,13 @@ class History:
         )
         return evolve(trace, digest=digest_of(trace))
 
-    def save(self, path: Path) -> Trace:
+    def save(self, path: Path | str) -> Trace:
         """Write the trace as JSON lines (`fencepost check FILE --model NAME` judges it again); answers it."""
         from fencepost.traces.jsonlines import write_traces
 
+        path = folder_of(path, "save")
         trace = self.trace()
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_traces(path, [trace])
         return trace
 
@@ -352,6 +365,7 @@ def function_named(name: str) -> Function:
     try:
         return Function(name)
     except ValueError:
+        name = name if isinstance(name, str) else shown(name)
         raise FencepostError(
             expected=f"one of {', '.join(Function)}",
             seen=unknown_name(name, Function),

@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 
 from attrs import define, field
 
+from fencepost.history.arguments import check_callable, check_timeout, shown
 from fencepost.traces.errors import FencepostError
 
 SWITCH_S = 100e-6
@@ -201,8 +202,10 @@ def together(count: int, function: Callable[[int], Any], *, seed: int, timeout_s
     """See `History.clients`."""
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_CLIENTS:
         raise FencepostError(
-            expected=f"a number of clients from 1 to {MOST_CLIENTS}", seen=f"{count!r:.80}", where="clients"
+            expected=f"a number of clients from 1 to {MOST_CLIENTS}", seen=shown(count), where="clients"
         )
+    check_callable(function, "a function of a client's number", "clients: function")
+    check_timeout(timeout_s, "clients")
     clients = [Client(Random(f"{seed} {number}")) for number in range(count)]
     if inspect.iscoroutinefunction(function):
         return _tasks(function, clients, timeout_s)

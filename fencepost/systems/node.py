@@ -23,6 +23,7 @@ from attrs import define, field, frozen
 from fencepost.impl.broker.broker import Broker, make_broker
 from fencepost.impl.broker.controlled_shutdown import CONTROLLED_SHUTDOWN
 from fencepost.impl.broker.parts import Parts
+from fencepost.impl.core.broker_context import ZNODE_REFUSED
 from fencepost.impl.core.core_interface import StopRequested
 from fencepost.impl.runtime.addresses import Address, parse_address
 from fencepost.impl.runtime.driver import Driver, HostClock
@@ -66,13 +67,16 @@ class NodeOptions:
 
 @define
 class EventFile:
-    """Trace events as JSON lines. written: bytes so far."""
+    """Trace events as JSON lines. written: bytes so far. What an operator should know is logged, too."""
 
     stream: BinaryIO
+    broker: int = 0
     written: int = 0
 
     def write(self, event: Event) -> None:
         """Add a line, unless the bound is reached."""
+        if event.cause == ZNODE_REFUSED:
+            LOG.error("broker %d refuses a node of ZooKeeper: %s", self.broker, event.detail)
         line = msgspec.json.encode(event) + b"\n"
         self.written += len(line)
         if self.written <= MAXIMUM_EVENT_BYTES:
@@ -116,7 +120,7 @@ class Node:
                 core=core,
                 clock=clock,
                 loop=loop,
-                on_event=EventFile(stream).write,
+                on_event=EventFile(stream, options.broker).write,
                 on_halt=self._halted,
             )
             await self._serve(driver, core)

@@ -80,9 +80,9 @@ class Recorder(Observer):
         """Of the other nodes: registrations, assignments, and what stands below /admin."""
         gone = change.kind is WatchKind.DELETED
         parent, _, name = change.path.rpartition("/")
-        if parent == znodes.BROKER_IDS:
+        if parent == znodes.BROKER_IDS and (broker := znodes.broker_of(name)) is not None:
             epoch = -1 if gone else change.zxid
-            self.recorded(Event(time=commit.time, name=Name.BROKER_ZNODE, node=int(name), broker_epoch=epoch))
+            self.recorded(Event(time=commit.time, name=Name.BROKER_ZNODE, node=broker, broker_epoch=epoch))
         elif parent == znodes.TOPICS:
             known = {
                 key: ids for key, ids in self.observed_state.assignments.items() if key[0] == name and ids

@@ -225,6 +225,23 @@ class Model:
         return Call(function=function, key=operation.key, argument=argument, result=result)
 
 
+def check_initial(model: "Starting", _: Any, initial: Any) -> None:
+    """Raises FencepostError for a value that the model cannot start from."""
+    kinds, words = model.starts
+    if not isinstance(initial, kinds) or (
+        isinstance(initial, bool) and bool not in kinds and object not in kinds
+    ):
+        raise FencepostError(
+            expected=f"{words} as initial", seen=shown(initial)[:80], where=f"the model {model.name}"
+        )
+
+
+ANY_VALUE: tuple[tuple[type, ...], str] = ((object,), "any value")
+VALUES: tuple[tuple[type, ...], str] = ((tuple, list, frozenset, set, type(None)), "a list of values")
+INTEGER: tuple[tuple[type, ...], str] = ((int,), "an integer")
+TEXT: tuple[tuple[type, ...], str] = ((str, type(None)), "a text")
+
+
 @define(unsafe_hash=True)
 class Starting(Model):
     """A model of ours that starts from a value. initial: what `init` starts from, as JSON; by name only, so
@@ -234,7 +251,10 @@ class Starting(Model):
     one could not set its own parameters in `__init__`.
     """
 
-    initial: Any = field(default=None, converter=frozen_value, kw_only=True)
+    starts: ClassVar[tuple[tuple[type, ...], str]] = ANY_VALUE
+    """Kinds of values that it can start from, and their name in an error."""
+
+    initial: Any = field(default=None, converter=frozen_value, validator=check_initial, kw_only=True)
 
     def __getattr__(self, name: str) -> Any:
         """The default of `initial` for a derived class that does not call this one's `__init__`."""

@@ -5,7 +5,17 @@ from typing import Any, ClassVar
 
 from attrs import define, evolve, field
 
-from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Starting, frozen_value, integer
+from fencepost.checkers.models.base import (
+    IMPOSSIBLE,
+    INTEGER,
+    UNHEARD,
+    VALUES,
+    Call,
+    Starting,
+    check_initial,
+    frozen_value,
+    integer,
+)
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Operation
 
@@ -19,6 +29,7 @@ class Set(Starting):
     """
 
     name: ClassVar[str] = "set"
+    starts = VALUES
     functions: ClassVar[frozenset[str]] = frozenset({"add", "remove", "contains", "read"})
     reads: ClassVar[frozenset[str]] = frozenset({"contains", "read"})
 
@@ -74,6 +85,7 @@ class Queue(Starting):
     """enqueue(v) adds behind, dequeue takes from the front; a dequeue that answers null found nothing."""
 
     name: ClassVar[str] = "queue"
+    starts = VALUES
     functions: ClassVar[frozenset[str]] = frozenset({"enqueue", "dequeue"})
     effects: ClassVar[frozenset[str]] = frozenset({"enqueue"})
 
@@ -118,11 +130,12 @@ class Counter(Starting):
     """add(n) adds an integer, read answers the sum, at first `initial` (0)."""
 
     name: ClassVar[str] = "counter"
+    starts = INTEGER
     functions: ClassVar[frozenset[str]] = frozenset({"add", "read"})
     reads: ClassVar[frozenset[str]] = frozenset({"read"})
     effects: ClassVar[frozenset[str]] = frozenset({"add"})
 
-    initial: Any = field(default=0, converter=frozen_value, kw_only=True)
+    initial: Any = field(default=0, converter=frozen_value, validator=check_initial, kw_only=True)
 
     def step(self, state: Any, call: Call) -> Any:
         if call.function == "add":

@@ -8,6 +8,7 @@ duration has passed since the last acquire or renew. In an order of calls each o
 that ends every lease as early as possible, and forbids nothing that some choice of moments allows.
 """
 
+from math import inf
 from typing import Any, ClassVar
 
 from attrs import define, evolve, field
@@ -41,7 +42,11 @@ class Lease(Model):
 
     @duration_ms.validator
     def _check(self, _: Any, duration_ms: Any) -> None:
-        if not isinstance(duration_ms, int | float) or isinstance(duration_ms, bool) or not duration_ms > 0:
+        if (
+            not isinstance(duration_ms, int | float)
+            or isinstance(duration_ms, bool)
+            or not 0 < duration_ms < inf
+        ):
             raise FencepostError(
                 expected="a duration above 0 as duration_ms",
                 seen=f"{duration_ms!r:.80}",

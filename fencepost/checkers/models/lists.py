@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from attrs import define
 
-from fencepost.checkers.models.base import IMPOSSIBLE, Call, Starting
+from fencepost.checkers.models.base import IMPOSSIBLE, VALUES, Call, Starting
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Operation
 
@@ -17,6 +17,7 @@ class AppendOnlyList(Starting):
     """append(v) adds a value at the end, read answers all values in order. Keys are lists of their own."""
 
     name: ClassVar[str] = "append-only-list"
+    starts = VALUES
     functions: ClassVar[frozenset[str]] = frozenset({"append", "read"})
     reads: ClassVar[frozenset[str]] = frozenset({"read"})
     effects: ClassVar[frozenset[str]] = frozenset({"append"})

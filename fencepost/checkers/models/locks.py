@@ -9,10 +9,12 @@ from attrs import define, evolve, field
 
 from fencepost.checkers.models.base import (
     IMPOSSIBLE,
+    INTEGER,
     UNHEARD,
     Call,
     Model,
     Starting,
+    check_initial,
     frozen_value,
     integer,
     shown,
@@ -49,10 +51,11 @@ class FencedLock(Starting):
     """
 
     name: ClassVar[str] = "fenced-lock"
+    starts = INTEGER
     functions: ClassVar[frozenset[str]] = frozenset({"acquire", "release"})
     effects: ClassVar[frozenset[str]] = frozenset({"release"})
 
-    initial: Any = field(default=0, converter=frozen_value, kw_only=True)
+    initial: Any = field(default=0, converter=frozen_value, validator=check_initial, kw_only=True)
 
     def init(self) -> Any:
         return (None, self.initial)

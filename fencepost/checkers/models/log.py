@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from attrs import define
 
-from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Starting, integer, value_of
+from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, VALUES, Call, Starting, integer, value_of
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Operation, Outcome
 
@@ -24,6 +24,7 @@ class Log(Starting):
     """
 
     name: ClassVar[str] = "log"
+    starts = VALUES
     functions: ClassVar[frozenset[str]] = frozenset({"append", "poll", "list_offsets"})
     reads: ClassVar[frozenset[str]] = frozenset({"poll", "list_offsets"})
 

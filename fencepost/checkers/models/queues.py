@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from attrs import define
 
-from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Starting, shown
+from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, VALUES, Call, Starting, shown
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Operation
 
@@ -28,6 +28,7 @@ class UnorderedQueue(Starting):
     called a bag or a pool."""
 
     name: ClassVar[str] = "unordered-queue"
+    starts = VALUES
     functions: ClassVar[frozenset[str]] = frozenset({"enqueue", "dequeue"})
     effects: ClassVar[frozenset[str]] = frozenset({"enqueue"})
 
@@ -89,6 +90,7 @@ class AtLeastOnceQueue(UnorderedQueue):
     """
 
     name: ClassVar[str] = "at-least-once-queue"
+    starts = VALUES
     functions: ClassVar[frozenset[str]] = frozenset({"enqueue", "dequeue", "remove"})
     effects: ClassVar[frozenset[str]] = frozenset({"enqueue", "remove"})
 

@@ -7,7 +7,15 @@ from typing import Any, ClassVar, Final
 
 from attrs import define, evolve, field
 
-from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Starting, frozen_value
+from fencepost.checkers.models.base import (
+    IMPOSSIBLE,
+    TEXT,
+    UNHEARD,
+    Call,
+    Starting,
+    check_initial,
+    frozen_value,
+)
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Operation, Outcome
 
@@ -81,11 +89,12 @@ class KeyValue(Starting):
     wrote holds `initial` ("")."""
 
     name: ClassVar[str] = "key-value"
+    starts = TEXT
     functions: ClassVar[frozenset[str]] = frozenset({"get", "put", "append"})
     reads: ClassVar[frozenset[str]] = frozenset({"get"})
     effects: ClassVar[frozenset[str]] = frozenset({"put", "append"})
 
-    initial: Any = field(default="", converter=frozen_value, kw_only=True)
+    initial: Any = field(default="", converter=frozen_value, validator=check_initial, kw_only=True)
 
     def step(self, state: Any, call: Call) -> Any:
         if call.function == "put":

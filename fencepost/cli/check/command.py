@@ -260,6 +260,8 @@ def _as_dict(tally: Tally, checks: tuple[str, ...]) -> dict[str, Any]:
                 "source": judgement.source,
                 "trace_id": judgement.trace_id,
                 **attrs.asdict(judgement.verdict),
+                "anomaly": judgement.verdict.anomaly,
+                "findings": list(map(attrs.asdict, by_rank((judgement.verdict,)))),
                 "log": None if judgement.log is None else judgement.log.as_dict(),
             }
             for judgement in tally.notable

@@ -174,5 +174,5 @@ def _of_directory(directory: Path, topic: str) -> Target:
         topic=topic,
         brokers=tuple(state.brokers),
         connect={number: (HOST, broker.port) for number, broker in state.brokers.items()},
-        partitions=tuple(sorted(znodes.decode_topic(found.data))),
+        partitions=tuple(sorted(znodes.decode_topic(found.data, znodes.topic_path(topic)))),
     )

@@ -15,7 +15,7 @@ from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.grouping import GROUPED, JUTE_MAXBUFFER, REQUEST_BYTES, write_size
-from fencepost.impl.zookeeper.interface import Children, Create, Data, GetChildren, GetData, SetData
+from fencepost.impl.zookeeper.interface import Create, Data, GetChildren, GetData, SetData, names_of
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.names import unknown_name
 from fencepost.traces.outcomes import ErrorCode
@@ -111,7 +111,7 @@ class ClusterTopics:
 
 
 def read_cluster(names: Collection[str] | None = None) -> ZooKeeperSteps:
-    """A ClusterTopics with these topics, or all."""
+    """A ClusterTopics with these topics, or all. Raises AdminError for a node that cannot be read."""
     brokers, listed, deleting, reassigning, electing = yield (
         GetChildren(znodes.BROKER_IDS),
         GetChildren(znodes.TOPICS),
@@ -119,37 +119,53 @@ def read_cluster(names: Collection[str] | None = None) -> ZooKeeperSteps:
         GetData(znodes.REASSIGN),
         GetData(znodes.PREFERRED_ELECTION),
     )
-    existing = _names(listed)
+    existing = names_of(listed)
     wanted = [name for name in existing if names is None or name in names]
     nodes = {znodes.topic_path(name): znodes.TOPIC_BYTES for name in wanted}
     replies = yield from read_nodes(GROUPED, nodes)
-    return ClusterTopics(
-        brokers=tuple(sorted(int(name) for name in _names(brokers))),
-        names=existing,
-        topics={
-            name: Topic(znodes.decode_topic(reply.data), reply.stat.version)
-            for name, reply in zip(wanted, replies, strict=True)
-            if isinstance(reply, Data)
-        },
-        deleting=frozenset(_names(deleting)),
-        reassigning=znodes.decode_reassignments(reassigning.data) if isinstance(reassigning, Data) else {},
-        electing=isinstance(electing, Data),
+    ids = (znodes.broker_of(name) for name in names_of(brokers))
+    try:
+        return ClusterTopics(
+            brokers=tuple(sorted(broker for broker in ids if broker is not None)),
+            names=existing,
+            topics={
+                name: Topic(znodes.decode_topic(reply.data, znodes.topic_path(name)), reply.stat.version)
+                for name, reply in zip(wanted, replies, strict=True)
+                if isinstance(reply, Data)
+            },
+            deleting=frozenset(names_of(deleting)),
+            reassigning=(
+                znodes.decode_reassignments(reassigning.data) if isinstance(reassigning, Data) else {}
+            ),
+            electing=isinstance(electing, Data),
+        )
+    except znodes.BadZnodeError as error:
+        raise refused(error) from None
+
+
+def refused(error: znodes.BadZnodeError) -> AdminError:
+    """What a command that needs the node answers."""
+    return AdminError(
+        expected=error.expected,
+        seen=error.seen,
+        where=error.where,
+        hint=error.hint,
+        code=ErrorCode.UNKNOWN_SERVER_ERROR,
     )
 
 
-def _names(reply: object) -> tuple[str, ...]:
-    return reply.names if isinstance(reply, Children) else ()
-
-
 def read_states(keys: Collection[TopicPartition]) -> ZooKeeperSteps:
-    """The LeaderAndIsr of each partition that has one."""
+    """The LeaderAndIsr of each partition that has one. Raises AdminError for one that cannot be read."""
     nodes = {znodes.state_path(key): znodes.state_bytes(8) for key in keys}
     replies = yield from read_nodes(GROUPED, nodes)
-    return {
-        key: znodes.decode_state(reply.data, reply.stat.version)
-        for key, reply in zip(keys, replies, strict=True)
-        if isinstance(reply, Data)
-    }
+    try:
+        return {
+            key: znodes.decode_state(reply.data, reply.stat.version, path=path)
+            for key, path, reply in zip(keys, nodes, replies, strict=True)
+            if isinstance(reply, Data)
+        }
+    except znodes.BadZnodeError as error:
+        raise refused(error) from None
 
 
 def refuse_twice(names: Iterable[Named], what: str, where: str) -> None:

@@ -11,6 +11,7 @@ from fencepost.impl.admin.cluster import (
     fitting,
     read_cluster,
     refuse_twice,
+    refused,
 )
 from fencepost.impl.controller.grouped_reads import read_nodes
 from fencepost.impl.core.procedures import ZooKeeperSteps
@@ -90,7 +91,7 @@ def change_config(topic: str, change: Change, *, validate_only: bool = False) ->
     cluster: ClusterTopics = yield from read_cluster({topic})
     cluster.topic(topic, "alter")
     current = yield GetData(path)
-    before = _decoded(current, where) if isinstance(current, Data) else {}
+    before = _decoded(current, path) if isinstance(current, Data) else {}
     config = change(before)
     check_config(topic, {name: value for name, value in config.items() if before.get(name) != value})
     data = znodes.encode_configuration(config)
@@ -111,11 +112,11 @@ def change_config(topic: str, change: Change, *, validate_only: bool = False) ->
     return config
 
 
-def _decoded(node: Data, where: str) -> dict[str, str]:
+def _decoded(node: Data, path: str) -> dict[str, str]:
     try:
-        return znodes.decode_configuration(node.data)
-    except ValueError as error:
-        raise AdminError(expected="a configuration in JSON", seen=str(error), where=where) from None
+        return znodes.decode_configuration(node.data, path)
+    except znodes.BadZnodeError as error:
+        raise refused(error) from None
 
 
 def describe_configurations(topics: Collection[str]) -> ZooKeeperSteps:
@@ -123,7 +124,7 @@ def describe_configurations(topics: Collection[str]) -> ZooKeeperSteps:
     names = sorted(topics)
     replies = yield from read_nodes(GROUPED, {znodes.config_path(name): CONFIG_BYTES for name in names})
     found = {
-        name: _decoded(reply, f"topic {name}")
+        name: _decoded(reply, znodes.config_path(name))
         for name, reply in zip(names, replies, strict=True)
         if isinstance(reply, Data)
     }

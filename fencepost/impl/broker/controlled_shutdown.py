@@ -89,7 +89,10 @@ class ControlledShutdown:
                 broker_id=self.broker_context.node,
                 broker_epoch=self.broker_context.broker_epoch,
             )
-            self.broker_context.send_periodic(znodes.decode_controller(reply.data), request)
+            try:
+                self.broker_context.send_periodic(znodes.decode_controller(reply.data), request)
+            except znodes.BadZnodeError as error:
+                self.broker_context.refuse_znode(error)  # it stops after the last attempt all the same
 
     # ---- step 5
 

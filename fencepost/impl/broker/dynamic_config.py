@@ -22,6 +22,7 @@ from attrs import define, field
 
 from fencepost.impl.controller.grouped_reads import read_nodes
 from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
+from fencepost.impl.core.core_interface import Halt
 from fencepost.impl.core.procedures import Procedure, Procedures, ZooKeeperSteps
 from fencepost.impl.core.topic_config import configured
 from fencepost.impl.messages.broker_api import TopicPartition
@@ -119,8 +120,8 @@ class DynamicConfig:
                 GetChildren(znodes.TOPIC_CONFIGS),
                 GetData(znodes.CLUSTER_ID),
             )
-            if isinstance(cluster, Data):
-                self.cluster_id = znodes.decode_cluster_id(cluster.data)
+            if isinstance(cluster, Data) and not self._is_known(cluster):
+                return
             if isinstance(notifications, Children) and isinstance(topics, Children) and self.cluster_id:
                 break
             cluster_id = znodes.encode_cluster_id(self.new_cluster_id())
@@ -138,6 +139,17 @@ class DynamicConfig:
         yield from self._read(sorted({*said, *self.configs}))
         self.on_all_read()
 
+    def _is_known(self, cluster: Data) -> bool:
+        """Take the cluster's id. A broker that never knew one stops where it cannot be read, as Kafka's; one
+        that does goes on."""
+        try:
+            self.cluster_id = znodes.decode_cluster_id(cluster.data)
+        except znodes.BadZnodeError as error:
+            self.broker_context.refuse_znode(error)
+            if not self.cluster_id:
+                self.broker_context.outbox.append(Halt(str(error)))
+        return bool(self.cluster_id)
+
     def new_cluster_id(self) -> str:
         """22 characters, as Kafka writes the 16 bytes of a UUID; whoever creates the node first decides."""
         digest = hashlib.sha256(f"{self.broker_context.node}:{self.broker_context.now}".encode()).digest()
@@ -151,14 +163,18 @@ class DynamicConfig:
         replies = yield from read_nodes(
             self.broker_context.grouping, {f"{znodes.CONFIG_CHANGES}/{name}": CHANGE_BYTES for name in new}
         )
-        topics = {topic for reply in replies if isinstance(reply, Data) and (topic := self._changed(reply))}
+        topics = {
+            topic
+            for name, reply in zip(new, replies, strict=True)
+            if isinstance(reply, Data) and (topic := self._changed(name, reply))
+        }
         yield from self._read(sorted(topics))
         yield from self._remember(listed.names)
 
-    def _changed(self, reply: Data) -> str | None:
+    def _changed(self, name: str, reply: Data) -> str | None:
         try:
-            return znodes.decode_config_change(reply.data)
-        except ValueError as error:
+            return znodes.decode_config_change(reply.data, f"{znodes.CONFIG_CHANGES}/{name}")
+        except znodes.BadZnodeError as error:
             self._refused("", {znodes.CONFIG_CHANGES: str(error)})
             return None
 
@@ -177,10 +193,11 @@ class DynamicConfig:
         nodes = {znodes.config_path(topic): CONFIG_BYTES for topic in topics}
         replies = yield from read_nodes(self.broker_context.grouping, nodes, watch=True)
         for topic, reply in zip(topics, replies, strict=True):
+            path = znodes.config_path(topic)
             try:
-                config = znodes.decode_configuration(reply.data) if isinstance(reply, Data) else {}
-            except ValueError as error:
-                self._refused(topic, {znodes.config_path(topic): str(error)})
+                config = znodes.decode_configuration(reply.data, path) if isinstance(reply, Data) else {}
+            except znodes.BadZnodeError as error:
+                self._refused(topic, {path: str(error)})
                 continue
             if config != self.configs.get(topic, {}):
                 self.apply(topic, config)

@@ -23,7 +23,6 @@ from fencepost.traces.outcomes import ErrorCode
 
 BLOCK_SIZE = 1000
 """Kafka's PidBlockSize."""
-LARGEST_ID = (1 << 63) - 1
 ATTEMPTS = 16
 """Rounds of one claim; each is lost to another broker's claim only."""
 MOST_WAITING = 10_000
@@ -78,11 +77,16 @@ class ProducerIds:
         mine: ProducerIdBlock | None = None
         for _ in range(ATTEMPTS):
             current = yield GetData(znodes.PRODUCER_IDS)
-            last = znodes.decode_producer_id_block(current.data) if isinstance(current, Data) else None
+            try:
+                last = znodes.decode_producer_id_block(current.data) if isinstance(current, Data) else None
+            except znodes.BadZnodeError as error:
+                self.broker_context.refuse_znode(error)
+                mine = None
+                break
             if last is not None and last == mine:
                 break
             start = 0 if last is None else last.end + 1
-            assert start <= LARGEST_ID - BLOCK_SIZE, "producer ids are used up"
+            assert start <= znodes.LARGEST_LONG - BLOCK_SIZE, last
             mine = ProducerIdBlock(self.broker_context.node, start, start + BLOCK_SIZE - 1)
             done = yield self.fenced_claim(mine, current)
             if isinstance(done, (Created, Done)):

@@ -69,7 +69,7 @@ class Controller:
 
     def on_watch(self, watch: WatchEvent) -> None:
         """Queue what the watch asks to look at again."""
-        if watch.path == znodes.CONTROLLER:
+        if watch.path in (znodes.CONTROLLER, znodes.CONTROLLER_EPOCH):
             self.queue.append(self._reelect)
         elif watch.path == znodes.BROKER_IDS:
             self.queue.append(lambda: self._if_active(listeners.brokers_changed))

@@ -46,9 +46,17 @@ class ControllerElector:
             if not isinstance(epoch, Data):
                 yield Create(znodes.CONTROLLER_EPOCH, b"0")
                 continue
+            try:
+                number = znodes.decode_controller_epoch(epoch.data)
+            except znodes.BadZnodeError as error:
+                self.broker_context.refuse_znode(error)
+                again = yield GetData(znodes.CONTROLLER_EPOCH, watch=True)  # whoever mends it is noticed
+                if isinstance(again, Data) and again.data == epoch.data:
+                    return None
+                continue
             if isinstance(current, Data):
                 if (yield from self.still_names_me()):
-                    return int(epoch.data), epoch.stat.version
+                    return number, epoch.stat.version
                 continue
             if self.shutting_down():
                 return None
@@ -61,7 +69,7 @@ class ControllerElector:
                         ),
                         ephemeral=True,
                     ),
-                    SetData(znodes.CONTROLLER_EPOCH, str(int(epoch.data) + 1).encode(), epoch.stat.version),
+                    SetData(znodes.CONTROLLER_EPOCH, str(number + 1).encode(), epoch.stat.version),
                 )
             )
             if isinstance(won, MultiDone):
@@ -69,7 +77,7 @@ class ControllerElector:
                     yield Delete(znodes.CONTROLLER)
                     return None
                 yield Exists(znodes.CONTROLLER, watch=True)
-                return int(epoch.data) + 1, epoch.stat.version + 1
+                return number + 1, epoch.stat.version + 1
             assert isinstance(won, Failed), won
             # lost the race, or the reply of an earlier attempt was lost: what stands there decides
         return None
@@ -90,7 +98,11 @@ class ControllerElector:
     def names_me(self, controller: Data) -> bool:
         """Protection KAFKA-13407: /controller may name me because my own multi was done and its reply lost;
         then I am the controller."""
-        named = znodes.decode_controller(controller.data)
+        try:
+            named = znodes.decode_controller(controller.data)
+        except znodes.BadZnodeError as error:
+            self.broker_context.refuse_znode(error)  # it stands in the way until somebody removes it
+            return False
         return (
             named == self.broker_context.node
             and controller.stat.ephemeral_owner == self.broker_context.session_id

@@ -14,7 +14,7 @@ from fencepost.impl.controller.preferred_election import preferred_election_requ
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.zookeeper import znodes
-from fencepost.impl.zookeeper.interface import Children, GetChildren
+from fencepost.impl.zookeeper.interface import GetChildren, names_of
 from fencepost.traces.events import Name
 
 
@@ -88,8 +88,7 @@ def _resume(controller: ControllerState) -> ZooKeeperSteps:
 
 def _delete_stale_notifications(controller: ControllerState) -> ZooKeeperSteps:
     listed = yield GetChildren(znodes.ISR_CHANGES, watch=True)
-    assert isinstance(listed, Children), listed
-    stale = [f"{znodes.ISR_CHANGES}/{name}" for name in listed.names]
+    stale = [f"{znodes.ISR_CHANGES}/{name}" for name in names_of(listed)]
     yield from controller.writer.delete_all(controller.context, stale)
 
 

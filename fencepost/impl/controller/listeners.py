@@ -12,7 +12,7 @@ from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.broker_api import StopReplicaRequest, TopicPartition
 from fencepost.impl.zookeeper import znodes
-from fencepost.impl.zookeeper.interface import Children, Data, GetChildren
+from fencepost.impl.zookeeper.interface import Data, GetChildren, names_of
 from fencepost.traces.outcomes import ErrorCode
 
 ISR_CHANGE_BYTES = 64 * 1024
@@ -163,18 +163,18 @@ def isr_changed(controller: ControllerState) -> ZooKeeperSteps:
     """Leaders changed ISRs: read them, tell everybody, remove the notifications."""
     context = controller.context
     listed = yield GetChildren(znodes.ISR_CHANGES, watch=True)
-    assert isinstance(listed, Children), listed
-    paths = [f"{znodes.ISR_CHANGES}/{name}" for name in listed.names]
+    paths = [f"{znodes.ISR_CHANGES}/{name}" for name in names_of(listed)]
     replies = yield from read_nodes(
         controller.broker_context.grouping, dict.fromkeys(paths, ISR_CHANGE_BYTES)
     )
-    changed = {
-        key: None
-        for reply in replies
-        if isinstance(reply, Data)
-        for key in znodes.decode_isr_changes(reply.data)
-        if key in context.assignments
-    }
+    changed: dict[TopicPartition, None] = {}
+    for path, reply in zip(paths, replies, strict=True):
+        try:
+            named = znodes.decode_partitions(reply.data, path) if isinstance(reply, Data) else []
+        except znodes.BadZnodeError as error:
+            controller.broker_context.refuse_znode(error)
+            continue
+        changed |= {key: None for key in named if key in context.assignments}
     yield from controller.writer.read_states(context, changed)
     controller.channels.add_metadata(changed)
     yield from controller.writer.delete_all(context, paths)

@@ -8,8 +8,9 @@ from fencepost.impl.controller.grouped_reads import read_nodes
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.messages.topic_partition import LONGEST_PARTITION
 from fencepost.impl.zookeeper import znodes
-from fencepost.impl.zookeeper.interface import Children, Data, Done, Exists, GetChildren
+from fencepost.impl.zookeeper.interface import Data, Done, Exists, GetChildren, names_of
 
 BROKER_BYTES = 512
 """What a broker's registration holds at most."""
@@ -20,12 +21,12 @@ WAVE = 5_000
 def read_brokers(controller: ControllerState) -> ZooKeeperSteps:
     """The live brokers with their epochs, watched."""
     listed = yield GetChildren(znodes.BROKER_IDS, watch=True)
-    assert isinstance(listed, Children), listed
-    paths = [znodes.broker_path(int(name)) for name in listed.names]
+    brokers = [broker for name in names_of(listed) if (broker := znodes.broker_of(name)) is not None]
+    paths = map(znodes.broker_path, brokers)
     replies = yield from read_nodes(controller.broker_context.grouping, dict.fromkeys(paths, BROKER_BYTES))
     return {
-        int(name): reply.stat.czxid
-        for name, reply in zip(listed.names, replies, strict=True)
+        broker: reply.stat.czxid
+        for broker, reply in zip(brokers, replies, strict=True)
         if isinstance(reply, Data)
     }
 
@@ -33,8 +34,7 @@ def read_brokers(controller: ControllerState) -> ZooKeeperSteps:
 def list_topics() -> ZooKeeperSteps:
     """The names of all topics, watched."""
     listed = yield GetChildren(znodes.TOPICS, watch=True)
-    assert isinstance(listed, Children), listed
-    return listed.names
+    return names_of(listed)
 
 
 def read_topics(controller: ControllerState) -> ZooKeeperSteps:
@@ -44,7 +44,7 @@ def read_topics(controller: ControllerState) -> ZooKeeperSteps:
 
 
 def read_assignments(controller: ControllerState, names: Sequence[str]) -> ZooKeeperSteps:
-    """The assignments of these topics, as far as they exist, watched."""
+    """The assignments of these topics, as far as they exist and can be read, watched."""
     assignments = {}
     shared: dict[tuple[int, ...], tuple[int, ...]] = {}
     largest = znodes.TOPIC_BYTES
@@ -55,9 +55,26 @@ def read_assignments(controller: ControllerState, names: Sequence[str]) -> ZooKe
         for topic, reply in zip(topics, replies, strict=True):
             if isinstance(reply, Data):
                 largest = max(largest, len(reply.data))
-                for number, replicas in znodes.decode_topic(reply.data).items():
+                for number, replicas in _assigned(controller, topic, reply).items():
                     assignments[TopicPartition(topic, number)] = shared.setdefault(replicas, replicas)
     return assignments
+
+
+def _assigned(controller: ControllerState, topic: str, node: Data) -> dict[int, tuple[int, ...]]:
+    """The assignment of a topic; empty for one that cannot be read, or that no broker can have."""
+    path = znodes.topic_path(topic)
+    try:
+        assigned = znodes.decode_topic(node.data, path)
+        if not TopicPartition(topic, max(assigned)).is_legal:
+            raise znodes.BadZnodeError(
+                expected=f"a topic of a legal name, with partitions up to {LONGEST_PARTITION} characters",
+                seen=f"partition {max(assigned)} of a name of {len(topic)} characters",
+                where=path[:LONGEST_PARTITION],
+            )
+        return assigned
+    except znodes.BadZnodeError as error:
+        controller.broker_context.refuse_znode(error)
+        return {}
 
 
 def read_admin(controller: ControllerState) -> ZooKeeperSteps:
@@ -71,7 +88,7 @@ def read_admin(controller: ControllerState) -> ZooKeeperSteps:
         Exists(znodes.PREFERRED_ELECTION, watch=True),
     )
     context.admin = AdminNodes(
-        delete_topics=topics.names if isinstance(topics, Children) else (),
+        delete_topics=names_of(topics),
         reassign=isinstance(reassign, Done),
         preferred=isinstance(preferred, Done),
     )

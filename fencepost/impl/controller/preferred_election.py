@@ -38,8 +38,8 @@ def preferred_election_requested(controller: ControllerState) -> ZooKeeperSteps:
 def _asked_for(controller: ControllerState, data: bytes) -> list[TopicPartition]:
     try:
         keys = znodes.decode_partitions(data)
-    except (ValueError, KeyError, TypeError) as error:
-        controller.broker_context.record(Name.MARK, cause="preferred_election_refused", detail=repr(error))
+    except znodes.BadZnodeError as error:
+        controller.broker_context.record(Name.MARK, cause="preferred_election_refused", detail=str(error))
         return []
     return [key for key in keys if eligible(controller, key)]
 

@@ -90,12 +90,9 @@ def _asks_for_nothing(data: bytes) -> bool:
 
 def _decode(controller: ControllerState, data: bytes) -> Targets:
     try:
-        targets = znodes.decode_reassignments(data)
-        if not all(isinstance(broker, int) for target in targets.values() for broker in target):
-            raise TypeError("broker ids are integers")
-        return targets
-    except (ValueError, KeyError, TypeError) as error:
-        controller.broker_context.record(Name.MARK, cause="reassignment_refused", detail=repr(error))
+        return znodes.decode_reassignments(data)
+    except znodes.BadZnodeError as error:
+        controller.broker_context.record(Name.MARK, cause="reassignment_refused", detail=str(error))
         return {}
 
 

@@ -19,7 +19,7 @@ from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.broker_api import EPOCH_DURING_DELETE, TopicPartition
 from fencepost.impl.zookeeper import znodes
-from fencepost.impl.zookeeper.interface import Children, Data, GetChildren, GetData, MultiDone, SetData
+from fencepost.impl.zookeeper.interface import Data, GetChildren, GetData, MultiDone, SetData, names_of
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 
@@ -30,8 +30,7 @@ def deletions_requested(controller: ControllerState) -> ZooKeeperSteps:
     """Topics are to be deleted: take them up; a request for a topic that does not exist is removed."""
     context = controller.context
     listed = yield GetChildren(znodes.DELETE_TOPICS, watch=True)
-    assert isinstance(listed, Children), listed
-    yield from take_up(controller, listed.names)
+    yield from take_up(controller, names_of(listed))
     yield from resume(controller)
     controller.channels.flush(context)
 
@@ -117,10 +116,9 @@ def _complete(controller: ControllerState, topic: str, keys: list[TopicPartition
     partitions = f"{znodes.topic_path(topic)}/partitions"
     listed = yield GetChildren(partitions)
     doomed = []
-    if isinstance(listed, Children):
-        for number in listed.names:
-            doomed += [f"{partitions}/{number}/state", f"{partitions}/{number}"]
-        doomed.append(partitions)
+    for number in names_of(listed):
+        doomed += [f"{partitions}/{number}/state", f"{partitions}/{number}"]
+    doomed.append(partitions)
     yield from writer.delete_all(context, [*doomed, znodes.topic_path(topic)])
     yield from writer.delete(context, znodes.config_path(topic))
     yield from writer.delete(context, znodes.delete_topic_path(topic))

@@ -33,17 +33,21 @@ from fencepost.impl.zookeeper.interface import (
     Delete,
     Done,
     Failed,
+    GetChildren,
     Multi,
     MultiDone,
     SetData,
     WriteOperation,
     ZooKeeperError,
+    names_of,
 )
 from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 from fencepost.traces.events import Name
 
 ASSIGNMENT_ATTEMPTS = 16
 """Rounds of one change of a topic's node: each is lost to an admin tool that adds partitions."""
+MOST_BELOW = 10_000
+"""Requests for what lies below one node that is removed; our own nodes have two below them."""
 Member = tuple[WriteOperation, ...]
 """Writes that stand or fall together."""
 
@@ -134,12 +138,23 @@ class ControllerWriter:
         nodes = dict.fromkeys(znodes.state_paths(keys), znodes.state_bytes(replicas))
         found = yield from read_nodes(self.broker_context.grouping, nodes, watch=watch, read=_decoded)
         states = {key: state for key, state in zip(keys, found, strict=True) if type(state) is LeaderAndIsr}
+        if len(states) < len(nodes):
+            self._refuse_states(nodes, found)
         for state in states.values():
             if state.controller_epoch > context.epoch:
                 written_by = state.controller_epoch
                 raise ControllerMovedError(f"controller epoch {written_by} wrote a partition's state")
         context.states.update(states)
         return states
+
+    def _refuse_states(self, paths: Collection[str], found: Sequence[Any]) -> None:
+        """A state that cannot be read is none: Kafka's TopicPartitionStateZNode.decode does likewise."""
+        for path, node in zip(paths, found, strict=True):
+            if isinstance(node, Data):
+                try:
+                    znodes.decode_state(node.data, 0, path=path)
+                except znodes.BadZnodeError as error:
+                    self.broker_context.refuse_znode(error)
 
     def create_states(
         self, context: ControllerContext, states: Mapping[TopicPartition, LeaderAndIsr]
@@ -209,7 +224,7 @@ class ControllerWriter:
             replies = yield from read_nodes(self.broker_context.grouping, nodes)
             changes = {}
             for topic, reply in zip(list(topics), replies, strict=True):
-                current = znodes.decode_topic(reply.data) if isinstance(reply, Data) else {}
+                current = self._assigned(topic, reply) if isinstance(reply, Data) else {}
                 wanted = current | topics[topic]
                 if wanted != current and current:
                     data = znodes.encode_topic(wanted)
@@ -228,25 +243,53 @@ class ControllerWriter:
                 break
         return [key for key in assignments if key in written]
 
+    def _assigned(self, topic: str, node: Data) -> dict[int, tuple[int, ...]]:
+        try:
+            return znodes.decode_topic(node.data, znodes.topic_path(topic))
+        except znodes.BadZnodeError as error:
+            self.broker_context.refuse_znode(error)
+            return {}
+
     # ---- removal
 
     def delete_all(self, context: ControllerContext, paths: Sequence[str]) -> ZooKeeperSteps:
         """Remove nodes in this order, in groups; those that are gone already are fine. Children come before
-        parents: a group waits for the one before."""
+        parents: a group waits for the one before. What somebody else has put below one of them goes with
+        it."""
         for group in groups(
             paths, lambda path: write_size(Delete(path)), self.broker_context.grouping, FENCE_SIZE
         ):
             replies = yield from self.write_all(context, [(Delete(path),) for path in group])
-            for reply in replies:
-                assert isinstance(reply, MultiDone) or reply.error is ZooKeeperError.NO_NODE, reply
+            for path, reply in zip(group, replies, strict=True):
+                if not isinstance(reply, MultiDone) and reply.error is ZooKeeperError.NOT_EMPTY:
+                    yield from self._delete_with_children(context, path)
+                else:
+                    assert isinstance(reply, MultiDone) or reply.error is ZooKeeperError.NO_NODE, reply
+
+    def _delete_with_children(self, context: ControllerContext, path: str) -> ZooKeeperSteps:
+        """Depth first. A node that gets new children all the time stays."""
+        doomed = [path]
+        for _ in range(MOST_BELOW):
+            if not doomed:
+                return
+            reply = yield from self.write(context, Delete(doomed[-1]))
+            if isinstance(reply, Failed) and reply.error is ZooKeeperError.NOT_EMPTY:
+                listed = yield GetChildren(doomed[-1])
+                doomed += [f"{doomed[-1]}/{name}" for name in names_of(listed)]
+            else:
+                doomed.pop()
 
     def delete(self, context: ControllerContext, path: str) -> ZooKeeperSteps:
         """Remove a node; one that is gone already is fine."""
         yield from self.delete_all(context, (path,))
 
 
-def _decoded(node: Data) -> LeaderAndIsr:
-    return znodes.decode_state(node.data, node.stat.version, node.stat.mzxid)
+def _decoded(node: Data) -> LeaderAndIsr | Data:
+    """The state, or the node as it is where it holds none."""
+    try:
+        return znodes.decode_state(node.data, node.stat.version, node.stat.mzxid)
+    except znodes.BadZnodeError:
+        return node
 
 
 def _written(state: LeaderAndIsr, zk_version: int) -> LeaderAndIsr:

@@ -19,6 +19,7 @@ from fencepost.impl.core.files import FileSystem
 from fencepost.impl.messages.broker_api import Message, TopicPartition
 from fencepost.impl.zookeeper.grouping import GROUPED, Grouping
 from fencepost.impl.zookeeper.interface import ZooKeeperRequest
+from fencepost.impl.zookeeper.znodes import BadZnodeError
 from fencepost.traces.events import Name, make_event
 from fencepost.traces.plan import ClusterOptions, TopicOptions
 
@@ -28,6 +29,8 @@ FIRST_CLIENT = 1000
 """Node ids from here on are clients; below are brokers."""
 FIRST_WIRE_CLIENT = 1 << 48
 """Node ids from here on are connections of Kafka's protocol (wire/); our own clients draw theirs below."""
+ZNODE_REFUSED = "znode_refused"
+"""The mark of a node of ZooKeeper that could not be read."""
 DEFAULT_TOPIC = TopicOptions()
 INTERNAL_TOPICS = {
     "__consumer_offsets": TopicOptions(
@@ -97,6 +100,10 @@ class BrokerContext:
         """A fresh correlation id of this incarnation."""
         self.correlation_id += 1
         return self.correlation_id
+
+    def refuse_znode(self, error: BadZnodeError) -> None:
+        """A node of ZooKeeper is not what its path says, and is left alone: say so."""
+        self.record(Name.MARK, cause=ZNODE_REFUSED, detail=str(error))
 
     def record(
         self,

@@ -190,6 +190,11 @@ class MultiReadDone(Struct, frozen=True, gc=False):
 Reply = Created | Done | Data | Children | MultiDone | MultiReadDone | Failed
 
 
+def names_of(reply: Reply) -> tuple[str, ...]:
+    """The children's names; none where the node is gone, as an operator may have removed it."""
+    return reply.names if isinstance(reply, Children) else ()
+
+
 class WatchEvent(Struct, frozen=True, gc=False):
     """A one-shot watch of this session fired."""
 

@@ -1,15 +1,23 @@
 """Kafka's znodes: paths and JSON content (docs/spec/cluster.md, Z). Owns the formats; must not know who reads
-or writes them."""
+or writes them.
+
+Whatever lies in ZooKeeper may come from another tool or from an operator's hand. What cannot be what its path
+says is a BadZnodeError with path, expected and seen; it is never another exception.
+"""
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from attrs import frozen
+from msgspec import Meta
 from msgspec.structs import force_setattr
 
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.messages.topic_partition import is_legal_topic
+from fencepost.traces.decoding import from_json
+from fencepost.traces.errors import FencepostError
 
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
@@ -34,14 +42,57 @@ PERSISTENT_PATHS = (BROKERS, BROKER_IDS, TOPICS, ISR_CHANGES, ADMIN, DELETE_TOPI
 """Created at start-up by whoever comes first; parents before children."""
 
 
+MOST_SHOWN = 64
+"""Bytes of a node that an error shows."""
+LARGEST, LARGEST_DIGITS = 2**31 - 1, 10
+"""Broker ids, partition numbers and epochs are 32-bit."""
+LARGEST_LONG = 2**63 - 1
+"""Producer ids are 64-bit."""
+MOST_PER_BLOCK = 1_000_000
+"""Producer ids that a block may have: there is room for one after the last. Kafka's have 1,000."""
+Number = Annotated[int, Meta(ge=0, le=LARGEST)]
+"""A broker's id, a partition's number or an epoch."""
+Replicas = Annotated[tuple[Number, ...], Meta(min_length=1)]
+"""Ids of brokers, one at least."""
+Decoded = TypeVar("Decoded")
+
+
+class BadZnodeError(FencepostError, ValueError):
+    """A node of ZooKeeper that is not what its path says."""
+
+
+def _bad(path: str, expected: str, data: bytes, why: object = "") -> BadZnodeError:
+    shown = repr(data[:MOST_SHOWN])[1:] + (
+        f" and {len(data) - MOST_SHOWN:,} bytes more" * (len(data) > MOST_SHOWN)
+    )
+    return BadZnodeError(
+        expected=expected,
+        seen=shown + (f" ({why})" if why else ""),
+        where=path,
+        hint="mend or remove the node with ZooKeeper's tools",
+    )
+
+
+def _read(path: str, data: bytes, kind: type[Decoded], expected: str) -> Decoded:
+    try:
+        content: Decoded = from_json(data, kind)
+        return content
+    except msgspec.DecodeError as error:
+        raise _bad(path, expected, data, error) from None
+
+
+def _twice(ids: tuple[int, ...]) -> bool:
+    return len(set(ids)) < len(ids)
+
+
 class LeaderAndIsr(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The content of a partition's state znode, with the znode's version (the CAS token) and the transaction
     that wrote it (-1: not read)."""
 
-    leader: int
-    leader_epoch: int
-    controller_epoch: int
-    isr: tuple[int, ...]
+    leader: Annotated[int, Meta(ge=-1, le=LARGEST)]
+    leader_epoch: Number
+    controller_epoch: Number
+    isr: tuple[Number, ...]
     zk_version: int = -1
     mzxid: int = -1
 
@@ -103,9 +154,9 @@ class _Configuration(msgspec.Struct):
     config: dict[str, str]
 
 
-def decode_configuration(data: bytes) -> dict[str, str]:
-    """The overrides of /config/topics/T. Raises ValueError for what is no such node."""
-    return msgspec.json.decode(data, type=_Configuration).config
+def decode_configuration(data: bytes, path: str = TOPIC_CONFIGS) -> dict[str, str]:
+    """The overrides of /config/topics/T. Raises BadZnodeError."""
+    return _read(path, data, _Configuration, 'a configuration, {"config":{"NAME":"VALUE"}}').config
 
 
 def encode_config_change(topic: str) -> bytes:
@@ -119,11 +170,15 @@ class _ConfigChange(msgspec.Struct):
     entity_path: str
 
 
-def decode_config_change(data: bytes) -> str | None:
-    """The topic whose configuration changed; None if another entity's did. Raises ValueError for what is no
-    such node."""
-    kind, _, name = msgspec.json.decode(data, type=_ConfigChange).entity_path.partition("/")
-    return name if kind == "topics" and name else None
+def decode_config_change(data: bytes, path: str = CONFIG_CHANGES) -> str | None:
+    """The topic whose configuration changed; None if another entity's did. Raises BadZnodeError."""
+    expected = 'a notification, {"entity_path":"topics/NAME"}'
+    kind, _, name = _read(path, data, _ConfigChange, expected).entity_path.partition("/")
+    if kind != "topics":
+        return None
+    if not is_legal_topic(name):
+        raise _bad(path, expected, data, "no topic may be called so")
+    return name
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
@@ -131,9 +186,34 @@ def encode_cluster_id(cluster_id: str) -> bytes:
     return _dump({"version": "1", "id": cluster_id})
 
 
+class _ClusterId(msgspec.Struct):
+    """What decode_cluster_id reads of the JSON."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=MOST_SHOWN)]
+
+
 def decode_cluster_id(data: bytes) -> str:
-    """The id in /cluster/id."""
-    return str(json.loads(data)["id"])
+    """The id in /cluster/id. Raises BadZnodeError."""
+    return _read(CLUSTER_ID, data, _ClusterId, 'a cluster\'s id, {"id":"TEXT"}').id
+
+
+def broker_of(name: str) -> int | None:
+    """The id of the broker with this name below /brokers/ids; None if no broker is called so."""
+    return int(name) if is_number(name) else None
+
+
+def is_number(text: str) -> bool:
+    """Whether this is a 32-bit number as Kafka writes one: ASCII digits, none before it but zero itself."""
+    digits = text.isascii() and text.isdecimal() and len(text) <= LARGEST_DIGITS
+    return digits and int(text) <= LARGEST and text == str(int(text))
+
+
+def decode_controller_epoch(data: bytes) -> int:
+    """The number in /controller_epoch, which has a successor. Raises BadZnodeError."""
+    text = data.decode("latin-1")
+    if not is_number(text) or int(text) == LARGEST:
+        raise _bad(CONTROLLER_EPOCH, f"a controller epoch, 0 to {LARGEST - 1}", data)
+    return int(text)
 
 
 def topic_of_topic_path(path: str) -> str | None:
@@ -150,6 +230,7 @@ def partition_of_state_path(path: str) -> TopicPartition | None:
         and parts[1:3] == ["brokers", "topics"]
         and parts[4] == "partitions"
         and parts[6] == "state"
+        and is_number(parts[5])
     ):
         return TopicPartition(parts[3], int(parts[5]))
     return None
@@ -160,9 +241,15 @@ def encode_controller(broker: int, timestamp_ms: int) -> bytes:
     return _dump({"version": 1, "brokerid": broker, "timestamp": str(timestamp_ms)})
 
 
+class _Controller(msgspec.Struct):
+    """What decode_controller reads of the JSON."""
+
+    brokerid: Number
+
+
 def decode_controller(data: bytes) -> int:
-    """The broker named in /controller."""
-    return int(json.loads(data)["brokerid"])
+    """The broker named in /controller. Raises BadZnodeError."""
+    return _read(CONTROLLER, data, _Controller, 'a broker, {"brokerid":N}').brokerid
 
 
 def encode_broker(broker: int, timestamp_ms: int, port: int = 0) -> bytes:
@@ -192,15 +279,23 @@ def encode_topic(assignment: dict[int, tuple[int, ...]]) -> bytes:
 class _Topic(msgspec.Struct):
     """What decode_topic reads of the JSON."""
 
-    partitions: dict[int, tuple[int, ...]]
+    partitions: Annotated[dict[Number, Replicas], Meta(min_length=1)]
 
 
 _topic_of = msgspec.json.Decoder(_Topic).decode
 
 
-def decode_topic(data: bytes) -> dict[int, tuple[int, ...]]:
-    """Assigned replicas by partition number."""
-    return _topic_of(data).partitions
+def decode_topic(data: bytes, path: str = TOPICS) -> dict[int, tuple[int, ...]]:
+    """Assigned replicas by partition number. Raises BadZnodeError."""
+    expected = 'assigned replicas, {"partitions":{"0":[1,2]}}, each broker once'
+    try:
+        partitions = _topic_of(data).partitions
+    except (ValueError, RecursionError):
+        partitions = _read(path, data, _Topic, expected).partitions
+    for replicas in set(partitions.values()):
+        if _twice(replicas):
+            raise _bad(path, expected, data, f"{list(replicas)} names a broker twice")
+    return partitions
 
 
 class _State(msgspec.Struct, gc=False):
@@ -226,13 +321,19 @@ def state_bytes(replicas: int) -> int:
     return _STATE_BYTES + (LARGEST_DIGITS + 1) * replicas
 
 
+_STATE = 'a state, {"controller_epoch":N,"leader":N,"leader_epoch":N,"isr":[N]}, each broker once'
 _state_of = msgspec.json.Decoder(LeaderAndIsr).decode
 
 
-def decode_state(data: bytes, zk_version: int, mzxid: int = -1) -> LeaderAndIsr:
+def decode_state(data: bytes, zk_version: int, mzxid: int = -1, path: str = TOPICS) -> LeaderAndIsr:
     """The state with its version. The decoder makes it in one go; what the stat says is put into it before
-    anybody sees it."""
-    state = _state_of(data)
+    anybody sees it. Raises BadZnodeError."""
+    try:
+        state = _state_of(data)
+    except (ValueError, RecursionError):
+        state = _read(path, data, LeaderAndIsr, _STATE)
+    if _twice(state.isr):
+        raise _bad(path, _STATE, data, "the ISR names a broker twice")
     force_setattr(state, "zk_version", zk_version)
     force_setattr(state, "mzxid", mzxid)
     return state
@@ -259,14 +360,24 @@ def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
     )
 
 
+class _ProducerIdBlock(msgspec.Struct):
+    """What decode_producer_id_block reads of the JSON; 63-bit numbers are texts, as Kafka writes them."""
+
+    broker: Number
+    block_start: Annotated[str, Meta(pattern="^[0-9]{1,19}$")]
+    block_end: Annotated[str, Meta(pattern="^[0-9]{1,19}$")]
+
+
 def decode_producer_id_block(data: bytes) -> ProducerIdBlock:
-    """The block that was claimed last."""
-    content = json.loads(data)
-    return ProducerIdBlock(content["broker"], int(content["block_start"]), int(content["block_end"]))
+    """The block that was claimed last. Raises BadZnodeError."""
+    expected = 'a block of producer ids, {"broker":N,"block_start":"N","block_end":"N"}, start to end'
+    content = _read(PRODUCER_IDS, data, _ProducerIdBlock, expected)
+    start, end = int(content.block_start), int(content.block_end)
+    if not start <= end <= LARGEST_LONG - MOST_PER_BLOCK:
+        raise _bad(PRODUCER_IDS, expected, data)
+    return ProducerIdBlock(content.broker, start, end)
 
 
-LARGEST, LARGEST_DIGITS = 2**31 - 1, 10
-"""Broker ids and epochs are 32-bit."""
 _STATE_BYTES = len(
     encode_state(LeaderAndIsr(leader=LARGEST, leader_epoch=LARGEST, controller_epoch=LARGEST, isr=()))
 )
@@ -279,19 +390,29 @@ def encode_isr_changes(keys: list[TopicPartition]) -> bytes:
     )
 
 
-def decode_isr_changes(data: bytes) -> list[TopicPartition]:
-    """The partitions whose ISR changed."""
-    return [TopicPartition(entry["topic"], entry["partition"]) for entry in json.loads(data)["partitions"]]
+class _Partition(msgspec.Struct):
+    """An entry of a list of partitions."""
+
+    topic: str
+    partition: Number
+
+
+class _Partitions(msgspec.Struct):
+    """What decode_partitions reads of the JSON."""
+
+    partitions: list[_Partition]
+
+
+def decode_partitions(data: bytes, path: str = PREFERRED_ELECTION) -> list[TopicPartition]:
+    """The partitions of a notification of ISR changes, or those whose preferred replica shall lead. Raises
+    BadZnodeError."""
+    content = _read(path, data, _Partitions, 'partitions, {"partitions":[{"topic":"T","partition":N}]}')
+    return [TopicPartition(entry.topic, entry.partition) for entry in content.partitions]
 
 
 def encode_partitions(keys: list[TopicPartition]) -> bytes:
     """/admin/preferred_replica_election"""
     return encode_isr_changes(keys)
-
-
-def decode_partitions(data: bytes) -> list[TopicPartition]:
-    """The partitions whose preferred replica shall lead."""
-    return decode_isr_changes(data)
 
 
 def encode_reassignments(
@@ -309,18 +430,36 @@ def encode_reassignments(
     return _dump({"version": 1, "partitions": entries})
 
 
+class _Reassignment(msgspec.Struct):
+    """An entry of /admin/reassign_partitions. replicas: checked by the controller, which refuses one target
+    for itself. origin: the replicas that the partition had before, where they are known."""
+
+    topic: str
+    partition: Number
+    replicas: tuple[Number, ...]
+    origin: tuple[Number, ...] | None = None
+
+
+class _Reassignments(msgspec.Struct):
+    """What decode_reassignments reads of the JSON."""
+
+    partitions: list[_Reassignment]
+
+
+def _reassignments(data: bytes) -> list[_Reassignment]:
+    expected = 'reassignments, {"partitions":[{"topic":"T","partition":N,"replicas":[N]}]}'
+    return _read(REASSIGN, data, _Reassignments, expected).partitions
+
+
 def decode_reassignments(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
-    """The replicas that each partition shall have, in the order of the entries."""
-    return {
-        TopicPartition(entry["topic"], entry["partition"]): tuple(entry["replicas"])
-        for entry in json.loads(data)["partitions"]
-    }
+    """The replicas that each partition shall have, in the order of the entries. Raises BadZnodeError."""
+    return {TopicPartition(entry.topic, entry.partition): entry.replicas for entry in _reassignments(data)}
 
 
 def decode_origins(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
-    """Those of the entries that name the replicas that their partition had before."""
+    """Those of the entries that name the replicas that their partition had before. Raises BadZnodeError."""
     return {
-        TopicPartition(entry["topic"], entry["partition"]): tuple(entry["origin"])
-        for entry in json.loads(data)["partitions"]
-        if isinstance(entry.get("origin"), list)
+        TopicPartition(entry.topic, entry.partition): entry.origin
+        for entry in _reassignments(data)
+        if entry.origin is not None
     }

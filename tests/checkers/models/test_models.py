@@ -1,6 +1,8 @@
 """What each sequential model allows, step by step, and how it reads operations."""
 
 import json
+import math
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -10,6 +12,7 @@ from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.operations import Function, Operation, Outcome
 
 UNSAID = object()
+LISTS = ("set", "queue", "unordered-queue", "at-least-once-queue", "append-only-list", "log")
 
 
 def asked(
@@ -445,3 +448,29 @@ def test_a_model_of_yours(monkeypatch) -> None:
     module.Mine = Mine
     monkeypatch.setitem(sys.modules, "models_of_mine", module)
     assert isinstance(model_named("models_of_mine:Mine"), Mine)
+
+
+@pytest.mark.parametrize(
+    ("name", "initial", "expected"),
+    [
+        *((name, odd, "a list of values") for name in LISTS for odd in (1, 1.5, True, "ab")),
+        *(
+            (name, odd, "an integer")
+            for name in ("counter", "fenced-lock")
+            for odd in (None, "x", True, 1.5, [])
+        ),
+        *(("key-value", odd, "a text") for odd in (3, True, [], {})),
+    ],
+)
+def test_a_model_starts_from_what_it_can_hold(name: str, initial: Any, expected: str) -> None:
+    """Rule: another value is refused when the model is made, by one sentence; a number made the judge of a
+    queue fail, and "ab" was taken for two values."""
+    with pytest.raises(FencepostError, match=f"the model {name}: expected {expected} as initial, saw "):
+        model_named(name, {"initial": initial})
+
+
+@pytest.mark.parametrize("duration_ms", [math.inf, math.nan, 0, -1, True, "1"])
+def test_a_lease_lasts_some_time(duration_ms: Any) -> None:
+    """Rule: a duration is a number above zero; without an end it overflowed."""
+    with pytest.raises(FencepostError, match="a duration above 0"):
+        model_named("lease", {"duration_ms": duration_ms})

@@ -217,7 +217,7 @@ def test_changes_are_announced_to_the_controller_together() -> None:
     lab.advance(2_500, nodes=(1,))
     (name,) = lab.children(znodes.ISR_CHANGES)
     node = lab.tree.node(f"{znodes.ISR_CHANGES}/{name}")
-    assert node is not None and znodes.decode_isr_changes(node.data) == [T0, other]
+    assert node is not None and znodes.decode_partitions(node.data) == [T0, other]
 
 
 def test_a_follower_below_the_high_watermark_does_not_join() -> None:
