@@ -57,7 +57,7 @@ def cluster(
             cluster=quick_options(brokers, bugs=tuple(bugs), **options),
             network=NEAR,
             disk=FREE,
-            budget=BudgetOptions(outside="allow"),
+            budget=BudgetOptions(keep_acknowledged=True, outside="allow"),
         ),
         directory=None if directory is None else str(Path(directory).absolute()),
         port=port,

@@ -245,7 +245,8 @@ class HostedCluster(WorkingCluster):
                 self.end(fault_id)
 
     def bring_back(self, broker: int) -> None:
-        """End what stops this broker, and start it if it is down."""
+        """End what stops this broker, and start it if it is down, whatever the budget says."""
+        self.keeping.held.discard(broker)
         self.end_faults(broker, stops=True)
         self.stopping.pop(broker, None)
         self._cancel_restart(broker)
