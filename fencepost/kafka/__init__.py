@@ -37,18 +37,23 @@ def cluster(
     listen: bool = True,
     **options: Any,
 ) -> KafkaCluster:
-    """Start a cluster; it serves on return. Close it, or use it as a context manager.
+    """Start a cluster. It accepts connections when this returns.
 
     Parameters:
-      brokers: how many, 1 to 16. process: in a child process, not in a thread of this one. port: of the first
-      broker on 127.0.0.1, the others follow; 0: any free ports. directory: a folder for the brokers' files;
-      None: on simulated disks, in memory. seed: of what the world draws by chance (how long a reconnection
-      waits, what a power loss leaves). bugs: planted bugs, by the zoo's ids (docs/explanation/zoo.md).
-      most_events: bound of the record; beyond it nothing more is recorded, and the verdict is on what is.
-      listen: whether sockets are opened. options: of the cluster, as plans name them
-      (docs/reference/plans.md), e.g. zookeeper_session_timeout_ms=6_000.
+      brokers: how many, 1 to 16.
+      process: run the brokers in a child process, not in a thread of this one.
+      port: of the first broker on 127.0.0.1; the others take the next ones. 0: any free ports.
+      directory: a folder for the brokers' files. None: simulated disks, in memory.
+      seed: of what happens by chance (how long a reconnection waits, what a power loss leaves).
+      bugs: planted bugs, by their ids in the zoo (docs/explanation/zoo.md).
+      most_events: bound of the record. Beyond it nothing more is recorded, and the verdict is on the run up
+        to there.
+      listen: whether sockets are opened.
+      options: of the cluster, by their names in plans (docs/reference/plans.md), for example
+        zookeeper_session_timeout_ms=6_000.
 
-    Returns: a handle. Raises FencepostError where it cannot start (a port is taken, an option is none).
+    Returns: a handle. Close it, or use it as a context manager.
+    Raises: FencepostError if it cannot start (a port is taken, an option is unknown).
     """
     settings = Settings(
         plan=Plan(
@@ -57,7 +62,7 @@ def cluster(
             cluster=quick_options(brokers, bugs=tuple(bugs), **options),
             network=NEAR,
             disk=FREE,
-            budget=BudgetOptions(outside="allow"),
+            budget=BudgetOptions(keep_acknowledged=True, outside="allow"),
         ),
         directory=None if directory is None else str(Path(directory).absolute()),
         port=port,

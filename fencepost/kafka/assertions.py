@@ -97,11 +97,11 @@ def judged(trace: Trace, name: str, anomalies: frozenset[str], folder: Path | No
         failed(trace, f"{name}: {told(trace, verdict, '')}", verdict, folder)
 
 
-# ---- what stands in the logs against what was sent
+# ---- what is in the logs, compared with what was sent
 
 
 def duplicates(trace: Trace, records: Iterable[KafkaRecord]) -> list[Problem]:
-    """Records that stand more often than clients sent them."""
+    """Records that are in a log more often than clients sent them."""
     appends = _appends(trace)
     standing: dict[tuple[Partition, int], list[KafkaRecord]] = defaultdict(list)
     for record in records:
@@ -115,7 +115,7 @@ def duplicates(trace: Trace, records: Iterable[KafkaRecord]) -> list[Problem]:
             tried = max(row.attempts for row in sent)
             problems.append(
                 Problem(
-                    says=f"{copies[0]} was sent {times} (in {tried} attempts) and stands at offsets {places}",
+                    says=f"{copies[0]} was sent {times} (in {tried} attempts) and is in the log at offsets {places}",
                     operations=tuple(row.op_id for row in sent),
                     partitions=(where,),
                 )
@@ -124,7 +124,7 @@ def duplicates(trace: Trace, records: Iterable[KafkaRecord]) -> list[Problem]:
 
 
 def out_of_order(trace: Trace, records: Iterable[KafkaRecord], key: bytes | None) -> list[Problem]:
-    """Records of one connection that stand in another order than it sent them first. key: only of records
+    """Records of one connection that are in another order than it sent them first. key: only of records
     with this key; None: of all."""
     first: dict[tuple[Partition, int], KafkaRecord] = {}
     for record in records:
@@ -137,20 +137,20 @@ def out_of_order(trace: Trace, records: Iterable[KafkaRecord], key: bytes | None
             continue
         where = row.topic, row.partition
         for sent in row.records:
-            stands = first.get((where, sent.value))
-            if stands is None:
+            found = first.get((where, sent.value))
+            if found is None:
                 continue
             before = last.get((row.process, where))
-            if before is not None and before[1].offset > stands.offset:
+            if before is not None and before[1].offset > found.offset:
                 problems.append(
                     Problem(
-                        says=f"{before[1]} was sent before {stands}, and stands after it",
+                        says=f"{before[1]} was sent before {found}, and is after it in the log",
                         operations=(before[0].op_id, row.op_id),
                         partitions=(where,),
                     )
                 )
             else:
-                last[row.process, where] = row, stands
+                last[row.process, where] = row, found
     return problems
 
 

@@ -6,7 +6,7 @@ stay what they were. What one connection meets (an answer lost, an error in its 
 
 from collections.abc import Mapping
 
-from fencepost.campaign.faults.kind import Breakable, FaultKind
+from fencepost.campaign.faults.kind import Breakable, FaultKind, Reach
 from fencepost.campaign.faults.links import heal_links, name_of
 from fencepost.campaign.faults.table import FAULTS
 from fencepost.traces.plan import Fault
@@ -30,6 +30,7 @@ KINDS: Mapping[str, FaultKind] = {
         says="what clients and the target send each other takes longer",
         begin=_slow,
         end=heal_links,
+        reach=Reach.NOBODY,
         needs_up=False,
         parameter=(1_000, 2_000_000),
         parameter_says="microseconds more, each way",
@@ -38,6 +39,7 @@ KINDS: Mapping[str, FaultKind] = {
         says="packets between clients and the target are lost more often: TCP sends them again 200 ms later",
         begin=_loss,
         end=heal_links,
+        reach=Reach.NOBODY,
         needs_up=False,
         parameter=(10_000, 900_000),
         parameter_says="per million",

@@ -39,10 +39,12 @@ Self = TypeVar("Self", bound="KafkaCluster")
 
 @define(eq=False, kw_only=True, repr=False)
 class KafkaCluster(ABC):
-    """An embedded cluster that runs. Its methods may be called from any thread. A broker is named by its id,
-    1 and up; times are milliseconds of the cluster's time, which follows the wall clock except for stalls.
-    for_ms: how long a fault lasts; None until `restart`, `resume` or `heal`. All raise FencepostError with
-    one sentence for what cannot be done now, and change nothing then."""
+    """An embedded cluster that runs. Its methods may be called from any thread.
+
+    A broker is named by its id, from 1. Times are milliseconds of the cluster's time, which follows the wall
+    clock except for stalls. A fault lasts for `for_ms`; with None, until `restart`, `resume` or `heal`. A
+    method that cannot be carried out now raises FencepostError with one sentence, and changes nothing.
+    """
 
     bootstrap_servers: str
     """For the clients' setting of that name: HOST:PORT of each broker, with commas."""
@@ -83,8 +85,13 @@ class KafkaCluster(ABC):
         replication_factor: int | None = None,
         config: Mapping[str, str] | None = None,
     ) -> dict[int, tuple[int, ...]]:
-        """Create a topic; on return clients find its leaders. replication_factor: None for 3, or as many as
-        there are brokers. config: Kafka's settings of a topic, as text. Answers each partition's replicas."""
+        """Create a topic. Clients find its leaders when this returns.
+
+        Parameters:
+          replication_factor: None: 3, or the number of brokers if there are fewer.
+          config: Kafka's settings of a topic, as text.
+        Returns: each partition's replicas.
+        """
         answer = self._ask(
             "create_topic",
             name=name,
@@ -107,11 +114,11 @@ class KafkaCluster(ABC):
         return int(self._ask("coordinator", group=group))
 
     def move_leader(self, topic: str, partition: int = 0, to: int | None = None) -> int:
-        """Let another replica in sync lead: this one, or the next. Answers which, once it leads."""
+        """Let another replica in sync lead: this one, or the next. Returns which, once it leads."""
         return int(self._ask("move_leader", topic=topic, partition=partition, to=to))
 
     def move_coordinator(self, group: str, to: int | None = None) -> int:
-        """Let another broker coordinate a group. Answers which, once it does."""
+        """Let another broker coordinate a group. Returns which, once it does."""
         return int(self._ask("move_coordinator", group=group, to=to))
 
     def rebalance(self, group: str) -> None:
@@ -125,11 +132,11 @@ class KafkaCluster(ABC):
         self._ask("crash", broker=broker, for_ms=for_ms)
 
     def pause(self, broker: int, for_ms: int | None = None) -> None:
-        """Its process stands still (SIGSTOP, a long garbage collection), and its connections with it."""
+        """Its process stops without ending (SIGSTOP, a long garbage collection). Connections stay open."""
         self._ask("pause", broker=broker, for_ms=for_ms)
 
     def resume(self, broker: int) -> None:
-        """It goes on as if nothing had been."""
+        """A paused broker goes on."""
         self._ask("resume", broker=broker)
 
     def stop(self, broker: int) -> None:
@@ -160,13 +167,14 @@ class KafkaCluster(ABC):
         self._ask("slow", broker=broker, delay_ms=delay_ms, for_ms=for_ms)
 
     def heal(self, broker: int | None = None) -> None:
-        """End all faults, of this broker or of everybody; who is down starts."""
+        """End all faults of this broker, or of all; brokers that are down start. A host that lost data by
+        `chaos` starts a few seconds later, when no ISR has it any more."""
         self._ask("heal", broker=broker)
 
     def fault(
         self, kind: str, target: str, *, for_ms: int | None = None, other: str = "", parameter: int = 0
     ) -> int:
-        """Begin any fault of docs/reference/plans.md, e.g. `fault("disk_full", "leader of t-0")`. Answers its
+        """Begin any fault of docs/reference/plans.md, e.g. `fault("disk_full", "leader of t-0")`. Returns its
         number, for `end_fault`."""
         return int(
             self._ask("fault", kind=kind, target=target, for_ms=for_ms, other=other, parameter=parameter)
@@ -185,9 +193,17 @@ class KafkaCluster(ABC):
         topic: str = "t",
         requests: bool = True,
     ) -> int:
-        """Let the faults of a seed begin over this time, drawn as a campaign draws them (`profile`) around
-        the leaders of this topic. requests: with faults of single requests. Answers how many. `heal` ends
-        what is left of them."""
+        """Let the faults of a seed begin over this time, as a campaign draws them. Each begins within the
+        budget that keeps what was acknowledged (docs/reference/plans.md), or not at all. `heal` ends them.
+
+        Parameters:
+          seed: of the faults.
+          for_ms: over how long they begin.
+          profile: from which they are drawn.
+          topic: the leaders and followers of its partitions are their targets.
+          requests: whether faults of single requests are drawn, too.
+        Returns: how many were drawn.
+        """
         return int(
             self._ask("chaos", seed=seed, for_ms=for_ms, profile=profile, topic=topic, requests=requests)
         )
@@ -196,7 +212,7 @@ class KafkaCluster(ABC):
 
     def request_fault(self, fault: "RequestFault | str") -> int:
         """Arm a fault of single requests, as a text (`"lose answer to Produce on orders-0, 1 in 500"`,
-        docs/reference/request-faults.md) or as a value. Answers its number, for `end_request_fault`."""
+        docs/reference/request-faults.md) or as a value. Returns its number, for `end_request_fault`."""
         return int(self._ask("request_fault", text=str(fault)))
 
     def end_request_fault(self, number: int) -> None:
@@ -253,8 +269,13 @@ class KafkaCluster(ABC):
     def service(
         self, command: Sequence[str], environment: Mapping[str, str] | None = None
     ) -> AbstractContextManager["subprocess.Popen[bytes]"]:
-        """The service under test, as a context manager: a process that finds the cluster in its environment
-        variable BOOTSTRAP_SERVERS, and that is killed (kill -9) at the end of the block."""
+        """The service under test, as a context manager: a process that runs for the block.
+
+        Parameters:
+          command: the program and its arguments. It finds the cluster in BOOTSTRAP_SERVERS.
+          environment: variables in addition to those of this process.
+        Returns: a context manager; at its end the process is killed (kill -9).
+        """
         return self._services.service(command, self.bootstrap_servers, environment)
 
     def until(self, condition: Callable[[], Any], timeout_s: float = PATIENCE_S) -> None:
@@ -269,9 +290,9 @@ class KafkaCluster(ABC):
         return self._ended if self._ended is not None else self._read_trace(end=False)
 
     def end(self) -> Trace:
-        """The last phases of a run: no client is served any more, all faults end, the cluster has to make
-        progress, every partition is read to its end, all replicas' logs are compared. At once, for nobody
-        waits any more. Answers the trace; ending again answers the same."""
+        """End the run: connections are cut, all faults end, the cluster has to make progress, every
+        partition is read to its end, all replicas' logs are compared. This takes no time, as it does not wait
+        for the wall clock. Returns the trace; ending again returns the same."""
         import fencepost.kafka.judgement  # noqa: F401 - before clients lose their connections: see there
 
         if self._ended is None:
@@ -285,16 +306,20 @@ class KafkaCluster(ABC):
         return verdict_of(self.trace(), checks)
 
     def assert_ok(self, folder: Path | None = None) -> str:
-        """End the run and judge it; answers in a sentence what was exercised. Raises RunFailedError (an
-        AssertionError) with the whole report unless the verdict is Ok. folder: where trace, page and report
-        of a failure are kept; None: `self.folder`."""
+        """End the run and judge it.
+
+        Parameters:
+          folder: where trace, page and report of a failure are kept; None: `self.folder`.
+        Returns: in a sentence, what was exercised.
+        Raises: RunFailedError (an AssertionError) with the whole report, unless the verdict is Ok.
+        """
         from fencepost.kafka.judgement import assert_ok
 
         return assert_ok(self.end(), folder or self.folder)
 
     def records(self, topic: str) -> "list[KafkaRecord]":
-        """Every record of a topic that is committed, partition by partition, in order of offsets; those that
-        the end of the run has written to show progress are left out."""
+        """Every record of a topic below the high watermark, partition by partition, in the order of offsets.
+        Records that the end of the run writes to show progress are left out."""
         from fencepost.kafka.records import from_json
 
         found = [from_json(fields) for fields in self._ask("records", topic=topic)]
@@ -302,7 +327,7 @@ class KafkaCluster(ABC):
         return [one for one in found if (one.topic, one.partition, one.value_id) not in own]
 
     def _own_values(self) -> set[tuple[str, int, int]]:
-        """What the last phases of the run have written themselves, by topic, partition and value id."""
+        """What the end of the run has written, by topic, partition and value id."""
         if self._ended is None:
             return set()
         from fencepost.kafka.judgement import of_run
@@ -327,8 +352,8 @@ class KafkaCluster(ABC):
     # ---- what a test asserts of its service; each ends the run and raises RunFailedError (an AssertionError)
 
     def assert_no_loss(self, folder: Path | None = None) -> None:
-        """Every acknowledged record is there, and no reader was led past one. folder: where trace, page
-        and report of a failure are kept; None: `self.folder`."""
+        """Every acknowledged record is in its log, and no reader skipped one. folder: as of `assert_ok`.
+        Raises RunFailedError."""
         from fencepost.kafka import assertions
 
         assertions.judged(self.end(), "assert_no_loss", assertions.LOSS, folder or self.folder)
@@ -336,8 +361,14 @@ class KafkaCluster(ABC):
     def assert_order(
         self, topic: str = "", *, key: bytes | str | None = None, folder: Path | None = None
     ) -> None:
-        """Records stand in the order in which each connection sent them first, retries or not. topic: only of
-        this one. key: only records with this key."""
+        """Each partition has the records of each connection in the order in which they were sent first.
+
+        Parameters:
+          topic: only of this one; empty: of all.
+          key: only records with this key; None: all.
+          folder: as of `assert_ok`.
+        Raises: RunFailedError.
+        """
         from fencepost.kafka import assertions
 
         trace = self.end()
@@ -347,7 +378,8 @@ class KafkaCluster(ABC):
         assertions.check(trace, "assert_order", found, folder or self.folder)
 
     def assert_no_duplicates(self, topic: str = "", *, folder: Path | None = None) -> None:
-        """No record stands more often than a client sent it, a retry not counted."""
+        """No record is in a log more often than a client sent it. A retry is the same sending. topic: only of
+        this one; empty: of all. Raises RunFailedError."""
         from fencepost.kafka import assertions
 
         trace = self.end()
@@ -355,7 +387,7 @@ class KafkaCluster(ABC):
         assertions.check(trace, "assert_no_duplicates", found, folder or self.folder)
 
     def assert_delivered(self, topic: str, *, folder: Path | None = None) -> None:
-        """Every acknowledged record of a topic came to some client."""
+        """Every acknowledged record of a topic reached some client. Raises RunFailedError."""
         from fencepost.kafka import assertions
 
         trace = self.end()
@@ -373,8 +405,14 @@ class KafkaCluster(ABC):
         folder: Path | None = None,
     ) -> None:
         """For each record of source below the offset that the group has committed there is exactly one record
-        with its key in sink, and sink has none without one. group: empty for the only one that there is. key:
-        the key that a record of source has in sink; None: its own."""
+        with its key in sink, and sink has none without one.
+
+        Parameters:
+          group: the consumer group; empty: the only one that there is.
+          key: computes the key in sink from a record of source; None: it keeps its own.
+          folder: as of `assert_ok`.
+        Raises: RunFailedError; PlanError if the group is not clear.
+        """
         from fencepost.kafka import assertions
 
         trace = self.end()

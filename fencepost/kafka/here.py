@@ -37,7 +37,7 @@ class ClusterHere(KafkaCluster):
     """Its loop has a thread of its own."""
 
     run: HostedRun
-    """What it is hosted by, for whoever must look inside (docs/how-to/embedded.md); touch it through
+    """The run that hosts it, for tests that must look inside (docs/how-to/embedded.md). Use it only through
     `run.cluster.system.do`."""
     _verbs: Verbs = field(init=False)
 

@@ -52,7 +52,8 @@ TARGET = "embedded"
 REBALANCE = "rebalance"
 """What the record calls a rebalance that was asked for."""
 AT_WORK = frozenset({GroupPhase.STABLE, GroupPhase.COMPLETING})
-"""States of a group that can rebalance: the others do, or have nobody."""
+"""States of a group in which a rebalance can be asked for. In the others one is under way, or the group is
+empty."""
 REPLICAS = 3
 """Of a topic that is created without saying how many: as many as Kafka's documentation recommends, or as
 there are brokers."""
@@ -128,8 +129,8 @@ class HostedCluster(WorkingCluster):
     # ---- the record
 
     def recorded(self, event: Event) -> None:
-        """Take one event down, unless the record is full; roles and faults that follow an event go by it all
-        the same."""
+        """Record one event, unless the record is full. Roles, and faults that follow an event, use it in any
+        case."""
         if len(self.events) >= self.most_events:
             self.close_record()
         if self.full_at is None:
@@ -205,7 +206,7 @@ class HostedCluster(WorkingCluster):
         return self._first_of_chaos <= fault.fault_id < self._end_of_chaos
 
     def chaos(self, faults: tuple[Fault, ...]) -> None:
-        """Begin these faults at their times from now, each within the fault budget or not at all. Those of an
+        """Begin these faults at their times from now, each within the budget or not at all. Those of an
         earlier chaos that have not begun by now never do."""
         for fault in faults:
             self._known(fault.kind)
@@ -245,7 +246,8 @@ class HostedCluster(WorkingCluster):
                 self.end(fault_id)
 
     def bring_back(self, broker: int) -> None:
-        """End what stops this broker, and start it if it is down."""
+        """End what stops this broker, and start it if it is down, whatever the budget says."""
+        self.keeping.held.discard(broker)
         self.end_faults(broker, stops=True)
         self.stopping.pop(broker, None)
         self._cancel_restart(broker)

@@ -12,7 +12,7 @@ before it was sent. The rules:
   producer id, epoch and sequence; of any other an equal record to the same partition, as long as no attempt
   was acknowledged. An attempt without an answer leaves the append unknown, unless a later one is
   acknowledged. A plain producer that tries again after an unknown attempt may write twice: the claims say so.
-- Records of one batch whose fates are the same are one row.
+- Records of one batch with the same outcome, at the same time, are one row.
 - A fetch that returns records is a poll; one that returns nothing is left out. A look at the end of a
   partition is a list_offsets.
 """
@@ -55,7 +55,7 @@ FIRST_PROCESS = 1_000
 FIRST_OPERATION = 2_000_000
 """Op ids from here on are clients'; the run's own are below (campaign/run/run.py)."""
 MOST_LATEST = 10_000
-"""Connections whose last answer is kept in mind: all that a broker takes (wire/limits.py)."""
+"""Connections of which the last answer is kept: as many as a broker accepts (wire/limits.py)."""
 PLAIN = 3
 """Parts of the identity of a record that no idempotent producer sent: partition, key, value id."""
 SEQUENCES = 1 << 31
@@ -125,7 +125,7 @@ class ClientRecord(Tap):
     others: list[Operation] = field(factory=list)
     """Reads and ends, completed."""
     repeated: bool = False
-    """Whether a plain producer tried again after an attempt of unknown fate."""
+    """Whether a producer without idempotence tried again after an attempt of unknown outcome."""
     alike: bool = False
     """Whether two records are the same in all that can be seen."""
     requests: int = 0

@@ -1,4 +1,4 @@
-"""What stands in a cluster's topics, and what groups have committed: as values for assertions, and as JSON.
+"""The records of a cluster's topics, and what groups have committed: as values for assertions, and as JSON.
 
 Owns these values. Must not know who asks.
 """

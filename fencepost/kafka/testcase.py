@@ -26,14 +26,16 @@ FOLDER = Path(".fencepost")
 
 
 class KafkaTestCase(unittest.TestCase):
-    """options: of `cluster()`. topics: partitions of each. judged: whether a test that passes ends the run
-    and is judged as by `assert_ok`. folder: where a test that fails leaves trace, timeline or report, and
-    page, in a folder of its name."""
+    """A test case with a cluster of its own for each test."""
 
     options: ClassVar[Mapping[str, Any]] = {}
+    """Parameters of `cluster()`."""
     topics: ClassVar[Mapping[str, int]] = {"t": 1}
+    """The topics to create, with the number of partitions of each."""
     judged: ClassVar[bool] = True
+    """Whether a test that passes is judged as by `assert_ok`."""
     folder: ClassVar[Path] = FOLDER
+    """Where a test that fails leaves trace, page, and timeline or report, in a folder of its name."""
     kafka: KafkaCluster
     """The cluster of the test that runs."""
     _went_wrong = False

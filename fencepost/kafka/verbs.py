@@ -1,5 +1,5 @@
-"""What can be asked of an embedded cluster, as calls with plain values: the one table behind the handle in
-this process and the one of a child process.
+"""What can be asked of an embedded cluster, as calls with plain values. The handle of a cluster in this
+process and that of a cluster in a child process both call these.
 
 Owns the meaning of each verb in terms of the campaign's faults. Must not know who asks, or over what. Called
 from any thread but the loop's.
@@ -74,7 +74,7 @@ class Verbs:
         return self._fault("crash", broker, for_ms)
 
     def pause(self, broker: int, for_ms: int | None = None) -> int:
-        """Its process stands still."""
+        """Its process stops without ending."""
         return self._fault("pause", broker, for_ms)
 
     def power_off(self, broker: int, for_ms: int | None = None) -> int:
@@ -224,11 +224,11 @@ class Verbs:
         return dict(assignment)
 
     def leader(self, topic: str, partition: int = 0) -> int:
-        """Who leads it, as ZooKeeper has it; -1 without one."""
+        """The partition's leader in ZooKeeper; -1 without one."""
         return self._do(lambda: self._cluster.observed_state.partition((topic, partition)).leader)
 
     def controller(self) -> int:
-        """Who is the controller; -1 without one."""
+        """The controller's id; -1 without one."""
         return self._do(lambda: self._cluster.observed_state.controller)
 
     def move_leader(self, topic: str, partition: int = 0, to: int | None = None) -> int:
@@ -393,7 +393,7 @@ class Verbs:
 
     def save_trace(self, path: str, end: bool = False) -> None:
         """Write the trace of the run so far as JSON lines. end: heal the cluster, let it make progress and
-        read everything first; it serves nobody after that."""
+        read everything first; it accepts no connection after that."""
         write_traces(Path(path), [self.trace(end=end)])
 
     def trace(self, *, end: bool = False) -> Trace:

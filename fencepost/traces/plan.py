@@ -333,6 +333,9 @@ class BudgetOptions:
     """Most brokers that are crashed or paused at once."""
     isr_disks_lost: int = _bounded(0, 16, 0)
     """Most ISR members of one partition that may lose unsynced data at once."""
+    keep_acknowledged: bool = field(default=False, metadata=LATER)
+    """Whether no fault may cost a record that was acknowledged with acks=all (campaign/faults/keeping.py);
+    then it, and not `isr_disks_lost`, decides about lost data."""
     outside: str = field(default="skip", validator=in_(("skip", "allow")))
 
 

@@ -48,7 +48,7 @@ def test_a_retry_without_idempotence_is_a_duplicate_and_an_unread_record_is_not_
         with pytest.raises(RunFailedError) as caught:
             kafka.assert_no_duplicates("t", folder=tmp_path)
         text = str(caught.value)
-        assert "was sent 1 time (in 2 attempts) and stands at offsets 0, 1" in text
+        assert "was sent 1 time (in 2 attempts) and is in the log at offsets 0, 1" in text
         assert "op 2000000" in text and "lose_answer" in text and "seed 3" in text and "1 lost answer" in text
         assert (tmp_path / "trace.jsonl").exists() and (tmp_path / "report.txt").read_text().startswith(text)
         with pytest.raises(RunFailedError, match="was acknowledged and read by no client"):

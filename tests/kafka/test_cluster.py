@@ -225,6 +225,29 @@ def test_chaos_asks_the_budget_and_a_person_does_not():
         assert began(kafka) == before + 3
 
 
+def test_chaos_keeps_what_was_acknowledged():
+    """Rule: while one broker is cut off from ZooKeeper the power of one other may fail, not of both; the host
+    is back later, and every record that was acknowledged is there."""
+    cut = Fault(fault_id=0, kind="isolate_zookeeper", at_ms=0, duration_ms=2_500, target="broker 3")
+    failing = [
+        Fault(
+            fault_id=number, kind="power_loss", at_ms=100 * number, duration_ms=10, target=f"broker {number}"
+        )
+        for number in (1, 2)
+    ]
+    with fencepost.kafka.cluster() as kafka, producer(kafka) as client:
+        kafka.create_topic("t")
+        produce(client, range(30))
+        kafka.run.cluster.system.do(kafka.run.cluster.chaos, (cut, *failing))
+        time_ms = kafka.status()["time_ms"]
+        until(lambda: kafka.status()["time_ms"] > time_ms + 300, "the faults")
+        assert began(kafka) == 2 and 1 not in kafka.status()["running"]
+        kafka.heal()
+        kafka.wait_until_healthy()
+        kafka.assert_no_loss()
+        assert {int(record.value) for record in kafka.records("t")} == set(range(30))
+
+
 def test_what_chaos_has_not_begun_is_healed_too():
     """Rule: after heal no fault of an earlier chaos begins."""
     with fencepost.kafka.cluster(brokers=3) as kafka:

@@ -49,7 +49,7 @@ def test_a_test_in_another_language_drives_it(ask):
     assert ask("heal") == (200, {}) and ask("request_faults") == (200, [])
     assert ask("verdict")[1]["decision"] == "ok"
     status, said = ask("assert_no_duplicates", topic="orders")
-    assert status == 200 and said["ok"] is False and "stands at offsets 0, 1" in said["report"]
+    assert status == 200 and said["ok"] is False and "is in the log at offsets 0, 1" in said["report"]
     assert ask("assert_no_loss")[1]["ok"] is True
 
 

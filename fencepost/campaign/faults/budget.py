@@ -28,6 +28,8 @@ def outside_budget(
     budget = plan.budget
     if kind.stops and node not in stopped and len(stopped) + 1 > budget.brokers_down:
         return f"{len(stopped)} brokers are down, at most {budget.brokers_down} may be"
+    if budget.keep_acknowledged:
+        return ""  # keeping.py decides
     synced = all(topic.flush_messages == 1 for topic in plan.cluster.topics) and not (
         kind.rots or node in observed_state.lied
     )

@@ -4,6 +4,7 @@ Owns the shape of a row, and what a fault may act on. Must not know any kind.
 """
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Protocol
 
 from attrs import frozen
@@ -66,6 +67,15 @@ def end_nothing(cluster: Breakable, fault: Fault, node: int) -> None:
     """Ends by itself."""
 
 
+class Reach(Enum):
+    """Which brokers a fault may keep from replicating, or from their sessions with ZooKeeper."""
+
+    TARGET = "the target"
+    LINKS = "the target and the other broker, or all others"
+    EVERYBODY = "all brokers"
+    NOBODY = "none: only clients notice, or a later fault"
+
+
 @frozen(kw_only=True)
 class FaultKind:
     """says: for --help and docs/reference/plans.md. stops: the broker does not run meanwhile; loses: unsynced
@@ -91,3 +101,5 @@ class FaultKind:
     parameter: tuple[int, int] = NOTHING
     parameter_says: str = "not used"
     on: str = "broker"
+    reach: Reach = Reach.TARGET
+    """Of whom the budget says that nobody can rely on them meanwhile (keeping.py)."""

@@ -5,7 +5,7 @@ hits (roles.py). Messages are doubled and held back between brokers only: what a
 TCP connection, once and in order, and its own retries are another matter.
 """
 
-from fencepost.campaign.faults.kind import Breakable, FaultKind
+from fencepost.campaign.faults.kind import Breakable, FaultKind, Reach
 from fencepost.sim.zookeeper import ZOOKEEPER_NODE
 from fencepost.traces.plan import Fault
 
@@ -90,6 +90,7 @@ LINK_FAULTS: dict[str, FaultKind] = {
         "the same one; ZooKeeper and clients reach all",
         begin=_ring,
         end=heal_links,
+        reach=Reach.EVERYBODY,
         needs_up=False,
         parameter=(0, 1),
         parameter_says="0 in the order of ids, 1 the other way round: with three brokers each hears the "
@@ -100,6 +101,7 @@ LINK_FAULTS: dict[str, FaultKind] = {
         "stands on the other side than the target",
         begin=_majority,
         end=heal_links,
+        reach=Reach.EVERYBODY,
         needs_up=False,
         parameter=(0, 5),
         parameter_says="from 3 on the target is in the majority, else in the minority; by 3, 1: ZooKeeper "
@@ -109,6 +111,7 @@ LINK_FAULTS: dict[str, FaultKind] = {
         says="the target and all clients do not reach each other; brokers and ZooKeeper do",
         begin=_from_clients,
         end=heal_links,
+        reach=Reach.NOBODY,
         needs_up=False,
         parameter=(0, 2),
         parameter_says="0 both ways, 1 only what clients send is lost, 2 only what they receive",
@@ -117,6 +120,7 @@ LINK_FAULTS: dict[str, FaultKind] = {
         says="messages between the target and the other broker (all others) arrive twice more often",
         begin=_duplication,
         end=heal_links,
+        reach=Reach.LINKS,
         needs_up=False,
         parameter=(10_000, 500_000),
         parameter_says="per million, in addition",
@@ -126,6 +130,7 @@ LINK_FAULTS: dict[str, FaultKind] = {
         "later ones have passed",
         begin=_reordering,
         end=heal_links,
+        reach=Reach.LINKS,
         needs_up=False,
         parameter=(10_000, 700_000),
         parameter_says="per million, in addition",

@@ -7,7 +7,7 @@ administration.py, in the same form.
 
 from fencepost.campaign.faults.administration import ADMINISTRATION
 from fencepost.campaign.faults.clocks import TIME_FAULTS
-from fencepost.campaign.faults.kind import Breakable, FaultKind
+from fencepost.campaign.faults.kind import Breakable, FaultKind, Reach
 from fencepost.campaign.faults.links import LINK_FAULTS, both_ways, heal_links, name_of
 from fencepost.sim.disk_faults import DiskCall
 from fencepost.sim.zookeeper import ZOOKEEPER_NODE
@@ -152,6 +152,7 @@ FAULTS: dict[str, FaultKind] = {
         "ZooKeeper and clients do",
         begin=_partition,
         end=heal_links,
+        reach=Reach.LINKS,
         needs_up=False,
         parameter=(0, 2),
         parameter_says="0 both ways, 1 only what the target sends is lost, 2 only what it receives",
@@ -178,6 +179,7 @@ FAULTS: dict[str, FaultKind] = {
         says="messages between the target and the other broker (all others) take longer",
         begin=_slow_link,
         end=heal_links,
+        reach=Reach.LINKS,
         needs_up=False,
         parameter=(1_000, 2_000_000),
         parameter_says="microseconds more",
@@ -195,6 +197,7 @@ FAULTS: dict[str, FaultKind] = {
         says="messages between the target and the other broker (all others) are lost more often",
         begin=_loss,
         end=heal_links,
+        reach=Reach.LINKS,
         needs_up=False,
         parameter=(10_000, 900_000),
         parameter_says="per million, in addition",
@@ -244,6 +247,7 @@ FAULTS: dict[str, FaultKind] = {
         begin=_lying_fsync,
         end=_heal_disk,
         lies=True,
+        reach=Reach.NOBODY,
         disk=True,
     ),
     "slow_fsync": FaultKind(

@@ -10,10 +10,11 @@ from functools import partial
 from typing import Any, ClassVar
 
 import msgspec
-from attrs import define, evolve, field
+from attrs import Factory, define, evolve, field
 
 from fencepost.campaign.bugs import parts_with
 from fencepost.campaign.faults.budget import outside_budget
+from fencepost.campaign.faults.keeping import Keeping, reached_by
 from fencepost.campaign.faults.kind import Ask, FaultKind
 from fencepost.campaign.faults.roles import follows, resolve
 from fencepost.campaign.faults.table import FAULTS
@@ -41,6 +42,8 @@ RESTART_AFTER_POWER_LOSS_MS = 500
 """When the power failed by a fault that is over by then."""
 RESTART_AFTER_HALT_MS = 500
 """When a broker halted by itself, and nothing is wrong with its disk any more."""
+LOOK_AGAIN_MS = 50
+"""How often a host that the budget holds back looks whether it may start."""
 
 
 @define(eq=False)
@@ -62,6 +65,10 @@ class FaultyCluster(Recorder):
     halted_by_disk: dict[int, None] = field(factory=dict)
     following: list[Fault] = field(factory=list)
     healing: bool = False
+    keeping: Keeping = field(
+        init=False, default=Factory(lambda self: Keeping(options=self.plan.cluster), takes_self=True)
+    )
+    """Who may have lost data, and who can be relied on."""
 
     def __attrs_pre_init__(self) -> None:
         Recorder.__init__(self)
@@ -169,13 +176,16 @@ class FaultyCluster(Recorder):
         everybody = kind.on == "cluster"
         node = NOBODY if everybody else resolve(fault.target, self.observed_state, len(self.broker_ids))
         other = resolve(fault.other, self.observed_state, len(self.broker_ids)) if fault.other else None
-        reason = self._why_not(fault, node)
+        reason = self._why_not(fault, node, other)
         if node is None or reason:
             self._skipped(fault, reason)
             return
         if fault.kind != "power_loss":
             self._began(fault, node, other)
         self.active[fault.fault_id] = (fault, node)
+        self.keeping.began(fault, kind, node, reached_by(kind, node, other, self.broker_ids), self.now)
+        if kind.loses and self._keeps_acknowledged(fault):
+            self.keeping.held.add(node)
         kind.begin(self, fault, node, None if other == node else other)
         self.world.scheduler.after(fault.duration_ms * MILLISECOND, self.end, fault.fault_id)
 
@@ -200,7 +210,7 @@ class FaultyCluster(Recorder):
             return "the cluster is healing"
         return "ZooKeeper is down" if asks_zookeeper and not self.world.zookeeper.up else ""
 
-    def _why_not(self, fault: Fault, node: int | None) -> str:
+    def _why_not(self, fault: Fault, node: int | None, other: int | None) -> str:
         kind = self.kinds[fault.kind]
         if reason := self._why_not_now(asks_zookeeper=kind.asks_zookeeper):
             return reason
@@ -218,7 +228,7 @@ class FaultyCluster(Recorder):
             return f"the disk of broker {node} has a fault already"
         if not self.budgeted(fault):
             return ""
-        return outside_budget(
+        reason = outside_budget(
             kind,
             node,
             plan=self.plan,
@@ -226,6 +236,19 @@ class FaultyCluster(Recorder):
             stopped=self.stopped(),
             powerless=self._powerless(),
         )
+        if reason or not self._keeps_acknowledged(fault):
+            return reason
+        return self.keeping.why_not(
+            kind,
+            node,
+            reached_by(kind, node, other, self.broker_ids),
+            observed_state=self.observed_state,
+            stopped=self.stopped(),
+            now=self.now,
+        )
+
+    def _keeps_acknowledged(self, fault: Fault) -> bool:
+        return self.plan.budget.keep_acknowledged and self.budgeted(fault)
 
     def budgeted(self, fault: Fault) -> bool:
         """Whether the fault budget decides about this fault."""
@@ -238,15 +261,22 @@ class FaultyCluster(Recorder):
         self.note(Name.FAULT_BEGAN, node=node, cause=fault.kind, detail=detail)
 
     def end(self, fault_id: int) -> None:
-        """End a fault that is under way; nothing happens if it ended before."""
+        """End a fault that is under way; nothing happens if it ended before. One that lost data ends when its
+        host is started."""
         entry = self.active.pop(fault_id, None)
         if entry is None:
             return
         fault, node = entry
+        if self.kinds[fault.kind].loses and node in self.keeping.held and not self.world.hosts[node].up:
+            self.active[fault_id] = entry
+            self.world.scheduler.after(LOOK_AGAIN_MS * MILLISECOND, self.end, fault_id)
+            return
         self.kinds[fault.kind].end(self, fault, node)
+        self.keeping.ended(fault_id, self.now)
         if self.armed.get(node) is fault:
             del self.armed[node]
             self.world.hosts[node].disk.disarm_power_loss()
+            self.keeping.spared(node)
             return
         self.note(Name.FAULT_ENDED, node=node, cause=fault.kind, detail={"fault": fault.fault_id})
 
@@ -255,9 +285,14 @@ class FaultyCluster(Recorder):
         self.world.scheduler.after(delay_ms * MILLISECOND, self._restart, node)
 
     def _restart(self, node: int) -> None:
-        if not self.world.hosts[node].up:
+        if self.world.hosts[node].up:
+            return
+        if self.keeping.may_start(node, self.observed_state, self.now):
             self.stopping.pop(node, None)
+            self.keeping.started(node, self.now)
             self.world.start(node)
+        else:
+            self.restart_later(node, LOOK_AGAIN_MS)
 
     def arm_power_loss(self, fault: Fault, node: int) -> None:
         """Let the power fail at the host's n-th file call from now, or at once."""
