@@ -23,6 +23,7 @@ from fencepost.impl.log.batch.record_batch import (
     read_header,
     with_leader_fields,
 )
+from fencepost.proxy.record import polls, recorder
 from fencepost.proxy.record.appends import RETRIED_NS, Append, Appends
 from fencepost.proxy.record.lines import Lines
 from fencepost.proxy.record.reads import Sessions, shown
@@ -59,7 +60,8 @@ def lab():
 
     hook = Planted()
     topics = [
-        TopicOptions(name=name, partitions=2) for name in ("orders", "early", "lossy", "full", "killed")
+        TopicOptions(name=name, partitions=2)
+        for name in ("orders", "early", "lossy", "full", "killed", "many")
     ]
     with wire_lab(*topics, brokers=1, server={"hook": hook}) as made:
         made.hook, made.address = hook, f"127.0.0.1:{made.ports[1]}"
@@ -132,6 +134,22 @@ def test_an_application_is_recorded_and_nothing_is_found(lab, tmp_path, kept):
     assert SECRET not in everything
     contents = list(tmp_path.rglob("*.records"))
     assert bool(contents) is (kept is Kept.FULL)
+
+
+def test_many_records_of_a_batch_or_a_fetch_become_several_rows(lab, tmp_path, monkeypatch):
+    """Rule: no row has more than MOST_IN_ROW records, so that its readers take each line; nothing is lost or
+    found by it."""
+    for module in (recorder, polls):
+        monkeypatch.setattr(module, "MOST_IN_ROW", 40)
+    with proxy_lab(lab.address, tmp_path) as proxy:
+        assert produce(proxy.bootstrap, "many", 300, **{"linger.ms": 300}) == 300
+        assert consume(proxy.bootstrap, "many", 300) == 300
+    trace = proxy.trace()
+    for function in (Function.APPEND, Function.POLL):
+        sizes = [len(row.records) for row in trace.operations if row.function is function]
+        assert sum(sizes) == 300
+        assert max(sizes) == 40
+    assert ok(trace)
 
 
 def test_the_key_is_its_owners_and_kept(tmp_path):
