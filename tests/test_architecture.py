@@ -52,7 +52,8 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "h11": ("proxy.control",),
     "hypothesis": ("campaign.machines", "pytest_plugin"),
     "pyarrow": ("traces", "checkers", "mining"),
-    "numba": ("checkers", "model.explore", "proxy.record.machine"),
+    "numba": ("checkers", "model.explore", "proxy.record.machine", "proxy.record.lanes"),
+    "llvmlite": ("proxy.record.lanes",),
     "junitparser": ("conformance",),
 }
 

@@ -16,6 +16,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from typing import Any
 
 from attrs import define, field, frozen
 
@@ -228,7 +229,11 @@ class _Join:
 
     def _of_producer(self, lines: list[Line]) -> Iterator[Blame]:
         sent = {line.id: line for line in lines if line.type is Type.SENT and line.id is not None}
-        told = {line.id: line for line in lines if line.type in (Type.ACKNOWLEDGED, Type.FAILED)}
+        answered = {line.id for line in lines if line.type in (Type.ACKNOWLEDGED, Type.FAILED)}
+        places = {
+            (line.topic, line.partition, line.offset) for line in lines if line.type is Type.ACKNOWLEDGED
+        }
+        nameless = sum(line.type is Type.FAILED and line.id not in sent for line in lines)
         closed = any(line.type is Type.CLOSED for line in lines)
         ids_on_wire = any(one in self.wire.by_id for one in sent)
         self.counts["sends"] += len(sent)
@@ -241,7 +246,18 @@ class _Join:
                 ] += 1
         if ids_on_wire:
             for line in sent.values():
-                yield from self._sent(line, told.get(line.id), closed)
+                if line.id in self.wire.by_id:
+                    reported = line.id in answered or not closed
+                    yield from self._sent(line, reported, places)
+            if closed:
+                yield from self._vanished(
+                    [
+                        one
+                        for one in sent.values()
+                        if one.id not in self.wire.by_id and one.id not in answered
+                    ],
+                    nameless,
+                )
             yield from self._order_of_sends(list(sent.values()))
 
     def _acknowledged(self, line: Line, sent: Line | None) -> Iterator[Blame]:
@@ -280,18 +296,22 @@ class _Join:
                 frame=self.wire.frame_of(one.row),
             )
 
-    def _sent(self, line: Line, told: Line | None, closed: bool) -> Iterator[Blame]:
-        carried = self.wire.by_id.get(line.id or "", [])
-        if not carried:
-            if told is None and closed:
-                yield Blame(
-                    side=Side.APPLICATION,
-                    kind=Kind.LOSS,
-                    place=line.topic or "?",
-                    says="the application sent this, was told nothing, and it never crossed the wire",
-                    lines=(line.place,),
-                )
-            return
+    def _vanished(self, lines: list[Line], nameless: int) -> Iterator[Blame]:
+        """Sends that never crossed the wire and have no answer. nameless: failures that name no send, each of
+        which may be of one of them (Java's clients before 4.1)."""
+        some = f" ({nameless} of these {len(lines)} may have failed: the client did not name them)"
+        for line in lines[nameless:]:
+            yield Blame(
+                side=Side.APPLICATION,
+                kind=Kind.LOSS,
+                place=line.topic or "?",
+                says="the application sent this, no callback was called, and it never crossed the wire"
+                + (some if nameless else ""),
+                lines=(line.place,),
+            )
+
+    def _sent(self, line: Line, reported: bool, acknowledged: set[Any]) -> Iterator[Blame]:
+        carried = self.wire.by_id[line.id or ""]
         self.counts["sends matched"] += 1
         identities = {
             (one.row.producer_id, one.row.producer_epoch, one.record.value, one.row.op_id) for one in carried
@@ -308,8 +328,8 @@ class _Join:
                 operations=(first.row.op_id, last.row.op_id),
                 frame=self.wire.frame_of(last.row),
             )
-        if told is None and closed and places and not places & self.convicted:
-            self.counts["acknowledged, and the application was told nothing"] += 1
+        if not reported and places and not places & (self.convicted | acknowledged):
+            self.counts["acknowledged, and no callback was called"] += 1
 
     def _order_of_sends(self, sent: list[Line]) -> Iterator[Blame]:
         """Sends of one producer to one partition cross the wire in their order."""

@@ -13,19 +13,25 @@ import types
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args, get_origin
+from typing import Any, cast, get_args, get_origin
 
 import attrs
 import msgspec
 from attrs import frozen
 
-from fencepost.traces.jsonlines import INT64_MAX, INT64_MIN, LINE_BYTES_MAX, read_lines
+from fencepost.traces.jsonlines import (
+    LINE_BYTES_MAX,
+    Int64,
+    Run,
+    check_runs,
+    read_lines,
+    records_of,
+)
 from fencepost.traces.operations import Operation, Position, Record
 from fencepost.traces.rows import Row, operation_row
 from fencepost.traces.trace import Trace
 
-_INT64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
-_MADE: dict[Any, Any] = {int: _INT64}
+_MADE: dict[Any, Any] = {int: Int64}
 
 
 def _kind(annotation: Any) -> Any:
@@ -40,8 +46,8 @@ def _kind(annotation: Any) -> Any:
     return annotation
 
 
-def _form_of(cls: Any) -> Any:
-    """A class with the fields of an attrs class, their order and their defaults."""
+def _form_of(cls: Any, *more: tuple[str, Any, Any]) -> Any:
+    """A class with the fields of an attrs class, their order and their defaults; more: fields after them."""
     fields = [
         (field.name, _kind(field.type))
         if field.default is attrs.NOTHING
@@ -50,20 +56,36 @@ def _form_of(cls: Any) -> Any:
     ]
     tag = "operation" if cls is Operation else None
     made = msgspec.defstruct(
-        f"{cls.__name__}Row", fields, module=__name__, tag_field=None if tag is None else "type", tag=tag,
+        f"{cls.__name__}{'Line' if more else 'Row'}", [*fields, *more], module=__name__,
+        tag_field=None if tag is None else "type", tag=tag,
         forbid_unknown_fields=True, omit_defaults=True, gc=False, frozen=True,
     )  # fmt: skip
-    _MADE[cls] = made
+    _MADE.setdefault(cls, made)
     return made
 
 
 RecordRow, PositionRow = _form_of(Record), _form_of(Position)
 OperationRow: Any = _form_of(Operation)
 
-_decode_line = msgspec.json.Decoder(OperationRow).decode
+_decode_row = msgspec.json.Decoder(OperationRow).decode
+_decode_runs = msgspec.json.Decoder(_form_of(Operation, ("runs", list[Run], []))).decode
 _decode_many = msgspec.msgpack.Decoder(list[OperationRow]).decode
 _encode_many = msgspec.msgpack.Encoder().encode
-_IS_OPERATION = b'{"type":"operation",'
+_IS_OPERATION, _HAS_RUNS = b'{"type":"operation",', b'"runs":'
+
+
+def _decode_line(line: bytes) -> Any:
+    """The operation of a line. Raises msgspec.MsgspecError."""
+    if _HAS_RUNS not in line:
+        return _decode_row(line)
+    fields = msgspec.structs.asdict(_decode_runs(line))
+    runs = fields.pop("runs")
+    if runs and fields["records"]:
+        raise msgspec.ValidationError("records and runs")
+    check_runs(runs)
+    if runs:
+        fields["records"] = tuple(records_of(runs, RecordRow))
+    return OperationRow(**fields)
 
 
 def packed(operations: Sequence[Operation]) -> bytes:

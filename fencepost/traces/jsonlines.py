@@ -9,6 +9,10 @@ left out, so that a person can read what is there; the same defaults are filled 
 lost. Several traces may follow each other in one file. An unknown field, a wrong type or a missing field is
 refused by name.
 
+Instead of `records`, an operation may have `runs`, records at neighbouring offsets with only their values:
+`{"topic":"t","partition":0,"offset":7,"values":[5,6]}` says the same as two records at the offsets 7 and 8;
+from offset -1 all have the offset -1. A proxy under load writes a fifth of the bytes so.
+
 Whoever writes while things happen writes an operation twice: its invocation before it is sent, and the
 whole when it has completed. Of a trace without a digest the whole takes the place of its invocation. A
 last line without its line feed that cannot be read was cut: it alone is lost.
@@ -17,7 +21,7 @@ last line without its line feed that cannot be read was cut: it alone is lost.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, TypeVar
 
 import attrs
 import msgspec
@@ -31,12 +35,17 @@ from fencepost.traces.operations import Function, Operation, Outcome, Position, 
 from fencepost.traces.rows import left_out_in_words
 from fencepost.traces.trace import Claims, LossRange, Trace
 
+R = TypeVar("R")
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 CUT_LINE = "a whole last line"
 """What is expected where the end of a file was cut: the traces before the error count."""
 LINE_BYTES_MAX = 1 << 24
 """One line: a poll of 200,000 records. Lists within lists take up to 22 times as much memory."""
 
+MOST_VALUES = 400_000
+"""In the runs of one line: a line of the largest length holds 360,000 records that are written one by one."""
+_VALUES, _RECORD = b'"values":[', b'"value":'
 _TYPES: dict[str, type[Any]] = {"trace": Trace, "operation": Operation, "event": Event}
 _OWN_LINES = frozenset({"operations", "events"})
 """Fields of a trace that are lines of their own."""
@@ -57,6 +66,57 @@ _DEFAULTS: dict[type[Any], dict[str, Any]] = {
     }
     for cls in (*_TYPES.values(), Claims, LossRange, Record, Position)
 }
+
+
+class Run(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Records at neighbouring offsets of one partition, of one leader epoch."""
+
+    topic: str
+    partition: Int64
+    offset: Int64
+    """Of the first record. -1: the client was not given any."""
+    values: list[Int64]
+    """The value ids, in offset order."""
+    leader_epoch: Int64 = -1
+
+
+def _runs_of(given: Any) -> list[Run]:
+    """The runs of a line. Raises msgspec.ValidationError for what is none, and for too many values."""
+    runs = msgspec.convert(given, list[Run])
+    check_runs(runs)
+    return runs
+
+
+def check_runs(runs: list[Run]) -> None:
+    """Refuse runs that no trace holds. Raises msgspec.ValidationError."""
+    if sum(len(run.values) for run in runs) > MOST_VALUES:
+        raise msgspec.ValidationError(f"more than {MOST_VALUES:,} values in the runs of one line")
+    for run in runs:
+        if run.offset < -1 or run.offset + len(run.values) > INT64_MAX:
+            raise msgspec.ValidationError(f"a run of {len(run.values)} records from offset {run.offset}")
+
+
+def records_of(runs: list[Run], make: Callable[..., R]) -> Iterator[R]:
+    """Each record; make: a class with the fields of a record."""
+    for run in runs:
+        topic, partition, epoch = run.topic, run.partition, run.leader_epoch
+        for offset, value in enumerate(run.values, run.offset):
+            yield make(
+                topic=topic,
+                partition=partition,
+                offset=offset if run.offset >= 0 else -1,
+                value=value,
+                leader_epoch=epoch,
+            )
+
+
+def records_in(line: bytes) -> int:
+    """How many records a line names, without reading it."""
+    found = line.count(_RECORD)
+    for rest in line.split(_VALUES)[1:]:
+        values = rest[: rest.find(b"]")]
+        found += values.count(b",") + 1 if values else 0
+    return found
 
 
 def _shown(value: Any) -> Any:
@@ -221,6 +281,7 @@ def _parse(text: str | bytes, where: str, left_out: _LeftOut | None) -> Any:
     ):
         left_out.add(row["name"], where)
         return None
+    runs = row.pop("runs", None) if cls is Operation and "records" not in row else None
     unknown = sorted(set(row) - set(_DEFAULTS[cls]))
     if unknown:
         raise TraceError(
@@ -229,6 +290,8 @@ def _parse(text: str | bytes, where: str, left_out: _LeftOut | None) -> Any:
     _check_range(row, where)
     try:
         value = msgspec.convert(row, cls)
+        if runs is not None:
+            value = evolve(value, records=tuple(records_of(_runs_of(runs), Record)))
     except msgspec.ValidationError as error:
         raise TraceError(expected=f"the fields of {_article(kind)}", seen=str(error), where=where) from None
     for name in _NESTED.intersection(row):

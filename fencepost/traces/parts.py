@@ -23,7 +23,7 @@ from attrs import evolve
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name
-from fencepost.traces.jsonlines import CUT_LINE, read_traces
+from fencepost.traces.jsonlines import CUT_LINE, read_traces, records_in
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.rows import ROWS_MAX
 from fencepost.traces.trace import Trace
@@ -67,7 +67,7 @@ def is_long(path: Path) -> bool:
         with part.open("rb") as file:
             for line in file:
                 lines += 1
-                records += line.count(b'"value":')
+                records += records_in(line)
         if lines > ROWS_MAX or records > RECORDS_MAX:
             return True
     return False

@@ -8,7 +8,7 @@ import pytest
 
 from fencepost.impl.log.batch.record_batch import Header, Record, encode_batch, read_header
 from fencepost.proxy.record.kernels import KERNELS
-from fencepost.proxy.record.lines import records, records_text
+from fencepost.proxy.record.lines import run_text
 from fencepost.proxy.record.values import Values
 
 
@@ -63,11 +63,26 @@ def test_what_is_odd_is_left_to_plain_python():
     assert KERNELS.ids(whole[:100], 61, 40, b"k", (True, 0, 0)) is None
 
 
+def test_lanes_of_every_length():
+    """Rule: records that are hashed together have their own ids, however many and however long they are, and
+    nothing after the last byte is read."""
+    rng, values = random.Random(8), Values(key=b"k" * 32)
+    for count in range(1, 20):
+        for sizes in ((0, 1), (115, 116, 117, 118, 119, 120), (0, 300, 128)):
+            made = [Record(n, 5, None, rng.randbytes(rng.choice(sizes)), ()) for n in range(count)]
+            data = encode_batch(made, base_offset=0, leader_epoch=-1)
+            header = read_header(data)
+            ids, _ = values._of_large(data, header)
+            assert ids.tolist() == values._of_any(data, header)[0]
+
+
 @pytest.mark.parametrize("base", [-1, 0, 9, 99_999, 2**62])
 @pytest.mark.parametrize("epoch", [-1, 0, 12])
 def test_text_is_that_of_the_encoder(base, epoch):
     """Rule: a row's records read as what plain Python would have written."""
-    ids = np.array([1 << 62, (1 << 63) - 1, 5, 0] * 10, np.int64)
-    text = records_text('a "topic"', 7, base, ids, epoch)
-    assert text == records_text('a "topic"', 7, base, ids.tolist(), epoch)
-    assert msgspec.json.decode(b"[" + text + b"]") == records('a "topic"', 7, base, ids.tolist(), epoch)
+    numbers = [1 << 62, (1 << 63) - 1, 5, 0, 10, 99, 10**8, 10**16, 10**16 - 1] * 10
+    text = run_text('a "topic"', 7, base, np.array(numbers, np.int64), epoch)
+    assert text == run_text('a "topic"', 7, base, numbers, epoch)
+    expected = {"topic": 'a "topic"', "partition": 7, "offset": base, "values": numbers}
+    told = {} if base < 0 or epoch < 0 else {"leader_epoch": epoch}
+    assert msgspec.json.decode(text) == expected | told

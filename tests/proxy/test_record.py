@@ -23,11 +23,12 @@ from fencepost.impl.log.batch.record_batch import (
     read_header,
     with_leader_fields,
 )
+from fencepost.proxy.record import polls, recorder
 from fencepost.proxy.record.appends import RETRIED_NS, Append, Appends
 from fencepost.proxy.record.lines import Lines
 from fencepost.proxy.record.reads import Sessions, shown
 from fencepost.proxy.record.values import Kept, Values, content_of
-from fencepost.proxy.server.files import Bounds, key_of
+from fencepost.proxy.server.files import TO_END_BYTES, Bounds, key_of
 from fencepost.proxy.server.recorded import WhenFull
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Name
@@ -39,6 +40,7 @@ from fencepost.wire.hook import PASS, Cut, Drop
 
 SECRET = b"attack at dawn"
 KEY = b"k" * 32
+FULL = [f"full-{when}-{kept}" for when in WhenFull for kept in (Kept.HASH, Kept.FULL)]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +61,8 @@ def lab():
 
     hook = Planted()
     topics = [
-        TopicOptions(name=name, partitions=2) for name in ("orders", "early", "lossy", "full", "killed")
+        TopicOptions(name=name, partitions=2)
+        for name in ("orders", "early", "lossy", "killed", "many", *FULL)
     ]
     with wire_lab(*topics, brokers=1, server={"hook": hook}) as made:
         made.hook, made.address = hook, f"127.0.0.1:{made.ports[1]}"
@@ -132,6 +135,22 @@ def test_an_application_is_recorded_and_nothing_is_found(lab, tmp_path, kept):
     assert SECRET not in everything
     contents = list(tmp_path.rglob("*.records"))
     assert bool(contents) is (kept is Kept.FULL)
+
+
+def test_many_records_of_a_batch_or_a_fetch_become_several_rows(lab, tmp_path, monkeypatch):
+    """Rule: no row has more than MOST_IN_ROW records, so that its readers take each line; nothing is lost or
+    found by it."""
+    for module in (recorder, polls):
+        monkeypatch.setattr(module, "MOST_IN_ROW", 40)
+    with proxy_lab(lab.address, tmp_path) as proxy:
+        assert produce(proxy.bootstrap, "many", 300, **{"linger.ms": 300}) == 300
+        assert consume(proxy.bootstrap, "many", 300) == 300
+    trace = proxy.trace()
+    for function in (Function.APPEND, Function.POLL):
+        sizes = [len(row.records) for row in trace.operations if row.function is function]
+        assert sum(sizes) == 300
+        assert max(sizes) == 40
+    assert ok(trace)
 
 
 def test_the_key_is_its_owners_and_kept(tmp_path):
@@ -207,19 +226,71 @@ def test_an_answer_that_the_client_never_got_leaves_the_outcome_unknown(lab, tmp
     assert all(row.completion_time is None for row in appends)
 
 
+def sent_until_it_stops(proxy, topic, count):
+    """(offsets that the producer was given, by partition; how many records failed). It gives up once it is
+    refused."""
+    few = {"linger.ms": 0, "batch.num.messages": 10, "max.in.flight": 1}
+    producer = ck.Producer({"bootstrap.servers": proxy.bootstrap, "log_level": 0, **few})
+    given, failed = {0: set(), 1: set()}, []
+
+    def heard(error, message):
+        if error is None:
+            given[message.partition()].add(message.offset())
+        else:
+            failed.append(error)
+
+    for n in range(count):
+        producer.produce(topic, b"%d" % n, partition=n % 2, on_delivery=heard)
+        producer.poll(0)
+    deadline = time.monotonic() + 600
+    while len(producer) and not proxy.proxy.refuses() and time.monotonic() < deadline:
+        producer.poll(0.05)
+    if proxy.proxy.refuses():
+        producer.purge()
+    producer.flush(600)
+    return given, len(failed)
+
+
+def ends(bootstrap, topic):
+    """Log end offsets of both partitions, asked around the proxy."""
+    consumer = ck.Consumer({"bootstrap.servers": bootstrap, "group.id": "ends", "log_level": 0})
+    found = [consumer.get_watermark_offsets(ck.TopicPartition(topic, n), timeout=60)[1] for n in (0, 1)]
+    consumer.close()
+    return found
+
+
+@pytest.mark.parametrize("kept", [Kept.HASH, Kept.FULL])
 @pytest.mark.parametrize("when_full", list(WhenFull))
-def test_at_the_disk_bound_recording_or_traffic_stops(lab, tmp_path, when_full):
-    """What was recorded up to then is readable either way."""
-    recording = {"bounds": Bounds(part_ns=10**8, disk_bytes=60_000), "when_full": when_full}
+def test_at_the_disk_bound_recording_or_traffic_stops(lab, tmp_path, when_full, kept):
+    """Rule: what is on disk never exceeds the bound, and is readable: a whole beginning of what passed. With
+    stop-traffic no broker gets a record that is not in it; with stop-recording the application notices
+    nothing. How many records a row has is the client's choice: as many as were queued when it sent."""
+    count, bound, topic = 3_000, 60_000, f"full-{when_full}-{kept}"
+    recording = {"bounds": Bounds(part_ns=10**8, disk_bytes=bound), "when_full": when_full, "kept": kept}
     with proxy_lab(lab.address, tmp_path, recording) as proxy:
-        settings = {"message.timeout.ms": 8_000, "linger.ms": 0, "batch.num.messages": 10}
-        done = produce(proxy.bootstrap, "full", 2_000, **settings)
+        given, failed = sent_until_it_stops(proxy, topic, count)
         assert proxy.record.stopped
-    assert (done == 2_000) is (when_full is WhenFull.STOP_RECORDING)
-    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 70_000
-    rows = proxy.trace().operations  # how many fit depends on how much is written at once
-    assert rows and all(1 <= len(row.records) <= 10 for row in rows)
+        in_the_log = ends(lab.address, topic)
+    known = sum(
+        path.stat().st_size for path in tmp_path.rglob("*") if path.is_file() and path.name != "ports"
+    )
+    assert bound - TO_END_BYTES - 2_000 < known <= bound
     assert not list(tmp_path.rglob(".part*"))
+    appends = [row for row in proxy.trace().operations if row.function is Function.APPEND]
+    for partition in (0, 1):
+        rows = [row for row in appends if row.partition == partition]
+        ok_offsets = sorted(
+            record.offset for row in rows if row.outcome is Outcome.OK for record in row.records
+        )
+        assert ok_offsets == list(range(len(ok_offsets))) != []
+        unknown = sum(len(row.records) for row in rows if row.outcome is Outcome.UNKNOWN)
+        if when_full is WhenFull.STOP_TRAFFIC:
+            assert in_the_log[partition] <= len(ok_offsets) + unknown
+            assert len(given[partition] - set(ok_offsets)) <= unknown
+    if when_full is WhenFull.STOP_RECORDING:
+        assert (failed, sum(map(len, given.values())), sum(in_the_log)) == (0, count, count)
+    else:
+        assert failed > 0
 
 
 def test_an_appended_row_after_a_refusal_waits_for_another_try():

@@ -68,13 +68,16 @@ class Through:
 
     bootstrap_servers: str
 
-    def create_topic(self, name: str, partitions: int = PARTITIONS) -> None:
-        """Make it, and wait until its leaders answer."""
+    def create_topic(
+        self, name: str, partitions: int = PARTITIONS, settings: Mapping[str, str] | None = None
+    ) -> None:
+        """Make it, and wait until its leaders answer. settings: of the topic."""
         from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
         common: dict[str, Any] = {"bootstrap.servers": self.bootstrap_servers, "log_level": 0}
         admin = AdminClient(common)  # whose end would end the request
-        admin.create_topics([NewTopic(name, partitions, 1)])[name].result(READY_S)
+        made = NewTopic(name, partitions, 1, config=dict(settings or {}))
+        admin.create_topics([made])[name].result(READY_S)
         consumer, deadline = ck.Consumer(common | {"group.id": "nobody"}), time.monotonic() + READY_S
         for number in range(partitions):
             while True:

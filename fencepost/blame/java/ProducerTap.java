@@ -1,6 +1,8 @@
 package dev.fencepost.tap;
 
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicLong;
@@ -9,9 +11,10 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeader;
 
 /**
- * What a producer was asked and told, as lines of a tap. Each record gets a header with an id (fencepost.tap.ids=false leaves it out). Clients before
+ * What a producer was asked to send and what it reported, as lines of a tap. Each record gets a header with an id (fencepost.tap.ids=false leaves it out). Clients before
  * 4.1 do not hand the headers to onAcknowledgement: without them an acknowledgement is matched by partition and offset, and a failure is not matched.
  */
 public final class ProducerTap<K, V> implements ProducerInterceptor<K, V> {
@@ -33,10 +36,19 @@ public final class ProducerTap<K, V> implements ProducerInterceptor<K, V> {
         String id = actor + "-" + next.getAndIncrement();
         String partition = sent.partition() == null ? "" : ",\"partition\":" + sent.partition();
         file.write("sent", actor, ",\"id\":" + TapFile.quoted(id) + ",\"topic\":" + TapFile.quoted(sent.topic()) + partition);
-        if (ids) {
-            sent.headers().remove(HEADER).add(HEADER, id.getBytes(StandardCharsets.UTF_8));
+        return ids ? named(sent, id) : sent;
+    }
+
+    // A copy: headers of a record that was sent before are read-only, and the next send of the same object is another send.
+    private ProducerRecord<K, V> named(ProducerRecord<K, V> sent, String id) {
+        List<Header> headers = new ArrayList<>();
+        for (Header each : sent.headers()) {
+            if (!HEADER.equals(each.key())) {
+                headers.add(each);
+            }
         }
-        return sent;
+        headers.add(new RecordHeader(HEADER, id.getBytes(StandardCharsets.UTF_8)));
+        return new ProducerRecord<>(sent.topic(), sent.partition(), sent.timestamp(), sent.key(), sent.value(), headers);
     }
 
     @Override

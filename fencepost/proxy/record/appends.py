@@ -15,7 +15,7 @@ from attrs import define, field
 
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader
 from fencepost.proxy.record.kernels import Ids
-from fencepost.proxy.record.lines import Lines, records_text, rows_of
+from fencepost.proxy.record.lines import Lines, rows_of, run_text
 from fencepost.traces.operations import ACKS_NONE, Outcome
 from fencepost.traces.outcomes import ErrorCode, outcome_of_attempt
 
@@ -126,7 +126,7 @@ class Appends:
             if len(self._open) > MOST_OPEN:
                 self._forget()
         for append in made:
-            row = append.row() | {"outcome": "unknown", "records": self._records(append, -1)}
+            row = append.row() | {"outcome": "unknown", "runs": self._runs(append, -1)}
             if append.acks == ACKS_NONE:
                 row |= {"outcome": "ok", "completion_time": append.time}
             self.lines.operation(row)
@@ -204,11 +204,11 @@ class Appends:
             row["log_start_offset"] = log_start
         if append.refused is not None and outcome == "fail":
             row["error"] = append.refused.value
-        row["records"] = self._records(append, offset)
+        row["runs"] = self._runs(append, offset)
         self.lines.operation(row)
 
-    def _records(self, append: Append, offset: int) -> Any:
-        return rows_of([records_text(append.topic, append.partition, offset, append.values)])
+    def _runs(self, append: Append, offset: int) -> Any:
+        return rows_of([run_text(append.topic, append.partition, offset, append.values)])
 
     def _forget(self) -> None:
         _, forgotten = self._open.popitem(last=False)

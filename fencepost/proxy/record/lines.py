@@ -13,6 +13,9 @@ from attrs import define, field
 
 from fencepost.proxy.record.kernels import KERNELS, TEXT_WORTH_IT, Ids
 
+MOST_IN_ROW = 100_000
+"""Records of one row, 2 MB of text: its readers take lines of 16 MiB. A batch, or what a fetch brings of a
+partition, becomes several rows beyond that."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -45,29 +48,16 @@ class Lines:
 
 
 def rows_of(texts: Iterable[bytes]) -> msgspec.Raw:
-    """What a row says in its field `records`; texts: of `records_text`."""
+    """What a row says in its field `runs` (traces/runs.py); texts: of `run_text`."""
     return msgspec.Raw(b"[" + b",".join(texts) + b"]")
 
 
-def records_text(topic: str, partition: int, base: int, ids: Ids, leader_epoch: int = -1) -> bytes:
-    """Records at neighbouring offsets from `base` as JSON with commas between them; -1: they have no offsets
-    yet."""
-    if not isinstance(ids, np.ndarray) or len(ids) < TEXT_WORTH_IT:
-        plain = ids.tolist() if isinstance(ids, np.ndarray) else ids
-        return _encode(records(topic, partition, base, plain, leader_epoch))[1:-1]
-    before = b'{"topic":%b,"partition":%d,"offset":' % (_encode(topic), partition)
-    after = b"}" if base < 0 or leader_epoch < 0 else b',"leader_epoch":%d}' % leader_epoch
-    return KERNELS.text(ids, max(base, -1), before, b',"value":', after)
-
-
-def records(
-    topic: str, partition: int, base: int, ids: Iterable[int], leader_epoch: int = -1
-) -> list[dict[str, Any]]:
-    """The records of a row at neighbouring offsets from `base`; -1: they have none yet."""
-    if base < 0:
-        return [{"topic": topic, "partition": partition, "offset": -1, "value": value} for value in ids]
-    epoch = {} if leader_epoch < 0 else {"leader_epoch": leader_epoch}
-    return [
-        {"topic": topic, "partition": partition, "offset": offset, "value": value, **epoch}
-        for offset, value in enumerate(ids, base)
-    ]
+def run_text(topic: str, partition: int, base: int, ids: Ids, leader_epoch: int = -1) -> bytes:
+    """Records at neighbouring offsets from `base` as JSON; -1: they have no offsets yet."""
+    if isinstance(ids, np.ndarray):
+        values = KERNELS.text(ids) if len(ids) >= TEXT_WORTH_IT else _encode(ids.tolist())[1:-1]
+    else:
+        values = _encode(ids)[1:-1]
+    epoch = b"" if base < 0 or leader_epoch < 0 else b',"leader_epoch":%d' % leader_epoch
+    start = b'{"topic":%b,"partition":%d,"offset":%d,"values":[' % (_encode(topic), partition, max(base, -1))
+    return b"".join((start, values, b"]", epoch, b"}"))

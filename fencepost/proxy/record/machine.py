@@ -1,122 +1,78 @@
 """The loops of kernels.py as numba's functions: importing this loads a compiler.
 
-Owns the walk over records, BLAKE2b (RFC 7693) and digits. Must not know what an id means beyond values.py.
-What is odd ends a loop early: the plain form decides then what is wrong.
+Owns the walk over records, which blocks are hashed together (lanes.py), and digits. Must not know what an id
+means beyond values.py. What is odd ends a loop early: the plain form decides then what is wrong.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc, assignment"
+# mypy: disable-error-code="call-arg, unreachable"
 
 import numpy as np
 from numba import njit
 
-IV = np.array(
-    [
-        0x6A09E667F3BCC908, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B, 0xA54FF53A5F1D36F1,
-        0x510E527FADE682D1, 0x9B05688C2B3E6C1F, 0x1F83D9ABFB41BD6B, 0x5BE0CD19137E2179,
-    ],
-    np.uint64,
-)  # fmt: skip
-ORDERS = np.array(
-    [
-        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
-        [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
-        [11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4],
-        [7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8],
-        [9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13],
-        [2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9],
-        [12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11],
-        [13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10],
-        [6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5],
-        [10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0],
-        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
-        [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
-    ],
-    np.uint64,
-)
-"""RFC 7693, section 2.7: which word of the message each step of a round takes. Unsigned: a signed index costs
-a comparison."""
-BLOCK = 128
+from fencepost.proxy.record.lanes import IV, LANES, compress_lanes, word_at
+
+BLOCK, WORDS, WORD = 128, 16, 8
+"""Bytes of a block of BLAKE2b, words in it, bytes of a word."""
 ALL, LOW = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0xFFFFFFFF)
 FOREIGN = np.uint64(1 << 62)
 SEQUENCES = np.uint64(1 << 31)
 OF_SEQUENCE = np.uint64(0x9E3779B1)
-
-
-@njit(cache=True, nogil=True)
-def _turn(word, by):
-    return (word >> np.uint64(by)) | (word << np.uint64(64 - by))
-
-
-@njit(cache=True, nogil=True)
-def _step(a, b, c, d, x, y):
-    """The mixing function G, section 3.1."""
-    a = a + b + x
-    d = _turn(d ^ a, 32)
-    c = c + d
-    b = _turn(b ^ c, 24)
-    a = a + b + y
-    d = _turn(d ^ a, 16)
-    c = c + d
-    b = _turn(b ^ c, 63)
-    return a, b, c, d
-
-
-@njit(cache=True, nogil=True)
-def compress(h, m, counted, last):
-    """The function F, section 3.2: state h takes block m; counted: bytes up to its end."""
-    v0, v1, v2, v3, v4, v5, v6, v7 = h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7]
-    v8, v9, v10, v11 = IV[0], IV[1], IV[2], IV[3]
-    v12, v13, v14, v15 = IV[4] ^ np.uint64(counted), IV[5], IV[6], IV[7]
-    if last:
-        v14 ^= ALL
-    for r in range(12):
-        s = ORDERS[r]
-        v0, v4, v8, v12 = _step(v0, v4, v8, v12, m[s[0]], m[s[1]])
-        v1, v5, v9, v13 = _step(v1, v5, v9, v13, m[s[2]], m[s[3]])
-        v2, v6, v10, v14 = _step(v2, v6, v10, v14, m[s[4]], m[s[5]])
-        v3, v7, v11, v15 = _step(v3, v7, v11, v15, m[s[6]], m[s[7]])
-        v0, v5, v10, v15 = _step(v0, v5, v10, v15, m[s[8]], m[s[9]])
-        v1, v6, v11, v12 = _step(v1, v6, v11, v12, m[s[10]], m[s[11]])
-        v2, v7, v8, v13 = _step(v2, v7, v8, v13, m[s[12]], m[s[13]])
-        v3, v4, v9, v14 = _step(v3, v4, v9, v14, m[s[14]], m[s[15]])
-    h[0] ^= v0 ^ v8
-    h[1] ^= v1 ^ v9
-    h[2] ^= v2 ^ v10
-    h[3] ^= v3 ^ v11
-    h[4] ^= v4 ^ v12
-    h[5] ^= v5 ^ v13
-    h[6] ^= v6 ^ v14
-    h[7] ^= v7 ^ v15
+HUNDRED, TEN_TO_8 = np.uint64(100), np.uint64(100_000_000)
+__all__ = ["IV"]
+PAIRS = np.frombuffer(b"".join(b"%02d" % n for n in range(100)), np.uint8)
+"""The two digits of each number below 100."""
 
 
 @njit(cache=True, nogil=True)
 def state_of(head, block):
-    """What the block of a key leaves; head: IV with the parameters in its first word."""
-    h = head.copy()
-    compress(h, block.view(np.uint64), BLOCK, False)
-    return h
+    """What the block of a key leaves, for all lanes; head: the eight first words of the state."""
+    state, words = np.repeat(head, LANES), np.repeat(block.view(np.uint64), LANES)
+    compress_lanes(state, words, np.full(LANES, BLOCK, np.uint64), np.zeros(LANES, np.uint64))
+    return state
 
 
 @njit(cache=True, nogil=True)
-def _hash(data, start, end, state, h, block, words):
-    """The first eight bytes of the digest, big-endian, of some bytes, at least one."""
+def _fill(data, start, left, message, lane):
+    """The words of a lane's block: `left` bytes from a position on, then zeros."""
+    whole = min(max(left, 0) >> 3, WORDS)
+    for n in range(whole):
+        message[n * LANES + lane] = word_at(data, start + n * WORD)
+    if whole < WORDS:
+        rest, word = left - whole * WORD, np.uint64(0)
+        for n in range(rest):
+            word |= np.uint64(data[start + whole * WORD + n]) << np.uint64(8 * n)
+        message[whole * LANES + lane] = word
+        for n in range(whole + 1, WORDS):
+            message[n * LANES + lane] = np.uint64(0)
+
+
+@njit(cache=True, nogil=True)
+def _turned(word):
+    """The bytes of a word in the other order."""
+    low, high = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
+    word = (word >> np.uint64(8)) & low | (word & low) << np.uint64(8)
+    word = (word >> np.uint64(16)) & high | (word & high) << np.uint64(16)
+    return word >> np.uint64(32) | word << np.uint64(32)
+
+
+@njit(cache=True, nogil=True)
+def _hash(data, starts, lengths, state, h, message, counted, last, numbers):
+    """The first eight bytes of each lane's digest, big-endian; a lane of no bytes has none."""
     h[:] = state
-    counted, left = BLOCK, end - start
-    while left > BLOCK:
-        block[:] = data[start : start + BLOCK]
-        counted += BLOCK
-        compress(h, words, counted, False)
-        start, left = start + BLOCK, left - BLOCK
-    for n in range(left):
-        block[n] = data[start + n]
-    for n in range(left, BLOCK):
-        block[n] = 0
-    compress(h, words, counted + left, True)
-    word, turned = h[0], np.uint64(0)
-    for _ in range(8):
-        turned = turned << np.uint64(8) | word & np.uint64(255)
-        word = word >> np.uint64(8)
-    return turned
+    longest = 0
+    for lane in range(LANES):
+        longest = max(longest, lengths[lane])
+    for done in range(0, longest, BLOCK):
+        for lane in range(LANES):
+            left = lengths[lane] - done
+            _fill(data, starts[lane] + done, left, message, lane)
+            counted[lane] = BLOCK + done + min(max(left, 0), BLOCK)
+            last[lane] = ALL if left <= BLOCK else np.uint64(0)
+        compress_lanes(h, message, counted, last)
+        for lane in range(LANES):
+            if 0 < lengths[lane] - done <= BLOCK:
+                numbers[lane] = _turned(h[lane])
 
 
 @njit(cache=True, nogil=True)
@@ -136,10 +92,12 @@ def _varint(data, position, end):
 @njit(cache=True, nogil=True)
 def ids_of(data, position, state, plain, mixed, first, ids, deltas):
     """Fill ids and offset deltas; returns how many records are as they have to be."""
-    available = len(data)
-    h, block = np.empty(8, np.uint64), np.empty(BLOCK, np.uint8)
-    words = block.view(np.uint64)
-    for place in range(len(ids)):
+    available, whole = len(data), len(ids)
+    h, message = np.empty(8 * LANES, np.uint64), np.empty(WORDS * LANES, np.uint64)
+    counted, last = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
+    starts, lengths = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
+    numbers = np.empty(LANES, np.uint64)
+    for place in range(whole):
         length, position = _varint(data, position, available)
         end = position + length
         if position < 0 or length < 0 or end > available:
@@ -151,54 +109,52 @@ def ids_of(data, position, state, plain, mixed, first, ids, deltas):
         delta, position = _varint(data, position, end)
         if position < 0 or position >= end or delta < 0:
             return place
-        number = _hash(data, position, end, state, h, block, words)
-        if plain:
-            ids[place] = np.int64(FOREIGN | number >> np.uint64(2))
-        else:
-            sequence = (first + np.uint64(delta)) % SEQUENCES
-            low = (number ^ (sequence * OF_SEQUENCE + mixed)) & LOW
-            ids[place] = np.int64(FOREIGN | (number >> np.uint64(34)) << np.uint64(32) | low)
         deltas[place] = delta
+        lane = place % LANES
+        starts[lane], lengths[lane] = position, end - position
         position = end
-    return len(ids)
+        if lane == LANES - 1 or place == whole - 1:
+            lengths[lane + 1 :] = 0
+            _hash(data, starts, lengths, state, h, message, counted, last, numbers)
+            for n in range(lane + 1):
+                at = place - lane + n
+                if plain:
+                    ids[at] = np.int64(FOREIGN | numbers[n] >> np.uint64(2))
+                else:
+                    sequence = (first + np.uint64(deltas[at])) % SEQUENCES
+                    low = (numbers[n] ^ (sequence * OF_SEQUENCE + mixed)) & LOW
+                    ids[at] = np.int64(FOREIGN | (numbers[n] >> np.uint64(34)) << np.uint64(32) | low)
+    return whole
 
 
 @njit(cache=True, nogil=True)
-def _put(out, at, text):
-    for n in range(len(text)):
-        out[at + n] = text[n]
-    return at + len(text)
+def _eight(out, at, number):
+    """Eight digits of a number below 10^8, which may begin with zeros."""
+    for n in (6, 4, 2, 0):
+        less = number // HUNDRED
+        pair = np.int64(number - less * HUNDRED) * 2
+        out[at + n], out[at + n + 1] = PAIRS[pair], PAIRS[pair + 1]
+        number = less
 
 
 @njit(cache=True, nogil=True)
-def _digits(out, at, number, scratch):
-    if number < 0:
-        out[at] = 45
-        at, number = at + 1, -number
-    many, rest = 0, np.uint64(number)
-    while True:
-        less = rest // np.uint64(10)
-        scratch[many] = np.uint8(48) + np.uint8(rest - less * np.uint64(10))
-        many, rest = many + 1, less
-        if rest == 0:
-            break
-    for n in range(many):
-        out[at + n] = scratch[many - 1 - n]
-    return at + many
-
-
-@njit(cache=True, nogil=True)
-def text_of(ids, base, before, between, after, out):
-    """Fill out with `before OFFSET between ID after` for each id, with commas; returns its length. base -1:
-    so is every offset."""
-    at, scratch = 0, np.empty(20, np.uint8)
+def text_of(ids, out):
+    """Fill out with numbers and commas between them; returns the length. None is below zero."""
+    at, scratch = 0, np.empty(24, np.uint8)
     for place in range(len(ids)):
         if place:
             out[at] = 44
             at += 1
-        at = _put(out, at, before)
-        at = _digits(out, at, base + place if base >= 0 else base, scratch)
-        at = _put(out, at, between)
-        at = _digits(out, at, ids[place], scratch)
-        at = _put(out, at, after)
+        number = np.uint64(ids[place])
+        high = number // TEN_TO_8
+        top = high // TEN_TO_8
+        _eight(scratch, 0, top)
+        _eight(scratch, 8, high - top * TEN_TO_8)
+        _eight(scratch, 16, number - high * TEN_TO_8)
+        begin = 0
+        while begin < 23 and scratch[begin] == 48:
+            begin += 1
+        for n in range(begin, 24):
+            out[at] = scratch[n]
+            at += 1
     return at

@@ -6,7 +6,7 @@ other APIs.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from attrs import define, field
@@ -14,9 +14,9 @@ from attrs import define, field
 from fencepost.proxy.exchange import Exchange
 from fencepost.proxy.pipe import Pipe
 from fencepost.proxy.record.kernels import Ids
-from fencepost.proxy.record.lines import Lines, records_text, rows_of
+from fencepost.proxy.record.lines import MOST_IN_ROW, Lines, rows_of, run_text
 from fencepost.proxy.record.note import Note
-from fencepost.proxy.record.reads import Asked, Sessions, shown
+from fencepost.proxy.record.reads import Asked, Run, Sessions, shown
 from fencepost.proxy.record.values import Values
 from fencepost.traces.parts import BEFORE
 from fencepost.wire.passing import error_name
@@ -27,6 +27,23 @@ LATEST, EARLIEST = -1, -2
 MOST_KNOWN = 100_000
 """Ends that connections were shown."""
 ISOLATIONS = ("read_uncommitted", "read_committed")
+
+
+def _rows(runs: list[Run]) -> Iterator[list[Run]]:
+    """What becomes one row each, of at most MOST_IN_ROW records; at least one."""
+    held: list[Run] = []
+    size = 0
+    for run in runs:
+        whole = len(run.values) <= MOST_IN_ROW
+        for start in range(0, len(run.values), MOST_IN_ROW):
+            part = run.values if whole else run.values[start : start + MOST_IN_ROW]
+            if held and size + len(part) > MOST_IN_ROW:
+                yield held
+                held, size = [], 0
+            held.append(run if part is run.values else Run(run.offset + start, run.leader_epoch, part))
+            size += len(part)
+    if held or not runs:
+        yield held
 
 
 @define(eq=False)
@@ -118,13 +135,8 @@ class Polls:
             self._shown.popitem(last=False)
         self.high_watermarks[topic, partition] = one.high_watermark
         known = self.ends_of(topic, partition, one.high_watermark)
-        texts: list[bytes] = []
-        for run in found.runs if found else ():
-            self._before_the_proxy(known, topic, partition, run.offset, run.values, time)
-            texts.append(records_text(topic, partition, run.offset, run.values, run.leader_epoch))
-            self.records += len(run.values)
         row: dict[str, Any] = {
-            "op_id": self.lines.number(),
+            "op_id": -1,
             "process": process,
             "function": "poll",
             "invoke_time": exchange.time,
@@ -138,10 +150,19 @@ class Polls:
         }
         names = ("end_offset", "last_stable_offset", "log_start_offset")
         row |= {name: value for name, value in zip(names, ends, strict=True) if value >= 0}
-        if texts:
-            row["records"] = rows_of(texts)
-        self.lines.operation(row)
-        exchange.note.rows.append(row["op_id"])
+        for runs in _rows(found.runs if found else []):
+            texts: list[bytes] = []
+            for run in runs:
+                self._before_the_proxy(known, topic, partition, run.offset, run.values, time)
+                texts.append(run_text(topic, partition, run.offset, run.values, run.leader_epoch))
+                self.records += len(run.values)
+            row["op_id"] = self.lines.number()
+            if texts:
+                row["runs"] = rows_of(texts)
+            self.lines.operation(row)
+            exchange.note.rows.append(row["op_id"])
+            if runs:  # a further row reads on from here
+                row["offset"] = runs[-1].offset + len(runs[-1].values)
         if found and found.trouble:
             detail = {
                 "connection": pipe.number,
@@ -190,7 +211,7 @@ class Polls:
                 "partition": partition,
                 "acks": -1,
                 "argument": BEFORE,
-                "records": rows_of([records_text(topic, partition, -1, new)]),
+                "runs": rows_of([run_text(topic, partition, -1, new)]),
             }
         )
 

@@ -21,7 +21,7 @@ from fencepost.proxy.pipe import Pipe
 from fencepost.proxy.record.appends import Append, Appends, Identity
 from fencepost.proxy.record.groups import Groups
 from fencepost.proxy.record.kernels import Ids
-from fencepost.proxy.record.lines import Lines
+from fencepost.proxy.record.lines import MOST_IN_ROW, Lines
 from fencepost.proxy.record.note import Note
 from fencepost.proxy.record.polls import NOBODY, Polls
 from fencepost.proxy.record.transactions import Transactions
@@ -232,8 +232,10 @@ class Recorder:
         if self.keep is not None:
             for content in self.values.contents(data, header, ids):
                 self.keep(content.value_id, content.key, content.rest)
-        if len(made) == 1 and (tapped := self.values.tap_ids(data, header)) is not None:
-            self.lines.event(exchange.time, "mark", {"op_id": made[0].op_id, "ids": tapped}, cause=TAPPED)
+        tapped = self.values.tap_ids(data, header) or []
+        for one in made if tapped else ():
+            detail = {"op_id": one.op_id, "ids": tapped[one.first : one.first + len(one.values)]}
+            self.lines.event(exchange.time, "mark", detail, cause=TAPPED)
         appends = self.appends.sent(identity, made)
         note.batches.append((topic, partition, identity, appends))
         if header.is_transactional and appends:
@@ -242,15 +244,15 @@ class Recorder:
     def _by_key(
         self, topic: str, data: bytes, header: BatchHeader, ids: Ids
     ) -> Iterator[tuple[int, Ids, str | None]]:
-        """(place, value ids, key) of what becomes one row: a whole batch, or neighbours of one key in a
-        compacted topic."""
+        """(place, value ids, key) of what becomes one row: up to MOST_IN_ROW neighbours; in a compacted topic
+        all have one key."""
         if topic not in self.compacted:
-            if len(ids):
-                yield 0, ids, None
+            for first in range(0, len(ids), MOST_IN_ROW):
+                yield first, ids[first : first + MOST_IN_ROW], None
             return
         keys, first = self.values.keys_of(data, header), 0
         for place in range(1, len(ids) + 1):
-            if place == len(ids) or keys[place] != keys[first]:
+            if place in (len(ids), first + MOST_IN_ROW) or keys[place] != keys[first]:
                 yield first, ids[first:place], keys[first]
                 first = place
 

@@ -38,6 +38,8 @@ LARGEST_BUFFER = 1 << 20
 MOST_SEALING = 4
 """Parts that wait for the disk while the next is written: 64 MB with parts of 16 MB. With more, traffic
 waits, too."""
+TO_END_BYTES = 4_096
+"""Kept free below the bound: the lines that end a part, and those that begin the next, take 700 bytes."""
 TARGET = PROFILE = "proxy"
 LARGEST_PORTS_FILE = 1 << 20
 _encode = msgspec.json.Encoder().encode
@@ -188,27 +190,31 @@ class RecordFiles:
         self._contents.append(_encode(row) + b"\n")
 
     def flush(self) -> None:
-        """Hand everything to the system."""
+        """Hand everything to the system, or the whole lines that there is room for."""
         if not self._buffer or self.full:
             return
         data = b"".join(self._buffer)
         self._buffer, self._buffered = [], 0
-        if self._before + self.bytes_written + len(data) > self.bounds.disk_bytes:
-            self._no_room(f"the record holds {self.bounds.disk_bytes} bytes")
-            return
+        fits = _whole_lines(data, self._room)
         try:
-            if self._contents:
-                self._write_contents()
-            _write_all(self._descriptor, data)
+            _write_all(self._descriptor, fits)
+            self._size += len(fits)
+            self.bytes_written += len(fits)
+            whole = self._write_contents()
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, self._size)
             self._no_room(error.strerror or str(error))
             return
-        self._size += len(data)
-        self.bytes_written += len(data)
-        if self._size >= self.bounds.part_bytes:
+        if len(fits) < len(data) or not whole:
+            self._no_room(f"the record holds {self.bounds.disk_bytes} bytes")
+        elif self._size >= self.bounds.part_bytes:
             self.seal()
+
+    @property
+    def _room(self) -> int:
+        """Bytes that may still be written; what ends a part has room of its own."""
+        return max(0, self.bounds.disk_bytes - TO_END_BYTES - self._before - self.bytes_written)
 
     def tick(self) -> None:
         """Time has gone by: write, and seal a part that is old enough and says something."""
@@ -220,6 +226,9 @@ class RecordFiles:
     def seal(self, *, last: bool = False) -> None:
         """The part becomes whole, and the next one begins. last: no other does."""
         if self._descriptor < 0 or self.full:
+            return
+        if not last and not self._room:
+            self._no_room(f"the record holds {self.bounds.disk_bytes} bytes")
             return
         time = self.now()
         mark = {"type": "event", "time": self.low_watermark(time), "name": "mark", "offset": self.number}
@@ -268,16 +277,21 @@ class RecordFiles:
         self._size, self._lines, self._began = len(self._trace), 0, self.now()
         self.bytes_written += len(self._trace)
 
-    def _write_contents(self) -> None:
+    def _write_contents(self) -> bool:
+        """The records in full that there is room for; answers whether these are all. Raises OSError."""
+        if not self._contents:
+            return True
         data = b"".join(self._contents)
         self._contents = []
+        fits = _whole_lines(data, self._room)
         path = self.run / f"contents-{self.number:06}.records"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            _write_all(descriptor, data)
+            _write_all(descriptor, fits)
         finally:
             os.close(descriptor)
-        self.bytes_written += len(data)
+        self.bytes_written += len(fits)
+        return len(fits) == len(data)
 
     def _no_room(self, reason: str) -> None:
         """The end of the record: what is on disk is made whole as far as it goes."""
@@ -294,6 +308,11 @@ class RecordFiles:
         with contextlib.suppress(OSError):
             make_whole(self.run)
         self.on_full(reason)
+
+
+def _whole_lines(data: bytes, room: int) -> bytes:
+    """The lines at the beginning of some bytes that are at most so many bytes together."""
+    return data if len(data) <= room else data[: data.rfind(b"\n", 0, room) + 1]
 
 
 def make_whole(run: Path) -> None:

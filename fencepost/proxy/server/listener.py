@@ -282,6 +282,9 @@ class ClientSide(asyncio.Protocol):
         upstream = [action.data for action in actions if isinstance(action, ToBroker)]
         if upstream and self.broker is not None:
             self.proxy.before_sending()
+            if refused := self.proxy.refuses():  # what could not be recorded must not reach a broker
+                self.end(refused, abrupt=True)
+                return
             self.broker.write(upstream)
         for action in actions:
             if isinstance(action, ToClient):
