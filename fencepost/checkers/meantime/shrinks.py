@@ -1,9 +1,9 @@
-"""JUSTIFIED: a leader takes a follower out of the ISR only when it has lagged for replica.lag.time.max.ms.
+"""JUSTIFIED: a leader removes a follower from the ISR only if it has lagged for replica.lag.time.max.ms.
 
-Owns needless_shrink and idle_isr_change: what is proposed as a shrink has fewer members than the leader goes
-by, an expansion more. A leader takes it that everybody in its first ISR was caught up when it began to lead.
-Hosts whose clocks were wrong in the run are not asked, and a quarter of the time is conceded: a step of a
-slow host begins long before its events are recorded.
+Owns needless_shrink and idle_isr_change. A proposal with fewer members than the leader's current ISR is a
+shrink, one with more members an expansion. A leader assumes that every member of its first ISR was caught up
+when it began to lead. Hosts with wrong clocks in the run are not checked, and a quarter of the time is
+tolerated: a step of a slow host begins long before its events are recorded.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,19 +15,22 @@ from fencepost.checkers.invariants.replicas import Key
 from fencepost.traces.events import Event, Name
 
 CLOCKS = ("clock_jump", "clock_drift")
-"""Kinds of fault that make a host's time another one."""
+"""Kinds of fault that change a host's clock."""
 
 
 @define
 class Shrinks:
-    """lag_ns: replica.lag.time.max.ms. led: by leader and partition, when and where it became that, and the
-    ISR then; a later epoch of the same leader changes nothing. odd: hosts whose clocks were wrong."""
+    """The state of the rules.
+
+    lag_ns: replica.lag.time.max.ms. led: by leader and partition, when and where it became leader, and the
+    ISR then; a later epoch of the same leader changes nothing. odd: hosts with wrong clocks.
+    """
 
     findings: Findings
     lag_ns: int
     led: dict[tuple[int, Key], tuple[int, int, tuple[int, ...]]] = field(factory=dict)
     believed: dict[tuple[int, Key], tuple[tuple[int, ...], int]] = field(factory=dict)
-    """The ISR that a leader goes by, and where it said so."""
+    """The ISR that a leader uses, and the position at which it reported it."""
     odd: set[int] = field(factory=set)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
