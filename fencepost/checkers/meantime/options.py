@@ -62,7 +62,7 @@ class Consumer(Struct, frozen=True, kw_only=True):
     heartbeat_interval_ms: int = 3_000
     # max.poll.interval.ms.
     max_poll_interval_ms: int = 300_000
-    # How long the consumer works on one record.
+    # How long the consumer works on the result of one poll.
     processing_ms: int = 50
     # The longest duration of a poll without records.
     poll_timeout_ms: int = 500
