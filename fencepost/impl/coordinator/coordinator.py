@@ -1,6 +1,7 @@
-"""The group coordinator of one broker: requests and timers of consumer groups, handed to the part that knows.
+"""The group coordinator of one broker: it passes requests and timers of consumer groups to the responsible
+part.
 
-Owns the wiring, FindCoordinator, and what is said about groups. Must not know any rule. Kafka's
+Owns the wiring, FindCoordinator, and the descriptions of groups. Must not know any rule. Kafka's
 GroupCoordinator and GroupMetadataManager in one.
 """
 
@@ -30,18 +31,29 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 @define
 class GroupCoordinator:
-    """creating: the topic is being created."""
+    """The group coordinator of one broker."""
 
+    # The groups, and the state of each offsets partition.
     table: GroupTable
+    # Appends to __consumer_offsets.
     log: GroupLog
+    # Loads and unloads groups.
     loading: GroupLoading
+    # JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
     membership: GroupMembership
+    # Committed offsets.
     offsets: GroupOffsets
+    # The metadata from UpdateMetadata.
     metadata: MetadataCache
+    # Runs sequences of ZooKeeper requests.
     procedures: Procedures
+    # Whether __consumer_offsets is being created.
     creating: bool = False
+    # Whether the retention timer was started.
     started: bool = False
+    # The handler of each class of requests.
     handlers: dict[type, Callable[[int, Any], None]] = field(factory=dict)
+    # The handler of each timer, by the first element of its key.
     timers: dict[str | int, Callable[..., None]] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
@@ -72,7 +84,7 @@ class GroupCoordinator:
         }
 
     def moved(self, partition: Partition) -> None:
-        """A replica's role or high watermark may have changed; those of other topics are nothing to it."""
+        """A replica's role or high watermark may have changed. Replicas of other topics are ignored."""
         if partition.key.topic != OFFSETS_TOPIC:
             return
         if not self.started:
@@ -81,11 +93,16 @@ class GroupCoordinator:
         self.log.moved(partition)
         self.loading.moved(partition)
 
-    # ---- who coordinates
+    # ---- finding the coordinator
 
     def find(self, source: int, request: kafka.FindCoordinatorRequest) -> None:
-        """The leader of the group's offsets partition, as this broker has heard; the topic is created if it
-        may be."""
+        """Answer with the leader of the group's offsets partition, by this broker's metadata. The topic is
+        created if that is allowed.
+
+        Args:
+            source: the client.
+            request: the group.
+        """
         key = TopicPartition(OFFSETS_TOPIC, self.table.number_of(request.group_id))
         leader, _ = self.metadata.leaders.get(key, (-1, -1))
         error = NO_ERROR if self.table.count and leader >= 0 else ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -99,7 +116,7 @@ class GroupCoordinator:
         self.table.broker_context.reply(source, response, request.correlation_id)
 
     def create_topic(self) -> None:
-        """Create __consumer_offsets, unless it is under way, or may not be."""
+        """Create __consumer_offsets, unless that is already in progress or not allowed."""
         named = any(topic.name == OFFSETS_TOPIC for topic in self.table.broker_context.options.topics)
         if self.creating or named or not self.table.count or not self.metadata.live_brokers:
             return
@@ -107,8 +124,8 @@ class GroupCoordinator:
         self.procedures.start(self._creation())
 
     def _creation(self) -> Procedure:
-        """As the first broker that is asked does it (KafkaApis.createGroupMetadataTopic); that another one
-        was quicker does no harm."""
+        """Create the topic, as the first broker that is asked does (KafkaApis.createGroupMetadataTopic). It
+        is no error if another broker was faster."""
         brokers = self.metadata.live_brokers
         replicas = min(
             self.table.broker_context.options.groups.offsets_topic_replication_factor, len(brokers)
@@ -120,10 +137,15 @@ class GroupCoordinator:
         yield Create(znodes.topic_path(OFFSETS_TOPIC), znodes.encode_topic(assignment))
         self.creating = False
 
-    # ---- what is said about groups
+    # ---- descriptions of groups
 
     def list_groups(self, source: int, request: kafka.ListGroupsRequest) -> None:
-        """Those that this broker coordinates."""
+        """Answer with the groups that this broker coordinates.
+
+        Args:
+            source: the client.
+            request: the request.
+        """
         groups = tuple(
             (group_id, group.protocol_type, group.phase.value)
             for group_id, group in sorted(self.table.groups.items())
@@ -135,7 +157,12 @@ class GroupCoordinator:
         self.table.broker_context.reply(source, response, request.correlation_id)
 
     def describe(self, source: int, request: kafka.DescribeGroupRequest) -> None:
-        """All about one group."""
+        """Answer with the description of one group.
+
+        Args:
+            source: the client.
+            request: the group.
+        """
         error = self.log.not_coordinator(self.table.number_of(request.group_id))
         response = kafka.DescribeGroupResponse(correlation_id=request.correlation_id, error=error)
         if error is NO_ERROR:

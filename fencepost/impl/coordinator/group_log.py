@@ -1,9 +1,9 @@
-"""Writing groups into __consumer_offsets: an append that is answered when every replica has it, as acks=all
-is.
+"""Appends to __consumer_offsets, which are confirmed when every in-sync replica has them, as with acks=all.
 
-Owns what waits for the high watermark of an offsets partition, and the answer to "is it me?". Must not know
-what the records say, nor who asked. What becomes of an append is told exactly once: no error, an error before
-anything was written (base offset -1), or an error after it, when the records may count or not.
+Owns the appends that wait for the high watermark of an offsets partition, and the check whether this broker
+is the coordinator. Must not know the content of the records, or the requests. Each append has exactly one
+result: no error, an error before anything was written (base offset -1), or an error after it, when the
+records may or may not be committed later.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,17 +33,23 @@ KeyAndValue = tuple[bytes, bytes | None]
 class Pending:
     """An append that waits until the high watermark reaches `required_offset` in the same leader epoch."""
 
+    # The id of the append.
     append_id: int
+    # The offsets partition.
     partition: TopicPartition
+    # The first offset of the batch.
     base_offset: int
+    # The high watermark that completes it.
     required_offset: int
+    # The epoch in which it was appended.
     leader_epoch: int
+    # Called with the result.
     done: Done
 
 
 @define
 class GroupLog:
-    """pending: by id, in order of appending."""
+    """pending: by id, in the order of appending."""
 
     table: GroupTable
     leader: LeaderRole
@@ -52,12 +58,12 @@ class GroupLog:
 
     @property
     def broker_context(self) -> BrokerContext:
-        """Of the broker."""
+        """The context of the broker."""
         return self.table.broker_context
 
     def not_coordinator(self, number: int) -> ErrorCode:
         """Protection KAFKA-4362: a broker answers for a group only while it leads the group's offsets
-        partition, and in the epoch in which it loaded it."""
+        partition, in the epoch in which it loaded the group."""
         partition = self.table.partitions.get(TopicPartition(OFFSETS_TOPIC, number))
         if not self.table.count or partition is None or not partition.is_leader:
             return ErrorCode.NOT_COORDINATOR
@@ -104,21 +110,28 @@ class GroupLog:
         self.leader.complete(partition)
 
     def not_leading(self, done: Done) -> None:
-        """There is nothing to write into."""
+        """This broker does not lead the partition."""
         done(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
 
     def store(self, group: Group, epoch: int, assignments: dict[str, bytes], done: Done) -> None:
-        """Append a generation with its assignment."""
+        """Append a generation with its assignment.
+
+        Args:
+            group: the group.
+            epoch: the epoch in which this broker coordinates it.
+            assignments: the assignment of each member.
+            done: called with the result.
+        """
         record = (encode_key(GroupKey(group.group_id)), encode_group(group.as_value(assignments)))
         self.append(group.number, epoch, (record,), done)
 
-    # ---- what waits
+    # ---- waiting appends
 
     def moved(self, partition: Partition) -> None:
         """The partition's high watermark or role may have changed."""
         for waiting in [each for each in self.pending.values() if each.partition == partition.key]:
             if waiting.append_id not in self.pending:
-                continue  # an answer before it led to its end
+                continue  # the result of an earlier append completed it
             if not partition.is_leader or partition.leader_epoch != waiting.leader_epoch:
                 self._end(waiting, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             elif partition.high_watermark >= waiting.required_offset:
@@ -131,7 +144,7 @@ class GroupLog:
         return partition.enough_in_sync(self.broker_context.topic_options(OFFSETS_TOPIC).min_insync_replicas)
 
     def expire(self, append_id: int) -> None:
-        """An append's time is up; it may come to pass all the same."""
+        """The time of an append is up; it may still be committed later."""
         waiting = self.pending.get(append_id)
         if waiting is not None:
             self._end(waiting, ErrorCode.REQUEST_TIMED_OUT)
@@ -143,4 +156,9 @@ class GroupLog:
 
 
 def nobody_waits(error: ErrorCode, base_offset: int) -> None:
-    """For an append that is a matter of tidiness: if it fails, the next coordinator does it again."""
+    """The callback of a clean-up append: if it fails, the next coordinator repeats it.
+
+    Args:
+        error: not used.
+        base_offset: not used.
+    """

@@ -1,15 +1,15 @@
-"""Becoming and ceasing to be a coordinator: groups are loaded from the log of their offsets partition, and
-forgotten (P4).
+"""Starting and ending the coordination of an offsets partition: groups are loaded from its log, and removed
+(P4).
 
-Owns the order of loads and unloads. Must not know what members ask. A broker coordinates the groups of an
-offsets partition from the moment in which all that its log held at the election is read *and* below the high
-watermark: what an earlier election could still take back was never shown. Learning of a leader epoch and
-acting on it are two steps, as they are in Kafka, where a scheduler stands between them:
+Owns the order of loads and unloads. Must not know members' requests. A broker begins to coordinate the groups
+of a partition when all records that its log had at the election are read *and* are below the high watermark.
+So a record that a later election could remove is never visible. Receiving a leader epoch and acting on it are
+two steps, as in Kafka, which has a scheduler in between:
 
-1. leader epoch 4, mine: a load waits
-2. leader epoch 5, another's: an unload waits
+1. leader epoch 4, this broker leads: a load waits
+2. leader epoch 5, another broker leads: an unload waits
 3. the unload runs
-4. the load comes late: it must do nothing.
+4. the load runs late: it must do nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,7 +40,8 @@ LOAD_TIMER, UNLOAD_TIMER = "group_load", "group_unload"
 
 @define
 class GroupLoading:
-    """on_loaded: takes each loaded group; on_unload: each that goes, while it is still there."""
+    """The loads and unloads of one broker. on_loaded: called with each loaded group; on_unload: called with
+    each group before it is removed."""
 
     table: GroupTable
     on_loaded: list[Callable[[Group], None]] = field(factory=list)
@@ -68,12 +69,25 @@ class GroupLoading:
         self.table.broker_context.outbox.append(SetTimer((kind, place.number, order), at))
 
     def coordinator_epoch_order(self, place: Place, order: int) -> bool:
-        """Protection KAFKA-10614: a load or an unload does nothing once one of a later leader epoch has
-        run."""
+        """Protection KAFKA-10614: a load or unload does nothing once one of a later leader epoch has run.
+
+        Args:
+            place: the offsets partition.
+            order: the order of the task.
+
+        Returns:
+            whether to run it.
+        """
         return order > place.latest
 
     def on_task(self, kind: str, number: int, order: int) -> None:
-        """A load (its first step, or a later one) or an unload has its turn."""
+        """Run a load (its first or a later step) or an unload.
+
+        Args:
+            kind: load or unload.
+            number: the number of the offsets partition.
+            order: the order of the task.
+        """
         place = self.table.place(number)
         if kind == LOAD_TIMER and place.load is not None and place.load.order == order:
             self._read(place, place.load)
@@ -105,7 +119,7 @@ class GroupLoading:
         self._read(place, place.load)
 
     def _read(self, place: Place, load: Load) -> None:
-        """One step: read what fits into the buffer."""
+        """One step: read as much as fits into the buffer."""
         partition = self.table.partitions.get(TopicPartition(OFFSETS_TOPIC, place.number))
         if partition is None or load.read:
             return
@@ -127,18 +141,38 @@ class GroupLoading:
         self.table.broker_context.outbox.append(SetTimer((LOAD_TIMER, place.number, load.order), at))
 
     def stop_on_empty_read(self, load: Load, headers: Sequence[BatchHeader]) -> bool:
-        """Protection KAFKA-9065: compaction may have taken the last records below the end, so that there is
-        nothing more to read although it is not reached."""
+        """Protection KAFKA-9065: compaction may have removed the last records below the end. Then there is
+        nothing more to read although the end is not reached.
+
+        Args:
+            load: the load.
+            headers: the headers of the batches that were read.
+
+        Returns:
+            whether the load is complete.
+        """
         return not headers or load.next_offset >= load.end_offset
 
     def apply_whole_load(self, load: Load, data: bytes, headers: Sequence[BatchHeader]) -> None:
-        """Protection KAFKA-5600: every batch of what was read counts."""
+        """Protection KAFKA-5600: apply every batch that was read, not only the first.
+
+        Args:
+            load: the load.
+            data: the batches.
+            headers: their headers.
+        """
         for header in headers:
             self.apply_batch(load, data, header)
 
     def apply_batch(self, load: Load, data: bytes, header: BatchHeader) -> None:
-        """Take in the records of one batch, in the order of the log; a tombstone takes away. A batch that
-        makes no sense says nothing of any group."""
+        """Apply the records of one batch in the order of the log; a tombstone deletes. A batch that cannot be
+        decoded is skipped.
+
+        Args:
+            load: the load.
+            data: the buffer.
+            header: the header of the batch.
+        """
         try:
             records = () if header.is_control else read_records(data, header)
         except CorruptBatchError:
@@ -160,7 +194,7 @@ class GroupLoading:
                     load.offsets[place] = StoredOffset(offset, record.offset)
 
     def _finish(self, place: Place, load: Load, partition: Partition) -> None:
-        """All is read: the groups are served once it is below the high watermark, too."""
+        """Everything is read: serve the groups once the records are below the high watermark, too."""
         if partition.high_watermark < load.end_offset:
             return
         place.load, place.owned_epoch = None, load.epoch
@@ -169,7 +203,9 @@ class GroupLoading:
             group = self.table.groups[group_id] = group_of(group_id, place.number, value)
             group.since_ms = (
                 self.table.now_ms
-            )  # who was about to join it at the coordinator before has the whole retention to do it here
+                # members that were about to join at the previous coordinator have the whole retention to do so
+                # here
+            )
         for (group_id, key), stored in load.offsets.items():
             assert isinstance(stored, StoredOffset) and isinstance(stored.value, OffsetValue)
             known = self.table.groups.get(group_id) or self.table.create(group_id)

@@ -1,7 +1,7 @@
-"""The groups of one broker, and what it knows of each offsets partition.
+"""The groups of one broker, and the state of each offsets partition.
 
-Owns the tables that the parts of the coordinator share, and the events that tell of groups. Must not know
-requests or rules.
+Owns the tables that the parts of the coordinator share, and the events about groups. Must not know requests
+or rules.
 """
 
 import msgspec
@@ -20,25 +20,35 @@ NOT_OWNED = -1
 
 @define
 class Load:
-    """A load under way. order: of its task. next_offset, end_offset: what is read next, and where to stop.
-    groups: metadata records by group, offsets: (group, partition) -> what the log says so far. removed:
-    groups whose last metadata record is a tombstone. read: all is read."""
+    """A load in progress."""
 
+    # The order of its task.
     order: int
+    # The leader epoch in which it runs.
     epoch: int
+    # The next offset to read.
     next_offset: int
+    # Where to stop reading.
     end_offset: int
+    # Metadata records by group.
     groups: dict[str, object] = field(factory=dict)
+    # By (group, partition): the last record so far.
     offsets: dict[tuple[str, TopicPartition], object] = field(factory=dict)
+    # Groups with a tombstone as their last metadata record.
     removed: dict[str, None] = field(factory=dict)
+    # Whether everything is read.
     read: bool = False
 
 
 @define
 class Place:
-    """One offsets partition. seen: (leads, leader epoch) that was acted upon last; latest: order of the task
-    that ran last; owned_epoch: the coordinator epoch, NOT_OWNED while this broker does not coordinate its
-    groups."""
+    """One offsets partition.
+
+    Attributes:
+        seen: (leads, leader epoch) that was last acted upon.
+        latest: order of the task that ran last.
+        owned_epoch: the coordinator epoch; NOT_OWNED while this broker does not coordinate its groups.
+    """
 
     number: int
     seen: tuple[bool, int] = (False, -1)
@@ -59,12 +69,12 @@ class GroupTable:
 
     @property
     def now_ms(self) -> int:
-        """Host time."""
+        """Host time in milliseconds."""
         return self.broker_context.now // MILLISECOND
 
     @property
     def count(self) -> int:
-        """Partitions of __consumer_offsets; 0 if there is no such topic."""
+        """The number of partitions of __consumer_offsets; 0 if the topic does not exist."""
         for topic in self.broker_context.options.topics:
             if topic.name == OFFSETS_TOPIC:
                 return topic.partitions
@@ -75,7 +85,7 @@ class GroupTable:
         return partition_of(group_id, max(1, self.count))
 
     def place(self, number: int) -> Place:
-        """What is known of an offsets partition."""
+        """The state of an offsets partition."""
         return self.places.setdefault(number, Place(number))
 
     def epoch_of(self, group: Group) -> int:
@@ -83,7 +93,7 @@ class GroupTable:
         return self.place(group.number).owned_epoch
 
     def create(self, group_id: str) -> Group:
-        """A group that nobody knew."""
+        """Create a group."""
         group = Group(group_id, self.number_of(group_id), since_ms=self.now_ms)
         self.groups[group_id] = group
         return group
@@ -93,12 +103,12 @@ class GroupTable:
         return [group for _, group in sorted(self.groups.items()) if group.number == number]
 
     def move(self, group: Group, phase: GroupPhase, why: str = "") -> None:
-        """Let a group come into another phase, and tell it."""
+        """Change the state of a group and record the event."""
         group.move_to(phase, self.now_ms)
         self.tell(group, why)
 
     def tell(self, group: Group, why: str = "") -> None:
-        """An event about where a group is."""
+        """Record an event with the state of a group."""
         told = {
             "group": group.group_id,
             "generation": group.generation,
