@@ -1,5 +1,5 @@
-"""Kafka's znodes: paths and JSON content (docs/spec/cluster.md, Z). Owns the formats; must not know who reads
-or writes them."""
+"""Kafka's znodes: paths and JSON content (docs/spec/cluster.md, Z). Owns the formats. Must not know the
+readers and writers."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -28,21 +28,26 @@ CLUSTER, CLUSTER_ID, BROKER_SEQUENCE = "/cluster", "/cluster/id", "/brokers/seqi
 PREFERRED_ELECTION = "/admin/preferred_replica_election"
 PRODUCER_IDS = "/latest_producer_id_block"
 TOPIC_BYTES = 4_096
-"""What a topic's node is believed to hold before it was seen: a hundred partitions with three replicas hold
-half of it."""
+"""Estimated size of a topic's node before it was read: a hundred partitions with three replicas take half of
+it."""
 PERSISTENT_PATHS = (BROKERS, BROKER_IDS, TOPICS, ISR_CHANGES, ADMIN, DELETE_TOPICS, CONTROLLER_EPOCH)
-"""Created at start-up by whoever comes first; parents before children."""
+"""Created at start by the first broker that comes; parents before children."""
 
 
 class LeaderAndIsr(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The content of a partition's state znode, with the znode's version (the CAS token) and the transaction
-    that wrote it (-1: not read)."""
+    """The content of a partition's state node."""
 
+    # The leader; -1 if there is none.
     leader: int
+    # The leader epoch; every election increases it.
     leader_epoch: int
+    # The epoch of the controller that wrote or confirmed the leader.
     controller_epoch: int
+    # The in-sync replicas.
     isr: tuple[int, ...]
+    # The version of the node, for conditional writes; -1 if it was not read.
     zk_version: int = -1
+    # The transaction that wrote the node; -1 if it was not read.
     mzxid: int = -1
 
 
@@ -93,18 +98,18 @@ def topic_of_config_path(path: str) -> str | None:
 
 
 def encode_configuration(config: Mapping[str, str] | None = None) -> bytes:
-    """/config/topics/T; without overrides unless there are some."""
+    """/config/topics/T; without overrides by default."""
     return _dump({"version": 1, "config": dict(sorted((config or {}).items()))})
 
 
 class _Configuration(msgspec.Struct):
-    """What decode_configuration reads of the JSON."""
+    """The part of the JSON that decode_configuration reads."""
 
     config: dict[str, str]
 
 
 def decode_configuration(data: bytes) -> dict[str, str]:
-    """The overrides of /config/topics/T. Raises ValueError for what is no such node."""
+    """The overrides in /config/topics/T. Raises ValueError if the content is invalid."""
     return msgspec.json.decode(data, type=_Configuration).config
 
 
@@ -114,20 +119,20 @@ def encode_config_change(topic: str) -> bytes:
 
 
 class _ConfigChange(msgspec.Struct):
-    """What decode_config_change reads of the JSON."""
+    """The part of the JSON that decode_config_change reads."""
 
     entity_path: str
 
 
 def decode_config_change(data: bytes) -> str | None:
-    """The topic whose configuration changed; None if another entity's did. Raises ValueError for what is no
-    such node."""
+    """The topic with the changed configuration; None for another kind of entity. Raises ValueError if the
+    content is invalid."""
     kind, _, name = msgspec.json.decode(data, type=_ConfigChange).entity_path.partition("/")
     return name if kind == "topics" and name else None
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
-    """/cluster/id; the version is a text, as Kafka writes it."""
+    """/cluster/id; the version is a text, as in Kafka."""
     return _dump({"version": "1", "id": cluster_id})
 
 
@@ -143,7 +148,7 @@ def topic_of_topic_path(path: str) -> str | None:
 
 
 def partition_of_state_path(path: str) -> TopicPartition | None:
-    """The partition whose state this path holds; None for any other path."""
+    """The partition with its state at this path; None for any other path."""
     parts = path.split("/")
     if (
         len(parts) == 7
@@ -156,7 +161,15 @@ def partition_of_state_path(path: str) -> TopicPartition | None:
 
 
 def encode_controller(broker: int, timestamp_ms: int) -> bytes:
-    """/controller"""
+    """The content of /controller.
+
+    Args:
+        broker: the id of the controller.
+        timestamp_ms: the time of the election.
+
+    Returns:
+        the JSON.
+    """
     return _dump({"version": 1, "brokerid": broker, "timestamp": str(timestamp_ms)})
 
 
@@ -166,8 +179,8 @@ def decode_controller(data: bytes) -> int:
 
 
 def encode_broker(broker: int, timestamp_ms: int, port: int = 0) -> bytes:
-    """/brokers/ids/N, version 4. port: 0 in the simulator, where nobody listens; then a number that tells the
-    brokers apart."""
+    """/brokers/ids/N, version 4. port: 0 in the simulator, where there is no listener; then a number that
+    distinguishes the brokers."""
     host, port = "127.0.0.1", port or 9092 + broker
     return _dump(
         {
@@ -190,7 +203,7 @@ def encode_topic(assignment: dict[int, tuple[int, ...]]) -> bytes:
 
 
 class _Topic(msgspec.Struct):
-    """What decode_topic reads of the JSON."""
+    """The part of the JSON that decode_topic reads."""
 
     partitions: dict[int, tuple[int, ...]]
 
@@ -204,7 +217,7 @@ def decode_topic(data: bytes) -> dict[int, tuple[int, ...]]:
 
 
 class _State(msgspec.Struct, gc=False):
-    """What encode_state writes, in Kafka's order."""
+    """What encode_state writes, in Kafka's order of fields."""
 
     controller_epoch: int
     leader: int
@@ -222,7 +235,7 @@ def encode_state(state: LeaderAndIsr) -> bytes:
 
 
 def state_bytes(replicas: int) -> int:
-    """The most that the state of a partition with so many replicas takes."""
+    """The largest size of a partition's state with this many replicas, in bytes."""
     return _STATE_BYTES + (LARGEST_DIGITS + 1) * replicas
 
 
@@ -230,8 +243,17 @@ _state_of = msgspec.json.Decoder(LeaderAndIsr).decode
 
 
 def decode_state(data: bytes, zk_version: int, mzxid: int = -1) -> LeaderAndIsr:
-    """The state with its version. The decoder makes it in one go; what the stat says is put into it before
-    anybody sees it."""
+    """The state of a partition.
+
+    Args:
+        data: the JSON.
+        zk_version: the version of the node.
+        mzxid: the transaction that wrote it.
+
+    Returns:
+        the state. The decoder makes the object, then version and transaction are set, before any other code
+        sees it.
+    """
     state = _state_of(data)
     force_setattr(state, "zk_version", zk_version)
     force_setattr(state, "mzxid", mzxid)
@@ -240,7 +262,7 @@ def decode_state(data: bytes, zk_version: int, mzxid: int = -1) -> LeaderAndIsr:
 
 @frozen
 class ProducerIdBlock:
-    """Ids that one broker hands out: start to end, both included."""
+    """Ids that one broker assigns: start to end, both included."""
 
     broker: int
     start: int
@@ -260,7 +282,7 @@ def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
 
 
 def decode_producer_id_block(data: bytes) -> ProducerIdBlock:
-    """The block that was claimed last."""
+    """The block of the last claim."""
     content = json.loads(data)
     return ProducerIdBlock(content["broker"], int(content["block_start"]), int(content["block_end"]))
 
@@ -280,7 +302,7 @@ def encode_isr_changes(keys: list[TopicPartition]) -> bytes:
 
 
 def decode_isr_changes(data: bytes) -> list[TopicPartition]:
-    """The partitions whose ISR changed."""
+    """The partitions with changed ISRs."""
     return [TopicPartition(entry["topic"], entry["partition"]) for entry in json.loads(data)["partitions"]]
 
 
@@ -290,7 +312,7 @@ def encode_partitions(keys: list[TopicPartition]) -> bytes:
 
 
 def decode_partitions(data: bytes) -> list[TopicPartition]:
-    """The partitions whose preferred replica shall lead."""
+    """The partitions for a preferred election."""
     return decode_isr_changes(data)
 
 
@@ -298,8 +320,8 @@ def encode_reassignments(
     targets: dict[TopicPartition, tuple[int, ...]],
     origins: Mapping[TopicPartition, tuple[int, ...]] | None = None,
 ) -> bytes:
-    """/admin/reassign_partitions. origins: the replicas that a partition had before, where a later controller
-    is to know them; Kafka ignores the field."""
+    """/admin/reassign_partitions. origins: the previous replicas of a partition, for a later controller;
+    Kafka ignores the field."""
     known = origins or {}
     entries: list[dict[str, Any]] = [
         {"topic": key.topic, "partition": key.partition, "replicas": list(replicas)}
@@ -310,7 +332,7 @@ def encode_reassignments(
 
 
 def decode_reassignments(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
-    """The replicas that each partition shall have, in the order of the entries."""
+    """The target replicas of each partition, in the order of the entries."""
     return {
         TopicPartition(entry["topic"], entry["partition"]): tuple(entry["replicas"])
         for entry in json.loads(data)["partitions"]
@@ -318,7 +340,7 @@ def decode_reassignments(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
 
 
 def decode_origins(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
-    """Those of the entries that name the replicas that their partition had before."""
+    """The previous replicas, for entries that contain them."""
     return {
         TopicPartition(entry["topic"], entry["partition"]): tuple(entry["origin"])
         for entry in json.loads(data)["partitions"]
