@@ -201,7 +201,7 @@ class GroupLoading:
         for group_id, value in load.groups.items():
             assert isinstance(value, GroupValue)
             group = self.table.groups[group_id] = group_of(group_id, place.number, value)
-            # members that were about to join at the previous coordinator have the whole retention to do so here
+            # members about to join at the previous coordinator have the whole retention time here
             group.since_ms = self.table.now_ms
         for (group_id, key), stored in load.offsets.items():
             assert isinstance(stored, StoredOffset) and isinstance(stored.value, OffsetValue)
