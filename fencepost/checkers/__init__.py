@@ -1,1 +1,1 @@
-"""The judges. They read traces only, and never learn which system they judge."""
+"""The checks. They read traces only, and do not know which system recorded them."""

@@ -1,7 +1,7 @@
-"""Columns as NumPy arrays, of Arrow or of objects: integers, strings as codes, lists as slices of flat
+"""Columns of Arrow or of objects as NumPy arrays: integers, strings as codes, lists as slices of flat
 children.
 
-Owns the reading of single columns. Must not know which columns an operations table has or what they mean.
+Owns reading single columns. Must not know which columns an operations table has or what they mean.
 """
 
 from collections.abc import Sequence
@@ -20,24 +20,35 @@ Array = npt.NDArray[Any]
 arrow: Any = pyarrow.compute
 
 Arrow = Any
-"""An Arrow array; the stubs are too strict for its compute functions."""
+"""An Arrow array. The type stubs are too strict for Arrow's compute functions."""
 
 NEVER = int(np.iinfo(np.int64).max)
 """The completion time of an operation that never completed."""
 
 NONE = -1
-"""Not said."""
+"""The code for a missing value."""
 
 
 def slice_starts(lengths: Array) -> Array:
-    """Where each of consecutive slices begins, and the end."""
+    """The start index of each of consecutive slices, and the end of the last one."""
     starts = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
     return starts
 
 
 def table_column(table: pa.Table, name: str) -> Arrow:
-    """A column as one array. Raises TraceError if the table has none of that name."""
+    """A column as one array.
+
+    Args:
+        table: the table or record batch.
+        name: the name of the column.
+
+    Returns:
+        the Arrow array.
+
+    Raises:
+        TraceError: if there is no such column.
+    """
     if name not in table.column_names:
         raise TraceError(
             expected=f"a column {name}", seen=", ".join(table.column_names), where="operations table"
@@ -51,15 +62,26 @@ def table_column(table: pa.Table, name: str) -> Arrow:
 
 
 def struct_field(structs: Arrow, name: str) -> Arrow:
-    """A field of structs. Raises TraceError if they have none of that name."""
+    """A field of an array of structs.
+
+    Args:
+        structs: the structs.
+        name: the name of the field.
+
+    Returns:
+        the Arrow array.
+
+    Raises:
+        TraceError: if there is no such field.
+    """
     if structs.type.get_field_index(name) < 0:
         raise TraceError(expected=f"a field {name}", seen=str(structs.type), where="operations table")
     return arrow.struct_field(structs, name)
 
 
 def object_integers(items: Sequence[Any], name: str, null: int = NONE) -> Array:
-    """An attribute of each item as 64-bit integers, with `null` for None. Most columns of a history are all
-    None, or never."""
+    """An attribute of each item as 64-bit integers, with `null` for None. Fast for columns that are all None,
+    as most columns of a history are."""
     told = list(map(attrgetter(name), items))
     missing = told.count(None)
     if missing == len(told):
@@ -68,7 +90,7 @@ def object_integers(items: Sequence[Any], name: str, null: int = NONE) -> Array:
 
 
 def integer_array(array: Arrow, null: int = NONE) -> Array:
-    """64-bit integers, with `null` for nulls."""
+    """A column as 64-bit integers, with `null` for nulls."""
     if array.type != pa.int64():
         array = array.cast(pa.int64())
     numbers: Array = (arrow.fill_null(array, null) if array.null_count else array).to_numpy(
@@ -78,24 +100,24 @@ def integer_array(array: Arrow, null: int = NONE) -> Array:
 
 
 def list_children(lists: Arrow) -> tuple[Array, Arrow]:
-    """Slice starts and the flat structs of a list column; a null list is an empty one."""
+    """The slice starts and the flat structs of a list column. A null list counts as empty."""
     lengths = arrow.fill_null(arrow.list_value_length(lists), 0)
     return slice_starts(lengths.to_numpy(zero_copy_only=False).astype(np.int64)), lists.flatten()
 
 
 def string_codes(array: Arrow) -> tuple[list[str], Array]:
-    """Distinct strings and the index of each row into them, -1 for null."""
+    """The distinct strings, and the index of each row into them (-1 for null)."""
     encoded = array if pa.types.is_dictionary(array.type) else arrow.dictionary_encode(array)
     return encoded.dictionary.to_pylist(), integer_array(encoded.indices)
 
 
 def recoded(indices: Array, codes: list[int]) -> Array:
-    """codes[index] for each index; -1 stays -1 (it picks the extra entry at the end)."""
+    """codes[index] for each index. -1 stays -1: it picks an extra entry at the end."""
     return np.array([*codes, NONE], np.int64)[indices]
 
 
 def enum_codes(array: Arrow, members: tuple[Any, ...], what: str) -> Array:
-    """The index of each string into `members`. Raises TraceError for a string that is none of them."""
+    """The index of each string into `members`. Raises TraceError for an unknown string."""
     names, indices = string_codes(array)
     known = {str(member): code for code, member in enumerate(members)}
     strange = sorted(name for name in names if name not in known)

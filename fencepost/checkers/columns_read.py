@@ -1,4 +1,5 @@
-"""Which columns of operations a check reads. Light: a command line names them without loading a check."""
+"""The columns of operations that each check reads. Importing this module is cheap: the command line gets the
+names without loading a check."""
 
 LOG_COLUMNS = (
     *("trace_id", "op_id", "process", "session", "clock_id", "function", "outcome", "invoke_time"),
@@ -6,7 +7,7 @@ LOG_COLUMNS = (
     *("strong", "records", "positions"),
     *("key", "argument", "isolation", "last_stable_offset", "log_start_offset"),
 )
-"""What the log check reads of operations."""
+"""The columns of operations that the log check reads."""
 
 SHOWN_COLUMNS = (
     *("trace_id", "op_id", "process", "clock_id", "function", "outcome", "invoke_time", "completion_time"),
@@ -22,4 +23,5 @@ SHOWN_COLUMNS = (
         "positions",
     ),
 )
-"""What the invariants read of operations: ends that clients were shown, and the keys of records."""
+"""The columns of operations that the invariants read: log ends that clients were shown, and the keys of
+records."""

@@ -1,11 +1,11 @@
-"""Have the kernels of the judges compiled and kept: `python -m fencepost.checkers.compile_all`.
+"""Compile and cache the kernels of all checks: `python -m fencepost.checkers.compile_all`.
 
-Owns the calls that reach each kernel with the types that the judges hand it. Must not know rules, and decides
+Owns calls of each kernel with the argument types that the checks use. Must not know rules, and decides
 nothing.
 
-Who installs Fencepost may run it once (`make setup` does). Without it the first large input compiles what it
-needs. The walks of `kafka` and the slot ranges of giant histories are left to that: each takes about a
-second.
+Run it once after installing Fencepost (`make setup` does). Otherwise the first large input compiles what it
+needs. Two groups are not compiled here: the walks of `kafka` and the slot ranges of huge histories. Each
+takes about a second to compile.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ from fencepost.traces.trace import Trace
 
 
 def trace() -> Trace:
-    """One record, sent and read by a consumer."""
+    """A trace with one record, sent by a producer and read by a consumer."""
     sent = Operation(
         op_id=0,
         process=0,

@@ -1,13 +1,13 @@
-"""Kernels: loops over arrays, each with one text and two engines.
+"""Kernels: loops over arrays, with one source text and two engines.
 
-Owns the decorator, and the one place where an engine is chosen. Must not know what a kernel does.
+Owns the decorator, and the one place that chooses an engine. Must not know what a kernel does.
 
-A kernel runs as plain Python until that has taken about as long as it takes to have it as machine code, and
-as machine code from then on. So a small input never waits for a compiler, and a large one waits once. Numba
-is not even imported before. docs/decisions/kernels.md has the measurements.
+A kernel runs as plain Python until that has taken about as long as loading or compiling it would. From then
+on it runs as machine code. So a small input never waits for a compiler, and a large one waits once. Numba is
+imported only then. docs/decisions/kernels.md has the measurements.
 
-Numba's cache follows the file of the outermost kernel only. So the name under which a kernel is kept has the
-content of all files with kernels in its folder in it: a change to any of them compiles all of them again.
+Numba's cache depends only on the file of the outermost kernel. Therefore the cache key of a kernel includes
+the content of all files with kernels in its folder. A change to any of them compiles all of them again.
 """
 
 import os
@@ -25,36 +25,39 @@ import numpy as np
 
 F = TypeVar("F", bound=Callable[..., object])
 MARK = b"\n@compiled"
-"""What a file with kernels has in it."""
+"""Every file with kernels contains it."""
 CHOICE = "FENCEPOST_KERNELS"
-"""The environment's word: `plain`, `compiled`, or `auto` (the default)."""
+"""The environment variable that chooses the engine: `plain`, `compiled`, or `auto` (the default)."""
 AUTO, PLAIN, COMPILED = "auto", "plain", "compiled"
 
 STEP_S = 4e-6
-"""What one step of a plain loop takes, measured over the kernels: 1 to 8 microseconds."""
+"""Seconds per step of a plain loop. Measured over the kernels: 1 to 8 microseconds."""
 LOAD_AFTER_S = 0.5
-"""Plain seconds of a kernel after which it is loaded from disk. Loading takes 0.1 to 0.3 s of CPU, importing
-numba 0.5 s."""
+"""Seconds of a kernel as plain Python after which its machine code is loaded from disk. Reason: loading takes
+0.1 to 0.3 s of CPU, importing numba 0.5 s."""
 COMPILE_AFTER_S = 8.0
-"""The same where it has to be compiled first, which takes 1 to 15 s."""
+"""The same if it must be compiled first. Reason: that takes 1 to 15 s."""
 LOCK = "fencepost-compiling.lock"
-"""A file next to kept kernels: who holds its lock compiles one, so that workers do not all compile the
-same."""
+"""A lock file next to the cached kernels. The process that holds its lock compiles, so that several workers
+do not compile the same kernel."""
 
 
 @cache
 def stamp_of(folder: Path) -> str:
-    """Of the files with kernels in a folder."""
+    """A hash of the files with kernels in a folder."""
     texts = (source.read_bytes() for source in sorted(folder.glob("*.py")))
     return f"{crc32(b''.join(text for text in texts if MARK in text)):08x}"
 
 
 class Kernel:
-    """One kernel. function: its text; steps: of one call's arguments, about how many steps its loops take at
-    most.
+    """One kernel.
 
-    spent_s: how long it has run as plain Python in this process; ready: its machine code is at hand;
-    when_asked: it stays plain until `Kernels` says otherwise.
+    Attributes:
+        function: its source.
+        steps: a function from a call's arguments to an upper estimate of the steps of its loops.
+        spent_s: seconds that it has run as plain Python in this process.
+        ready: whether its machine code is loaded.
+        when_asked: it stays plain until `Kernels` changes its engine.
     """
 
     def __init__(
@@ -78,7 +81,7 @@ class Kernel:
             return self._machine(*arguments)
         if self._stays_plain(arguments):
             began = time.thread_time()
-            with np.errstate(over="ignore"):  # hashes wrap around, as they do in machine code
+            with np.errstate(over="ignore"):  # hashes wrap around, as in machine code
                 answer = self.plain(*arguments)
             self.spent_s += time.thread_time() - began
             return _unboxed(answer)
@@ -86,7 +89,7 @@ class Kernel:
 
     @property
     def plain(self) -> Callable[..., Any]:
-        """The function, in which the names of other kernels mean their functions."""
+        """The function; in it, the names of other kernels refer to their plain functions."""
         if self._plain is None:
             function = cast(FunctionType, self.py_func)
             names = _plain_names(function.__module__, function.__globals__)
@@ -95,13 +98,13 @@ class Kernel:
 
     @property
     def machine(self) -> Any:
-        """Numba's dispatcher, which compiles at its first call."""
+        """Numba's dispatcher. It compiles at its first call."""
         if self._machine is None:
             self._machine = _dispatcher(self.py_func, **self._options)
         return self._machine
 
     def kept(self) -> list[Path]:
-        """The files in which numba keeps it on this machine."""
+        """The files in which numba caches this kernel on this machine."""
         folder = getattr(getattr(self.machine, "stats", None), "cache_path", None)
         if folder is None:
             return []
@@ -116,8 +119,7 @@ class Kernel:
         )
 
     def _first(self, arguments: tuple[Any, ...]) -> Any:
-        """The first call of machine code, which loads or compiles it; one process at a time does the
-        latter."""
+        """The first call of machine code, which loads or compiles it. Only one process at a time compiles."""
         if self.kept():
             answer = self.machine(*arguments)
         else:
@@ -136,11 +138,14 @@ def compiled(*, steps: Callable[..., int] | None = None, when_asked: bool = Fals
 def compiled(
     function: F | None = None, *, steps: Callable[..., int] | None = None, when_asked: bool = False
 ) -> F | Callable[[F], F]:
-    """A kernel, as machine code without the interpreter's lock. Where machine code cannot be kept, each
-    process compiles.
+    """Make a function a kernel: machine code that runs without the interpreter's lock. If machine code cannot
+    be cached, each process compiles.
 
-    steps: of one call's arguments, about how many steps its loops take at most; by default the length of all
-    arrays. when_asked: see `Kernels`.
+    Args:
+        function: the function; None if the decorator is used with arguments.
+        steps: from a call's arguments to an upper estimate of the steps of its loops; by default the length
+            of all arrays.
+        when_asked: see `Kernels`.
     """
 
     def kernel(function: F) -> F:
@@ -150,16 +155,18 @@ def compiled(
 
 
 def compiled_within(function: F) -> F:
-    """The same of a kernel that only other kernels call, and that makes no arrays: without a way in from
-    Python and without reference counts, so that it takes less than half as long to compile."""
+    """A kernel that only other kernels call, and that creates no arrays.
+
+    It has no entry from Python and no reference counts, so it compiles in less than half the time.
+    """
     return cast(F, Kernel(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False))
 
 
 class Kernels:
-    """Kernels of one piece of work that may be interrupted, as a compiler may not: they change engines
-    together, and only when they are asked.
+    """The kernels of one piece of work that may be interrupted. A compiler must not be interrupted, so these
+    kernels change engines together and only at defined points.
 
-    call: calls each of them once, with next to nothing to do.
+    call: calls each of them once, with minimal work.
     """
 
     def __init__(self, *kernels: Callable[..., Any], call: Callable[[], object]) -> None:
@@ -168,11 +175,11 @@ class Kernels:
 
     @property
     def ready(self) -> bool:
-        """Whether all are machine code from now on."""
+        """Whether all of them run as machine code from now on."""
         return _choice != PLAIN and all(kernel.ready for kernel in self._kernels)
 
     def due(self, steps: int = 0) -> bool:
-        """Whether now is the time to change to machine code. steps: of loops that are to come."""
+        """Whether to change to machine code now. steps: an estimate of the loops to come."""
         if _choice != AUTO or self.ready or self._under_way:
             return _choice == COMPILED and not self.ready and not self._under_way
         spent_s = sum(kernel.spent_s for kernel in self._kernels)
@@ -189,14 +196,14 @@ class Kernels:
 
 
 def _is_due(expected_s: float, kept: Callable[[], bool]) -> bool:
-    """Whether machine code is worth having after so long as plain Python. kept: whether it is on disk, which
-    needs numba to be told."""
+    """Whether machine code pays after this many seconds of plain Python. kept: whether it is cached on disk;
+    reading it imports numba."""
     return expected_s > COMPILE_AFTER_S or (expected_s > LOAD_AFTER_S and kept())
 
 
 @contextmanager
 def engine(choice: str) -> Iterator[None]:
-    """While the body runs, every kernel is PLAIN or COMPILED, or chosen as ever (AUTO)."""
+    """While the body runs, every kernel uses one engine: PLAIN, COMPILED, or the usual choice (AUTO)."""
     global _choice
     before, _choice = _choice, choice
     try:
@@ -217,7 +224,7 @@ _names: dict[str, dict[str, Any]] = {}
 
 
 def _plain_names(module: str, names: dict[str, Any]) -> dict[str, Any]:
-    """What the names of a module mean to its kernels when they are plain."""
+    """What the names of a module mean to its kernels in plain Python."""
     if module not in _names:
         _names[module] = made = dict(names)
         for name, value in names.items():
@@ -227,14 +234,14 @@ def _plain_names(module: str, names: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unboxed(answer: Any) -> Any:
-    """Python's own numbers, as machine code answers."""
+    """Results as Python numbers, as machine code returns them."""
     if isinstance(answer, np.generic):
         return answer.item()
     return tuple(map(_unboxed, answer)) if type(answer) is tuple else answer
 
 
 def _lengths(*arguments: Any) -> int:
-    """Of all arrays."""
+    """The total length of all arrays."""
     return sum(
         len(one) if isinstance(one, np.ndarray) else _lengths(*one)
         for one in arguments
@@ -249,13 +256,13 @@ def _dispatcher(function: Callable[..., Any], **options: bool) -> Any:
     njit: Any = numba.njit
     try:
         return njit(cache=True, nogil=True, **options)(function)
-    except (RuntimeError, OSError):  # numba found no place for its cache
+    except (RuntimeError, OSError):  # numba found no directory for its cache
         return njit(nogil=True, **options)(function)
 
 
 @cache
 def _known_to_numba() -> None:
-    """To machine code, a kernel that another one names is that one's machine code."""
+    """In machine code, the name of another kernel refers to that kernel's machine code."""
     from numba.core import types
     from numba.extending import typeof_impl
 
@@ -266,7 +273,7 @@ def _known_to_numba() -> None:
 
 @contextmanager
 def _alone(dispatcher: Any) -> Iterator[None]:
-    """Hold the lock of the folder where a kernel is to be kept, if there is one and the system has locks."""
+    """Hold the lock of the cache folder of a kernel, if there is a folder and the system supports locks."""
     with ExitStack() as held:
         folder = getattr(getattr(dispatcher, "stats", None), "cache_path", None)
         if folder is not None:
@@ -281,7 +288,7 @@ def _alone(dispatcher: Any) -> Iterator[None]:
 
 @cache
 def _report() -> None:
-    """Once in a process."""
+    """Print a message, once in a process."""
     print(  # noqa: T201 (no console exists this deep)
         "fencepost: compiling the judges' loops for a large input, once for this machine (up to half a "
         "minute)",

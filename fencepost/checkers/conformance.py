@@ -1,10 +1,11 @@
 """Conformance: every protocol event of a trace is a step of the replication model.
 
-Owns the verdict. The map from events to actions and its guards are model/refinement's. Must not know which
-system is judged, nor which bugs were planted in it.
+Owns the verdict. model/refinement maps events to actions and has the guards. Must not know which system
+recorded the trace, or which bugs were planted in it.
 
-A trace without replica events (a foreign history of client operations only) is Ok: nothing was claimed. One
-that shows replicas but never ZooKeeper's partition states cannot be mapped: Assumption broken.
+A trace without replica events (a foreign history of client operations only) is Ok, because it claims nothing
+about replicas. A trace with replica events but without ZooKeeper's partition states cannot be mapped:
+Assumption broken.
 """
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict
@@ -16,14 +17,14 @@ from fencepost.traces.trace import Trace
 
 CHECK = "conformance"
 UNCLEAN = '"unclean.leader.election.enable":"true"'
-"""In the detail of a topic_configured event, which is JSON without blanks."""
+"""A substring of the detail of a topic_configured event, which is JSON without blanks."""
 
 REPLICA_EVENTS = frozenset(ACTIONS) - {Name.PARTITION_STATE, Name.BROKER_STARTED, Name.FAULT_BEGAN}
-"""Names of which a trace has one or more where it claims anything of replicas."""
+"""A trace with any of these events claims something about replicas."""
 
 
 def judge(trace: Trace) -> Verdict:
-    """The first event of each partition that no action of the model explains."""
+    """For each partition the first event that no action of the model explains."""
     claims = has_replica_events(trace)
     if not claims or why_undecided(trace):
         return of_unmapped(trace, claims=claims)
@@ -44,14 +45,15 @@ def judge(trace: Trace) -> Verdict:
 
 
 def of_unmapped(trace: Trace, *, claims: bool) -> Verdict:
-    """The verdict on a trace that is not replayed. claims: it has replica events, which cannot be mapped."""
+    """The verdict on a trace that is not replayed. claims: whether it has replica events, which cannot be
+    mapped."""
     if not claims:
         return Verdict(decision=Decision.OK, check=CHECK, reason="the trace has no replica events")
     return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=why_undecided(trace))
 
 
 def has_replica_events(trace: Trace) -> bool:
-    """Whether the trace claims anything of replicas."""
+    """Whether the trace has replica events."""
     return any(event.name in REPLICA_EVENTS for event in trace.events)
 
 
@@ -65,9 +67,11 @@ def why_undecided(trace: Trace) -> str:
 
 
 def unclean_topics(trace: Trace) -> frozenset[str]:
-    """From the plan's cluster options, from what brokers applied later, and from what somebody asked for by
-    name; none for a foreign trace. Reading a plan costs as much as judging a trace, so it waits until it
-    matters."""
+    """The topics with unclean leader election: from the plan's cluster options, from configurations that
+    brokers applied later, and from requests by name. None for a foreign trace.
+
+    Parsing a plan costs as much as checking a trace, so it is done only if the answer matters.
+    """
     if not trace.plan:
         return frozenset()
     plan = plan_from_json(trace.plan, where=f"plan of trace {trace.trace_id}")

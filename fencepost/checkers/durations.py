@@ -1,11 +1,11 @@
-"""Spans of time in words."""
+"""Durations as text."""
 
 NANOSECONDS = 1_000_000_000
-"""In a second."""
+"""Nanoseconds in a second."""
 
 
 def duration(nanoseconds: int) -> str:
-    """A span of time in the unit that reads best."""
+    """A duration in the most readable unit."""
     if nanoseconds >= NANOSECONDS:
         return f"{nanoseconds / NANOSECONDS:.1f} s"
     if nanoseconds >= 1_000_000:
@@ -16,6 +16,6 @@ def duration(nanoseconds: int) -> str:
 
 
 def moment(nanoseconds: int) -> str:
-    """A moment of a trace in seconds, exact: with six decimals, or nine where those do not do."""
+    """A time of a trace in seconds, exactly: with six decimals, or nine if six are not enough."""
     whole, rest = divmod(int(nanoseconds), NANOSECONDS)
     return f"{whole}.{rest // 1_000:06d} s" if rest % 1_000 == 0 else f"{whole}.{rest:09d} s"

@@ -1,10 +1,10 @@
-"""The table of checks: what each is called, who judges, and what it reads.
+"""The table of checks: name, function, and the data that each check reads.
 
-Owns: names of checks, the default ones, and that a judge answers with a verdict whatever the trace is like.
-Must not know: how any judge works, where traces are stored.
+Owns the names of the checks, the default checks, and that every check returns a verdict for every trace. Must
+not know how a check works, or where traces are stored.
 
-The plain checker, campaigns and mining all judge through this table, so that they cannot disagree on which
-judges there are. Judges are imported on first use, because some of them compile.
+The plain checker, campaigns and mining all use this table, so they use the same checks. A check is imported
+at its first use, because some checks compile kernels.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from fencepost.traces.tables import Tables
 
 LOG = "log"
-"""The check of logs: the one that counts records too."""
+"""The log check, which also counts records."""
 PROFILES = ("default", "session", "strong", "content")
-"""What may be asked of a log in real time (docs/spec/log-check.md); a trace's claims name one."""
+"""Real-time profiles of the log check (docs/spec/log-check.md). A trace's claims name one of them."""
 
 
 EMPTY = Verdict(
     decision=Decision.ASSUMPTION_BROKEN, check=LOG, reason="the trace has no plan, no operation and no event"
 )
-"""Of a trace of which nothing can be said: an Ok would say something."""
+"""The verdict on a trace without content, because Ok would claim something about it."""
 
 
 def _log(trace: Trace) -> Verdict:
@@ -44,7 +44,7 @@ def _log(trace: Trace) -> Verdict:
 
 
 def is_empty(trace: Trace) -> bool:
-    """Whether there is nothing in it."""
+    """Whether the trace has no plan, operations or events."""
     return not (trace.plan or trace.operations or trace.events)
 
 
@@ -160,8 +160,8 @@ def _meantime_of_events(events: "EventTables") -> dict[int, Verdict]:
 
 
 def event_tables(tables: "Tables", traces: Sequence[Trace]) -> "EventTables":
-    """What `judge_events` takes, for all checks of a row group. traces: its traces, without operations and
-    events."""
+    """The argument of `judge_events`, for all checks of a row group. traces: its traces, without operations
+    and events."""
     from fencepost.checkers.events import EventTables
 
     return EventTables(tables=tables, headers=traces)
@@ -173,22 +173,24 @@ def _ok(check: str) -> Verdict:
 
 @frozen(kw_only=True)
 class Check:
-    """One check. judge: of one whole trace; reads_events: it looks at events. judge_columns: the same where
-    the trace's operations stand in columns already, which several checks share.
+    """One check."""
 
-    judge_table: the same over the rows of an `operations` table, for many traces at once: the verdicts that
-    are not Ok, by trace id; the traces given with it lack operations and events. judge_events: the same of a
-    check that reads events, over whole tables. operation_columns: the columns that these forms read. beside:
-    checks that are asked whenever this one is, because it leaves to them what they decide.
-    """
-
+    # The name of the check.
     name: str
+    # Checks one whole trace.
     judge: Callable[[Trace], Verdict]
+    # Whether the check reads protocol events.
     reads_events: bool
+    # As `judge`, on operations that are already columns. Several checks share these columns.
     judge_columns: Callable[["OperationColumns", Trace], Verdict] | None = None
+    # As `judge`, over rows of an `operations` table, for many traces at once. It returns the verdicts that
+    # are not Ok, by trace id. The traces passed to it have no operations and no events.
     judge_table: Callable[[pa.Table, Sequence[Trace]], dict[int, Verdict]] | None = None
+    # As `judge_table`, for a check that reads events, over whole tables.
     judge_events: Callable[["EventTables"], dict[int, Verdict]] | None = None
+    # The columns that the table forms read.
     operation_columns: tuple[str, ...] = ()
+    # Checks that always run together with this one, because it relies on them for some decisions.
     beside: tuple[str, ...] = ()
 
 
@@ -256,12 +258,12 @@ CHECKS: dict[str, Check] = {
     )
 }
 DEFAULT_CHECKS = tuple(CHECKS)
-"""Whatever applies: a check that has nothing to look at in a trace says so at next to no cost."""
+"""All checks. A check with nothing to look at in a trace returns quickly."""
 
 
 def checks_by_name(names: tuple[str, ...]) -> tuple[Check, ...]:
-    """The checks called so, in that order, each once and behind those beside which it is asked. Raises
-    FencepostError for a name that is none."""
+    """The checks with these names, in this order and without duplicates. Each comes after the checks that it
+    requires (`beside`). Raises FencepostError for an unknown name."""
     for name in names:
         if name not in CHECKS:
             raise FencepostError(
@@ -276,7 +278,7 @@ def checks_by_name(names: tuple[str, ...]) -> tuple[Check, ...]:
 
 
 def check_profile(profile: str | None) -> None:
-    """Raises FencepostError for a profile that is none; None is each trace's own."""
+    """Raises FencepostError if the profile is unknown. None is valid: it means each trace's own profile."""
     if profile is not None and profile not in PROFILES:
         raise FencepostError(
             expected=f"a profile out of {', '.join(PROFILES)}",
@@ -286,20 +288,30 @@ def check_profile(profile: str | None) -> None:
 
 
 def under_profile(trace: Trace, profile: str | None) -> Trace:
-    """The trace claiming another profile of the log check; None leaves its own. Raises FencepostError."""
+    """The trace with another profile of the log check; None keeps its own. Raises FencepostError."""
     check_profile(profile)
     return trace if profile is None else evolve(trace, claims=evolve(trace.claims, check=profile))
 
 
 def guarded(check: Check, trace: Trace) -> Verdict:
-    """The verdict of one check; a trace that the judge cannot make sense of is Assumption broken, not an
-    exception."""
+    """The verdict of one check. If the check cannot interpret the trace, the verdict is Assumption broken,
+    not an exception."""
     return _guarded(check, lambda: check.judge(trace))
 
 
 def judge(trace: Trace, checks: tuple[str, ...] = DEFAULT_CHECKS) -> tuple[Verdict, ...]:
-    """One verdict per check, in the order of `checks_by_name`. Raises FencepostError only for an unknown
-    check."""
+    """Run several checks on one trace.
+
+    Args:
+        trace: the trace.
+        checks: names of checks.
+
+    Returns:
+        one verdict per check, in the order of `checks_by_name`.
+
+    Raises:
+        FencepostError: only for an unknown check.
+    """
     columns: list[OperationColumns] = []
 
     def shared() -> "OperationColumns":

@@ -1,9 +1,9 @@
-"""Client operations as columns: one array per column, many traces stacked, built from objects or from an
-Arrow table.
+"""Client operations as columns: one array per column, for many traces together, from objects or from an Arrow
+table.
 
-Owns the step from `Operation` values, or from rows of the `operations` table, to flat NumPy arrays. Must not
-know what any judge does with them. Null becomes -1 in integer columns, except that a missing completion
-becomes `NEVER` and a missing `acks` ACKS_ALL.
+Owns the conversion of `Operation` values, or of rows of the `operations` table, into flat NumPy arrays. Must
+not know how checks use them. Null becomes -1 in integer columns, with two exceptions: a missing completion
+becomes `NEVER`, and a missing `acks` becomes ACKS_ALL.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,55 +42,85 @@ _TXN = FUNCTIONS.index(Function.TXN)
 
 @frozen(kw_only=True, eq=False)
 class RecordColumns:
-    """The records of all operations, flat: operation i owns the slice [start[i], start[i + 1])."""
+    """The records of all operations, flat."""
 
+    # Operation i owns the records [start[i], start[i + 1]). One entry more than operations.
     start: Array
+    # Index into `topics`.
     topic: Array
+    # The partition of the topic.
     partition: Array
+    # The offset of the record; -1 if it is not known.
     offset: Array
+    # The value id.
     value: Array
+    # The leader epoch of the record's batch; -1 if it is not known.
     leader_epoch: Array
 
 
 @frozen(kw_only=True, eq=False)
 class PositionColumns:
-    """The positions of all multi-partition polls, flat: operation i owns the slice [start[i], start[i +
-    1])."""
+    """The positions of all multi-partition polls, flat."""
 
+    # Operation i owns the positions [start[i], start[i + 1]). One entry more than operations.
     start: Array
+    # Index into `topics`.
     topic: Array
+    # The partition of the topic.
     partition: Array
+    # The offset from which the poll read.
     offset: Array
+    # The high watermark that the poll was shown; -1 if none.
     end_offset: Array
+    # The leader epoch of the response; -1 if it is not known.
     leader_epoch: Array
 
 
 @frozen(kw_only=True, eq=False)
 class OperationColumns:
-    """Operations in row order. trace: index into `traces`; function and outcome: index into FUNCTIONS and
-    OUTCOMES; topic: index into `topics` (sorted by name), -1 where there is none; statements: None where
-    there are none that matter."""
+    """Operations in row order, one array per column."""
 
+    # The traces that the rows belong to.
     traces: tuple[Trace, ...]
+    # The names of topics, sorted.
     topics: tuple[str, ...]
+    # Index into `traces`.
     trace: Array
+    # The id of the operation, unique within its trace.
     op_id: Array
+    # The client process.
     process: Array
+    # The session of the process.
     session: Array
+    # The clock of the time stamps.
     clock_id: Array
+    # Index into FUNCTIONS.
     function: Array
+    # Index into OUTCOMES.
     outcome: Array
+    # Nanoseconds.
     invoke_time: Array
+    # Nanoseconds; NEVER if the operation did not complete.
     completion_time: Array
+    # Index into `topics`; -1 if the operation names none.
     topic: Array
+    # The partition; -1 if the operation names none.
     partition: Array
+    # The producer's acks; ACKS_ALL if missing.
     acks: Array
+    # The offset: of the first record (append), or the start (poll).
     offset: Array
+    # The high watermark that the client was shown; -1 if none.
     end_offset: Array
+    # The leader epoch that the client was shown; -1 if none.
     leader_epoch: Array
+    # Whether the operation claims real-time consistency.
     strong: Array
+    # The records appended or returned.
     records: RecordColumns
+    # The positions of multi-partition polls.
     positions: PositionColumns
+    # Rarely used columns; None if no check needs them.
     statements: Statements | None = None
 
 
@@ -99,7 +129,7 @@ _OPTIONAL = ("partition", "acks", "offset", "end_offset", "leader_epoch")
 
 
 def columns_of_traces(traces: Sequence[Trace]) -> OperationColumns:
-    """The operations of `traces`, in order."""
+    """The operations of `traces`, in order, as columns."""
     operations = [operation for trace in traces for operation in trace.operations]
     records = [record for operation in operations for record in operation.records]
     positions = [position for operation in operations for position in operation.positions]
@@ -147,11 +177,15 @@ def columns_of_traces(traces: Sequence[Trace]) -> OperationColumns:
 
 
 def columns_of_table(table: pa.Table | pa.RecordBatch, traces: Iterable[Trace] = ()) -> OperationColumns:
-    """The rows of an `operations` table (or record batch), in order.
+    """The rows of an `operations` table (or record batch), in order, as columns.
 
-    traces: what is known of the runs themselves (claims, flags); their operations are not looked at. A run
-    that the table names and `traces` does not gets the defaults of `Trace`. Raises TraceError where a column
-    is missing.
+    Args:
+        table: the rows.
+        traces: the claims and flags of the runs. Their operations are not used. A run that is in the table
+            but not in `traces` gets the defaults of `Trace`.
+
+    Raises:
+        TraceError: if a column is missing.
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
@@ -205,15 +239,15 @@ def _topic_codes(columns: list[Arrow]) -> tuple[tuple[str, ...], list[Array]]:
 
 
 def _used(indices: Array, names: int) -> list[int]:
-    """Which of `names` indices occur, in order."""
+    """The `names` that occur as indices, in order."""
     present = np.zeros(names + 1, np.bool_)
-    present[indices] = True  # -1 marks the last one, which is nobody's
+    present[indices] = True  # -1 marks the extra last entry, which belongs to no name
     found: list[int] = np.flatnonzero(present[:-1]).tolist()
     return found
 
 
 def _trace_index(trace_ids: Array, known: tuple[Trace, ...]) -> tuple[tuple[Trace, ...], Array]:
-    """The runs, known ones first, and each row's index into them (rows of one run usually stand together)."""
+    """The runs, known ones first, and each row's index into them. Rows of one run are usually contiguous."""
     heads = (
         np.flatnonzero(np.diff(trace_ids, prepend=trace_ids[:1] - 1))
         if len(trace_ids)

@@ -1,9 +1,9 @@
-"""What only some operations say: log starts, last stable offsets, isolation, keys, tombstones. As columns
-beside `OperationColumns`.
+"""Rarely used columns of operations: log starts, last stable offsets, isolation, keys, tombstones. They
+extend `OperationColumns`.
 
-Owns these columns and whether anybody needs them: a run that claims neither retention nor compaction, and has
-no transactions and no read_committed reads (nor asks for log starts), has none, and costs nothing. Must not
-know what any judge does with them.
+Owns these columns, and whether any check needs them. A run needs them if it claims retention or compaction,
+has transactions or read_committed reads, or asks for log starts. Other runs have none, at no cost. Must not
+know how checks use them.
 """
 
 from collections.abc import Sequence
@@ -35,25 +35,32 @@ TOMBSTONE, EARLIEST = "tombstone", "earliest"
 
 @frozen(kw_only=True, eq=False)
 class Statements:
-    """Per operation, in row order; -1 where nothing was said. isolation: index into ISOLATIONS; key: index
-    into the keys in order, of which there are `keys`. position_*: per position (flat), as in
-    PositionColumns."""
+    """One entry per operation, in row order."""
 
+    # The log start offset that the client was shown; -1 if none.
     log_start_offset: Array
+    # The last stable offset that the client was shown; -1 if none.
     last_stable_offset: Array
+    # Index into ISOLATIONS; -1 if not known.
     isolation: Array
+    # Index into the sorted keys; -1 if the operation has no key.
     key: Array
+    # The number of distinct keys.
     keys: int
+    # Whether an append deletes its key.
     tombstone: Array
+    # Whether a list_offsets asks for the log start.
     earliest: Array
+    # For each position, as in PositionColumns: the log start offset shown; -1 if none.
     position_log_start_offset: Array
+    # For each position: the last stable offset shown; -1 if none.
     position_last_stable_offset: Array
 
 
 def statements_of_operations(
     traces: Sequence[Trace], operations: Sequence[Operation], positions: Sequence[Position]
 ) -> Statements | None:
-    """The statements of these operations and their positions; None where no judge would look at them."""
+    """The statements of these operations and their positions; None if no check would use them."""
     stable = object_integers(operations, "last_stable_offset")
     position_stable = object_integers(positions, "last_stable_offset")
     claimed = _claimed(traces)
@@ -81,10 +88,14 @@ def statements_of_operations(
 def statements_of_table(
     table: pa.Table, traces: Sequence[Trace], positions: Arrow, *, transactions: bool
 ) -> Statements | None:
-    """The statements of the rows of an `operations` table, whose flat positions are `positions` (structs);
-    None as above.
+    """The statements of the rows of an `operations` table; None if no check would use them.
 
-    Raises TraceError where a column is missing.
+    Args:
+        table: the rows.
+        positions: the flat positions of the rows (structs).
+
+    Raises:
+        TraceError: if a column is missing.
     """
     stable = integer_array(table_column(table, "last_stable_offset"))
     position_stable = integer_array(struct_field(positions, "last_stable_offset"))
@@ -118,7 +129,7 @@ def _any(offsets: Array) -> bool:
 
 
 def _coded(table: pa.Table, name: str, known: tuple[str, ...]) -> Array:
-    """The index of each string into `known`; -1 for another one and for null."""
+    """The index of each string into `known`; -1 for other strings and for null."""
     names, indices = string_codes(table_column(table, name))
     codes = recoded(indices, [known.index(word) if word in known else NONE for word in names])
     return codes.astype(np.int8)

@@ -1,6 +1,7 @@
-"""Verdicts and certificates: what a judge answers.
+"""Verdicts and certificates: the results of a check.
 
-Ok, Illegal, Unknown, or Assumption broken; never an exception, and only Ok is Ok.
+A verdict is Ok, Illegal, Unknown or Assumption broken. A check never raises because of a trace, and only Ok
+means Ok.
 """
 
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from fencepost.traces.anomalies import BY_NAME, first_by_rank
 
 
 class Decision(StrEnum):
-    """The four answers."""
+    """The four decisions."""
 
     OK = "ok"
     ILLEGAL = "illegal"
@@ -22,22 +23,28 @@ class Decision(StrEnum):
 
 @frozen(kw_only=True)
 class Finding:
-    """One anomaly with its certificate: the fewest operations (or events) that prove it.
+    """One anomaly with its certificate: the fewest operations (or events) that prove it."""
 
-    anomaly: a name of the anomaly table. check: the judge that found it. operations: op ids, the convicting
-    ones first; events: positions in the trace's events. expected, seen: one clause each. uncertainty_ns: the
-    smallest clock uncertainty that would clear it (-1: none would).
-    """
-
+    # A name from the anomaly table.
     anomaly: str
+    # The check that found it.
     check: str
+    # What the protocol promises here, as one clause.
     expected: str
+    # What the trace shows instead, as one clause.
     seen: str
+    # The topic; None if the finding is not about one.
     topic: str | None = None
+    # The partition; -1 if the finding is not about one.
     partition: int = -1
+    # The offset; -1 if the finding is not about one.
     offset: int = -1
+    # Op ids that prove the finding; the convicting operations come first.
     operations: tuple[int, ...] = ()
+    # Events that prove the finding, as positions in the trace's events.
     events: tuple[int, ...] = ()
+    # The smallest clock uncertainty, in nanoseconds, with which this would not be a finding (-1: no
+    # uncertainty helps).
     uncertainty_ns: int = -1
 
     def __attrs_post_init__(self) -> None:
@@ -46,8 +53,11 @@ class Finding:
 
 @frozen(kw_only=True)
 class Verdict:
-    """What one check (or all of them) says of one trace. reason: for Unknown and Assumption broken, which
-    limit or contradiction; for Illegal, why not everything was told."""
+    """The result of one check (or of all checks) on one trace.
+
+    reason: for Unknown and Assumption broken, which limit was reached or what contradicts itself. For
+    Illegal, why more findings may be missing.
+    """
 
     decision: Decision
     check: str
@@ -56,17 +66,26 @@ class Verdict:
 
     @property
     def anomaly(self) -> str | None:
-        """The anomaly that names this verdict, by the table's precedence; None where there is none."""
+        """The anomaly that names this verdict, by the table's precedence; None if there is none."""
         return first_by_rank({finding.anomaly for finding in self.findings})
 
 
 def by_rank(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings in the order of the anomaly table, the one that names the trace first."""
+    """The findings in the order of the anomaly table. The first one names the trace."""
     return sorted(findings, key=lambda finding: (BY_NAME[finding.anomaly].rank, finding.anomaly))
 
 
 def combine(verdicts: "tuple[Verdict, ...]", *, check: str = "all") -> Verdict:
-    """One verdict for several: Illegal wins, then Assumption broken, then Unknown, then Ok."""
+    """Combine several verdicts into one. Illegal has precedence, then Assumption broken, then Unknown, then
+    Ok.
+
+    Args:
+        verdicts: the verdicts.
+        check: the name of the combined check.
+
+    Returns:
+        one verdict with all findings.
+    """
     for decision in (Decision.ILLEGAL, Decision.ASSUMPTION_BROKEN, Decision.UNKNOWN):
         chosen = [verdict for verdict in verdicts if verdict.decision is decision]
         if chosen:

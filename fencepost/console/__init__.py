@@ -1,1 +1,1 @@
-"""What commands share: output, tables, progress bars, options."""
+"""Common parts of commands: output, tables, progress bars, options."""

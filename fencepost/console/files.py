@@ -1,4 +1,4 @@
-"""Files that a person names on the command line. Owns the sentence for one that cannot be read."""
+"""Files named on the command line. Owns the error message for a file that cannot be read."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from fencepost.traces.errors import EnvironmentError_
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file. Raises EnvironmentError_ in one sentence."""
+    """The content of a file. Raises EnvironmentError_ with one sentence."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -16,8 +16,15 @@ def read_bytes(path: Path) -> bytes:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, and the folders on the way to it. Raises EnvironmentError_ in one sentence if that
-    fails."""
+    """Write a file, and create its missing folders.
+
+    Args:
+        path: the file.
+        text: the content.
+
+    Raises:
+        EnvironmentError_: with one sentence, if that fails.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

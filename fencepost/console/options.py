@@ -1,4 +1,4 @@
-"""Options that several sub-commands share, and how their values are read."""
+"""Options that several sub-commands share, and the parsing of their values."""
 
 import os
 from collections.abc import Callable
@@ -13,16 +13,24 @@ from fencepost.report.commands import shrink_stored as shrink_stored
 from fencepost.traces.names import unknown_name
 
 LARGEST_SEED = 2**63 - 1
-"""Seeds are trace ids, and those are 64-bit columns."""
+"""The largest seed. Reason: seeds are trace ids, which are 64-bit columns."""
 
 
 class SeedRange(click.ParamType[range]):
-    """`A:B` for the seeds from A up to, not including, B; `N` for one seed."""
+    """`A:B` for the seeds from A up to, but not including, B; `N` for one seed."""
 
     name = "A:B"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> range:
-        """The range that a text means."""
+        """Parse a range of seeds.
+
+        Args:
+            value: the text.
+            param, ctx: for click's error message.
+
+        Returns:
+            the range.
+        """
         if isinstance(value, range):
             return value
         first, colon, last = str(value).partition(":")
@@ -37,10 +45,18 @@ class SeedRange(click.ParamType[range]):
 
 
 class Named(click.Choice[str]):
-    """One of these names; another one is answered with those that may be meant."""
+    """One of these names; an unknown name is answered with similar ones."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name, as it is."""
+        """Check a name.
+
+        Args:
+            value: the name.
+            param, ctx: for click's error message.
+
+        Returns:
+            the name, unchanged.
+        """
         if str(value) not in self.choices:
             known = ", ".join(self.choices)
             self.fail(f"expected one of {known}, saw {unknown_name(str(value), self.choices)}", param, ctx)
@@ -48,12 +64,12 @@ class Named(click.Choice[str]):
 
 
 def split_names(value: str | None) -> tuple[str, ...] | None:
-    """Names of a comma-separated list; None if it was not given."""
+    """The names in a comma-separated list; None if it was not given."""
     return None if value is None else tuple(name.strip() for name in value.split(",") if name.strip())
 
 
 def processors() -> int:
-    """Processors that this process may use."""
+    """The processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -95,7 +111,15 @@ checks_option: Decorator = click.option(
 
 
 def out_option(default: str, what: str) -> Decorator:
-    """--out, a folder."""
+    """The option --out, a folder.
+
+    Args:
+        default: the default folder.
+        what: what is written there, for the help text.
+
+    Returns:
+        a decorator for commands.
+    """
     return click.option(
         "--out",
         type=click.Path(path_type=Path, file_okay=False),

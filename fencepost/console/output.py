@@ -1,9 +1,8 @@
-"""Where a command's words go: results to standard output, everything else to standard error.
+"""The output of a command: results to standard output, everything else to standard error.
 
-Owns: the two consoles, progress bars, the one JSON object of --json. Must not know: what is said.
+Owns the two consoles, progress bars, and the one JSON object of --json. Must not know the content.
 
-With --json standard output carries one JSON object and nothing else; what a person would have read goes to
-standard error.
+With --json standard output has one JSON object and nothing else; output for people goes to standard error.
 """
 
 import json
@@ -35,11 +34,11 @@ from fencepost.console.tables import fitted, lines_shown
 from fencepost.console.tables import table as table
 
 PIPE_WIDTH = 160
-"""Columns of a table that goes to a file or a pipe, where neither a terminal nor COLUMNS says how many."""
+"""The width of a table in a file or pipe, if neither a terminal nor COLUMNS gives one."""
 
 
 class _PatientConsole(Console):
-    """A console whose reader may leave (`| head`) without changing the command's exit code."""
+    """A console with a reader that may stop early (`| head`) without changing the command's exit code."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
@@ -56,7 +55,7 @@ def _console(*, stderr: bool) -> Console:
 
 @define
 class Output:
-    """What a command says. json: --json was given."""
+    """The output of a command. json: whether --json was given."""
 
     json: bool = False
     errors: Console = field(factory=lambda: _console(stderr=True), init=False)
@@ -64,23 +63,22 @@ class Output:
 
     @property
     def people(self) -> Console:
-        """Where a person reads."""
+        """The console for people."""
         return self.errors if self.json else self._results
 
     def say(self, *parts: "Text | Table | str") -> None:
-        """A result for a person; long lines are left to the terminal to wrap. What cannot be printed is
-        escaped."""
+        """Print a result for people; the terminal wraps long lines. Unprintable characters are escaped."""
         for part in parts:
             shown = fitted(part, self.people) if isinstance(part, Table) else part
             shown = lines_shown(shown) if isinstance(shown, str) else shown
             self.people.print(shown, soft_wrap=not isinstance(shown, Table))
 
     def note(self, text: str) -> None:
-        """Something beside the result: what goes on, what to do next."""
+        """Print information other than the result: progress, what to do next."""
         self.errors.print(lines_shown(text), soft_wrap=True, style="dim" if self.errors.is_terminal else None)
 
     def emit(self, value: dict[str, Any]) -> None:
-        """The one JSON object of --json; nothing without it."""
+        """Print the one JSON object of --json; no effect without --json."""
         if self.json:
             said.objects += 1
             try:
@@ -91,8 +89,8 @@ class Output:
 
     @contextmanager
     def progress(self, what: str, total: int | None = None) -> Iterator["Bar"]:
-        """A progress bar on a terminal; in a pipe a line every half minute. total: None where nobody
-        knows."""
+        """A progress bar on a terminal; in a pipe a line every half minute. total: None if it is not
+        known."""
         terminal = self.errors.is_terminal
         counted = (BarColumn(), MofNCompleteColumn()) if total is not None else (SpinnerColumn(),)
         left = TimeRemainingColumn() if total is not None else TimeElapsedColumn()
@@ -112,7 +110,7 @@ class Output:
 
 
 def _plain_json(text: str) -> str:
-    """The same JSON with escapes for what cannot be printed: outside of strings there is none of it."""
+    """The same JSON with escapes for unprintable characters, which occur only in strings."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
@@ -120,12 +118,13 @@ def _plain_json(text: str) -> str:
 
 @define
 class Said:
-    """What this process has said."""
+    """What this process has printed."""
 
     objects: int = 0
-    """JSON objects of --json. An exit with none of them gets one that says why (cli/__init__.py)."""
+    """JSON objects of --json. If there are none at the exit, one with the reason is printed
+    (cli/__init__.py)."""
     bars: int = 0
-    """Progress bars under way; each reports by itself."""
+    """Visible progress bars; each reports by itself."""
 
 
 said = Said()
@@ -133,17 +132,17 @@ said = Said()
 
 @define
 class Bar:
-    """A progress bar under way."""
+    """A visible progress bar."""
 
     progress: Progress
     task: TaskID
 
     def to(self, done: int, extra: str = "", *, total: int | None = None) -> None:
-        """How far it is. total: where it is known only now."""
+        """Set the progress. total: if it becomes known only now."""
         self.progress.update(self.task, total=total, completed=done, extra=extra)
 
     def said(self, seconds: float) -> str:
-        """How far it is, in a line."""
+        """The progress as one line."""
         (task,) = (one for one in self.progress.tasks if one.id == self.task)
         count = "" if task.total is None else f": {task.completed:g} of {task.total:g}"
         extra = f", {task.fields['extra']}" if task.fields["extra"] else ""

@@ -1,7 +1,7 @@
-"""Tables that fit: a command's rows in 60 columns, in 80, or in what COLUMNS says.
+"""Tables that fit: a command's rows in 60 columns, in 80, or in the number that COLUMNS gives.
 
-Owns the layout. Where the columns fit beside each other, none is narrower than its longest word. Where they
-do not, each row becomes a paragraph, a line for each cell. Must not know what is in a table.
+Owns the layout. If all columns fit, none is narrower than its longest word. Otherwise each row becomes a
+paragraph with one line per cell. Must not know the content.
 """
 
 from textwrap import wrap
@@ -17,12 +17,20 @@ from fencepost.report.escapes import shown
 GAP = 2
 """Blanks between two columns."""
 SHORT = 24
-"""A column of at most this width is not broken to give a longer one more room: "6 of 23" stays on one
+"""A column of at most this width is not broken to give a longer one more space: "6 of 23" stays on one
 line."""
 
 
 def table(*columns: str, title: str | None = None) -> Table:
-    """A plain table; a column whose name starts with > is aligned to the right."""
+    """A plain table.
+
+    Args:
+        columns: the headings; a column with a heading that starts with > is aligned to the right.
+        title: the title of the table.
+
+    Returns:
+        the table, without rows.
+    """
     made = Table(
         title=title,
         show_header=any(columns),
@@ -40,20 +48,20 @@ def table(*columns: str, title: str | None = None) -> Table:
 
 
 def add_row(to: Table, *cells: object, style: str = "") -> None:
-    """A row of plain cells: nothing in them is taken for markup, and what cannot be printed is escaped."""
+    """Add a row of plain cells. Markup in them is not interpreted, and unprintable characters are escaped."""
     to.add_row(
         *(cell if isinstance(cell, Text) else Text(lines_shown(str(cell))) for cell in cells), style=style
     )
 
 
 def lines_shown(text: str) -> str:
-    """Text of one or several lines, with everything else that cannot be printed as escapes: a name in a trace
-    may carry signs that turn the direction of writing, or move the cursor."""
+    """Text of one or several lines with unprintable characters escaped: a name in a trace may contain
+    characters that change the direction of writing, or move the cursor."""
     return text if text.isprintable() else "\n".join(map(shown, text.split("\n")))
 
 
 def fitted(wide: Table, console: Console) -> RenderableType:
-    """The table in the console's width, or its rows as paragraphs where the columns do not fit."""
+    """The table in the console's width, or its rows as paragraphs if the columns do not fit."""
     sizes = [_measured(console, column) for column in _cells(wide)]
     room = console.width - GAP * (len(sizes) - 1)
     if sum(size.maximum for size in sizes) <= room:

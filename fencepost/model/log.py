@@ -1,39 +1,39 @@
 """The sequential specification of one partition's log, as a client may see it.
 
-Owns: what append, poll and list_offsets answer when they happen one after another. Must not know replicas,
-epochs, time or concurrency: a judge supplies the order. A model is pure functions on immutable values
-(Porcupine's shape: init, step, describe). Source: docs/spec/log-check.md's claim that offsets hand us the
-order; Kafka assigns the base offset, so that append *answers* with it.
+Owns the results of append, poll and list_offsets when they happen one after another. Must not know replicas,
+epochs, time or concurrency: a checker supplies the order. A model is pure functions on immutable values
+(Porcupine's shape: init, step, describe). Source: docs/spec/log-check.md, which says that offsets give the
+order. Kafka assigns the base offset, so append *returns* it.
 """
 
 from attrs import frozen
 
 LogState = tuple[int, ...]
-"""The log: value ids, their offset is their index."""
+"""The log: value ids; the index is the offset."""
 
 
 @frozen
 class Append:
-    """Append one batch. The answer is the base offset."""
+    """Append one batch. The result is the base offset."""
 
     values: tuple[int, ...]
 
 
 @frozen
 class Poll:
-    """Read from `offset`. The answer is a `Page`."""
+    """Read from `offset`. The result is a `Page`."""
 
     offset: int
 
 
 @frozen
 class ListOffsets:
-    """Ask for the end. The answer is the offset that the next record will get."""
+    """Ask for the end. The result is the offset of the next record."""
 
 
 @frozen
 class Page:
-    """What a poll returned. values: contiguous from the offset asked for. end_offset: the end claimed, or
+    """The result of a poll. values: contiguous from the requested offset. end_offset: the claimed end, or
     None if the read is weak."""
 
     values: tuple[int, ...]
@@ -50,9 +50,9 @@ def init() -> LogState:
 
 
 def step(state: LogState, input: Input, output: Output) -> LogState | None:
-    """The log after `input` was answered with `output`; None if no log may answer so.
+    """The log after `input` returned `output`; None if no log may return that.
 
-    A poll may return less than there is, never something else; its claimed end is exact.
+    A poll may return fewer records than there are, never others; its claimed end is exact.
     """
     match input:
         case Append(values):
@@ -71,7 +71,15 @@ def _may_return(state: LogState, offset: int, page: Page) -> bool:
 
 
 def describe(input: Input, output: Output) -> str:
-    """One clause for a person."""
+    """An operation as one clause for people.
+
+    Args:
+        input: the call.
+        output: its result.
+
+    Returns:
+        the text.
+    """
     match input:
         case Append(values):
             return f"append {list(values)} at offset {output}"

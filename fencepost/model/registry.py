@@ -1,7 +1,7 @@
-"""The shipped models by name: each as the Python system, its TLA+ twin, and the map between the two.
+"""The shipped models by name: the Python system, its TLA+ twin, and the map between the two.
 
-Owns: which models there are. Must not know what any of them says. A new model adds its line to NAMES and its
-function below.
+Owns the list of models. Must not know their content. A new model adds its line to NAMES and its function
+below.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,37 +24,56 @@ NAMES: Mapping[str, str] = {
     "group": "consumer groups: membership, generations, offset commits, coordinator fail-over, expiry "
     "(docs/spec/cluster.md P3-P5)",
 }
-"""Name -> what the model is about, for a person."""
+"""Name -> subject of the model, for people."""
 
 
 @frozen(kw_only=True)
 class Model:
-    """constants: an attrs class of bounds, each a number, and `drop`. protections: what may be dropped.
-    system: from constants and the invariants to look at. invariants: all of them by name. module: of the TLA+
-    twin; property_names: its names of invariants and properties -> ours; variants: the matrix of a size;
-    columns: the bounds that tell its rows apart. The functions take these constants and this model's states.
-    """
+    """One model. The functions take the constants and states of this model."""
 
+    # The name of the model.
     name: str
+    # An attrs class of bounds, each a number, and `drop`.
     constants: type[Any]
+    # The protections that may be dropped.
     protections: frozenset[str]
+    # Makes the system from constants and the invariants to check.
     system: Callable[[Any, tuple[str, ...]], SlottedSystem[Any]]
+    # The names of all invariants.
     invariants: tuple[str, ...]
+    # The TLA+ module of its twin.
     module: str
+    # The twin's names of invariants and properties -> ours.
     property_names: Mapping[str, str]
+    # The constants as TLA+ texts.
     constants_to_tla: Callable[[Any], dict[str, str]]
+    # A state as TLA+ values.
     state_to_tla: Callable[[Any], dict[str, Any]]
+    # A state from TLA+ values.
     state_from_tla: Callable[[Mapping[str, Any]], Any]
+    # The matrix of variants of a size.
     variants: Callable[[str], tuple[Row, ...]]
+    # The bounds that distinguish the rows of the matrix.
     columns: tuple[str, ...]
 
     @property
     def bounds(self) -> Mapping[str, int]:
-        """Each constant but `drop`, with what it is by default."""
+        """Each constant except `drop`, with its default."""
         return {bound.name: bound.default for bound in fields(self.constants) if bound.name != "drop"}
 
     def constants_of(self, texts: Mapping[str, str], drop: Iterable[str] = ()) -> Any:
-        """The constants that words of a command line mean; a protection may be named by its bug, too."""
+        """The constants from words of a command line.
+
+        Args:
+            texts: numbers as text, by the name of the bound.
+            drop: protections to drop; the name of a bug that drops one is accepted, too.
+
+        Returns:
+            the constants.
+
+        Raises:
+            FencepostError: for an unknown name or an invalid number.
+        """
         values: dict[str, Any] = {}
         for name, value in texts.items():
             if name not in self.bounds or not value.isdecimal():
@@ -69,7 +88,7 @@ class Model:
 
 @cache
 def shipped(name: str) -> Model:
-    """The model of this name."""
+    """The model with this name."""
     known = {"replication": _replication, "controller": _controller, "group": _group}
     if name not in known:
         raise FencepostError(
@@ -81,7 +100,7 @@ def shipped(name: str) -> Model:
 
 
 def model_of(constants: object) -> Model:
-    """The model that these constants are of."""
+    """The model that these constants belong to."""
     for name in NAMES:
         if shipped(name).constants is type(constants):
             return shipped(name)

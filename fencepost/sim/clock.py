@@ -1,10 +1,10 @@
-"""A host's clock: what its processes read as time.
+"""A host's clock: the time that its processes read.
 
-Owns the difference between a host's time and the world's. Must not know what the host does with its time.
+Owns the difference between a host's time and the world's. Must not know how the host uses its time.
 
-Two readings, as on a real host: `elapsed` (CLOCK_MONOTONIC) only ever grows, at the clock's own speed; `now`
-(CLOCK_REALTIME) is that plus an offset that somebody may set. A drifting clock is wrong in both, a jump
-changes `now` alone. Timers that are already set keep their instant in the world's time. Final.
+There are two readings, as on a real host. `elapsed` (CLOCK_MONOTONIC) only grows, at the clock's own speed.
+`now` (CLOCK_REALTIME) is `elapsed` plus an offset that can be set. A drifting clock is wrong in both; a jump
+changes only `now`. Timers that are already set keep their instant in the world's time. Final.
 """
 
 from fencepost.sim.scheduler import Scheduler
@@ -14,9 +14,8 @@ TRUE_SPEED = 1_000_000
 
 
 class Clock:
-    """offset: `now` minus `elapsed`, nanoseconds. speed_ppm: how fast it runs. _drift: `elapsed` minus the
-    world's time, which stays while the clock runs as fast as the world; it is read at every step of every
-    process."""
+    """offset: `now` minus `elapsed`, nanoseconds. speed_ppm: the clock's speed. _drift: `elapsed` minus the
+    world's time, constant while the clock runs as fast as the world; every step of every process reads it."""
 
     __slots__ = ("_drift", "_elapsed", "_scheduler", "_since", "offset", "speed_ppm")
 
@@ -24,7 +23,7 @@ class Clock:
         self._scheduler = scheduler
         self.offset = offset
         self.speed_ppm = TRUE_SPEED
-        self._since = self._elapsed = 0  # the world's time and this clock's when the speed changed last
+        self._since = self._elapsed = 0  # the world's time and this clock's at the last change of speed
         self._drift = 0
 
     def elapsed(self) -> int:
@@ -40,7 +39,8 @@ class Clock:
         return self.elapsed() + self.offset
 
     def when_elapsed(self, elapsed: int) -> int:
-        """The first instant of the world's time at which `elapsed` shows this, if the speed stays."""
+        """The first instant of the world's time at which `elapsed` has this value, if the speed does not
+        change."""
         if self.speed_ppm == TRUE_SPEED:
             return elapsed - self._drift
         return self._since - (self._elapsed - elapsed) * TRUE_SPEED // self.speed_ppm
@@ -52,12 +52,12 @@ class Clock:
         return self.when_elapsed(host_time - self.offset)
 
     def jump(self, delta: int, *, backwards: bool = False) -> None:
-        """Set the clock forward; back only if `backwards` says so."""
+        """Set the clock forward; back only with `backwards`."""
         assert delta >= 0 or backwards, f"a jump of {delta} ns goes back without being asked to"
         self.offset += delta
 
     def run_at(self, speed_ppm: int) -> None:
-        """From now on so many nanoseconds of this clock pass in a millisecond of the world's."""
+        """From now on this many nanoseconds of this clock pass in a millisecond of the world's time."""
         assert speed_ppm > 0, f"a clock cannot run at {speed_ppm} ppm"
         self._elapsed, self._since = self.elapsed(), self._scheduler.now
         self.speed_ppm, self._drift = speed_ppm, self._elapsed - self._since

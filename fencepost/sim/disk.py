@@ -1,32 +1,31 @@
-"""A host's disk: what its files hold, what of that is durable, and what a power loss leaves.
+"""A host's disk: the content of its files, the durable part of it, and the effect of a power loss.
 
-Owns the file system of one host behind the interface impl/core/files.py. Must not know what is written.
+Owns the file system of one host with the interface impl/core/files.py. Must not know the content.
 
-What a power loss leaves is what a journalling file system in ordered mode (ext4, data=ordered) may leave,
-read as narrowly as POSIX allows:
+A power loss leaves what a journalling file system in ordered mode (ext4, data=ordered) may leave, with no
+guarantees beyond POSIX:
 
 - A file's content is its durable content plus a *prefix of its unsynced writes* (appends and truncations, in
-  order); the last one kept may be torn anywhere inside. Ext4 writes a file's data before it journals the new
-  size, so that no garbage and no hole appears.
-- A name's creation, renaming or removal is one step, and a directory keeps a *prefix of its unsynced steps*;
-  a rename between two directories is kept or lost in both. `sync_directory` makes the steps of that directory
-  durable, with those of other directories that renames tie to them. A file's own `sync` makes no name
-  durable, and a rename does not sync the file (no auto_da_alloc).
-- A process that crashes loses nothing: the page cache outlives it.
+  order). The last write kept may be torn anywhere inside. Ext4 writes a file's data before it journals the
+  new size, so no garbage and no hole appears.
+- Creating, renaming or removing a name is one step, and a directory keeps a *prefix of its unsynced steps*. A
+  rename between two directories is kept or lost in both. `sync_directory` makes the steps of that directory
+  durable, and those of other directories that renames tie to them. A file's own `sync` makes no name durable,
+  and a rename does not sync the file (no auto_da_alloc).
+- A process that crashes loses nothing: the page cache survives it.
 
-A file whose name is lost is lost; a truncation or removal that was not synced may come back. The other faults
-are armed through methods of `Disk` and last until `heal`, whatever the host does meanwhile:
+A file is lost with its name. An unsynced truncation or removal may be undone. The other faults are set by
+methods of `Disk` and last until `heal`, even if the host restarts:
 
-- `limit_capacity`: an append beyond it raises ENOSPC, and leaves what fits or nothing. Names and truncations
-  always have room.
-- `fail_calls`: EIO. An append that fails leaves some beginning of its bytes. A sync that fails has written a
-  prefix of the unsynced writes, and the rest is lost although its pages count as clean: processes go on
-  reading them, a later sync succeeds without them, and what is written after them stands behind a hole of
-  zeros (Linux; Rebello et al., Can Applications Recover from fsync Failures?, ATC 2020). A directory's steps
-  wait on.
-- `lie_about_syncs`: a sync returns and nothing is durable; an honest one later makes up for it.
+- `limit_capacity`: an append beyond it raises ENOSPC, and writes the part that fits or nothing. Names and
+  truncations always have space.
+- `fail_calls`: EIO. A failing append writes some prefix of its bytes. A failing sync has written a prefix of
+  the unsynced writes. The rest is lost although its pages count as clean: processes still read them, a later
+  sync succeeds without them, and later writes follow a hole of zeros (Linux; Rebello et al., Can Applications
+  Recover from fsync Failures?, ATC 2020). A directory's steps stay unsynced.
+- `lie_about_syncs`: a sync returns and nothing is durable; a later honest sync makes everything durable.
 - `slow_syncs`: each takes longer.
-- `rot_bit`: a durable bit turns over, once, and is read so from then on.
+- `rot_bit`: a durable bit flips, once, and is read so from then on.
 """
 
 from collections.abc import Callable
@@ -96,16 +95,16 @@ class OpenFile:
             self._file.sync()
 
     def size(self) -> int:
-        """Bytes in the file."""
+        """The size of the file in bytes."""
         return len(self._file.content)
 
     def close(self) -> None:
-        """Nothing to release here."""
+        """No effect on the simulated disk."""
 
 
 @frozen(kw_only=True)
 class RottenBit:
-    """The bit that turned over. position: byte in the file."""
+    """The bit that flipped. position: byte in the file."""
 
     path: str
     position: int
@@ -114,27 +113,36 @@ class RottenBit:
 
 @define(eq=False, kw_only=True)
 class Disk:
-    """impl.files.FileSystem of one host. Paths have no leading "/"; the root is "".
+    """impl.files.FileSystem of one host. Paths have no leading "/"; the root is ""."""
 
-    node: the host, part of the cause of its randomness. cost: virtual nanoseconds spent since `take_cost`.
-    calls: mutating calls so far.
-    """
-
+    # The host; part of the cause of its randomness.
     node: int
+    # The draws of the run.
     randomness: Randomness
+    # The costs of calls.
     options: DiskOptions = Factory(DiskOptions)
+    # Virtual nanoseconds spent since `take_cost`.
     cost: int = 0
+    # Mutating calls so far.
     calls: int = 0
+    # Virtual nanoseconds of a write.
     write_cost: int = field(init=False)
+    # Virtual nanoseconds of a sync.
     sync_cost: int = field(init=False)
+    # The directories and files.
     _names: Names[FileContent] = field(init=False, factory=lambda: Names(FileContent))
+    # Mutating calls until an armed power loss; 0 if none is armed.
     _calls_left: int = 0
+    # Whether the power failed during the current step.
     _power_is_off: bool = False
+    # Power losses so far: part of the cause of their draws.
     _power_losses: int = 0
+    # Called once inside the next append; None if not set.
     _look: Callable[[int], None] | None = None
+    # The faults that are set; None without any.
     _faults: DiskFaults | None = None
     _struck: int = 0
-    """Faults that drew something so far: part of the cause of the next draw."""
+    """Faults that drew a random number so far: part of the cause of the next draw."""
 
     def __attrs_post_init__(self) -> None:
         self.write_cost = self.options.write_us * MICROSECOND
@@ -143,7 +151,18 @@ class Disk:
     # ---- the interface
 
     def open(self, path: str, *, create: bool = True) -> OpenFile:
-        """Open for reading and appending."""
+        """Open a file for reading and appending.
+
+        Args:
+            path: the file.
+            create: create it if it does not exist.
+
+        Returns:
+            the open file.
+
+        Raises:
+            FileNotFoundError: if it does not exist and `create` is false.
+        """
         self._alive()
         file = self._names.find_file(path)
         if file is None:
@@ -182,8 +201,8 @@ class Disk:
         self._take(self._names.removal(path), path)
 
     def remove_directory(self, path: str) -> None:
-        """Remove a directory with the files in it. It takes no time, and no power loss strikes inside: Kafka
-        does it in another thread, minutes later."""
+        """Remove a directory with its files. It takes no time, and no power loss happens inside: Kafka does
+        it in another thread, minutes later."""
         self._alive()
         for name in self._names.children(path):
             self._names.take(self._names.removal(f"{path}/{name}"))
@@ -207,7 +226,7 @@ class Disk:
     # ---- cost and faults
 
     def take_cost(self) -> int:
-        """Virtual nanoseconds of the calls since the last time."""
+        """Virtual nanoseconds of the calls since the last `take_cost`."""
         cost, self.cost = self.cost, 0
         return cost
 
@@ -218,21 +237,21 @@ class Disk:
         self._calls_left = calls
 
     def look_inside_append(self, look: Callable[[int], None]) -> None:
-        """Another thread looks at the files, once, while the next append is under way: look(how many of its
-        bytes can be seen), for half and for all."""
+        """Simulate another thread that looks at the files once, during the next append. look is called with
+        the number of visible bytes: half of them, then all."""
         self._look = look
 
     def disarm_power_loss(self) -> None:
-        """Forget an armed power loss."""
+        """Cancel an armed power loss."""
         self._calls_left = 0
 
     def limit_capacity(self, size: int | None) -> None:
-        """All files together may have `size` bytes (None: no bound); what is there already stays."""
+        """Limit all files together to `size` bytes (None: no bound); existing content stays."""
         self._armed().capacity = size
 
     def fail_calls(self, call: DiskCall, *, nth: int = 1, times: int | None = 1, path: str = "") -> None:
-        """EIO for the `nth` call of this kind from now and the `times` - 1 after it (None: all of them), of
-        one path or (empty) of any."""
+        """EIO for the `nth` call of this kind from now and the `times` - 1 after it (None: all later ones),
+        for one path or (empty) for any."""
         assert nth >= 1 and (times is None or times >= 1), (nth, times)
         self._armed().errors.append(ArmedError(call=call, path=path, nth=nth, times=times))
 
@@ -245,12 +264,12 @@ class Disk:
         self._armed().extra_sync_cost = extra_us * MICROSECOND
 
     def heal(self) -> None:
-        """No more of those faults; what they did stays done."""
+        """End these faults; their effects stay."""
         self._faults = None
 
     def write_back(self) -> None:
-        """The kernel writes old dirty pages and journals names by itself (vm.dirty_expire_centisecs): what
-        was written so far is durable, at no cost to a process. Nothing happens while syncs lie."""
+        """The kernel writes old dirty pages and journals names on its own (vm.dirty_expire_centisecs):
+        everything written so far is durable, at no cost to a process. No effect while syncs lie."""
         if self._faults is not None and self._faults.lies != 0:
             return
         for _, file in self._names.files():
@@ -262,7 +281,7 @@ class Disk:
         return sum(len(file.content) for _, file in self._names.files())
 
     def rot_bit(self, path: str = "") -> RottenBit | None:
-        """Turn over one durable bit, of a file or (empty) of any; answers which. None if nothing is durable
+        """Flip one durable bit of a file, or (empty) of any file; returns which. None if nothing is durable
         there."""
         files = [(name, file) for name, file in self._names.files() if path in ("", name)]
         total = sum(file.rottable() for _, file in files)
@@ -277,7 +296,7 @@ class Disk:
         raise AssertionError("a place beyond all files")
 
     def rot_bit_within(self, path: str, spans: tuple[range, ...]) -> RottenBit | None:
-        """Turn over one durable bit of a file, within these spans of its bytes. None if nothing is durable
+        """Flip one durable bit of a file, within these ranges of its bytes. None if nothing is durable
         there."""
         file = self._names.find_file(path)
         end = file.rottable() if file is not None else 0
@@ -314,14 +333,14 @@ class Disk:
             raise input_output_error(path)
 
     def _room_for(self, data: bytes, path: str) -> tuple[bytes, OSError | None]:
-        """What of an append gets written, and what is raised after it."""
+        """The part of an append that is written, and the error raised after it."""
         if self._faults is None:
             return data, None
         used = sum(len(file.content) for _, file in self._names.files())
         return self._faults.room_for(data, path, used, self._draw_fault)
 
     def _syncing(self, path: str) -> bool:
-        """A sync begins; answers whether it fails."""
+        """A sync begins; returns whether it fails."""
         slower = self._faults.extra_sync_cost if self._faults is not None else 0
         if self._mutating(self.sync_cost + slower):
             raise PowerLoss
@@ -335,13 +354,13 @@ class Disk:
         raise input_output_error(path)
 
     def crash(self) -> None:
-        """The process dies; the page cache survives, so that nothing is lost."""
+        """The process dies; the page cache survives, so nothing is lost."""
         self.cost = 0
         self._calls_left = 0
 
     def power_loss(self) -> PowerLossReport:
-        """Lose what was not synced, and come back up. Keyed by the host, the number of its power losses, and
-        the path."""
+        """Lose what was not synced, and restart. Keyed by the host, the number of its power losses, and the
+        path."""
         self.crash()
         self._power_losses += 1
         before = self._contents()
@@ -374,7 +393,7 @@ class Disk:
             raise PowerLoss
 
     def _mutating(self, cost: int) -> bool:
-        """Every call that changes the disk comes here first. True: the power fails inside this one."""
+        """Called first by every call that changes the disk. True: the power fails inside this call."""
         if self._power_is_off:
             raise PowerLoss
         self.cost += cost

@@ -1,8 +1,7 @@
-"""What is wrong with a simulated disk just now: calls that fail, room that runs out, syncs that lie or take
-long.
+"""The current faults of a simulated disk: failing calls, a full disk, lying or slow syncs.
 
-Owns the faults that are armed, and which call meets one. Must not know files or names. What a fault does to a
-file stands in sim/disk.py.
+Owns the faults that are set, and which call is affected. Must not know files or names. sim/disk.py describes
+the effect on a file.
 """
 
 import errno
@@ -33,9 +32,11 @@ def no_space_error(path: str) -> OSError:
 
 @define(kw_only=True)
 class ArmedError:
-    """EIO for calls of one kind. nth: which matching call from now is the first to fail. times: how many fail
-    in a row; None: all of them from then on. path: of the file as it was opened, or of the name or directory;
-    empty: any."""
+    """EIO for calls of one kind.
+
+    nth: the first matching call from now that fails. times: how many fail in a row; None: all from then on.
+    path: the path of the file at its opening, or of the name or directory; empty: any.
+    """
 
     call: DiskCall
     path: str
@@ -56,8 +57,8 @@ class ArmedError:
 
 @define
 class DiskFaults:
-    """capacity: bytes that all files together may have; None: no bound. lies: syncs that will lie; None: all
-    of them. extra_sync_cost: virtual nanoseconds more for each sync. errors: in the order of arming."""
+    """capacity: the most bytes of all files together; None: no bound. lies: syncs that will lie; None: all.
+    extra_sync_cost: additional virtual nanoseconds of each sync. errors: in the order of setting."""
 
     capacity: int | None = None
     lies: int | None = 0
@@ -65,15 +66,15 @@ class DiskFaults:
     errors: list[ArmedError] = field(factory=list)
 
     def fails(self, call: DiskCall, path: str) -> bool:
-        """Whether this call is one of those that fail."""
-        struck = [error.strikes(call, path) for error in self.errors]  # each of them counts
+        """Whether this call fails."""
+        struck = [error.strikes(call, path) for error in self.errors]  # each of them counts the call
         return any(struck)
 
     def room_for(
         self, data: bytes, path: str, used: int, draw: Callable[[int, str], int]
     ) -> tuple[bytes, OSError | None]:
-        """What of an append gets written, and what is raised after it. used: bytes of all files; draw(bound,
-        purpose): a number below the bound."""
+        """The part of an append that is written, and the error raised after it. used: bytes of all files;
+        draw(bound, purpose): a number below the bound."""
         if self.fails(DiskCall.WRITE, path):
             return data[: draw(len(data) + 1, f"write {path}")], input_output_error(path)
         if self.capacity is None:

@@ -1,6 +1,6 @@
-"""What a power loss did to the files of a simulated disk.
+"""The report of a power loss: its effect on the files of a simulated disk.
 
-Owns the report: which files changed, and how much at the beginning of each is as it was. Must not know why.
+Owns which files changed, and how much at the beginning of each is unchanged. Must not know the cause.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ class PowerLoss(BaseException):
 
 @frozen(kw_only=True)
 class FileLoss:
-    """What a power loss did to one file. kept: how many bytes at its beginning are as they were before;
+    """The effect of a power loss on one file. kept: how many bytes at its beginning are unchanged;
     size_after: 0 if it is gone."""
 
     path: str
@@ -24,13 +24,14 @@ class FileLoss:
 
     @property
     def lost(self) -> int:
-        """Bytes that were there before and are not any more."""
+        """Bytes that existed before and are lost."""
         return self.size_before - self.kept
 
 
 @frozen(kw_only=True)
 class PowerLossReport:
-    """files: those that changed, by path. steps_lost: creations, renames and removals of names undone."""
+    """files: those that changed, by path. steps_lost: creations, renames and removals of names that were
+    undone."""
 
     files: tuple[FileLoss, ...] = ()
     steps_lost: int = 0
@@ -48,7 +49,7 @@ def file_losses(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tupl
 
 
 def _common(old: bytes, new: bytes) -> int:
-    """Length of the common beginning."""
+    """The length of the common prefix."""
     shorter = min(len(old), len(new))
     if old[:shorter] == new[:shorter]:
         return shorter

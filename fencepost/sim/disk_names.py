@@ -1,7 +1,7 @@
-"""The names of a simulated disk: directories, and which of their changes are durable.
+"""The names of a simulated disk: directories, and the durable part of their changes.
 
-Owns the tree of names and its unsynced steps. Must not know what a file holds. The rules of what survives
-stand in sim/disk.py. Final.
+Owns the tree of names and its unsynced steps. Must not know the content of files. sim/disk.py has the rules
+for a power loss. Final.
 """
 
 import errno
@@ -15,8 +15,8 @@ F = TypeVar("F")
 
 @define(eq=False)
 class Directory:
-    """names: as a process sees them. durable: what is surely on the platter. Values are directories or files.
-    made_as: its first path (a key for randomness that a rename does not change)."""
+    """names: as a process sees them. durable: those that are certainly on the disk. Values are directories or
+    files. made_as: its first path, which keys randomness and does not change with a rename."""
 
     made_as: str
     names: dict[str, object] = Factory(dict)
@@ -27,16 +27,16 @@ class Directory:
 
 @frozen(eq=False)
 class Step:
-    """One atomic change: in each of these directories, a name gets an object or (None) loses its own."""
+    """One atomic change: in each of these directories, a name gets an object or (None) is removed."""
 
     changes: tuple[tuple[Directory, str, object | None], ...]
 
     def touches(self, directories: list[Directory]) -> bool:
-        """Whether it changes one of these."""
+        """Whether it changes one of these directories."""
         return any(change[0] in directories for change in self.changes)
 
     def directories(self) -> list[Directory]:
-        """Those that it changes, once each."""
+        """The directories that it changes, without duplicates."""
         first, last = self.changes[0][0], self.changes[-1][0]
         return [first] if first is last else [first, last]
 
@@ -52,7 +52,7 @@ class Names(Generic[F]):
     # ---- looking
 
     def find(self, path: str) -> object | None:
-        """The file or directory of this name."""
+        """The file or directory with this name."""
         place: object | None = self._root
         for part in path.split("/") if path else ():
             if not isinstance(place, Directory):
@@ -90,7 +90,7 @@ class Names(Generic[F]):
     # ---- changing
 
     def creation(self, path: str, thing: object) -> Step:
-        """The step that gives a new thing this name. Raises FileNotFoundError without a parent,
+        """The step that creates an object with this name. Raises FileNotFoundError without a parent,
         FileExistsError if a file has the name."""
         parent, name = self._parent(path)
         if name in parent.names:
@@ -98,8 +98,19 @@ class Names(Generic[F]):
         return Step(((parent, name, thing),))
 
     def renaming(self, source: str, target: str) -> Step:
-        """The step of a rename. Raises FileNotFoundError; OSError where a directory would replace something
-        or be replaced."""
+        """The step of a rename.
+
+        Args:
+            source: the old path.
+            target: the new path; a file there is replaced.
+
+        Returns:
+            the step, not yet applied.
+
+        Raises:
+            FileNotFoundError: if the source or the parent of the target does not exist.
+            OSError: if a directory would replace something or be replaced.
+        """
         old_parent, old_name = self._parent(source)
         new_parent, new_name = self._parent(target)
         thing = old_parent.names.get(old_name)
@@ -132,14 +143,14 @@ class Names(Generic[F]):
         return Step(((parent, name, None),))
 
     def take(self, step: Step) -> None:
-        """Do it, not yet durable."""
+        """Apply a step, not yet durably."""
         for directory, name, thing in step.changes:
             _put(directory.names, name, thing)
         self.unsynced.append(step)
 
     def sync(self, path: str) -> None:
-        """Make this directory's steps durable, and the steps before them of the directories that renames tie
-        to it."""
+        """Make this directory's steps durable, and the earlier steps of directories that renames tie to
+        it."""
         place = self.find(path)
         if not isinstance(place, Directory):
             raise FileNotFoundError(path)
@@ -162,8 +173,8 @@ class Names(Generic[F]):
         self.unsynced = []
 
     def settle(self, draw: Callable[[str, int], int]) -> int:
-        """The power is gone: of each directory's n unsynced steps keep the first draw(made_as, n). Returns
-        how many steps are lost."""
+        """The power has failed: of each directory's n unsynced steps keep the first draw(made_as, n). Returns
+        the number of lost steps."""
         for directory in self._changed():
             directory.allowance = draw(
                 directory.made_as, sum(step.touches([directory]) for step in self.unsynced)

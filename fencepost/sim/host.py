@@ -1,7 +1,7 @@
 """A host: one process that runs one sans-IO core, on a disk, a clock and a network.
 
-Owns the order of a core's inputs, the release of its effects, its timers, and what ends, stops or delays it.
-Must not know what the core does.
+Owns the order of a core's inputs, the release of its effects, its timers, and everything that ends, stops or
+delays it. Must not know the core.
 
 A host is a single thread. An input is stepped at once, or waits until the step before it is done; file calls
 of a step cost virtual time, and the step's effects leave only after that: persist before send. Crash: the
@@ -46,16 +46,16 @@ from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Event
 
 MAXIMUM_WAITING_MESSAGES = 100_000
-"""Most inputs that wait for a busy or paused process; further messages are lost, as full socket buffers lose
-them (TCP would push back, and the sender's time-out would tell). Timers and ZooKeeper's words are never
-lost."""
+"""The most inputs that wait for a busy or paused process. Further messages are lost, as with full socket
+buffers. (TCP would push back, and the sender's timeout would show it.) Timers and inputs from ZooKeeper are
+never lost."""
 
 CoreFactory = Callable[[FileSystem, int], Core]
-"""make_core(files, now): a new process on what the disk kept; now: the host's clock."""
+"""make_core(files, now): a new process on the files that the disk kept; now: the host's clock."""
 
 
 class Sender(Protocol):
-    """What a host sends by: the world's network, or something in front of it."""
+    """Sends a host's messages: the world's network, or a wrapper of it."""
 
     def send(self, source: int, target: int, message: Any, cause: tuple[int, ...] = ()) -> None:
         """Send one message."""
@@ -63,23 +63,39 @@ class Sender(Protocol):
 
 
 Invocation = Callable[[Any, int], list[Effect]]
-"""call(core, now) -> effects: something that the harness asks of a core beside the interface's inputs."""
+"""call(core, now) returns effects: a request to the core by the harness, in addition to the inputs of the
+interface."""
 
 
 class Observer:
-    """What a host tells the run. Every method may be overridden; by default nobody listens."""
+    """Receives a host's events. Every method may be overridden; by default none does anything."""
 
     def recorded(self, event: Event) -> None:
-        """A Record effect, stamped with the world's time and the node."""
+        """A Record effect, with the world's time and the node."""
 
     def began(self, node: int, operation: Any) -> None:
-        """A Begin effect."""
+        """A Begin effect.
+
+        Args:
+            node: the host.
+            operation: the operation that begins.
+        """
 
     def completed(self, node: int, operation: Any) -> None:
-        """A Complete effect."""
+        """A Complete effect.
+
+        Args:
+            node: the host.
+            operation: the finished operation.
+        """
 
     def halted(self, node: int, reason: str) -> None:
-        """A process ended itself; the host is down now."""
+        """A process ended itself; the host is down now.
+
+        Args:
+            node: the host.
+            reason: one sentence.
+        """
 
     def failed(self, node: int, error: Exception, events: list[Event]) -> None:
         """A process ended by an assertion or an exception of its own; the host is down now. events: what the
@@ -88,13 +104,18 @@ class Observer:
         raise error
 
     def lost_power(self, node: int, report: PowerLossReport) -> None:
-        """A host lost its power, by an armed fault or by `Host.power_loss`; it is down now."""
+        """A host lost its power, by an armed fault or by `Host.power_loss`; it is down now.
+
+        Args:
+            node: the host.
+            report: the effect on its files.
+        """
 
 
 class Host:
-    """up: a process runs. paused: it stands still. incarnation: processes that have ended so far. steps:
-    inputs stepped so far. step_cost: nanoseconds of processor time that each step takes, 0 unless the host is
-    slow."""
+    """up: whether a process runs. paused: whether it is paused. incarnation: processes that have ended so
+    far. steps: inputs stepped so far. step_cost: nanoseconds of processor time of each step, 0 unless the
+    host is slow."""
 
     def __init__(
         self,
@@ -125,7 +146,7 @@ class Host:
         self._step_is_over = False  # that event came during a pause
         self._release: dict[
             type, Callable[[Any], None]
-        ] = {  # but for Send, the most frequent: _drain does it
+        ] = {  # except Send, the most frequent one: _drain does it
             SetTimer: self._set_timer,
             CancelTimer: self._cancel_timer,
             AskZooKeeper: self._ask_zookeeper,
@@ -138,7 +159,8 @@ class Host:
     # ---- the process
 
     def start(self) -> None:
-        """Start a process. Opening its files may cost time, or power: then the host stays down."""
+        """Start a process. Opening its files may cost time, or meet an armed power loss: then the host stays
+        down."""
         assert not self.up, f"node {self.node} is already up"
         self.up = True
         try:
@@ -154,20 +176,20 @@ class Host:
         self.accept(Started())
 
     def crash(self) -> None:
-        """The process dies now. Nothing happens if it is down."""
+        """The process dies now. No effect if it is down."""
         if not self.up:
             return
         for effect in (
             self._unreleased
-        ):  # of a step whose file calls have returned: what they did is there, though nobody was told
+        ):  # of a step with file calls that have returned: their effect exists, although no message was sent
             if type(effect) is RecordEvent and effect.on_disk:
                 self._record(effect)
         self.disk.crash()
         self._end_process()
 
     def power_loss(self) -> PowerLossReport:
-        """The power fails now; the host is down, its disk has lost what was not synced. Also for a host that
-        is down already."""
+        """The power fails now: the host is down, and its disk has lost what was not synced. Also for a host
+        that is already down."""
         report = self.disk.power_loss()
         if self.up:
             self._end_process()
@@ -175,14 +197,14 @@ class Host:
         return report
 
     def pause(self) -> None:
-        """The process stands still (SIGSTOP, a long garbage collection). Nothing happens if it is down."""
+        """Pause the process (SIGSTOP, a long garbage collection). No effect if it is down."""
         if self.up and not self.paused:
             self.paused = True
             if self.zookeeper is not None:
                 self.zookeeper.pause()
 
     def resume(self) -> None:
-        """The process goes on. Nothing happens if it is not paused."""
+        """Continue the process. No effect if it is not paused."""
         if not self.paused:
             return
         self.paused = False
@@ -229,14 +251,12 @@ class Host:
                 self._drain()
 
     def invoke(self, call: Invocation) -> None:
-        """Let the harness call the core, in its turn, like an input. Nothing happens if the process is
-        down."""
+        """Let the harness call the core, in order with the inputs. No effect if the process is down."""
         if self.up:
             self.accept(call)
 
     def accept(self, input: Any) -> None:
-        """Queue an input; it is stepped now if the process is free. Nothing happens if the process is
-        down."""
+        """Queue an input; it is stepped now if the process is free. No effect if the process is down."""
         if self.core is None:
             return
         self._queue.append(input)
@@ -244,7 +264,7 @@ class Host:
             self._drain()
 
     def _drain(self, effects: Iterable[Effect] = ()) -> None:
-        """Release the effects of the step before, then step what waits until a step costs time."""
+        """Release the effects of the previous step, then step waiting inputs until a step costs time."""
         core, queue, disk, clock = self.core, self._queue, self.disk, self.clock
         node, send, release = self.node, self._network.send, self._release
         self._engaged = True
@@ -279,7 +299,7 @@ class Host:
         self._engaged = False
 
     def _step(self, input: Any) -> list[Effect]:
-        """An input of the rarer kinds."""
+        """Step an input of the rarer kinds."""
         if type(input) is tuple:  # a timer that came due while the process was not free
             key, handle = input
             if self._timers.get(key) != handle:
@@ -335,7 +355,9 @@ class Host:
     def _record(self, effect: RecordEvent) -> None:
         event = (
             effect.event
-        )  # stamped itself: nobody else has it yet, and a second one would cost as much as the first
+            # it sets the time itself: no other reference exists yet, and a copy would cost as much as the
+            # original
+        )
         _set(event, "time", self._scheduler.now)
         _set(event, "node", self.node)
         self._observer.recorded(event)

@@ -1,20 +1,20 @@
-"""The network: messages between nodes that are late, lost, doubled, overtaken or cut off.
+"""The network: messages between nodes that are delayed, lost, duplicated, reordered or cut off.
 
-Owns links, delays and the faults of links. Must not know what a message means (a predicate says which must
-not be doubled).
+Owns links, delays and the faults of links. Must not know the meaning of a message (a predicate says which may
+be duplicated).
 
-Delay of a message = latency_min + exponential-like tail, cut at latency_max, plus the link's extra delay; a
-held-back message waits up to another latency_max. There is no order between two messages of a link; `Channel`
-is a stream that has one.
+Delay of a message = latency_min + exponential-like tail, cut at latency_max, plus the link's extra delay. A
+held-back message waits up to another latency_max. Two messages of a link have no order; `Channel` is an
+ordered stream.
 
-Randomness of a message is keyed by (source, target, kind of message, cause, how often that key was seen):
-removing one operation from a plan leaves the delays of messages with other causes as they were.
+Randomness of a message is keyed by (source, target, kind of message, cause, how often that key was seen). So
+removing one operation from a plan does not change the delays of messages with other causes.
 
-Cut links: a message is lost if its link is blocked when it is sent or when it would arrive; one in flight
-while a partition comes and goes arrives. Connections die with the process: a message to an incarnation of a
-host that has ended since it was sent is lost, so that no answer to an earlier process is taken for one to the
-new. What a process sent before it died still arrives. A node's messages to itself take LOOPBACK and are never
-lost, doubled or held back. Final.
+Cut links: a message is lost if its link is blocked when it is sent or when it would arrive. A message in
+flight while a partition begins and ends arrives. Connections end with the process: a message to an
+incarnation of a host that has ended since is lost, so no response to an earlier process reaches the new one.
+What a process sent before it died still arrives. A node's messages to itself take LOOPBACK and are never
+lost, duplicated or held back. Final.
 """
 
 from collections import deque
@@ -39,10 +39,10 @@ from fencepost.traces.plan import NetworkOptions
 
 LOOPBACK = 20 * MICROSECOND
 RETRANSMISSION = 200 * MILLISECOND
-"""How long a stream waits before it tries a blocked link again: TCP's shortest retransmission time-out on
+"""How long a stream waits before it retries a blocked link: TCP's shortest retransmission timeout on
 Linux."""
 
-_STRIDE = 8 * GOLDEN  # eight draws are set aside for each message; their places:
+_STRIDE = 8 * GOLDEN  # eight draws are reserved for each message; their places:
 _LOSS, _DUPLICATE, _SECOND_DELAY, _REORDER, _HOLD = range(1, 6)
 
 Pair = tuple[int, int]
@@ -50,7 +50,7 @@ Pair = tuple[int, int]
 
 
 class Endpoint(Protocol):
-    """What the network delivers to. incarnation: changes when the process behind it dies."""
+    """A receiver of messages. incarnation: changes when its process dies."""
 
     incarnation: int
 
@@ -61,21 +61,25 @@ class Endpoint(Protocol):
 
 @frozen(kw_only=True)
 class LinkFault:
-    """A named fault of links. loss_ppm, delay (nanoseconds), duplicate_ppm and reorder_ppm are added to what
-    the link has."""
+    """A named fault of links."""
 
+    # The directed links.
     links: frozenset[Pair]
+    # Whether the links are blocked.
     blocked: bool = False
+    # Additional losses per million messages.
     loss_ppm: int = 0
+    # Additional delay in nanoseconds.
     delay: int = 0
+    # Additional duplicates per million messages.
     duplicate_ppm: int = 0
+    # Additional held-back messages per million.
     reorder_ppm: int = 0
 
 
 class Link:
-    """One direction between two nodes. minimum, tail, maximum, delay: of the time that a message takes,
-    nanoseconds. streams: for each kind of message, what their keys begin with, and the key of the last one of
-    each cause."""
+    """One direction between two nodes. minimum, tail, maximum, delay: the parts of a message's delay,
+    nanoseconds. streams: for each kind of message, the prefix of its keys, and the last key of each cause."""
 
     __slots__ = (
         "blocked",
@@ -131,7 +135,7 @@ class Network:
     # ---- nodes and faults
 
     def attach(self, node: int, endpoint: Endpoint) -> None:
-        """Let this node receive."""
+        """Register the receiver of a node."""
         assert not any(node in pair for pair in self._links), (
             f"node {node} is attached after its first message"
         )
@@ -148,7 +152,7 @@ class Network:
         self._refresh(fault)
 
     def heal(self, name: str) -> None:
-        """End a named fault; nothing happens if there is none."""
+        """End a named fault; no effect if there is none."""
         fault = self._faults.pop(name, None)
         if fault is not None:
             self._refresh(fault)
@@ -160,7 +164,7 @@ class Network:
             self._apply_faults(link)
 
     def blocked(self, source: int, target: int) -> bool:
-        """Whether nothing gets through this way."""
+        """Whether messages from `source` to `target` are blocked."""
         return self.link(source, target).blocked
 
     def _refresh(self, changed: LinkFault) -> None:
@@ -180,7 +184,7 @@ class Network:
         link.reorder_ppm = self._reorder_ppm + sum(fault.reorder_ppm for fault in faults)
 
     def link(self, source: int, target: int) -> Link:
-        """The link, made on first use."""
+        """The link from `source` to `target`, made on first use."""
         link = self._links.get((source, target))
         if link is None:
             link = Link(source, target, mix(mix(self._key, source), target), self._endpoints.get(target))
@@ -191,8 +195,8 @@ class Network:
         return link
 
     def forget_causes(self) -> None:
-        """Forget which causes were met, so that a world without end needs no memory for them: a cause that
-        comes again draws what it drew first."""
+        """Forget the causes that were seen, so that an endless world needs no memory for them. A cause that
+        comes again draws the same numbers as the first time."""
         for link in self._links.values():
             link.streams.clear()
 
@@ -239,7 +243,7 @@ class Network:
         word = words.get(cause)
         if word is None:
             word = first
-            for part in cause:  # mix, spelled out: most causes are new
+            for part in cause:  # mix, inlined: most causes are new
                 word = ((word ^ (part if part >= 0 else part & MASK)) * MIXER) & MASK
                 word ^= word >> 32
         words[cause] = word = (word + _STRIDE) & MASK
@@ -249,9 +253,11 @@ class Network:
         return link.delay + latency(word, link.minimum, link.tail, link.maximum)
 
     def stream_delay(self, link: Link, frame: Any, cause: tuple[int, ...] | None) -> int:
-        """Delay of a stream's frame; a loss costs a retransmission. cause: None for the shortest delay of the
-        link, which no later frame can fall below: it waits for such a frame never, and draws go on as if
-        there were none."""
+        """The delay of a stream's frame; a loss costs a retransmission.
+
+        cause: None for the shortest delay of the link, which is a lower bound for all later frames. So such a
+        frame delays no other, and the draws are as if it did not exist.
+        """
         if cause is None:
             return min(link.minimum, link.maximum) + link.delay
         word = self._word(link, type(frame), cause)
@@ -266,8 +272,8 @@ class Network:
 class Channel:
     """One direction of a connection: frames arrive in order and once, or, after `close`, never.
 
-    A blocked link holds the stream up; it goes on RETRANSMISSION later at most. Nobody is told that the other
-    end is gone: time-outs do that. open: False after `close`; frames on their way are lost then.
+    A blocked link delays the stream; it continues at most RETRANSMISSION later. The sender is not notified
+    that the other end is gone: timeouts show that. open: False after `close`; frames in flight are lost then.
     """
 
     __slots__ = ("_armed", "_last", "_link", "_network", "_receive", "_scheduler", "_waiting", "open")
@@ -295,13 +301,13 @@ class Channel:
 
     @property
     def clear(self) -> bool:
-        """Whether nothing is on its way and nothing holds the next frame up: it may be handed over at
+        """Whether no frame is in flight and the next one would not be delayed, so that it may be delivered at
         once."""
         link = self._link
         return self.open and not (self._waiting or link.blocked or link.delay or link.loss_ppm)
 
     def close(self) -> None:
-        """No frame arrives any more."""
+        """From now on no frame arrives."""
         self.open = False
         self._waiting.clear()
 

@@ -1,11 +1,11 @@
 """Cause-keyed, stateless randomness: the only source of chance in a simulated run.
 
-Owns the integer mixer and the draws. Must not know what the draws decide.
+Owns the integer mixer and the draws. Must not know the decisions.
 
-A draw is a function of (seed, purpose, cause), never of how many draws came before: removing one operation of
-a plan leaves every other draw as it was, so that plans shrink and replay. Integers only: a float from libm
-would tie a run to one machine. The mixer is a keyed xor-multiply-shift chain closed by SplitMix64's finaliser
-(Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014). Final.
+A draw is a function of (seed, purpose, cause), never of the number of earlier draws. Removing one operation
+of a plan leaves every other draw unchanged, so plans can be shrunk and replayed. Only integers are used: a
+float from libm would tie a run to one machine. The mixer is a keyed xor-multiply-shift chain with
+SplitMix64's finaliser (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014). Final.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ _LN_2_Q16 = 45_426  # ln 2 in 1/65536
 
 
 def mix(word: int, number: int) -> int:
-    """Fold one integer of a cause into a key."""
+    """Add the integer `number` of a cause to the key `word`."""
     word = ((word ^ (number & MASK)) * MIXER) & MASK
     return word ^ (word >> 32)
 
 
 def finish(word: int) -> int:
-    """A key's 64 random bits."""
+    """The 64 random bits of a key."""
     word &= MASK
     word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & MASK
@@ -38,7 +38,7 @@ def finish(word: int) -> int:
 
 
 def stable_number(text: str) -> int:
-    """64 bits that name a text, the same in every process and on every machine."""
+    """64 bits derived from a text, the same in every process and on every machine."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
@@ -61,7 +61,7 @@ _LOG2 = _binary_logarithm_fractions()
 
 
 def exponential(bits: int, mean: int) -> int:
-    """An exponential-like value of this mean from 64 random bits: mean * -ln(bits / 2^64), at most about 44
+    """An exponential-like value with this mean from 64 random bits: mean * -ln(bits / 2^64), at most about 44
     means."""
     bits |= 1
     length = bits.bit_length()
@@ -70,8 +70,8 @@ def exponential(bits: int, mean: int) -> int:
 
 
 def latency(word: int, minimum: int, mean: int, maximum: int) -> int:
-    """`minimum + exponential(finish(word), mean)`, at most `maximum`, of a key within 64 bits; spelled out,
-    as every message draws its delay so."""
+    """`minimum + exponential(finish(word), mean)`, at most `maximum`, for a key within 64 bits. Inlined,
+    because every message draws its delay with it."""
     word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & MASK
     word ^= word >> 31
@@ -92,7 +92,7 @@ class Randomness:
         self._purposes: dict[str, int] = {}
 
     def key(self, purpose: str) -> int:
-        """The 64-bit key of a purpose under this seed; `mix` folds a cause into it, `finish` makes bits of
+        """The 64-bit key of a purpose under this seed. `mix` adds a cause to it, `finish` makes bits of
         it."""
         known = self._purposes.get(purpose)
         if known is None:
@@ -100,7 +100,7 @@ class Randomness:
         return known
 
     def draw(self, purpose: str, *cause: int) -> int:
-        """64 random bits."""
+        """64 random bits for `purpose` and `cause`."""
         word = self.key(purpose)
         for number in cause:
             word = ((word ^ (number & MASK)) * MIXER) & MASK
@@ -113,11 +113,20 @@ class Randomness:
         return self.draw(purpose, *cause) * bound >> 64
 
     def chance(self, parts_per_million: int, purpose: str, *cause: int) -> bool:
-        """True in so many of a million causes."""
+        """True for `parts_per_million` of a million causes.
+
+        Args:
+            parts_per_million: the probability.
+            purpose: what the draw decides.
+            cause: what caused it, as integers.
+
+        Returns:
+            the decision.
+        """
         return self.draw(purpose, *cause) * MILLION >> 64 < parts_per_million
 
     def exponential_like(self, mean: int, maximum: int, purpose: str, *cause: int) -> int:
-        """An exponential-like integer of this mean, cut at the maximum."""
+        """An exponential-like integer with this mean, cut at the maximum."""
         return min(exponential(self.draw(purpose, *cause), mean), maximum)
 
     def choice(self, items: Sequence[T], purpose: str, *cause: int) -> T:
@@ -125,7 +134,7 @@ class Randomness:
         return items[self.below(len(items), purpose, *cause)]
 
     def shuffle(self, items: Sequence[T], purpose: str, *cause: int) -> list[T]:
-        """The items in another order (Fisher-Yates); the argument stays as it is."""
+        """The items in another order (Fisher-Yates); the argument is not changed."""
         shuffled = list(items)
         for last in range(len(shuffled) - 1, 0, -1):
             other = self.below(last + 1, purpose, *cause, last)

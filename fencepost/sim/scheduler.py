@@ -1,12 +1,12 @@
-"""Virtual time and the queue of what happens next.
+"""Virtual time and the queue of events.
 
-Owns the clock of the world and the order of its events. Must not know what the events do.
+Owns the clock of the world and the order of its events. Must not know the events' effects.
 
 Events of the same instant run in the order in which they were scheduled. Time is an integer number of
 nanoseconds and never goes back.
 
-An event's handle is its time and its number in one integer, so that handles compare as events follow one
-another: the heap holds handles alone, and what is to be called stands beside it. Final.
+An event's handle is its time and its number in one integer, so handles compare in the order of events. The
+heap holds only handles; the callables are stored separately. Final.
 """
 
 from collections.abc import Callable
@@ -16,13 +16,13 @@ from typing import Any
 from fencepost.traces.errors import FencepostError
 
 MAXIMUM_EVENTS = 20_000_000
-"""Most events of one run: about a hundred times what a long run of a large cluster needs; beyond it something
-talks to itself without end."""
+"""The most events of one run. Reason: about a hundred times what a long run of a large cluster needs; more
+events mean an endless exchange of messages."""
 
 _NUMBER_BITS = 40
-"""Of a handle, below the time: far more events than a run may have."""
+"""The lower bits of a handle, for the event's number: far more events than a run may have."""
 NO_BOUND = (1 << _NUMBER_BITS) - 1
-"""Events of a world that follows the wall clock and ends when its user says so: handles can number that many,
+"""Bound for a world that follows the wall clock until its user ends it: handles can number this many events,
 100,000 a second for 127 days."""
 
 MICROSECOND = 1_000
@@ -57,11 +57,11 @@ class Scheduler:
         return handle
 
     def after(self, delay: int, function: Callable[..., object], *args: Any) -> int:
-        """Call `function(*args)` so many nanoseconds from now."""
+        """Call `function(*args)` this many nanoseconds from now."""
         return self.at(self.now + delay, function, *args)
 
     def cancel(self, handle: int) -> None:
-        """Forget an event that has not run yet. Must not be called for one that has."""
+        """Cancel an event that has not run yet. It must not have run."""
         del self._calls[handle]
 
     def stop(self) -> None:
@@ -69,15 +69,15 @@ class Scheduler:
         self._stopping = True
 
     def next_time(self) -> int | None:
-        """When the next event runs, None if there is none."""
+        """The time of the next event; None if there is none."""
         heap = self._heap
         while heap and heap[0] not in self._calls:
             heappop(heap)
         return heap[0] >> _NUMBER_BITS if heap else None
 
     def run_until(self, time: int) -> None:
-        """Run all events up to and including this time, then stand at it (or at the event that called
-        `stop`)."""
+        """Run all events up to and including this time; `now` is then this time (or that of the event that
+        called `stop`)."""
         heap, calls = self._heap, self._calls
         end = (time + 1) << _NUMBER_BITS
         self._stopping = False

@@ -1,13 +1,12 @@
 """The simulated world: hosts, their disks, the network between them and ZooKeeper, in one virtual time.
 
-Owns the assembly and the faults, as methods. Must not know what the cores do, which fault comes when, or what
-is judged.
+Owns the assembly and the faults, as methods. Must not know the cores, the schedule of faults, or the checks.
 
-The story of a run, told by its caller: make a `World`, add hosts, start them, `run_until` a time, break
-something, heal it, run on, read what the observer and the commit listener were told. The same seed and the
-same calls give the same run, event by event.
+The caller drives a run: make a `World`, add hosts, start them, `run_until` a time, cause a fault, heal it,
+run on, then read what the observer and the commit listener received. The same seed and the same calls give
+the same run, event by event.
 
-Node ids: ZooKeeper 0, brokers 1.., clients from 1000. Final.
+Node ids: ZooKeeper 0, brokers from 1, clients from 1000. Final.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,7 +33,7 @@ _NEVER_TWICE = frozenset({ProduceRequest, OffsetCommitRequest, JoinGroupRequest,
 
 
 def _may_duplicate(message: Any) -> bool:
-    """TCP does not repeat a request; a client's retry does, where it may."""
+    """TCP does not repeat a request; a client's retry does, if it is allowed to."""
     return type(message) not in _NEVER_TWICE
 
 
@@ -47,8 +46,8 @@ def _is_file(disk: Disk, path: str) -> bool:
 
 
 class World:
-    """scheduler, network, zookeeper, randomness: the parts, to look at. hosts: by node id, in the order in
-    which they were added."""
+    """scheduler, network, zookeeper, randomness: the parts, for reading. hosts: by node id, in the order of
+    adding."""
 
     def __init__(
         self,
@@ -61,8 +60,8 @@ class World:
         on_commit: Callable[[Commit], None] | None = None,
         maximum_events: int = MAXIMUM_EVENTS,
     ) -> None:
-        """session_timeout: of ZooKeeper sessions, nanoseconds. on_commit: called at every ZooKeeper commit,
-        in order."""
+        """session_timeout: of ZooKeeper sessions, in nanoseconds. on_commit: called at every ZooKeeper
+        commit, in order."""
         self.randomness = Randomness(seed)
         self.scheduler = Scheduler(maximum_events)
         self.network = Network(
@@ -100,9 +99,11 @@ class World:
         disk: Disk | None = None,
         sender: Sender | None = None,
     ) -> Host:
-        """A host that is down until `start`. zookeeper: its core talks to ZooKeeper. clock_offset: of its
-        time of day, nanoseconds. disk: its own, a new one by default. sender: what it sends by, the network
-        by default."""
+        """Add a host; it is down until `start`.
+
+        zookeeper: whether its core uses ZooKeeper. clock_offset: of its time of day, in nanoseconds. disk: by
+        default a new one. sender: sends its messages, by default the network.
+        """
         assert node != ZOOKEEPER_NODE and node not in self.hosts, f"node id {node} is taken"
         host = Host(
             node=node,
@@ -133,7 +134,7 @@ class World:
         return self.scheduler.now
 
     def run_until(self, time: int) -> None:
-        """Let everything up to this virtual time happen; `stop` ends it early."""
+        """Run everything up to this virtual time; `stop` ends it early."""
         self.scheduler.run_until(time)
 
     def stop(self) -> None:
@@ -141,7 +142,7 @@ class World:
         self.scheduler.stop()
 
     def admin(self, request: ZooKeeperRequest) -> Reply:
-        """A ZooKeeper request of the harness, carried out at once."""
+        """Apply a ZooKeeper request of the harness at once."""
         return self.zookeeper.admin(request)
 
     # ---- hosts
@@ -161,36 +162,51 @@ class World:
         return self.hosts[node].power_loss()
 
     def arm_power_loss(self, node: int, calls: int) -> None:
-        """The power fails inside the `calls`-th changing file call from now; `Observer.lost_power` tells when
-        it does."""
+        """The power fails inside the `calls`-th mutating file call from now; `Observer.lost_power` is called
+        when it does."""
         self.hosts[node].disk.arm_power_loss(calls)
 
     def pause(self, node: int) -> None:
-        """The process stands still until `resume`."""
+        """Pause the process until `resume`."""
         self.hosts[node].pause()
 
     def resume(self, node: int) -> None:
-        """The process goes on."""
+        """Continue the process."""
         self.hosts[node].resume()
 
     def slow_down(self, node: int, extra_us: int) -> None:
-        """Each step of the host's processes takes so much longer; 0: no longer."""
+        """Make each step of a host's processes slower.
+
+        Args:
+            node: the host.
+            extra_us: microseconds more per step; 0 ends the fault.
+        """
         self.hosts[node].step_cost = extra_us * MICROSECOND
 
     # ---- clocks
 
     def jump_clock(self, node: int, milliseconds: int) -> None:
-        """Set a host's time of day forward, or back if negative."""
+        """Set a host's time of day forward, or back if negative.
+
+        Args:
+            node: the host.
+            milliseconds: the difference.
+        """
         self.hosts[node].clock.jump(milliseconds * MILLISECOND, backwards=True)
 
     def run_clock(self, node: int, speed_ppm: int = TRUE_SPEED) -> None:
-        """Let a host's clock run at this speed; the true one if none is given."""
+        """Change the speed of a host's clock.
+
+        Args:
+            node: the host.
+            speed_ppm: parts per million of the world's time; by default the true speed.
+        """
         self.hosts[node].clock.run_at(speed_ppm)
 
     # ---- disks
 
     def fill_disk(self, node: int, room: int) -> None:
-        """Leave so many bytes of room until `heal_disk`."""
+        """Leave this many bytes of free space until `heal_disk`."""
         disk = self.hosts[node].disk
         disk.limit_capacity(sum(disk.open(path, create=False).size() for path in self.files(node)) + room)
 
@@ -199,19 +215,24 @@ class World:
         self.hosts[node].disk.fail_calls(call, nth=nth)
 
     def lie_about_syncs(self, node: int) -> None:
-        """Nothing that is synced becomes durable, and nobody is told, until `heal_disk`."""
+        """Syncs return without making anything durable, until `heal_disk`."""
         self.hosts[node].disk.lie_about_syncs()
 
     def slow_syncs(self, node: int, extra_us: int) -> None:
-        """Each sync takes longer until `heal_disk`."""
+        """Make each sync slower until `heal_disk`.
+
+        Args:
+            node: the host.
+            extra_us: microseconds more per sync.
+        """
         self.hosts[node].disk.slow_syncs(extra_us)
 
     def heal_disk(self, node: int) -> None:
-        """No more disk faults; what they did stays done."""
+        """End all disk faults; their effects stay."""
         self.hosts[node].disk.heal()
 
     def files(self, node: int) -> list[str]:
-        """The paths of all files on a host's disk: they lie at its top, or in a directory there."""
+        """The paths of all files on a host's disk: at its top, or in a directory there."""
         disk = self.hosts[node].disk
         paths = [f"{top}/{name}" for top in disk.list("") for name in disk.list(top)]
         return paths + [top for top in disk.list("") if not disk.list(top) and _is_file(disk, top)]
@@ -219,8 +240,8 @@ class World:
     # ---- links
 
     def partition(self, name: str, *groups: Iterable[int]) -> None:
-        """Nothing gets from one group to another, either way, until `heal(name)`; nodes in no group notice
-        nothing."""
+        """Block all messages between groups, in both directions, until `heal(name)`. Nodes in no group are
+        not affected."""
         sides = [tuple(group) for group in groups]
         self.network.partition(
             name,
@@ -235,7 +256,7 @@ class World:
         )
 
     def block(self, name: str, links: Iterable[Pair]) -> None:
-        """Nothing gets over these directed links until `heal(name)`."""
+        """Block these directed links until `heal(name)`."""
         self.network.partition(name, links)
 
     def degrade(
@@ -248,7 +269,7 @@ class World:
         duplicate_ppm: int = 0,
         reorder_ppm: int = 0,
     ) -> None:
-        """These directed links lose more, take longer, double or hold back more, until `heal(name)`."""
+        """Make these directed links lose, delay, duplicate or hold back more messages, until `heal(name)`."""
         self.network.add_fault(
             name,
             LinkFault(
@@ -261,22 +282,22 @@ class World:
         )
 
     def heal(self, name: str) -> None:
-        """End the partition, block, degradation or cut of this name; nothing happens if there is none."""
+        """End the partition, block, degradation or cut with this name; no effect if there is none."""
         self.network.heal(name)
 
     # ---- ZooKeeper
 
     def cut_from_zookeeper(self, name: str, nodes: Iterable[int]) -> None:
-        """These nodes (all: ZooKeeper is down for everybody) and ZooKeeper do not reach each other until
+        """Block all messages between these nodes (all: ZooKeeper is down for every node) and ZooKeeper until
         `heal(name)`."""
         self.partition(name, (ZOOKEEPER_NODE,), nodes)
 
     def stop_zookeeper(self) -> None:
-        """The ensemble goes down: every connection breaks, no session expires."""
+        """Stop the ensemble: every connection breaks, no session expires."""
         self.zookeeper.stop()
 
     def start_zookeeper(self) -> None:
-        """It is up again."""
+        """Start the ensemble again."""
         self.zookeeper.start()
 
     def expire_session(self, node: int) -> bool:

@@ -1,18 +1,17 @@
-"""The simulated ZooKeeper service: sessions, connections and commits over the data tree.
+"""The simulated ZooKeeper service: sessions, connections and commits on the data tree.
 
-Owns the server's side: who is connected, when a session expires, what is told to whom and in which order.
-Must not know what the znodes mean.
+Owns the server side: connections, the expiry of sessions, and which frames are sent in which order. Must not
+know the meaning of znodes.
 
-One server, always consistent with itself; it fails by being cut off (network.partition of node
-ZOOKEEPER_NODE), by losing a reply after the commit (`lose_replies`), by ending sessions (`expire`) and by a
-restart of the ensemble (`stop`, `start`): every connection breaks and none is taken until it is up again;
-data and sessions are on disk, and each session has its whole time-out again, as a new ZooKeeper leader gives
-it.
+It is one server, always consistent with itself. Its faults: it can be cut off (network.partition of node
+ZOOKEEPER_NODE), lose a reply after the commit (`lose_replies`), end sessions (`expire`), and restart (`stop`,
+`start`). At a restart every connection breaks and none is accepted until it is up again. Data and sessions
+are on disk, and each session gets its whole timeout again, as from a new ZooKeeper leader.
 
-Each connection is a pair of FIFO streams: a watch that fires at a commit is on its stream before any reply
-that shows the change. A session expires when nothing was heard of it for its time-out. The server's side of a
-watch lives as long as the connection; a client that reconnects to its session sets its watches again
-(client's side: zookeeper_client.py). Final.
+Each connection is a pair of FIFO streams: a watch that fires at a commit is sent before any reply that shows
+the change. A session expires after its timeout without a frame from its client. The server side of a watch
+ends with the connection. A client that reconnects to its session sets its watches again (client side:
+zookeeper_client.py). Final.
 """
 
 from collections.abc import Callable
@@ -43,14 +42,19 @@ ADMIN_NODE = -1
 
 
 class Connect(Struct, frozen=True, kw_only=True, gc=False):
-    """session: to go on with, or NO_SESSION for a new one. seen: the last zxid the client knows of; the lists
-    are its watches' paths."""
+    """The first frame of a connection."""
 
+    # The session to continue, or NO_SESSION for a new one.
     session: int
+    # The requested session timeout in nanoseconds.
     timeout: int
+    # The last zxid that the client knows.
     seen: int = 0
+    # Paths of watches by GetData.
     data_watches: tuple[str, ...] = ()
+    # Paths of watches by Exists.
     exists_watches: tuple[str, ...] = ()
+    # Paths of watches by GetChildren.
     child_watches: tuple[str, ...] = ()
 
 
@@ -64,20 +68,20 @@ class Ask(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Ping(Struct, frozen=True, gc=False):
-    """The client lives."""
+    """The client is alive."""
 
 
 # ---- frames, server to client
 
 
 class ConnectAnswer(Struct, frozen=True, gc=False):
-    """session: the one that is connected, or NO_SESSION: yours has expired."""
+    """session: the connected one, or NO_SESSION if the requested session has expired."""
 
     session: int
 
 
 class Answer(Struct, frozen=True, kw_only=True, gc=False):
-    """zxid: of the server when it answered."""
+    """zxid: the server's at the time of the answer."""
 
     request_id: int
     reply: Reply
@@ -91,7 +95,7 @@ class Notify(Struct, frozen=True, gc=False):
 
 
 class Pong(Struct, frozen=True, gc=False):
-    """The server lives."""
+    """The server is alive."""
 
 
 class Hangup(Struct, frozen=True, gc=False):
@@ -99,7 +103,7 @@ class Hangup(Struct, frozen=True, gc=False):
 
 
 class Commit(Struct, frozen=True, kw_only=True, gc=False):
-    """What ZooKeeper committed. node: whose session wrote it (ADMIN_NODE: the harness); by_expiry: ephemerals
+    """A commit. node: the owner of the session that wrote it (ADMIN_NODE: the harness). by_expiry: ephemerals
     of a session that ended."""
 
     time: int
@@ -109,8 +113,8 @@ class Commit(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Connection:
-    """Two streams between a client and the server. session: what the server knows of it, None before Connect
-    and after Hangup."""
+    """Two streams between a client and the server. session: the server's, None before Connect and after
+    Hangup."""
 
     __slots__ = ("down", "node", "session", "up")
 
@@ -123,13 +127,13 @@ class Connection:
         self.down: Channel = network.channel(ZOOKEEPER_NODE, node, receive)
 
     def close(self) -> None:
-        """The client lets go of it; the server finds out by silence."""
+        """The client drops the connection; the server notices the silence."""
         self.up.close()
         self.down.close()
 
 
 class Session:
-    """One session. connection: None while its client is away. last_heard: virtual time of its client's last
+    """One session. connection: None while it has none. last_heard: virtual time of its client's last
     frame."""
 
     __slots__ = ("connection", "last_heard", "node", "number", "timeout")
@@ -140,8 +144,8 @@ class Session:
 
 
 class ZooKeeper:
-    """on_commit is called at each commit that changed something, in commit order, before anybody hears of it.
-    up: it takes connections."""
+    """on_commit is called at each commit that changed something, in the order of commits, before any client
+    is notified. up: whether it accepts connections."""
 
     def __init__(
         self, scheduler: Scheduler, network: Network, on_commit: Callable[[Commit], None] | None = None
@@ -156,7 +160,7 @@ class ZooKeeper:
     # ---- the harness
 
     def admin(self, request: ZooKeeperRequest) -> Reply:
-        """Carry out a request at once, as nobody's session (no ephemerals, no watches)."""
+        """Apply a request at once, without a session (no ephemerals, no watches)."""
         outcome = self.tree.apply(NO_SESSION, request)
         self._commit(outcome, ADMIN_NODE)
         return outcome.reply
@@ -166,7 +170,7 @@ class ZooKeeper:
         return [number for number, session in self._sessions.items() if session.node == node]
 
     def expire(self, session_id: int) -> None:
-        """End a session now: its ephemerals go, its client learns of it when it next hears from the
+        """End a session now: its ephemerals are removed; its client learns of it at its next contact with the
         server."""
         session = self._sessions.pop(session_id)
         self._hang_up(session)
@@ -178,13 +182,13 @@ class ZooKeeper:
         self._replies_to_lose[node] = count
 
     def stop(self) -> None:
-        """Every connection breaks; nobody can connect, and no session expires, until `start`."""
+        """Every connection breaks; no client can connect and no session expires until `start`."""
         self.up = False
         for session in self._sessions.values():
             self._hang_up(session)
 
     def start(self) -> None:
-        """Take connections again."""
+        """Accept connections again."""
         self.up = True
         for session in self._sessions.values():
             session.last_heard = self._scheduler.now
@@ -192,7 +196,15 @@ class ZooKeeper:
     # ---- connections
 
     def connect(self, node: int, receive: Callable[[Any], None]) -> Connection:
-        """A connection for a client, which must now send Connect."""
+        """A new connection for a client, which must send Connect next.
+
+        Args:
+            node: the client's node.
+            receive: called with each frame from the server.
+
+        Returns:
+            the connection.
+        """
         return Connection(self._network, node, self, receive)
 
     def receive(self, connection: Connection, frame: Connect | Ask | Ping) -> None:
@@ -265,7 +277,7 @@ class ZooKeeper:
             self._scheduler.at(deadline, self._check_expiry, session)
 
     def _hang_up(self, session: Session) -> None:
-        """Close the session's connection and forget the watches that hang on it."""
+        """Close the session's connection and drop its watches."""
         connection = session.connection
         if connection is not None:
             connection.down.send(Hangup())
@@ -290,15 +302,18 @@ class ZooKeeper:
 
 
 BESIDE = ("/brokers/seqid", "/cluster", "/config")
-"""What brokers read and make beside their protocol."""
+"""Nodes that brokers use in addition to the replication protocol."""
 KNOWN_CAUSES = 4096
-"""Causes that are remembered: the same few paths are asked for in every run."""
+"""The most cached causes. Reason: the same few paths occur in every run."""
 
 
 def cause_of(request: ZooKeeperRequest) -> tuple[int, ...] | None:
-    """What keys the network's randomness for a request: its kind and paths, never its running number or its
-    data. None where all paths are beside the protocol: such a request draws nothing and holds up nothing that
-    comes after it on its connection, so that plans run as they did before there was any."""
+    """The cause that keys the network's randomness for a request: its kind and paths, never its running
+    number or its data.
+
+    None if all paths are in BESIDE. Such a request draws nothing and delays no later request of its
+    connection, so that plans run as they did before these requests existed.
+    """
     if isinstance(request, (MultiRead, SetWatches)):
         return _cause_of(type(request).__name__, *request.paths)
     if isinstance(request, Multi):
@@ -308,7 +323,7 @@ def cause_of(request: ZooKeeperRequest) -> tuple[int, ...] | None:
 
 @lru_cache(maxsize=KNOWN_CAUSES)
 def _cause_of(*words: str) -> tuple[int, ...] | None:
-    """words: kinds and paths, which begin with a slash."""
+    """The cause of these words: kinds and paths, which begin with a slash."""
     if all(word.startswith(BESIDE) for word in words if word.startswith("/")):
         return None
     return (crc32(" ".join(words).encode()),)

@@ -1,19 +1,19 @@
-"""A host's ZooKeeper client: one session after another, as ZooKeeper's own client library keeps them.
+"""A host's ZooKeeper client: consecutive sessions, as ZooKeeper's own client library keeps them.
 
-Owns the client's side: connection, pings, time-outs, watches to set again, requests without an answer. Must
-not know what is asked.
+Owns the client side: connection, pings, timeouts, watches to set again, unanswered requests. Must not know
+the requests' purpose.
 
-Timing, as ClientCnxn does it for a session time-out T: a ping each T/3; no word from the server for 2T/3
-means that the connection is lost; then a new connection for the same session, after a wait of up to T/6 (at
-most 1 s), given up after T. If the server says that the session has expired, a new one is opened at once.
-Requests without an answer end in CONNECTION_LOSS; a request made while there is no connection does so at
-once. On reconnection to the same session the watches are set again and those that missed a change fire then.
+Timing, as in ClientCnxn for a session timeout T: a ping each T/3; after 2T/3 without a frame from the server
+the connection is lost; then a new connection for the same session, after a wait of up to T/6 (at most 1 s),
+given up after T. If the server says that the session has expired, a new one is opened at once. Unanswered
+requests end in CONNECTION_LOSS; a request without a connection does so at once. On reconnection to the same
+session the watches are set again, and those that missed a change fire then.
 
-All of it by the host's own clock, and by its monotonic time (ZOOKEEPER-1366): a jump of the time of day ends
-no session, a slow clock does.
+All of this uses the host's own monotonic clock (ZOOKEEPER-1366): a jump of the time of day ends no session, a
+slow clock does.
 
-A paused process does not ping. When it goes on after more than 2T/3 it first finds the connection lost;
-frames that came meanwhile are unread. Final.
+A paused process does not ping. If it continues after more than 2T/3, it first finds the connection lost;
+frames that came meanwhile are not read. Final.
 """
 
 from collections import deque
@@ -59,8 +59,8 @@ from fencepost.sim.zookeeper import (
 
 
 class ZooKeeperClient:
-    """session: its id, NO_SESSION if it has none. connected: requests go out. emit takes the inputs for the
-    core, in order."""
+    """session: its id, NO_SESSION if it has none. connected: whether requests can be sent. emit: called with
+    the inputs for the core, in order."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class ZooKeeperClient:
         self._clock, self._timeout, self._emit = clock, session_timeout, emit
         self._ping_interval, self._read_timeout = session_timeout // 3, session_timeout * 2 // 3
         self._attempts = 0
-        self._generation = 0  # of ticks: one of an earlier generation means nothing any more
+        self._generation = 0  # of ticks: ticks of an earlier generation are ignored
         self._running = self._paused = False
         self._unread: list[Any] = []
         self._last_received = self._last_sent = 0
@@ -96,23 +96,23 @@ class ZooKeeperClient:
     # ---- the process
 
     def start(self) -> None:
-        """The process is up: open a session."""
+        """The process has started: open a session."""
         self._running = True
         self._connect()
 
     def stop(self) -> None:
-        """The process is gone: nothing of it speaks any more; the session is left to expire."""
+        """The process is gone: it sends nothing more; the session is left to expire."""
         self._close()
         self._outstanding.clear()
         self._forget_session()
         self._running = self._paused = False
 
     def pause(self) -> None:
-        """The process stands still."""
+        """The process is paused."""
         self._paused = True
 
     def resume(self) -> None:
-        """The process goes on."""
+        """The process continues."""
         self._paused = False
         if self._connection is None:
             if self._running:
@@ -124,7 +124,7 @@ class ZooKeeperClient:
         unread, self._unread, connection = self._unread, [], self._connection
         for frame in unread:
             if self._connection is not connection:
-                return  # the process died of what it heard, or hung up
+                return  # the process died of an input, or closed the connection
             self._receive(frame)
         if self._connection is connection:
             self._generation += 1
@@ -173,7 +173,7 @@ class ZooKeeperClient:
         self.connected = False
 
     def _disconnect(self) -> None:
-        """The connection is lost: tell the core, then try again."""
+        """The connection is lost: notify the core, then reconnect."""
         told = self.connected
         self._close()
         if told:
@@ -187,11 +187,11 @@ class ZooKeeperClient:
         self._scheduler.at(then, self._connect_again, self._generation)
 
     def _limit(self) -> int:
-        """The longest silence that is not yet a lost connection."""
+        """The longest silence before the connection counts as lost."""
         return self._read_timeout if self.connected else self._timeout
 
     def _tick(self, generation: int) -> None:
-        """Ping when it is time, give up when nothing was heard for too long."""
+        """Ping when it is time; give up after too long a silence."""
         if generation != self._generation or self._paused or self._connection is None:
             return
         now, limit = self._clock.elapsed(), self._limit()
@@ -206,7 +206,7 @@ class ZooKeeperClient:
             due = min(due, self._last_sent + self._ping_interval)
         self._scheduler.at(self._clock.when_elapsed(due), self._tick, generation)
 
-    # ---- what the server says
+    # ---- frames from the server
 
     def _receive(self, frame: Any) -> None:
         if self._paused:

@@ -1,18 +1,18 @@
-"""ZooKeeper's data tree and its watches, as ZooKeeper 3.9 has them.
+"""ZooKeeper's data tree and its watches, as in ZooKeeper 3.9.
 
-Owns nodes, versions, ephemerals, sequential names, multi and which watch fires when. Must not know sessions'
-time-outs, connections or time.
+Owns nodes, versions, ephemerals, sequential names, multi, and which watch fires when. Must not know sessions'
+timeouts, connections or time.
 
-What to know of the original (PrepRequestProcessor, DataTree, WatchManager):
+Facts about the original (PrepRequestProcessor, DataTree, WatchManager):
 
-- A node counts the creations of children; that number, before the creation, is the 10-digit suffix of a
-  sequential child. Deletions do not change it. The cversion that a Stat shows counts creations and deletions:
-  2 * creations - children.
-- Every write takes a transaction id (zxid), also one that fails. A multi is one transaction: its members see
-  those before them, and all of them are undone if one fails.
-- Data watches (getData, exists) and child watches (getChildren) are one-shot and stand once per session and
+- A node counts the creations of children. The count before a creation is the 10-digit suffix of a sequential
+  child. Deletions do not change it. The cversion in a Stat counts creations and deletions: 2 * creations -
+  children.
+- Every write takes a transaction id (zxid), even if it fails. A multi is one transaction: its members see the
+  earlier ones, and all are undone if one fails.
+- Data watches (getData, exists) and child watches (getChildren) are one-shot and exist once per session and
   path. A deletion fires both kinds on the node, but one event per session, then the parent's child watches.
-- `exists` sets a watch also on an absent node; `getData` and `getChildren` do not.
+- `exists` sets a watch also on a missing node; `getData` and `getChildren` do not.
 
 Final.
 """
@@ -51,45 +51,56 @@ from fencepost.impl.zookeeper.interface import (
 from fencepost.sim.zookeeper_watches import Watches
 
 PERSISTENT = 0
-"""The owner of a node that is nobody's ephemeral."""
+"""The owner of a node that is not ephemeral."""
 
 
 @define(eq=False, kw_only=True)
 class Node:
-    """One znode. czxid, mzxid, pzxid: transactions of its creation, its last change, the last change of its
-    list of children. version: writes of the data. creations: children ever created. owner: session of an
-    ephemeral, or PERSISTENT."""
+    """One znode."""
 
+    # The content.
     data: bytes
+    # The transaction that created it.
     czxid: int
+    # The transaction that last changed the data.
     mzxid: int
+    # The transaction that last changed its list of children.
     pzxid: int
+    # The session of an ephemeral node, or PERSISTENT.
     owner: int = PERSISTENT
+    # Writes of the data since the creation.
     version: int = 0
+    # Children ever created; it never decreases.
     creations: int = 0
+    # Names of the children, in the order of creation.
     children: dict[str, None] = Factory(dict)
 
     def stat(self) -> Stat:
-        """As a client sees it."""
+        """The stat that a client sees."""
         children = len(self.children)
         return Stat(self.czxid, self.mzxid, self.version, self.creations * 2 - children, self.owner, children)
 
 
 class Change(Struct, frozen=True, kw_only=True, gc=False):
-    """One committed change of one node. kind: CREATED, CHANGED or DELETED; data: after it (before, if
-    deleted); version: of the data after it; owner: session of an ephemeral, 0 otherwise."""
+    """One committed change of one node."""
 
+    # CREATED, CHANGED or DELETED.
     kind: WatchKind
+    # The node.
     path: str
+    # The data after the change (before it, if deleted).
     data: bytes
+    # The version of the data after the change.
     version: int
+    # The transaction.
     zxid: int
+    # The session of an ephemeral node, 0 otherwise.
     owner: int
 
 
 class TreeOutcome(Struct, frozen=True, gc=False):
-    """reply: to the one who asked. watches: (session, event) in the order in which they fired. changes: what
-    was committed."""
+    """reply: to the sender. watches: (session, event) in the order of firing. changes: the committed
+    changes."""
 
     reply: Reply
     watches: tuple[tuple[int, WatchEvent], ...] = ()
@@ -107,7 +118,7 @@ Undo = tuple[Callable[..., object], tuple[object, ...]]
 
 
 class Tree:
-    """zxid: of the last transaction. The tree starts with ZooKeeper's own nodes below /zookeeper."""
+    """zxid: of the last transaction. The tree starts with ZooKeeper's own nodes in /zookeeper."""
 
     def __init__(self) -> None:
         self.zxid = 0
@@ -136,7 +147,7 @@ class Tree:
     # ---- requests
 
     def apply(self, session: int, request: ZooKeeperRequest) -> TreeOutcome:
-        """Carry out one request of a session."""
+        """Apply one request of a session."""
         if isinstance(request, (GetData, Exists, GetChildren)):
             return TreeOutcome(self._read(session, request))
         if isinstance(request, MultiRead):
@@ -171,7 +182,7 @@ class Tree:
         return TreeOutcome(reply, tuple(watches), changes)
 
     def begin_session(self) -> int:
-        """A transaction of its own; returns its zxid."""
+        """Begin a session in its own transaction; returns its zxid."""
         self.zxid += 1
         return self.zxid
 
@@ -212,15 +223,15 @@ class Tree:
         return MultiReadDone(tuple(replies), self.zxid)
 
     def forget_watches(self, session: int) -> None:
-        """The session's connection is gone, and with it the server's side of its watches."""
+        """The session's connection is gone, and the server side of its watches with it."""
         self._data_watches.forget(session)
         self._child_watches.forget(session)
 
     def set_watches(
         self, session: int, seen: int, data: Iterable[str], exists: Iterable[str], children: Iterable[str]
     ) -> list[WatchEvent]:
-        """Set a reconnected client's watches again. seen: the last zxid it knows of; what changed after it
-        fires at once (DataTree.setWatches)."""
+        """Set a reconnected client's watches again. seen: the last zxid that it knows; watches on later
+        changes fire at once (DataTree.setWatches)."""
         events = []
         for path in data:
             node = self._nodes.get(path)

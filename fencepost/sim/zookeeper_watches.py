@@ -1,6 +1,6 @@
-"""One-shot watches: who wants to know of which path.
+"""One-shot watches: which sessions watch which path.
 
-Owns the table of watches of one kind. Must not know what happened to the path or what a session is. Final.
+Owns the table of watches of one kind. Must not know the changes or sessions. Final.
 """
 
 
@@ -11,11 +11,11 @@ class Watches:
         self._sessions: dict[str, dict[int, None]] = {}
 
     def add(self, path: str, session: int) -> None:
-        """Set it; once per session and path."""
+        """Set a watch; once per session and path."""
         self._sessions.setdefault(path, {})[session] = None
 
     def take(self, path: str) -> list[int]:
-        """The sessions that watch this path; they do not any more."""
+        """The sessions that watch this path; their watches are removed."""
         return list(self._sessions.pop(path, ()))
 
     def forget(self, session: int) -> None:

@@ -1,8 +1,9 @@
-"""The event checks over columns: all traces of a row group at once, with the verdicts of the plain code.
+"""The event checks over columns: all traces of a row group at once, with the same verdicts as the plain code.
 
-Owns a screen per check: compiled kernels (kernels/) that say which traces *may* break a rule. Only those are
-decoded and judged by the plain code (checkers/invariants, checkers/conformance), so that verdicts and
-certificates are its own; all others are Ok. Must not know any rule that the plain code does not have.
+Owns one screen per check. A screen is a set of compiled kernels (kernels/) that find the traces that *may*
+break a rule. Only these are decoded and checked by the plain code (checkers/invariants,
+checkers/conformance), which makes all verdicts and certificates. All other traces are Ok. Must not have a
+rule that the plain code does not have.
 """
 
 from fencepost.checkers.events.table import EventTables, judge_conformance, judge_invariants, judge_meantime

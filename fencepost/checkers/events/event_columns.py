@@ -1,8 +1,8 @@
-"""Rows of an `events` table as flat integer arrays, many traces stacked.
+"""Rows of an `events` table as flat integer arrays, for many traces together.
 
-Owns the step from Arrow to `Events` and which rows have no place in it: brokers that are too many for a set
-of bits, offsets that no log of a trace reaches, a broker twice in an ISR. Their traces are `odd`; nobody may
-read anything off their columns. Must not know rules.
+Owns the conversion from Arrow to `Events`, and which rows cannot be converted: too many brokers for a bit
+set, offsets beyond the end of every log of the trace, or a broker twice in an ISR. Traces with such rows are
+`odd`, and their columns must not be used. Must not know rules.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ from fencepost.traces.events import Name
 from fencepost.traces.trace import Trace
 
 FAR = 1 << 40
-"""Offsets from here on are not followed."""
+"""Offsets from here on make a trace odd. Sums with smaller offsets cannot overflow."""
 _NUMBERS = (
     *("leader_epoch", "controller_epoch", "broker_epoch", "zk_version"),
     *("offset", "end_offset", "high_watermark", "log_start_offset"),
@@ -41,23 +41,31 @@ _NEVER_SAID = int(np.iinfo(np.int64).min)
 
 @frozen(kw_only=True, eq=False)
 class EventColumns:
-    """events: all rows, those of trace t from start[t] to start[t + 1]. capacity: an offset that no log of a
-    trace passes. odd: traces that columns cannot tell. nodes, keys: how many codes there are; topics: by
-    code."""
+    """The events of a row group."""
 
+    # All rows.
     events: Events
+    # Trace t has the rows from start[t] to start[t + 1].
     start: Array
+    # For each trace a bound on the offsets of its logs.
     capacity: Array
+    # Traces that cannot be represented as columns.
     odd: Array
+    # The number of broker codes.
     nodes: int
+    # The number of partition codes.
     keys: int
+    # The names of topics by code.
     topics: tuple[str, ...]
 
 
 @frozen
 class Keys:
-    """codes: of each row's topic and partition, -1 without a topic. known: code by (topic, partition). odd:
-    rows."""
+    """Codes of partitions.
+
+    codes: of each row's topic and partition, -1 without a topic. known: code by (topic, partition). odd: rows
+    that cannot be coded.
+    """
 
     codes: Array
     known: dict[tuple[int, int], int]
@@ -65,8 +73,15 @@ class Keys:
 
 
 def columns_of_events(table: pa.Table, traces: Sequence[Trace]) -> EventColumns:
-    """The rows of an `events` table. traces: the headers of all of them. Raises TraceError for a row of no
-    trace, an unknown name, a missing column."""
+    """Convert the rows of an `events` table.
+
+    Args:
+        table: the rows.
+        traces: the headers of all its traces.
+
+    Raises:
+        TraceError: for a row of no trace, an unknown name, or a missing column.
+    """
     table, start = rows_by_trace(table.unify_dictionaries(), traces)
     column = {name: table_column(table, name) for name in table.column_names}
     topics, topic = string_codes(column["topic"])
@@ -128,7 +143,7 @@ def columns_of_events(table: pa.Table, traces: Sequence[Trace]) -> EventColumns:
 
 
 def rows_by_trace(table: pa.Table, traces: Sequence[Trace]) -> tuple[pa.Table, Array]:
-    """The rows in the order of `traces`, and where each begins."""
+    """The rows in the order of `traces`, and the index where each trace begins."""
     ids = integer_array(table_column(table, "trace_id"))
     heads = np.flatnonzero(np.diff(ids, prepend=ids[:1] - 1))
     index = {trace.trace_id: position for position, trace in enumerate(traces)}
@@ -158,10 +173,10 @@ def _causes(column: Arrow) -> Array:
 
 
 def keys_of(topic: Array, partition: Array) -> Keys:
-    """Pairs of topic and partition, numbered."""
+    """Number the pairs of topic and partition."""
     odd = partition < NONE
     pair = topic * (max(int(partition.max(initial=NONE)), NONE) + 2) + partition + 2
-    pair[odd | (topic < 0)] = 0  # no pair's number
+    pair[odd | (topic < 0)] = 0  # a number that belongs to no pair
     if (highest := int(pair.max(initial=0))) <= 4 * len(pair) + 1024:
         present = np.zeros(highest + 1, np.bool_)
         present[pair] = True
@@ -179,7 +194,7 @@ def keys_of(topic: Array, partition: Array) -> Keys:
 
 
 def _node_codes(raw: list[Array]) -> tuple[list[Array], int]:
-    """Brokers as small numbers; -1 stays, and -2 is one that has none."""
+    """Brokers as small numbers. -1 stays; -2 means that there is no number left for it."""
     lowest = min(int(one.min(initial=NONE)) for one in raw)
     highest = max(int(one.max(initial=NONE)) for one in raw)
     if lowest >= NONE and highest < MOST_NODES:
@@ -195,7 +210,7 @@ def _node_codes(raw: list[Array]) -> tuple[list[Array], int]:
 
 
 def _bits(at: Array, codes: Array) -> tuple[Array, Array]:
-    """Each slice as a set of bits, and which ones are no set of known brokers."""
+    """Each slice as a bit set, and which slices are not sets of known brokers."""
     some = np.flatnonzero(np.diff(at))
     bits, odd = np.zeros(len(at) - 1, np.int64), np.zeros(len(at) - 1, np.bool_)
     if len(some):
@@ -207,7 +222,7 @@ def _bits(at: Array, codes: Array) -> tuple[Array, Array]:
 
 
 def _known_broker_epochs(marked: Array, detail: Arrow) -> Array:
-    """What a controller's mark of a controlled shutdown says of the broker epoch it knew."""
+    """The broker epoch that a controller knew, from its mark of a controlled shutdown."""
     known = np.full(len(marked), _NEVER_SAID, np.int64)
     for row in np.flatnonzero(marked).tolist():
         text = detail[row].as_py()
@@ -217,7 +232,7 @@ def _known_broker_epochs(marked: Array, detail: Arrow) -> Array:
 
 
 def _stacked(columns: dict[str, Array]) -> Array:
-    """The columns as rows of one array, where the kernels look for them."""
+    """The columns as rows of one array, in the order that the kernels expect."""
     stacked = np.empty((len(columns), len(columns["name"])), np.int64)
     for name, values in columns.items():
         stacked[getattr(place, name.upper())] = values
@@ -227,8 +242,8 @@ def _stacked(columns: dict[str, Array]) -> Array:
 def claims_of(
     traces: Sequence[Trace], topics: Sequence[str], known: Mapping[tuple[int, int], int]
 ) -> dict[str, Array]:
-    """Loss that is allowed, and compacted topics, of the topics and partitions that a table names; no keys.
-    known: code by (topic, partition)."""
+    """Allowed loss and compacted topics, for the topics and partitions of a table; without keys. known: code
+    by (topic, partition)."""
     codes = {name: code for code, name in enumerate(topics)}
     allowed: list[tuple[int, ...]] = []
     compacted: list[int] = []
@@ -250,14 +265,14 @@ def claims_of(
 
 
 def _any_of(start: Array, rows: Array) -> Array:
-    """Which slices have a row that is marked."""
+    """Which slices contain a marked row."""
     marked = np.zeros(len(start) - 1, np.bool_)
     marked[np.searchsorted(start, np.flatnonzero(rows), side="right") - 1] = True
     return marked
 
 
 def _highest_of(start: Array, numbers: Array) -> Array:
-    """The highest of each slice, 0 at least."""
+    """The highest value of each slice, at least 0."""
     highest, some = np.zeros(len(start) - 1, np.int64), np.flatnonzero(np.diff(start))
     if len(some):
         highest[some] = np.maximum(np.maximum.reduceat(numbers, start[some]), 0)

@@ -1,8 +1,8 @@
-"""The keys of records of compacted topics, from rows of an `operations` table: what COMMIT-SAFE asks of
+"""The keys of records of compacted topics, from rows of an `operations` table. COMMIT-SAFE needs them for
 compacted logs.
 
-Owns which records have a key, and which are tombstones (as checkers/invariants/commit_safe.py says it of
-objects). Must not know what may be gone.
+Owns which records have a key, and which are tombstones (checkers/invariants/commit_safe.py does the same for
+objects). Must not know what may be missing.
 """
 
 from collections.abc import Sequence
@@ -29,8 +29,16 @@ COLUMNS = ("trace_id", "function", "topic", "key", "argument", "records")
 
 
 def keys_of_records(operations: pa.Table, traces: Sequence[Trace]) -> tuple[Array, Array]:
-    """Where each trace's keyed records begin, and the records: (value, key as a number, whether it is a
-    tombstone), by value in each trace."""
+    """Collect the keyed records.
+
+    Args:
+        operations: rows of an `operations` table.
+        traces: the headers of its traces.
+
+    Returns:
+        where each trace's records begin, and the records: (value, key as a number, whether it is a
+        tombstone), by value in each trace.
+    """
     ids = [trace.trace_id for trace in traces if trace.claims.compacted]
     none = np.zeros(len(traces) + 1, np.int64), np.empty((0, 3), np.int64)
     if not ids:
@@ -48,7 +56,8 @@ def keys_of_records(operations: pa.Table, traces: Sequence[Trace]) -> tuple[Arra
     names, name = string_codes(table_column(table, "key"))
     arguments, argument = string_codes(table_column(table, "argument"))
     tombstone = argument == (arguments.index(TOMBSTONE) if TOMBSTONE in arguments else len(arguments))
-    compacted = np.zeros((len(traces), len(topics) + 1), np.bool_)  # the last is what no topic's -1 picks
+    # the last entry is the one that a topic of -1 picks
+    compacted = np.zeros((len(traces), len(topics) + 1), np.bool_)
     for index, one in enumerate(traces):
         compacted[index, [topics.index(told) for told in one.claims.compacted if told in topics]] = True
     named = compacted[trace, topic] & (name != (names.index("") if "" in names else -1))
@@ -58,7 +67,7 @@ def keys_of_records(operations: pa.Table, traces: Sequence[Trace]) -> tuple[Arra
     row, value = row[kept], integer_array(struct_field(records, "value"))[kept]
     order = np.lexsort((np.arange(len(row)), value, trace[row]))
     row, value = row[order], value[order]
-    last = np.ones(len(row), np.bool_)  # of a value that was appended twice the last key counts
+    last = np.ones(len(row), np.bool_)  # if a value was appended twice, its last key counts
     last[:-1] = (np.diff(value) != 0) | (np.diff(trace[row]) != 0)
     row, value = row[last], value[last]
     begins = slice_starts(np.bincount(trace[row], minlength=len(traces)))

@@ -1,7 +1,7 @@
-"""The ends that clients were shown, from rows of an `operations` table: what HW-MONO reads.
+"""The log ends that clients were shown, from rows of an `operations` table, for HW-MONO.
 
-Owns which operations show an end of which partition (as checkers/invariants/hw_mono.py says it of objects).
-Must not know what a regress is.
+Owns which operations show an end of which partition (checkers/invariants/hw_mono.py does the same for
+objects). Must not know what a regression is.
 """
 
 from collections.abc import Sequence
@@ -39,8 +39,8 @@ _MISSING = int(np.iinfo(np.int64).min)
 
 @frozen
 class _Rows:
-    """Operations that show ends, once for each of their positions. row: of `table`; of_list: where a position
-    speaks, not the operation itself."""
+    """Operations that show ends, once for each of their positions. row: index into `table`; of_list: whether
+    the position has the values, not the operation itself."""
 
     table: pa.Table
     positions: Arrow
@@ -52,17 +52,17 @@ class _Rows:
         return integer_array(table_column(self.table, name), null)
 
     def each(self, own: Array, of_positions: Array) -> Array:
-        """What the position says, or the operation where it has none."""
+        """The value of the position, or that of the operation if there is no position."""
         values: Array = own[self.row]
         values[self.of_list] = of_positions
         return values
 
     def numbers(self, name: str) -> Array:
-        """A column that both have."""
+        """A column that both operations and positions have."""
         return self.each(self.own(name), integer_array(struct_field(self.positions, name), _MISSING))
 
     def topics(self) -> tuple[list[str], Array]:
-        """As numbers, and their names."""
+        """Topics as numbers, and their names."""
         names, codes = string_codes(table_column(self.table, "topic"))
         others, other_codes = string_codes(struct_field(self.positions, "topic"))
         known = {name: code for code, name in enumerate(dict.fromkeys((*names, *others)))}
@@ -122,5 +122,5 @@ def mark_regresses(table: pa.Table, traces: Sequence[Trace], suspicious: Array) 
 
 
 def _plain(column: Arrow) -> Arrow:
-    """Strings as strings."""
+    """Strings that are not dictionary-encoded."""
     return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column

@@ -1,7 +1,7 @@
-"""A row group before the event checks: screened by columns, suspicious traces decoded and judged by the plain
-code.
+"""The event checks of a row group: screened by columns; suspicious traces are decoded and checked by the
+plain code.
 
-Owns which traces are decoded, and the room that the kernels get. Must not know rules.
+Owns which traces are decoded, and the memory that the kernels get. Must not know rules.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,23 +33,23 @@ from fencepost.traces.tables import Tables, traces_of_tables
 from fencepost.traces.trace import Trace
 
 FEW = 10_000
-"""A row group of fewer events is judged by the plain code: to load the kernels would take longer."""
+"""The plain code checks a row group with fewer events, because loading the kernels would take longer."""
 RECORDS = 1 << 20
-"""Records of all logs of one trace at most (16 MiB); a trace with more is judged by the plain code."""
+"""The most records of all logs of one trace (16 MiB). The plain code checks a trace with more."""
 LOGS, ITEMS, PARTITIONS = 4_096, 8_192, 512
-"""Logs, list items and partitions of one trace at most, likewise."""
+"""The most logs, list items and partitions of one trace, likewise."""
 
 _OF_REPLICAS = np.zeros(OTHER + 1, np.bool_)
 _OF_REPLICAS[[NAME_CODES[name] for name in sorted(conformance.REPLICA_EVENTS)]] = True
-"""By code of a name: whether it claims anything of replicas."""
+"""For each code of a name: whether such an event is about replicas."""
 
 
 @define(kw_only=True)
 class EventTables:
-    """Whole traces of one row group. headers: the traces without operations and events. operations: at least
-    SHOWN_COLUMNS, where the invariants are asked.
+    """Whole traces of one row group.
 
-    decoded: suspicious traces with their events, by trace id.
+    headers: the traces without operations and events. operations: at least SHOWN_COLUMNS, if the invariants
+    are checked. decoded: suspicious traces with their events, by trace id.
     """
 
     tables: Tables
@@ -67,11 +67,11 @@ class EventTables:
 
     @property
     def few(self) -> bool:
-        """Whether columns are not worth it."""
+        """Whether the table is too small for columns to pay."""
         return self.tables.events.num_rows < FEW
 
     def suspects(self, suspicious: Array) -> list[Trace]:
-        """The traces that are marked, with their events."""
+        """The marked traces, with their events."""
         headers = [self.headers[index] for index in np.flatnonzero(suspicious).tolist()]
         missing = [header.trace_id for header in headers if header.trace_id not in self.decoded]
         if missing:
@@ -84,7 +84,7 @@ class EventTables:
         return [evolve(header, events=self.decoded[header.trace_id].events) for header in headers]
 
     def with_operations(self, traces: list[Trace]) -> list[Trace]:
-        """The same traces with what the invariants read of their operations."""
+        """The same traces, with the operations that the invariants read."""
         missing = [trace.trace_id for trace in traces if trace.trace_id not in self.operations]
         if missing:
             found: dict[int, list[Operation]] = {trace_id: [] for trace_id in missing}
@@ -108,14 +108,15 @@ def _operation(row: dict[str, Any]) -> Operation:
 
 
 def judge_invariants(of: EventTables) -> dict[int, Verdict]:
-    """The verdicts that are not a plain Ok, by trace id. Raises TraceError for rows that make no trace."""
+    """The verdicts of the invariants that are not a plain Ok, by trace id. Raises TraceError for rows that
+    form no trace."""
     suspicious = _all(of) if of.few else suspicious_of_invariants(of)
     return _judged(of.with_operations(of.suspects(suspicious)), invariants.judge, CHECK)
 
 
 def judge_conformance(of: EventTables) -> dict[int, Verdict]:
-    """The verdicts that are not a plain Ok, by trace id: one without replica events says that it has none.
-    Raises TraceError likewise."""
+    """The verdicts of conformance that are not a plain Ok, by trace id. A trace without replica events has a
+    verdict that says so. Raises TraceError for rows that form no trace."""
     if of.few:
         return _judged(of.suspects(_all(of)), conformance.judge, conformance.CHECK)
     claims, unmapped = unmapped_traces(of)
@@ -128,10 +129,11 @@ def judge_conformance(of: EventTables) -> dict[int, Verdict]:
 
 
 def judge_meantime(of: EventTables) -> dict[int, Verdict]:
-    """The verdicts that are not a plain Ok, by trace id. Only events of the names that the check reads are
-    decoded; each keeps its position in its trace."""
+    """The verdicts of the meantime checks that are not a plain Ok, by trace id. Only events with names that
+    the checks read are decoded; each keeps its position in its trace."""
     words = pa.array([name.value for name in meantime.NAMES], pa.string())
-    wanted = arrow.is_in(of.tables.events.column("name"), value_set=words)  # of a dictionary too
+    # also for a dictionary-encoded column
+    wanted = arrow.is_in(of.tables.events.column("name"), value_set=words)
     marked = wanted.combine_chunks().to_numpy(zero_copy_only=False)
     events, none = of.tables.events.filter(wanted), SCHEMAS["operations"].empty_table()
     start = of.columns.start
@@ -147,8 +149,8 @@ def judge_meantime(of: EventTables) -> dict[int, Verdict]:
 
 
 def unmapped_traces(of: EventTables) -> tuple[Array, Array]:
-    """Which traces have replica events, and which are not replayed: those without, and those whose replica
-    events cannot be mapped."""
+    """Which traces have replica events, and which are not replayed: traces without them, and traces with
+    replica events that cannot be mapped."""
     name, start = of.columns.events.of[NAME], of.columns.start
     claims = _has(_OF_REPLICAS[name], start)
     broken = np.array([bool(trace.claims.assumption_broken) for trace in of.headers], np.bool_)
@@ -160,7 +162,7 @@ def _all(of: EventTables) -> Array:
 
 
 def _judged(suspects: list[Trace], judge: Callable[[Trace], Verdict], check: str) -> dict[int, Verdict]:
-    """What the plain code says; a trace that it cannot make sense of is Assumption broken."""
+    """The verdict of the plain code. A trace that it cannot interpret is Assumption broken."""
     verdicts = {}
     for trace in suspects:
         try:
@@ -210,7 +212,7 @@ def suspicious_of_conformance(of: EventTables) -> Array:
 
 
 def _unclean(trace: Trace, topics: Sequence[str]) -> list[int] | None:
-    """The topics that allow unclean leader election, as numbers; None where the plan cannot be read."""
+    """The topics that allow unclean leader election, as numbers; None if the plan cannot be read."""
     try:
         names = conformance.unclean_topics(trace)
     except FencepostError:
@@ -219,7 +221,7 @@ def _unclean(trace: Trace, topics: Sequence[str]) -> list[int] | None:
 
 
 def _state(columns: EventColumns, fields: Any, *, reach: int) -> TraceState:
-    """Room for one trace after another. fields: a screen's first values; reach: its fields by list item and
+    """Memory for one trace at a time. fields: a screen's initial values; reach: its fields by list item and
     broker."""
     nodes, partitions = max(columns.nodes, 1), max(1, min(columns.keys, PARTITIONS))
     begins = [getattr(fields, f"{name}_NEW") for name in ("RUN", "HOST", "TOPIC", "KEY", "REPLICA", "ITEM")]
@@ -246,5 +248,5 @@ def _state(columns: EventColumns, fields: Any, *, reach: int) -> TraceState:
 
 
 def _has(rows: Array, start: Array) -> Array:
-    """Which traces have a row that is marked."""
+    """Which traces have a marked row."""
     return np.diff(slice_starts(rows.astype(np.int64))[start]) > 0

@@ -1,8 +1,8 @@
-"""The groups judge: one consumer per partition and generation, fenced commits, committed offsets that stay,
-processing with causes.
+"""The groups check: one consumer per partition and generation, fenced commits, committed offsets that are not
+lost, and processing with causes.
 
-`judge_trace` judges one trace, `judge_table` those of an `operations` table; `group_facts` tells what is no
-violation.
+`judge_trace` checks one trace, `judge_table` the traces of an `operations` table. `group_facts` returns facts
+that are not violations.
 """
 
 from fencepost.checkers.groups.findings import GroupFact

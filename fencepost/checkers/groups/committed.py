@@ -1,10 +1,10 @@
-"""Committed offsets: once acknowledged, a commit is what is read back, until another one replaces it.
+"""Committed offsets: a fetch returns the last acknowledged commit.
 
 Owns committed_offset_lost, committed_offset_unexplained, committed_offset_not_linearizable, commit_sent_again
-and the fact older_commit_won. The first two are necessary conditions with short proofs; what passes them is
-decided exactly: first by two orders that are usually right, otherwise by the general linearizability engine
-with `CommittedOffset`, and with `ReloadedOffset` where a later coordinator may have shown what an earlier one
-had not waited for, within limits. Nothing is taken to be committed when the trace begins.
+and the fact older_commit_won. The first two are necessary conditions with short proofs. What passes them is
+decided exactly, within limits: first by two orders that usually work, otherwise by the general
+linearizability check with the model `CommittedOffset`. If a later coordinator may have loaded a commit that
+an earlier one had given up on, the model is `ReloadedOffset`. At the start of the trace nothing is committed.
 """
 
 from bisect import bisect_left
@@ -33,16 +33,16 @@ from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
 LIMITS = SearchLimits(timeout_s=20.0, memory_bytes=1 << 30)
-"""For one partition of a group; beyond them it is unknown."""
+"""Limits for one partition of a group; if one is reached, the partition is undecided."""
 
 _LONG_AGO = -(1 << 62)
-"""When "nothing is committed" was written."""
+"""The time at which "nothing is committed" was written."""
 
 
 def committed_findings(
     history: GroupHistory, group: GroupOperations, partition: Partition
 ) -> Iterator[Finding]:
-    """The first fetch of a partition that a short proof convicts."""
+    """For each partition the first fetch that a short proof convicts."""
     commits, fetches = group.commits.get(partition, []), group.fetches.get(partition, [])
     replaced = {
         epoch: _newest_before([commit for commit in commits if answers(epoch, commit)], history.slack)
@@ -61,12 +61,13 @@ def committed_findings(
 
 
 def answers(epoch: int, commit: Commit) -> bool:
-    """Whether a coordinator of this epoch must know the commit: not if a later one has acknowledged it."""
+    """Whether a coordinator of this epoch must know the commit. It need not if a later coordinator
+    acknowledged it."""
     return epoch == NO_EPOCH or commit.epoch <= epoch
 
 
 def _newest_before(commits: list[Commit], slack: int) -> Callable[[int], Commit | None]:
-    """Of the commits acknowledged before a moment, the one that began last."""
+    """The commit that began last, among those acknowledged before a moment."""
     done = sorted((commit for commit in commits if commit.ok), key=lambda commit: commit.completion)
     newest: list[Commit] = []
     for commit in done:
@@ -99,8 +100,8 @@ def _unexplained(
 def _lost(
     fetch: Fetch, writers: dict[int, list[Commit]], newest: Commit | None, slack: int, partition: Partition
 ) -> Finding | None:
-    """A commit that was acknowledged before the fetch began, and began after everything that could have
-    written what was read back."""
+    """A commit that the fetch should have returned. It was acknowledged before the fetch began, and began
+    after everything that could have written the returned offset."""
     mine = [commit for commit in writers.get(fetch.offset, []) if commit.invoke <= fetch.completion + slack]
     latest = max((commit.latest for commit in mine), default=_LONG_AGO)
     if newest is None or latest == NEVER or newest.invoke <= latest + slack:
@@ -110,14 +111,23 @@ def _lost(
         partition=partition,
         offset=newest.offset,
         operations=(fetch.op_id, newest.op_id, *(commit.op_id for commit in mine[-1:])),
-        expected=f"offset {newest.offset}, whose commit (operation {newest.op_id}) was acknowledged before, "
+        expected=f"offset {newest.offset}, committed before and acknowledged (operation {newest.op_id}), "
         f"or a later commit's",
         seen=f"operation {fetch.op_id} read back {'nothing' if fetch.offset == NOTHING else fetch.offset}",
     )
 
 
 def exact(history: GroupHistory, group: GroupOperations, partition: Partition) -> tuple[Finding | None, str]:
-    """Whether some order explains everything: a finding, or why it is not decided ("" if it is)."""
+    """Decide whether some order explains all commits and fetches of a partition.
+
+    Args:
+        history: the groups of the trace.
+        group: the group.
+        partition: topic and partition.
+
+    Returns:
+        a finding or None, and why the partition is undecided ("" if it is decided).
+    """
     operations = _operations(history, group, partition)
     if any(_legal(sorted(operations, key=order)) for order in (_by_completion, _by_invocation)):
         return None, ""
@@ -143,8 +153,8 @@ def _judged(operations: list[Operation], model: Model) -> Verdict:
 
 
 def _may_be_reloaded(group: GroupOperations, partition: Partition) -> bool:
-    """Whether a commit of unknown outcome may have been loaded by another coordinator than the one that wrote
-    it."""
+    """Whether a commit with an unknown outcome may have been loaded by a later coordinator than the one that
+    wrote it."""
     commits, fetches = group.commits.get(partition, []), group.fetches.get(partition, [])
     epochs = {commit.epoch for commit in commits} | {fetch.epoch for fetch in fetches}
     epochs |= {joined.epoch for joined in group.joins}
@@ -154,9 +164,11 @@ def _may_be_reloaded(group: GroupOperations, partition: Partition) -> bool:
 def _operations(
     history: GroupHistory, group: GroupOperations, partition: Partition, *, told: bool = False
 ) -> list[Operation]:
-    """The commits, joins and fetches as operations of the model; op ids keep the original's above the lowest
-    32 bits. told: with the epochs of their coordinators and whether their outcome is unknown, as
-    `ReloadedOffset` asks for."""
+    """The commits, joins and fetches as operations of the model. Op ids keep the original id above the lowest
+    32 bits.
+
+    told: add the epochs of the coordinators, and whether the outcome is unknown, for `ReloadedOffset`.
+    """
 
     def made(
         op_id: int, function: Function, invoke: int, completion: int, argument: object, result: object = None
@@ -198,8 +210,8 @@ def _operations(
 
 
 def _present(group: GroupOperations, partition: Partition, slack: int) -> Callable[[Join | Fetch], bool]:
-    """Whether a join or a fetch was not answered by a coordinator of the past: none of a later epoch had
-    answered before it began."""
+    """Whether the answer to a join or fetch came from a current coordinator: no coordinator of a later epoch
+    had answered before it began."""
     answered: tuple[Commit | Fetch | Join, ...] = (
         *(commit for commit in group.commits.get(partition, []) if commit.ok),
         *group.fetches.get(partition, []),
@@ -218,8 +230,19 @@ def _present(group: GroupOperations, partition: Partition, slack: int) -> Callab
 def regressed_commits(
     history: GroupHistory, group: GroupOperations, partition: Partition
 ) -> Iterator[Finding]:
-    """A commit that a member sends again when a later one, of a higher offset, is acknowledged already
-    (commitSync waits, commitAsync is sent once)."""
+    """Find commits that a member sent again although a later commit with a higher offset was already
+    acknowledged.
+
+    commitSync waits for its answer and commitAsync is sent once, so a correct client never does this.
+
+    Args:
+        history: the groups of the trace.
+        group: the group.
+        partition: topic and partition.
+
+    Returns:
+        the findings.
+    """
     newest: dict[tuple[tuple[int, int], str, int], Commit] = {}
     commits = group.commits.get(partition, [])
     done = sorted((c for c in commits if c.ok and c.generation >= 0), key=lambda c: c.completion)
@@ -256,8 +279,8 @@ def _by_invocation(operation: Operation) -> tuple[int, int]:
 
 
 def _legal(ordered: list[Operation]) -> bool:
-    """Whether the model allows the operations in this order, those of unknown outcome left out. (By
-    completion or by invocation an order keeps real time.)"""
+    """Whether the model allows the operations in this order, without those of unknown outcome. Orders by
+    completion and by invocation respect real time."""
     model = CommittedOffset()
     state = model.init()
     for operation in ordered:
@@ -272,8 +295,17 @@ def _legal(ordered: list[Operation]) -> bool:
 
 
 def older_commits(group: GroupOperations, partition: Partition) -> Iterator[GroupFact]:
-    """Fetches that returned less than an acknowledged newer commit's offset, because an older commit came to
-    pass after it."""
+    """Find fetches that returned an older commit although a newer one was acknowledged.
+
+    The older commit took effect after the newer one, for example after a retry.
+
+    Args:
+        group: the group.
+        partition: topic and partition.
+
+    Returns:
+        the facts, each with its cause.
+    """
     commits = group.commits.get(partition, [])
     before = _newest_before(commits, 0)
     hits: dict[str, list[tuple[int, ...]]] = {}

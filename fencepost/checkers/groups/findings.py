@@ -1,6 +1,6 @@
-"""How the groups judge names what it found, and the facts that are no violation.
+"""Findings of the groups check, and the facts that are not violations.
 
-Owns the making of findings and the value of a fact. Must not know the rules.
+Owns how findings are made and the value of a fact. Must not know the rules.
 """
 
 from attrs import frozen
@@ -20,7 +20,7 @@ def finding(
     partition: Partition | None = None,
     offset: int = -1,
 ) -> Finding:
-    """A finding about a group, or about one partition of it."""
+    """A finding about a group, or about one of its partitions."""
     return Finding(
         anomaly=anomaly,
         check=CHECK,
@@ -35,20 +35,23 @@ def finding(
 
 @frozen(kw_only=True)
 class GroupFact:
-    """Something that a correct group may show, counted with its cause.
+    """Something that a correct group may do, counted by cause."""
 
-    kind: `reprocessed` (records that a group got again), `gap` (records that it never got),
-    `older_commit_won` (what was read back is an older commit of unknown outcome, or a concurrent one, though
-    a newer one was acknowledged). cause: `crash`, `rebalance`, `same_member`, `loss`,
-    `commit_before_processing`, `unknown_outcome`, `concurrent` or `not_known`. count: records, or fetches;
-    operations and offset: the first example.
-    """
-
+    # `reprocessed`: records that a group got again. `gap`: records that it never got. `older_commit_won`: a
+    # fetch returned an older commit, of unknown outcome or concurrent, although a newer one was acknowledged.
     kind: str
+    # `crash`, `rebalance`, `same_member`, `loss`, `commit_before_processing`, `unknown_outcome`, `concurrent`
+    # or `not_known`.
     cause: str
+    # The consumer group.
     group: str
+    # The topic.
     topic: str
+    # The partition of the topic.
     partition: int
+    # The number of records, or of fetches for `older_commit_won`.
     count: int
+    # The offset of the first example.
     offset: int
+    # The operations of the first example.
     operations: tuple[int, ...]

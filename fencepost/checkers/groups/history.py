@@ -1,8 +1,7 @@
-"""What a consumer group did, out of the operations of one trace: joins, commits, fetches of committed
-offsets, polls of members.
+"""The operations of consumer groups in one trace: joins, commits, fetches of committed offsets, and polls of
+members.
 
-Owns these relations (docs/reference/traces.md tells which columns carry them). Must not know the rules of
-judgement.
+Owns these relations; docs/reference/traces.md says which columns have them. Must not know the rules.
 """
 
 from bisect import bisect_right
@@ -19,80 +18,108 @@ Partition = tuple[str, int]
 """Topic and partition."""
 NO_GENERATION = -1
 NO_EPOCH = -1
-"""The coordinator epoch of an answer that does not say it."""
+"""The coordinator epoch of a response that does not report one."""
 NOTHING = -1
-"""The committed offset where none is committed."""
+"""The committed offset if nothing is committed."""
 _OF_GROUPS = frozenset({Function.JOIN, Function.COMMIT, Function.FETCH_COMMITTED, Function.POLL})
 
 
 @frozen(kw_only=True)
 class Join:
-    """A member has joined a generation. partitions: assigned to it, with the offset where it begins (-1: not
-    told)."""
+    """A member joined a generation."""
 
+    # The operation.
     op_id: int
+    # The member that joined.
     member: str
+    # The generation that it joined.
     generation: int
+    # Invocation time in nanoseconds.
     invoke: int
+    # Completion time in nanoseconds.
     completion: int
+    # The assigned partitions, each with the offset where the member begins (-1: not reported).
     partitions: dict[Partition, int]
+    # The coordinator epoch of the response.
     epoch: int = NO_EPOCH
 
 
 @frozen(kw_only=True)
 class Commit:
-    """A commit of one partition. latest: when it can have taken effect at the latest: its completion if it
-    was acknowledged, otherwise when a higher generation was known (NEVER if none was). epoch: in which its
-    coordinator answered. who: process and session. attempts: how often it was sent by then."""
+    """A commit of the offset of one partition."""
 
+    # The operation.
     op_id: int
+    # The member that committed; "" outside of a group.
     member: str
+    # The generation of the member.
     generation: int
+    # The committed offset.
     offset: int
+    # Invocation time in nanoseconds.
     invoke: int
+    # Completion time in nanoseconds; NEVER if the outcome is unknown.
     completion: int
+    # Whether the commit was acknowledged.
     ok: bool
+    # The latest time at which it can have taken effect: its completion if it was acknowledged, otherwise the
+    # time at which a higher generation was known (NEVER if none was).
     latest: int
+    # The epoch in which the coordinator answered.
     epoch: int = NO_EPOCH
+    # Process and session of the client.
     who: tuple[int, int] = (0, 0)
+    # How often the client had sent it by then.
     attempts: int = 1
     mode: str = ""
-    """auto, sync, async: of what polls returned; before: ahead of the work on it; "" where the history does
-    not say."""
+    """auto, sync, async: the client commits what its polls returned. before: it commits before processing. ""
+    if the history does not say."""
 
 
 @frozen(kw_only=True)
 class Fetch:
-    """What was read back as the committed offset of one partition (-1: none). epoch: in which the coordinator
-    answered; one that has not heard of its successor may answer what was true in its own, and Kafka accepts
-    that."""
+    """A fetch of the committed offset of one partition."""
 
+    # The operation.
     op_id: int
+    # The committed offset that was returned (-1: none).
     offset: int
+    # Invocation time in nanoseconds.
     invoke: int
+    # Completion time in nanoseconds.
     completion: int
+    # The epoch in which the coordinator answered. A coordinator that does not know its successor may return
+    # what was correct in its own epoch; Kafka accepts that.
     epoch: int = NO_EPOCH
     who: tuple[int, int] = (0, 0)
-    """Process and session."""
+    """Process and session of the client."""
 
 
 @frozen(kw_only=True)
 class Got:
-    """The offsets of one partition that a member got by one poll."""
+    """The offsets of one partition that one poll returned to a member."""
 
+    # The operation.
     op_id: int
+    # The process of the client.
     process: int
+    # The session of the client.
     session: int
+    # The member that polled.
     member: str
+    # Its generation.
     generation: int
+    # Invocation time in nanoseconds.
     invoke: int
+    # Completion time in nanoseconds.
     completion: int
+    # The offsets of the records, in the order of the poll.
     offsets: tuple[int, ...]
 
 
 @frozen(kw_only=True)
 class Began:
-    """A poll that was answered from this offset on. who: process and session."""
+    """A poll that read from this offset. who: process and session of the client."""
 
     who: tuple[int, int]
     generation: int
@@ -102,37 +129,48 @@ class Began:
 
 @define
 class GroupOperations:
-    """One group; relations in order of invocation, the last three by partition. known: (completion,
-    generation, op id) of everything that proves a generation, in order of completion; highest: the highest
-    generation so far, for each of them."""
+    """The operations of one group."""
 
+    # The name of the group.
     name: str
+    # Successful joins in the order of invocation.
     joins: list[Join] = field(factory=list)
+    # (completion, generation, op id) of every operation that proves a generation, in the order of completion.
     known: list[tuple[int, int, int]] = field(factory=list)
+    # For each entry of `known` the highest generation so far.
     highest: list[int] = field(factory=list)
+    # Commits by partition, in the order of invocation.
     commits: dict[Partition, list[Commit]] = field(factory=dict)
+    # Fetches by partition, in the order of invocation.
     fetches: dict[Partition, list[Fetch]] = field(factory=dict)
+    # The records that polls returned, by partition, in the order of invocation.
     got: dict[Partition, list[Got]] = field(factory=dict)
     begun: dict[Partition, list["Began"]] = field(factory=dict)
-    """Where polls began to read, with or without records."""
+    """The start offsets of polls by partition, with or without records."""
 
     @property
     def partitions(self) -> list[Partition]:
-        """Every partition that anything is known of."""
+        """Every partition that some operation names."""
         return sorted({*self.commits, *self.fetches, *self.got})
 
     def generation_known(self, above: int) -> tuple[int, int]:
-        """When a generation above this one was first known, and by which operation; (NEVER, -1) if none
-        was."""
+        """When a higher generation than this was first known, and by which operation; (NEVER, -1) if
+        never."""
         at = bisect_right(self.highest, above)
         return (self.known[at][0], self.known[at][2]) if at < len(self.known) else (NEVER, -1)
 
 
 @frozen(kw_only=True)
 class GroupHistory:
-    """groups: by name. occupied: offsets that are known to hold a record, with an operation that proves it.
-    ended: when an incarnation (process, session) was over. slack: what must lie between two moments of
-    different clocks so that their order is certain."""
+    """The groups of one trace.
+
+    Attributes:
+        groups: by name.
+        occupied: by partition, the offsets that are known to hold a record, each with an operation that
+            proves it.
+        ended: when each incarnation (process, session) ended.
+        slack: how far two times of different clocks must be apart to be ordered, in nanoseconds.
+    """
 
     groups: dict[str, GroupOperations]
     occupied: dict[Partition, dict[int, int]]
@@ -231,7 +269,7 @@ def _offsets(operation: Operation) -> dict[Partition, tuple[int, ...]]:
 
 
 def _set_latest(group: GroupOperations) -> None:
-    """An unknown commit of a generation cannot take effect once a higher one is known."""
+    """Set `latest` of unknown commits: they cannot take effect once a higher generation is known."""
     for partition, commits in group.commits.items():
         group.commits[partition] = [
             commit
@@ -260,7 +298,7 @@ def _occupied(operations: Iterable[Operation]) -> dict[Partition, dict[int, int]
 
 
 def _ended(operations: Iterable[Operation]) -> dict[tuple[int, int], int]:
-    """When each incarnation was over: it crashed, or the process began another one."""
+    """When each incarnation ended: it crashed, or the process began a new one."""
     ended: dict[tuple[int, int], int] = {}
     session_of: dict[int, int] = {}
     for operation in operations:

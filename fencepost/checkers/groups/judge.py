@@ -1,8 +1,8 @@
-"""The groups judge: does a consumer group share partitions and keep offsets as Kafka promises?
+"""The groups check: does a consumer group share partitions and keep offsets as Kafka promises?
 (docs/reference/anomalies.md)
 
-Owns the order of the work, one verdict per trace, and the form over tables, which looks only at traces that
-have groups. The rules live in `membership`, `committed` and `processing`.
+Owns the order of the work, one verdict per trace, and the form over tables, which looks only at traces with
+groups. The rules are in `membership`, `committed` and `processing`.
 """
 
 from collections.abc import Sequence
@@ -21,17 +21,17 @@ from fencepost.traces.operations import Function, Operation, Outcome, Position, 
 from fencepost.traces.trace import Trace
 
 OFFSETS_TOPIC = "__consumer_offsets"
-"""Where groups and committed offsets are kept."""
+"""The topic of groups and committed offsets."""
 COLUMNS = (
     *("trace_id", "op_id", "process", "session", "clock_id", "function", "outcome", "invoke_time"),
     *("completion_time", "topic", "partition", "acks", "offset", "records", "positions", "argument"),
     *("group", "member", "generation", "leader_epoch", "attempts"),
 )
-"""Columns of the `operations` table that the judge reads."""
+"""Columns of the `operations` table that the check reads."""
 
 
 def judge_trace(trace: Trace) -> Verdict:
-    """What the groups check says of one trace."""
+    """The verdict of the groups check on one trace."""
     if trace.claims.assumption_broken:
         return Verdict(
             decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=trace.claims.assumption_broken
@@ -41,7 +41,7 @@ def judge_trace(trace: Trace) -> Verdict:
     if any(loss.topic == OFFSETS_TOPIC for loss in trace.claims.loss):
         return Verdict(
             decision=Decision.OK, check=CHECK
-        )  # what groups knew may be gone, generations included
+        )  # the groups' state may be lost, including generations
     history = history_of(trace)
     findings: list[Finding] = []
     undecided: list[str] = []
@@ -63,8 +63,8 @@ def judge_trace(trace: Trace) -> Verdict:
 def _offset_findings(
     history: GroupHistory, group: GroupOperations, before: list[Finding]
 ) -> tuple[list[Finding], list[str]]:
-    """What the committed offsets of a group convict. The exact question is asked only where no short proof
-    has answered it."""
+    """The findings about committed offsets of a group. The exact check runs only if no short proof found a
+    violation."""
     findings: list[Finding] = []
     undecided: list[str] = []
     broken = {(f.topic, f.partition) for f in before if f.anomaly == "stale_commit_accepted"}
@@ -84,8 +84,8 @@ def _offset_findings(
 
 
 def group_facts(trace: Trace) -> tuple[GroupFact, ...]:
-    """What a correct group may show, with its cause: records got again, records never got, older commits that
-    won."""
+    """The facts about groups that are not violations, with their causes: records processed again, records
+    never processed, older commits that won."""
     history = history_of(trace)
     facts: list[GroupFact] = []
     for name in sorted(history.groups):
@@ -97,7 +97,18 @@ def group_facts(trace: Trace) -> tuple[GroupFact, ...]:
 
 
 def judge_table(table: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
-    """The verdicts that are not Ok, by trace id. Raises TraceError where a column is missing."""
+    """Check the traces of a table.
+
+    Args:
+        table: rows of the `operations` table, with the columns COLUMNS.
+        traces: their traces; operations and events may be missing.
+
+    Returns:
+        the verdicts that are not Ok, by trace id.
+
+    Raises:
+        TraceError: if a column is missing.
+    """
     named = arrow.is_valid(table_column(table, "group"))
     ids: set[int] = set(table_column(table, "trace_id").filter(named).to_pylist())
     operations = _operations(table, ids) if ids else {}
@@ -111,7 +122,7 @@ def judge_table(table: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
 
 
 def _operations(table: pa.Table, ids: set[int]) -> dict[int, list[Operation]]:
-    """The operations of these traces, with the columns that the judge reads."""
+    """The operations of these traces, with the columns that the check reads."""
     wanted = arrow.is_in(table_column(table, "trace_id"), value_set=pa.array(sorted(ids), pa.int64()))
     rows = table.select(list(COLUMNS)).filter(wanted).to_pylist()
     found: dict[int, list[Operation]] = {}

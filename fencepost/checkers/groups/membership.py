@@ -1,4 +1,4 @@
-"""Members and generations: who may have which partition, and whose commits count.
+"""Members and generations: which member may own which partition, and which commits are valid.
 
 Owns partition_assigned_twice, generation_regressed, unassigned_poll and stale_commit_accepted. Must not know
 offsets.
@@ -12,7 +12,15 @@ from fencepost.checkers.verdict import Finding
 
 
 def membership_findings(history: GroupHistory, group: GroupOperations) -> Iterator[Finding]:
-    """At most one finding for each anomaly (and partition, where it concerns one)."""
+    """Find violations of membership.
+
+    Args:
+        history: the groups of the trace.
+        group: the group.
+
+    Returns:
+        at most one finding for each anomaly (and for each partition, if the anomaly is about one).
+    """
     yield from _assigned_twice(group)
     yield from _regressed(history, group)
     yield from _unassigned(group)
@@ -40,7 +48,7 @@ def _assigned_twice(group: GroupOperations) -> Iterator[Finding]:
 
 
 def _regressed(history: GroupHistory, group: GroupOperations) -> Iterator[Finding]:
-    """Joins in order of invocation, against the highest generation that was known before each."""
+    """Check joins, in the order of invocation, against the highest generation known before each."""
     highest, op_id, at = -1, -1, 0
     epochs = {join.op_id: join.epoch for join in group.joins}
     for join in group.joins:

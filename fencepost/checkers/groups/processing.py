@@ -1,13 +1,14 @@
-"""What a group processed: records that it got again, and records that it never got, with the cause.
+"""Processing by a group: records that it processed again and records that it never processed, with the cause.
 
 Owns reprocessed_after_commit, processing_gap, commit_beyond_position and the facts `reprocessed` and `gap`.
-Must not know how commits are read back. A record counts as processed when a member's poll returned it.
+Must not know how committed offsets are fetched. A record counts as processed when a member's poll returned
+it.
 
-At-least-once and at-most-once are the client's choice: to get a record again after a crash or a rebalance,
-and to miss one because somebody committed before processing it, are facts. What no such cause explains is a
-finding. A commit in any other mode is of what polls returned, and convicts at once if it is beyond that,
-whatever comes of it. Where a history does not say in which mode its commits were made, any of them may have
-been made before processing.
+At-least-once or at-most-once is the client's choice. Therefore two cases are facts: a record processed again
+after a crash or rebalance, and a record missed because of a commit before processing. A case without such a
+cause is a finding. A commit in any other mode must be within what polls returned. A commit beyond that is a
+finding at once, whether or not records are missed. If a history does not give the mode of its commits, each
+may have been made before processing.
 """
 
 from bisect import bisect_right
@@ -32,18 +33,25 @@ OF_WHAT_WAS_POLLED = ("auto", "sync", "async")
 
 @define
 class Tally:
-    """Facts of one partition by kind and cause: how many, and the first example (offset, operations)."""
+    """The facts of one partition by kind and cause: the count and the first example (offset, operations)."""
 
     counts: Counter[tuple[str, str]] = field(factory=Counter)
     examples: dict[tuple[str, str], tuple[int, tuple[int, ...]]] = field(factory=dict)
 
     def add(self, kind: str, cause: str, offset: int, operations: tuple[int, ...], count: int = 1) -> None:
-        """Count records."""
+        """Count records.
+
+        Args:
+            kind, cause: as in GroupFact.
+            offset: the offset of the example.
+            operations: the operations of the example.
+            count: the number of records.
+        """
         self.counts[kind, cause] += count
         self.examples.setdefault((kind, cause), (offset, tuple(dict.fromkeys(operations))))
 
     def facts(self, group: str, partition: Partition) -> Iterator[GroupFact]:
-        """The facts, in order of kind and cause."""
+        """The facts in the order of kind and cause, for this `group` and `partition`."""
         for (kind, cause), count in sorted(self.counts.items()):
             offset, operations = self.examples[kind, cause]
             yield GroupFact(
@@ -60,7 +68,7 @@ class Tally:
 
 @frozen(kw_only=True)
 class Processed:
-    """findings: at most one of each anomaly for each partition."""
+    """The result for one partition. findings: at most one for each anomaly."""
 
     findings: tuple[Finding, ...]
     facts: tuple[GroupFact, ...]
@@ -86,8 +94,10 @@ def processed(
 def _again(
     history: GroupHistory, group: GroupOperations, partition: Partition, claims: Claims, tally: Tally
 ) -> Finding | None:
-    """Polls that returned what an earlier poll of the group had returned. Where records below a position may
-    be lost, it may be beyond the log, and is reset."""
+    """Polls that returned records that an earlier poll of the group had returned.
+
+    If records below a position may be lost, the position may be beyond the end of the log and is reset.
+    """
     losses = loss_in(claims, *partition)
     last: dict[int, Got] = {}
     convicted: Finding | None = None
@@ -103,8 +113,8 @@ def _again(
                     partition=partition,
                     offset=offset,
                     operations=(got.op_id, beyond.op_id, earlier.op_id),
-                    expected=f"group {group.name} to go on from {beyond.offset}, whose commit (operation "
-                    f"{beyond.op_id}) was acknowledged before",
+                    expected=f"group {group.name} to go on from {beyond.offset}, committed before (operation "
+                    f"{beyond.op_id})",
                     seen=f"operation {got.op_id} got offset {offset} again, after operation {earlier.op_id}",
                 )
             else:
@@ -115,7 +125,7 @@ def _again(
 
 
 def _cause(history: GroupHistory, earlier: Got, later: Got) -> str:
-    """Why a record came again."""
+    """Why a record was returned again."""
     if history.ended.get((earlier.process, earlier.session), NEVER) <= later.invoke:
         return "crash"
     if earlier.generation != later.generation:
@@ -126,11 +136,11 @@ def _cause(history: GroupHistory, earlier: Got, later: Got) -> str:
 def _committed_beyond(
     history: GroupHistory, group: GroupOperations, partition: Partition, got: Got, offset: int
 ) -> Commit | None:
-    """A commit above the offset that the poll's member must have started from: acknowledged before it joined,
-    and not replaced by a lower one since.
+    """A commit above the offset at which the poll's member must have started. It was acknowledged before the
+    member joined, and no lower commit has replaced it since.
 
-    A member that goes back within its own assignment does so by itself: that is the kafka judge's, and needs
-    no commit.
+    A member that goes back within its own assignment needs no commit for that; the kafka check covers this
+    case.
     """
     identity = (got.member, got.generation)
     starts = [join.invoke for join in group.joins if (join.member, join.generation) == identity]
@@ -148,7 +158,7 @@ def _committed_beyond(
 def _gaps(
     history: GroupHistory, group: GroupOperations, partition: Partition, claims: Claims, tally: Tally
 ) -> Finding | None:
-    """Offsets that hold a record, and that the group passed without getting them."""
+    """Offsets that hold a record and that the group passed without processing them."""
     if claims.retention or partition[0] in claims.compacted:
         return None
     polls, commits = group.got.get(partition, []), group.commits.get(partition, [])
@@ -178,7 +188,7 @@ def _gaps(
                 operations=(passed.op_id, witness),
                 expected=f"offset {offset}, which operation {witness} proves to hold a record, to be got by "
                 f"group {group.name}",
-                seen=f"operation {passed.op_id} went beyond it; nobody got it, nor had committed beyond it",
+                seen=f"operation {passed.op_id} went beyond it; no member got it, and no commit excuses that",
             )
     return convicted
 
@@ -186,9 +196,12 @@ def _gaps(
 def _beyond_position(
     history: GroupHistory, group: GroupOperations, partition: Partition, claims: Claims
 ) -> Finding | None:
-    """A commit beyond what polls had returned to whoever committed, and beyond where it had begun to read.
-    Where retention, compaction or loss move positions without a poll, nothing is asked; nor before anything
-    says where the member began."""
+    """A commit beyond everything that polls returned to its client, and beyond where that client began to
+    read.
+
+    The rule does not apply if retention, compaction or loss can move positions without a poll, or before the
+    history says where the member began.
+    """
     if claims.retention or partition[0] in claims.compacted or loss_in(claims, *partition):
         return None
     for commit in group.commits.get(partition, []):
@@ -228,7 +241,7 @@ def _beyond_position(
 
 
 def _first_beyond(commits: list[Commit]) -> Callable[[int], Commit | None]:
-    """Of the commits above an offset, the one that began first."""
+    """The commit that began first, among those above an offset."""
     by_offset = sorted(commits, key=lambda commit: commit.offset)
     earliest: list[Commit] = []
     for commit in reversed(by_offset):

@@ -1,8 +1,8 @@
-"""The committed offset of one partition as a sequential model: a register that a stale generation cannot
-write.
+"""The committed offset of one partition as a sequential model: a register with generations that fence
+writers.
 
-Owns the two models for the general linearizability engine: the register, and the register whose coordinator
-may have given up waiting for a write that the next one reads from the log. Must not know histories.
+Owns two models for the general linearizability check. One is the plain register. In the other, a coordinator
+may give up waiting for a write that the next coordinator reads from the log. Must not know histories.
 """
 
 from typing import Any, ClassVar
@@ -16,10 +16,10 @@ from fencepost.traces.operations import Function
 
 @frozen
 class CommittedOffset(Model):
-    """State: (committed offset, highest generation). A commit's argument is [generation, offset], a join's
-    its generation.
+    """State: (committed offset, highest generation). The argument of a commit is [generation, offset], that
+    of a join its generation.
 
-    A generation is fenced by a higher one; a commit without a generation is not fenced.
+    A higher generation fences lower ones. A commit without a generation is not fenced.
     """
 
     name: ClassVar[str] = "committed-offset"
@@ -34,7 +34,7 @@ class CommittedOffset(Model):
         return (NOTHING, NO_GENERATION)
 
     def step(self, state: Any, call: Call) -> Any:
-        """The state after a call, or IMPOSSIBLE."""
+        """The state after `call`, or IMPOSSIBLE in `state`."""
         offset, highest = state
         if call.function == Function.FETCH_COMMITTED:
             return state if call.result == offset else IMPOSSIBLE
@@ -46,20 +46,23 @@ class CommittedOffset(Model):
 
 
 _NONE_HIDDEN = -2
-"""No commit stands in the log that its coordinator does not show."""
+"""The log has no commit that its coordinator does not show."""
 _States = tuple[tuple[int, int], ...]
-"""Every (committed offset, offset that stands behind it in the log unseen) that is possible, in order."""
+"""Every possible (committed offset, later offset in the log that the coordinator does not show), sorted."""
 
 
 @frozen
 class ReloadedOffset(Model):
-    """A `CommittedOffset` whose coordinators time out. What took longer than offsets.commit.timeout.ms to
-    replicate is in the log, but its coordinator has answered REQUEST_TIMED_OUT and never shows it; the next
-    one shows what it loads, unless a later commit stands behind it. So a commit of unknown outcome is written
-    once, within its generation, and then seen at once or from a later coordinator epoch on.
+    """A `CommittedOffset` with coordinators that time out.
 
-    State: (coordinator epoch, highest generation, what is possible). A commit's argument is [generation,
-    offset, epoch, whether its outcome is unknown], a join's [generation, epoch], a fetch's its epoch.
+    If a commit takes longer than offsets.commit.timeout.ms to replicate, it is in the log, but its
+    coordinator has answered REQUEST_TIMED_OUT and never shows it. The next coordinator shows what it loads,
+    unless a later commit follows in the log. So a commit with an unknown outcome is written once, within its
+    generation. It is visible at once, or from a later coordinator epoch on.
+
+    State: (coordinator epoch, highest generation, possible offsets). The argument of a commit is [generation,
+    offset, epoch, whether its outcome is unknown], that of a join [generation, epoch], that of a fetch its
+    epoch.
     """
 
     name: ClassVar[str] = "committed-offset-reloaded"
@@ -71,7 +74,7 @@ class ReloadedOffset(Model):
         return (NO_EPOCH, NO_GENERATION, ((NOTHING, _NONE_HIDDEN),))
 
     def step(self, state: Any, call: Call) -> Any:
-        """The state after a call, or IMPOSSIBLE."""
+        """The state after `call`, or IMPOSSIBLE in `state`."""
         epoch, highest, possible = state
         if call.function == Function.COMMIT:
             generation, offset, told, unknown = call.argument
@@ -91,7 +94,7 @@ class ReloadedOffset(Model):
         return (max(epoch, told), max(highest, generation), possible) if possible else IMPOSSIBLE
 
     def describe(self, call: Call) -> str:
-        """A call as the register tells it."""
+        """A call as the plain register shows it."""
         if call.function == Function.FETCH_COMMITTED:
             return f"{call.function}() -> {call.result}"
         generation = call.argument[0]
@@ -100,7 +103,7 @@ class ReloadedOffset(Model):
 
 
 def _loaded(possible: _States) -> _States:
-    """What is possible once another coordinator has read the log: it may have done so before the write that
-    nobody has seen."""
+    """The possible offsets after another coordinator has read the log. It may have read the log before the
+    write that is not visible."""
     seen = {(hidden, _NONE_HIDDEN) for _, hidden in possible if hidden != _NONE_HIDDEN}
     return tuple(sorted({*possible, *seen}))

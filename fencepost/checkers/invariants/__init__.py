@@ -1,11 +1,11 @@
 """The event invariants: COMMIT-SAFE, LOG-MATCH, HW-MONO, HW-BOUNDS, HW-KEPT, EPOCH-MONO, CTRL-FENCE, those of
 ISR, assignment and deletion, progress after the faults, and NO-CRASH.
 
-Owns the one pass over a trace's events, and the verdict. Each invariant is a file of this folder; each gets
-only the events that it names. Must not know which system is judged, nor what was planted in it. Linear in
-events and records (HW-MONO: n log n in operations).
+Owns the one pass over a trace's events, and the verdict. Each invariant is one file of this folder and
+receives only the events that it names. Must not know which system recorded the trace, or which bugs were
+planted in it. Linear in events and records (HW-MONO: n log n in operations).
 
-A finding is the first of its anomaly in its partition; its certificate is the two events (or operations) that
+A finding is the first of its anomaly in its partition. Its certificate is the two events (or operations) that
 contradict each other.
 """
 
@@ -31,11 +31,11 @@ from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
 
 Handler = Callable[[int, Event], None]
-"""Takes an event with its position in the trace."""
+"""Receives an event with its position in the trace."""
 
 
 def judge(trace: Trace) -> Verdict:
-    """All event invariants. A run that was too weak to mean anything is not judged."""
+    """Check all event invariants. A run that was too weak is not checked."""
     if trace.claims.assumption_broken:
         return Verdict(
             decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=trace.claims.assumption_broken

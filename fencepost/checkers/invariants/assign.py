@@ -1,10 +1,10 @@
-"""ASSIGN and ISR-IN-AR: replicas change as an operator asked, until it is done, and nobody else is in the
-ISR.
+"""ASSIGN and ISR-IN-AR: replicas change as an operator requested until the change is complete, and the ISR
+contains only assigned replicas.
 
 Owns stale_reassignment, reassignment_forgotten, reassignment_incomplete, assigned_replica_deleted and
-isr_outside_assignment. What a controller may write into a topic's node is the target of an entry that stood
-in /admin/reassign_partitions during its reign, or the replicas that were there with that target's added.
-Operators write what they like.
+isr_outside_assignment. A controller may write two assignments into a topic's node. One is the target of an
+entry that was in /admin/reassign_partitions during its reign. The other is the old replicas plus those of
+that target. Operators may write anything.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,28 +18,32 @@ from fencepost.traces.events import Event, Name
 DELETED = "replica_deleted"
 """The mark of a broker that deleted its replica."""
 REFUSED = "reassignment_refused"
-"""The mark of a controller that takes an entry out because it cannot be done."""
+"""The mark of a controller that removes an entry because it is impossible."""
 NEVER_ENDED = "every reassignment has ended"
-"""The wait of the liveness phase."""
+"""The condition that the liveness phase waits for."""
 
 
 @define
 class Assign:
-    """assigned: replicas as the topic's node holds them, with the position of the write. pending: target and
-    position of each entry; asked: every target of this reign. isrs: ZooKeeper's ISR and its position.
-    refused: partitions whose entry a controller called impossible. deleting: topics that are to be
-    deleted."""
+    """The state of the rules, by partition."""
 
+    # The findings so far.
     findings: Findings
+    # The replicas in the topic's node, with the position of the write.
     assigned: dict[Key, tuple[tuple[int, ...], int]] = field(factory=dict)
+    # Target and position of each reassignment entry.
     pending: dict[Key, tuple[tuple[int, ...], int]] = field(factory=dict)
+    # Every target of the current reign.
     asked: dict[Key, list[tuple[int, ...]]] = field(factory=dict)
+    # ZooKeeper's ISR and its position.
     isrs: dict[Key, tuple[tuple[int, ...], int]] = field(factory=dict)
+    # Partitions with an entry that a controller called impossible.
     refused: set[Key] = field(factory=set)
+    # Topics that are being deleted.
     deleting: set[str | None] = field(factory=set)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """What ZooKeeper is asked for, what stands there, and the end."""
+        """Requests to ZooKeeper, its state, and the end of the run."""
         return {
             Name.CONTROLLER_EPOCH: self._controller_epoch,
             Name.ASSIGNMENT: self._assignment,
@@ -64,7 +68,8 @@ class Assign:
         self.deleting.add(event.topic)
 
     def _deleted(self, position: int, event: Event, key: Key) -> None:
-        """Step 6 of a reassignment: its entry stands, and the broker is not in its target."""
+        """Step 6 of a reassignment: the broker deletes its replica only if an entry exists and the broker is
+        not in its target."""
         replicas, since = self.pending.get(key) or self.assigned.get(key, ((), -1))
         if event.node in replicas:
             self.findings.add(
@@ -90,7 +95,7 @@ class Assign:
             return
         self.findings.add(
             "reassignment_forgotten",
-            expected=f"the entry for replicas {list(target)} to stand in /admin/reassign_partitions until "
+            expected=f"the entry for replicas {list(target)} to stay in /admin/reassign_partitions until "
             f"it is done or refused",
             seen=f"broker {event.node} took it out while the replicas are {list(replicas)}",
             topic=event.topic,
@@ -129,7 +134,7 @@ class Assign:
         self._within(key, position)
 
     def _within(self, key: Key, position: int) -> None:
-        """The ISR is part of the assignment, whichever of the two was written now."""
+        """Check that the ISR is part of the assignment, after a write of either."""
         (replicas, assigned_at), (isr, written_at) = (
             self.assigned.get(key, ((), -1)),
             self.isrs.get(key, ((), -1)),

@@ -1,13 +1,13 @@
-"""COMMIT-SAFE: a record below any high watermark ever exposed is on every later leader, and on every current
-replica at the end, at the same offset.
+"""COMMIT-SAFE: a record below any exposed high watermark is on every later leader, and at the end on every
+current replica, at the same offset.
 
-Owns committed_record_lost and committed_record_truncated. "Exposed" is a HIGH_WATERMARK event of a leader;
-"later" is a leader epoch that is not lower (a broker that learns late that it led an older epoch owes nothing
-to a newer one). Loss that the claims allow is excused for its offsets only.
+Owns committed_record_lost and committed_record_truncated. "Exposed" is a HIGH_WATERMARK event of a leader.
+"Later" is a leader epoch that is not lower; a broker that learns late that it led an older epoch need not
+have the records of a newer one. Loss that the claims allow is excused for its offsets only.
 
-Of a compacted topic the final dumps are asked more: an offset may be missing only if a later record of its
-key was committed too, or it is a tombstone. A record that was not committed displaces nothing (KAFKA-13194).
-Whose keys are unknown (records that no operation of the trace tells of) owe nothing.
+For a compacted topic, the final dumps may lack an offset only if a later record of its key was committed too,
+or if the record is a tombstone. A record that was not committed replaces nothing (KAFKA-13194). Records with
+an unknown key (from no operation of the trace) are not checked.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,9 +28,14 @@ TOMBSTONE = "tombstone"
 
 @define
 class Committed:
-    """Of one partition. log: the records below the highest exposed high watermark. exposures: (position,
-    leader epoch, broker, high watermark) of each exposure. highest: the highest per leader epoch. isr: as
-    ZooKeeper holds it."""
+    """What was exposed of one partition.
+
+    Attributes:
+        log: the records below the highest exposed high watermark.
+        exposures: (position, leader epoch, broker, high watermark) of each exposure.
+        highest: the highest exposed high watermark per leader epoch.
+        isr: the ISR in ZooKeeper.
+    """
 
     log: ReplicaLog = field(factory=ReplicaLog)
     exposures: list[tuple[int, int, int, int]] = field(factory=list)
@@ -48,8 +53,11 @@ class Committed:
 
 @define
 class CommitSafe:
-    """keys: of the records of compacted topics, and whether each is a tombstone, by value id. partitions:
-    what was exposed in each."""
+    """The state of the invariant.
+
+    keys: the keys of the records of compacted topics, and whether each is a tombstone, by value id.
+    partitions: what was exposed in each.
+    """
 
     replicas: Replicas
     findings: Findings
@@ -58,7 +66,7 @@ class CommitSafe:
     partitions: dict[Key, Committed] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """The events that expose, and those that owe."""
+        """The events that expose records, and those after which a log must have them."""
         return {
             Name.PARTITION_STATE: self._partition_state,
             Name.HIGH_WATERMARK: self._high_watermark,
@@ -81,7 +89,7 @@ class CommitSafe:
         committed, log = self._of(event), self.replicas.log(event)
         epoch, end, before = event.leader_epoch, event.high_watermark, committed.log.end_offset
         if any(exposing > epoch for exposing in committed.highest):
-            # a deposed leader went on: it must show what its successor showed
+            # A deposed leader continued: it must show what its successor showed.
             self._owes(position, event, min(end, before), max(committed.highest))
         if end > before:
             committed.log.extend(log, end)
@@ -93,8 +101,8 @@ class CommitSafe:
         self._owes(position, event, self._of(event).exposed_up_to(epoch), epoch)
 
     def _owes(self, position: int, event: Event, end: int, by_epoch: int) -> None:
-        """The leader's log must hold the committed records below `end`, which leaders of `by_epoch` or below
-        exposed."""
+        """Check that the leader's log has the committed records below `end` that leaders of `by_epoch` or
+        below exposed."""
         committed = self._of(event)
         key, log = (event.topic, event.partition), self.replicas.log(event)
         offset = self._first_lost(key, log, committed.log, self.replicas.start(event), end)
@@ -115,8 +123,7 @@ class CommitSafe:
     def _first_lost(
         self, key: Key, log: ReplicaLog, committed: ReplicaLog, start: int, end: int
     ) -> int | None:
-        """The first committed offset from `start` to `end` that `log` certainly lacks and whose loss nothing
-        excuses."""
+        """The first committed offset from `start` to `end` that `log` certainly lacks without an excuse."""
         while start < end:
             offset = log.first_difference(start, committed.epochs[start:end], committed.values[start:end])
             if offset is None:
@@ -128,7 +135,7 @@ class CommitSafe:
         return None
 
     def at_the_end(self) -> None:
-        """Every member of the ISR that was dumped holds every committed record."""
+        """Check that every dumped member of the ISR has every committed record."""
         for key, committed in self.partitions.items():
             for node, final in sorted(self.replicas.final.get(key, {}).items()):
                 if node not in committed.isr:
@@ -156,7 +163,7 @@ class CommitSafe:
                 )
 
     def _first_compacted_away(self, key: Key, final: FinalLog, committed: ReplicaLog) -> int | None:
-        """The first committed offset that the dump lacks although nothing committed has superseded it. (An
+        """The first committed offset that the dump lacks although no committed record supersedes it. (An
         unknown record may have any key.)"""
         latest: set[str] = set()
         lost = None
@@ -175,8 +182,8 @@ class CommitSafe:
 
 
 def keys_of(trace: Trace) -> dict[int, tuple[str, bool]]:
-    """The keys of the records of compacted topics, and whether each is a tombstone (which may go by itself),
-    by value id."""
+    """The keys of the records of compacted topics, and whether each is a tombstone (which compaction may
+    remove), by value id."""
     keys: dict[int, tuple[str, bool]] = {}
     for operation in trace.operations if trace.claims.compacted else ():
         if (

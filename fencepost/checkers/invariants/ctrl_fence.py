@@ -1,10 +1,10 @@
 """CTRL-FENCE: a deposed controller has no effect, in ZooKeeper or at a broker.
 
-Owns fenced_controller_wrote and fenced_controller_obeyed. In ZooKeeper the fence is /controller_epoch, in
-commit order; a partition's state that raises the leader epoch is a controller's write (a leader's ISR change
-repeats the controller epoch that it was told, which may be old). A broker forgets the highest controller
-epoch when it restarts. An epoch is of the broker that wrote /controller_epoch; another one that uses it has
-read it somewhere (KAFKA-1096).
+Owns fenced_controller_wrote and fenced_controller_obeyed. In ZooKeeper the fence is /controller_epoch, in the
+order of commits. If a write of a partition's state raises the leader epoch, a controller wrote it. (A
+leader's ISR change repeats the controller epoch that the leader knows, which may be old.) A broker forgets
+the highest controller epoch when it restarts. An epoch belongs to the broker that wrote /controller_epoch.
+Another broker that uses it has read it somewhere (KAFKA-1096).
 """
 
 from collections.abc import Callable, Mapping
@@ -18,19 +18,23 @@ from fencepost.traces.events import Event, Name
 
 @define
 class CtrlFence:
-    """controller_epoch, owner, epoch_position: the last write of /controller_epoch, and by whom.
-    leader_epochs: ZooKeeper's, by partition. obeyed: a broker's highest (controller epoch, position) in this
-    incarnation."""
+    """The state of the invariant."""
 
+    # The findings so far.
     findings: Findings
+    # The epoch in the last write of /controller_epoch.
     controller_epoch: int = -1
+    # The broker that wrote it.
     owner: int = -1
+    # The position of that write.
     epoch_position: int = -1
+    # ZooKeeper's leader epoch of each partition.
     leader_epochs: dict[Key, int] = field(factory=dict)
+    # For each broker the highest controller epoch that it obeyed in this incarnation, and its position.
     obeyed: dict[int, tuple[int, int]] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """The events of controllers, and those that forget one."""
+        """Events of controllers, and restarts, which discard a broker's epoch."""
         return {
             Name.CONTROLLER_EPOCH: self._controller_epoch,
             Name.PARTITION_STATE: self._partition_state,

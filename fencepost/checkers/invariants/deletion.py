@@ -1,8 +1,8 @@
 """DEL-COMPLETE: the deletion of a topic ends with no node and no replica left.
 
-Owns deletion_incomplete and deleted_topic_left_behind. A replica on a broker outside the last assignment is
-not held against the deletion: an old replica of a reassignment whose broker was down is told nothing in this
-era.
+Owns deletion_incomplete and deleted_topic_left_behind. A leftover replica on a broker outside the last
+assignment is no finding. It can be an old replica of a reassignment on a broker that was down; in this era of
+Kafka that broker is never asked to delete it.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,13 +13,13 @@ from fencepost.checkers.invariants.findings import Findings
 from fencepost.traces.events import Event, Name
 
 NEVER_ENDED = "every deletion of a topic has ended"
-"""The wait of the liveness phase."""
+"""The condition that the liveness phase waits for."""
 
 
 @define
 class Deletion:
-    """requested: position of the request, by topic. replicas: by topic, the brokers of each partition. gone:
-    position at which a topic's node went."""
+    """The state of the invariant, by topic. requested: position of the request; replicas: the brokers of each
+    partition; gone: position at which the topic's node was removed."""
 
     findings: Findings
     requested: dict[str, int] = field(factory=dict)
@@ -27,7 +27,7 @@ class Deletion:
     gone: dict[str, int] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """Requests, assignments, and what is left at the end."""
+        """Requests, assignments, and the state at the end."""
         return {
             Name.TOPIC_DELETION: self._deletion,
             Name.ASSIGNMENT: self._assignment,
@@ -44,7 +44,7 @@ class Deletion:
         if event.node >= 0 and event.topic in self.replicas and event.topic not in self.gone:
             self.findings.add(
                 "deletion_incomplete",
-                expected=f"/admin/delete_topics/{event.topic} to stand until the topic's node is gone",
+                expected=f"/admin/delete_topics/{event.topic} to stay until the topic's node is gone",
                 seen=f"broker {event.node} removed it while the topic is still there",
                 topic=event.topic,
                 events=(since, position) if since >= 0 else (position,),

@@ -1,7 +1,8 @@
 """EPOCH-MONO: leader epochs grow, and each has one leader.
 
-Owns two_leaders_one_epoch, leader_epoch_regressed and leader_epoch_repeated. A broker that restarts has
-forgotten its leader epochs (Kafka keeps them in memory), so its own are compared within one incarnation.
+Owns two_leaders_one_epoch, leader_epoch_regressed and leader_epoch_repeated. Kafka keeps leader epochs in
+memory only, so a restarted broker has forgotten them. The epochs of a broker are therefore compared within
+one incarnation.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,8 +20,11 @@ DELETED = "replica_deleted"
 
 @define
 class EpochMono:
-    """states: ZooKeeper's last (leader epoch, leader, position). led: (broker, position) by leader epoch.
-    known: a broker's last (leader epoch, position) per partition, in this incarnation."""
+    """The state of the invariant.
+
+    states: ZooKeeper's last (leader epoch, leader, position). led: (broker, position) by leader epoch. known:
+    a broker's last (leader epoch, position) per partition, in this incarnation.
+    """
 
     findings: Findings
     states: dict[Key, tuple[int, int, int]] = field(factory=dict)
@@ -41,7 +45,7 @@ class EpochMono:
         self.known.pop(event.node, None)
 
     def _mark(self, position: int, event: Event) -> None:
-        """A replica that is deleted is forgotten; one that comes later is another."""
+        """A deleted replica is forgotten; a later replica of the partition is a new one."""
         if event.cause == DELETED:
             self.known.get(event.node, {}).pop((event.topic, event.partition), None)
 

@@ -1,6 +1,6 @@
 """The findings of one trace: the first of each anomaly and partition.
 
-Owns the bound on how many there are. Must not know any invariant.
+Owns the bound on their number. Must not know any invariant.
 """
 
 from attrs import define, field
@@ -12,8 +12,8 @@ CHECK = "invariants"
 
 @define
 class Findings:
-    """check: the judge that they are of. found: by (anomaly, topic, partition), in the order in which they
-    were found."""
+    """check: the check that they belong to. found: by (anomaly, topic, partition), in the order of
+    discovery."""
 
     check: str = CHECK
     found: dict[tuple[str, str | None, int], Finding] = field(factory=dict)
@@ -31,7 +31,7 @@ class Findings:
         operations: tuple[int, ...] = (),
         uncertainty_ns: int = -1,
     ) -> None:
-        """Take a finding, unless this anomaly was found in this partition already."""
+        """Add a finding, unless this anomaly was already found in this partition."""
         key = anomaly, topic, partition
         if key not in self.found:
             self.found[key] = Finding(

@@ -1,8 +1,9 @@
 """HW-BOUNDS: log start offset <= high watermark <= log end offset, at every replica and at all times.
 
-Owns high_watermark_outside_log. Retention that goes past the high watermark (KAFKA-5634), a full truncation
-that leaves it behind (KAFKA-9491) or one that comes out of a checkpoint unclamped (KAFKA-3978) break it. An
-event that says only some of the three is compared with what is known of the others.
+Owns high_watermark_outside_log. Three bugs break it: retention beyond the high watermark (KAFKA-5634), a full
+truncation that does not lower the high watermark (KAFKA-9491), and a high watermark from a checkpoint that is
+not clamped (KAFKA-3978). An event may report only some of the three values; they are compared with the known
+values of the others.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,13 +17,14 @@ from fencepost.traces.events import Event, Name
 
 @define
 class HighWatermarkBounds:
-    """starts: (log start offset, position of the event that said so) of each replica."""
+    """The state of the invariant. starts: for each replica (log start offset, position of the event that
+    reported it)."""
 
     findings: Findings
     starts: dict[tuple[Key, int], tuple[int, int]] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """The events that name a bound or a high watermark."""
+        """The events that report a bound or a high watermark."""
         return {
             Name.LOG_START: self._bounds,
             Name.LOG_RECOVERED: self._bounds,
@@ -33,7 +35,7 @@ class HighWatermarkBounds:
         }
 
     def _truncated(self, position: int, event: Event) -> None:
-        """What the cut left behind is told by the events that follow it."""
+        """The events after a truncation report what it left."""
         self.starts.pop(((event.topic, event.partition), event.node), None)
 
     def _bounds(self, position: int, event: Event) -> None:

@@ -1,14 +1,14 @@
-"""HW-KEPT: a high watermark that a checkpoint held is not forgotten: a replica that starts again recovers
-none that is lower.
+"""HW-KEPT: a high watermark in a checkpoint is not forgotten: a replica that starts again recovers no lower
+one.
 
-Owns high_watermark_forgotten. What a replica recovers above its log start comes out of its checkpoint, so it
-was durable (R9). Until the next start the checkpoint is either that one or a later one, which holds what the
-replica had then: the next start finds no less than the least that it had since, or the end of what is left of
-its log (KAFKA-1647: a checkpoint that leaves out a partition whose leader is down; the start after that
-begins at 0).
+Owns high_watermark_forgotten. A high watermark that a replica recovers above its log start comes from its
+checkpoint, so it was durable (R9). Until the next start the checkpoint is this one or a later one, which has
+the replica's value at that time. So the next start recovers at least the lowest high watermark since then, or
+the end of the remaining log. KAFKA-1647 breaks this: a checkpoint leaves out a partition with a leader that
+is down, and the start after that begins at 0.
 
-Nothing is asked of a replica that was deleted meanwhile, nor after a power loss on a disk that had lied about
-a sync: what was durable is not known then.
+The rule does not apply to a replica that was deleted meanwhile, or after a power loss on a disk that had lied
+about a sync, because then the durable state is not known.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,20 +22,23 @@ from fencepost.traces.events import Event, Name
 DELETED = "replica_deleted"
 """The mark of a broker that deleted its replica."""
 LIES, POWER_LOSS = "lying_fsync", "power_loss"
-"""The faults after which a disk may hold less than it was told to."""
+"""The faults after which a disk may have less than it acknowledged."""
 
 
 @define
 class HighWatermarkKept:
-    """least: by broker and replica, the least high watermark that it had since it last started, and the
-    position of the event that told it. lied: brokers whose disk has lied since its last power loss."""
+    """The state of the invariant.
+
+    least: by broker and replica, the lowest high watermark since its last start, and the position of the
+    event that reported it. lied: brokers with a disk that has lied since its last power loss.
+    """
 
     findings: Findings
     least: dict[int, dict[Key, tuple[int, int]]] = field(factory=dict)
     lied: set[int] = field(factory=set)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """Starts, high watermarks, and what ends a replica."""
+        """Starts, high watermarks, and the deletion of replicas."""
         return {
             Name.LOG_RECOVERED: self._recovered,
             Name.HIGH_WATERMARK: self._high_watermark,

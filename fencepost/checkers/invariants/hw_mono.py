@@ -1,16 +1,17 @@
-"""HW-MONO: the end of a log that clients are shown does not go back.
+"""HW-MONO: the log end that clients are shown does not go back.
 
 Owns high_watermark_regressed, from operations. Within one leader epoch, no shown end (of a poll or of
-ListOffsets) is below one shown before; across epochs, no ListOffsets end of a higher epoch is below any end
-shown before in a lower one (a fetch's may be: after an election the new leader's high watermark lags, and
-only ListOffsets is guarded, KIP-207). "Before" is real time: completed before the other was invoked; equal
-times are concurrent.
+ListOffsets) is below one shown before. Across epochs, no ListOffsets end of a higher epoch is below any end
+shown before in a lower epoch. A fetch may show a lower end there: after an election the new leader's high
+watermark lags, and only ListOffsets is guarded (KIP-207). "Before" is real time: completed before the other
+was invoked; equal times are concurrent.
 
-Three things are no regress:
-- an end that went back over offsets whose loss the claims allow;
-- within an epoch, a poll after its leader restarted and led that epoch again, from its checkpointed high
-  watermark: nobody elected a new leader;
-- stamps of two clocks that each may err by e, unless they are more than 2e apart.
+Three cases are no regression:
+
+- an end that went back over offsets that may be lost by the claims;
+- within an epoch, a poll after its leader restarted and led that epoch again from its checkpointed high
+  watermark: no new leader was elected;
+- times of two clocks that each may err by e, unless they are more than 2e apart.
 """
 
 from bisect import bisect_left, bisect_right
@@ -34,23 +35,32 @@ READ_COMMITTED = "read_committed"
 class ShownEnd:
     """An end that a client was shown."""
 
+    # Invocation time in nanoseconds.
     invoke_time: int
+    # Completion time in nanoseconds.
     completion_time: int
+    # The end that was shown.
     end_offset: int
+    # The leader epoch of the response.
     leader_epoch: int
+    # The clock of the times.
     clock_id: int
+    # The operation.
     op_id: int
+    # Whether ListOffsets showed it.
     listed: bool
 
 
 Term = tuple[int, int]
-"""A leader epoch, and how often its leader had taken over once more."""
+"""A leader epoch, and how often its leader had taken over again."""
 
 
 @define
 class HighWatermarkMono:
-    """led: leader epochs that began, per partition; led_again: the times at which an epoch's leader took over
-    once more, ascending."""
+    """The state of the invariant, by partition.
+
+    led: leader epochs that began. led_again: the times at which an epoch's leader took over again, ascending.
+    """
 
     findings: Findings
     claims: Claims
@@ -68,7 +78,7 @@ class HighWatermarkMono:
         self.led.add(term)
 
     def judge(self, operations: tuple[Operation, ...]) -> None:
-        """All operations of the trace."""
+        """Check all operations of the trace."""
         partitions: dict[Key, list[ShownEnd]] = {}
         for operation in operations:
             if operation.outcome is Outcome.OK and operation.function in (
@@ -81,8 +91,8 @@ class HighWatermarkMono:
             self._judge_partition(key, all_shown)
 
     def _judge_partition(self, key: Key, all_shown: list[ShownEnd]) -> None:
-        """Go through the invocations in time; before each, note what had completed: by any clock 2e earlier,
-        by the same clock at all."""
+        """Go through the invocations in the order of time. Before each, take in what had completed: by any
+        clock 2e earlier, or by the same clock."""
         margin = 2 * self.claims.clock_uncertainty_ns
         by_completion = sorted(all_shown, key=lambda shown: shown.completion_time)
         any_clock: dict[Term, ShownEnd] = {}
@@ -108,9 +118,9 @@ class HighWatermarkMono:
             self._compare(key, same_clock.get(shown.clock_id, {}), shown)
 
     def _compare(self, key: Key, before: dict[Term, ShownEnd], shown: ShownEnd) -> None:
-        """`before`: the highest end shown earlier, by term."""
+        """Compare an end with the highest ends shown earlier (`before`), by term."""
         if not shown.listed:
-            # a poll owes nothing to what was shown before its leader may have restarted
+            # a poll need not show an earlier end if its leader may have restarted since
             taken_over = bisect_right(self._times(key, shown.leader_epoch), shown.completion_time)
             same = before.get((shown.leader_epoch, taken_over))
             if same is not None and same.end_offset > shown.end_offset:
@@ -154,7 +164,7 @@ def _told(shown: ShownEnd) -> str:
 
 
 def _shown(operation: Operation) -> Iterator[tuple[Key, ShownEnd]]:
-    """The ends that an operation showed, one for each partition that named its leader epoch."""
+    """The ends that an operation showed, one for each partition with a leader epoch."""
     assert operation.completion_time is not None, operation
     listed = operation.function is Function.LIST_OFFSETS
     ends: list[tuple[Key, int | None, int | None]]

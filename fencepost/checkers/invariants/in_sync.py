@@ -1,9 +1,9 @@
-"""ISR-NONEMPTY, ISR-AGREE, STOP-SAFE and ISR-ALIVE: who is in the ISR, in ZooKeeper and as the leader
-believes; and COMMIT-SAFE of a replica that is deleted.
+"""ISR-NONEMPTY, ISR-AGREE, STOP-SAFE and ISR-ALIVE: the members of the ISR, in ZooKeeper and in the leader's
+view; and COMMIT-SAFE of a replica that is deleted.
 
 Owns empty_isr, isr_disagrees, stopping_member_joined_isr, dead_member_left_in_isr and isr_member_deleted. A
-leader may not believe in fewer members than ZooKeeper holds: what it was told, or was accepted, in
-ZooKeeper's present leader epoch holds all of ZooKeeper's ISR.
+leader's ISR may not lack a member of ZooKeeper's ISR. The leader's ISR is what a controller or ZooKeeper
+confirmed to it in ZooKeeper's current leader epoch.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ DELETED, FAILED_OVER = "replica_deleted", "failed_over"
 
 @define
 class InSyncState:
-    """ZooKeeper's state of a partition, written at `position`; versions: its ISR by version of the node, in
+    """ZooKeeper's state of a partition, written at `position`. versions: its ISR by version of the node, in
     this leader epoch."""
 
     leader: int
@@ -32,23 +32,29 @@ class InSyncState:
 
 @define
 class InSync:
-    """states: by partition. believed: a leader's ISR by (broker, partition). alive: brokers that a broker
-    knows to be alive, with the position at which it learned that. registered, unregistered: positions, by
-    broker. elected: position of each controller's election, by epoch; controller_epoch: the latest. deleting:
-    topics that are to be deleted."""
+    """The state of the rules."""
 
+    # The findings so far.
     findings: Findings
+    # ZooKeeper's state of each partition.
     states: dict[Key, InSyncState] = field(factory=dict)
+    # By broker and partition: the ISR that a leader uses.
     believed: dict[tuple[int, Key], tuple[int, ...]] = field(factory=dict)
+    # For each broker the brokers that it knows to be alive, and the position at which it learned that.
     alive: dict[int, tuple[tuple[int, ...], int]] = field(factory=dict)
+    # For each broker the position of its last registration.
     registered: dict[int, int] = field(factory=dict)
+    # For each broker the position at which its node was last removed.
     unregistered: dict[int, int] = field(factory=dict)
+    # The position of each controller's election, by epoch.
     elected: dict[int, int] = field(factory=dict)
+    # The latest controller epoch.
     controller_epoch: int = -1
+    # Topics that are being deleted.
     deleting: set[str | None] = field(factory=set)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """The events that change an ISR, and those that say who is alive."""
+        """The events that change an ISR, and those that report which brokers are alive."""
         return {
             Name.PARTITION_STATE: self._partition_state,
             Name.BECAME_LEADER: self._believes,
@@ -63,7 +69,7 @@ class InSync:
             Name.MARK: self._mark,
         }
 
-    # ---- what stands
+    # ---- ZooKeeper's states
 
     def _partition_state(self, position: int, event: Event) -> None:
         key = event.topic, event.partition
@@ -75,7 +81,7 @@ class InSync:
         if not event.isr:
             self.findings.add(
                 "empty_isr",
-                expected="the last member to stay in the ISR, so that nobody else can lead cleanly",
+                expected="the last member to stay in the ISR, so that no other broker can lead cleanly",
                 seen=f"broker {event.node} wrote an empty ISR in leader epoch {event.leader_epoch}",
                 topic=event.topic,
                 partition=event.partition,
@@ -104,7 +110,7 @@ class InSync:
     def _deletion(self, position: int, event: Event) -> None:
         self.deleting.add(event.topic)
 
-    # ---- what leaders believe
+    # ---- the leaders' view
 
     def _believes(self, position: int, event: Event) -> None:
         key = event.topic, event.partition
@@ -134,7 +140,7 @@ class InSync:
             return
         self.findings.add(
             "stopping_member_joined_isr",
-            expected=f"only brokers to join the ISR that leader {event.node} was told are alive and stay: "
+            expected=f"only brokers to join the ISR that are alive and not stopping for leader {event.node}: "
             f"{list(known)}",
             seen=f"it proposed broker {gone[0]} in leader epoch {event.leader_epoch}",
             topic=event.topic,
@@ -165,8 +171,8 @@ class InSync:
         )
 
     def _failed_over(self, position: int, event: Event) -> None:
-        """What stood before the election, and still stands, was read by the controller: a member that was
-        gone by then must not be in it now."""
+        """Check states that were written before the election and have not changed since: the controller has
+        read them, so a member that was gone by then must not be in the ISR now."""
         since = self.elected.get(event.controller_epoch, -1)
         for key, state in sorted(self.states.items(), key=lambda item: item[1].position):
             led = self.registered.get(state.leader, position) < since

@@ -1,8 +1,8 @@
-"""INCARNATION: a request that was meant for an earlier incarnation of a broker changes nothing.
+"""INCARNATION: a request for an earlier incarnation of a broker has no effect.
 
 Owns earlier_incarnation_obeyed. An incarnation is a registration: its broker epoch is the czxid of
-/brokers/ids/N (KIP-380). What counts is what the one that obeyed knew: a broker knows its own registration, a
-controller says in its mark which one it knew.
+/brokers/ids/N (KIP-380). The rule uses the knowledge of the receiver: a broker knows its own registration,
+and a controller reports in its mark which one it knew.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,8 +15,8 @@ from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 
 SHUTDOWN = "controlled_shutdown"
-"""The mark of a controller that carried a controlled shutdown out. broker_epoch: of the request; detail: JSON
-{known_broker_epoch}."""
+"""The mark of a controller that carried out a controlled shutdown. broker_epoch: that of the request; detail:
+JSON {known_broker_epoch}."""
 
 
 class _Detail(msgspec.Struct, frozen=True):
@@ -24,8 +24,8 @@ class _Detail(msgspec.Struct, frozen=True):
 
 
 def known_broker_epoch(detail: str) -> int:
-    """The registration that a controller's mark says it knew; -1 for a mark that does not say, or not in
-    JSON: a trace may be anybody's."""
+    """The registration that a controller knew, from its mark. -1 if the mark does not report it or is not
+    JSON: a trace may come from any tool."""
     try:
         return from_json(detail, _Detail).known_broker_epoch if detail else -1
     except msgspec.DecodeError:
@@ -34,13 +34,14 @@ def known_broker_epoch(detail: str) -> int:
 
 @define
 class Incarnation:
-    """registered: broker epoch of each broker, with the position of its registration."""
+    """The state of the invariant. registered: the broker epoch of each broker, with the position of its
+    registration."""
 
     findings: Findings
     registered: dict[int, tuple[int, int]] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """Registrations, and what was obeyed."""
+        """Registrations, and requests that were obeyed."""
         return {
             Name.BROKER_REGISTERED: self._registered,
             Name.CONTROL_REQUEST_APPLIED: self._applied,

@@ -1,7 +1,6 @@
 """Progress: after the faults ended, every wait of the liveness phase ends.
 
-Owns no_progress. What is waited for, and for how long, is the run's decision; it records which wait never
-ended.
+Owns no_progress. The run decides what it waits for and for how long, and records each wait that did not end.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,13 +19,14 @@ MOST_REASONS = 3
 
 @define
 class Live:
-    """healed: the position of the phase that began when the faults had ended, -1 before."""
+    """The state of the rule. healed: the position of the phase that began when the faults had ended; -1
+    before."""
 
     findings: Findings
     healed: int = -1
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """The phases, and what never ended."""
+        """The phases, and the waits that did not end."""
         return {Name.PHASE: self._phase, Name.LIVENESS_FAILED: self._failed}
 
     def _phase(self, position: int, event: Event) -> None:

@@ -1,11 +1,11 @@
 """LOG-MATCH: (offset, leader epoch) names one record for ever, and replicas agree below the lower of their
 high watermarks.
 
-Owns log_divergence. Claims do not excuse it: once loss is allowed, content is keyed by epoch and offset,
-which is what this invariant compares; and at the end every replica that was dumped has cut what is lost. Only
-if the liveness phase failed may one not have come to that, or one that its partition is not assigned to any
-more (its broker was away when it was to be deleted): then, and for the allowed offsets only, the second half
-is excused.
+Owns log_divergence. Claims do not excuse it. If loss is allowed, content is keyed by epoch and offset, which
+is what this invariant compares, and at the end every dumped replica has truncated the lost records. There are
+two exceptions, for the allowed offsets and the second half of the rule only. If the liveness phase failed, a
+replica may not have truncated yet. And a partition may no longer be assigned to a replica, because its broker
+was away when it had to be deleted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,8 +22,8 @@ from fencepost.traces.trace import LossRange
 
 @define
 class Names:
-    """Of one partition. batches: (leader epoch, base offset) -> values, as first appended. records: leader
-    epoch -> offset -> value."""
+    """The records of one partition. batches: (leader epoch, base offset) -> values, as first appended.
+    records: leader epoch -> offset -> value."""
 
     batches: dict[tuple[int, int], tuple[int, ...]] = field(factory=dict)
     records: dict[int, dict[int, int]] = field(factory=dict)
@@ -31,19 +31,25 @@ class Names:
 
 @define
 class LogMatch:
-    """events: the whole trace, to find the first of two convicting events; loss: what the claims allow;
-    partitions: what each (epoch, offset) names; assigned: replicas of a partition, where the trace tells."""
+    """The state of the invariant."""
 
+    # The logs of all replicas.
     replicas: Replicas
+    # The findings so far.
     findings: Findings
+    # The whole trace, to find the first of two convicting events.
     events: Sequence[Event]
+    # The loss that the claims allow.
     loss: tuple[LossRange, ...]
+    # Whether a wait of the liveness phase did not end.
     liveness_failed: bool = False
+    # What each (epoch, offset) names.
     partitions: dict[Key, Names] = field(factory=dict)
+    # The replicas of each partition, if the trace reports them.
     assigned: dict[Key, tuple[int, ...]] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """The events that say what a log holds."""
+        """The events that report the content of a log."""
         return {
             Name.APPENDED: self._holds,
             Name.ASSIGNMENT: self._assignment,
@@ -67,7 +73,7 @@ class LogMatch:
         batch = event.leader_epoch, event.offset
         known = names.batches.setdefault(batch, event.values)
         if known is not event.values and known == event.values:
-            return  # what most followers' batches are
+            return  # most batches of followers end here
         records = names.records.setdefault(event.leader_epoch, {})
         for offset, value in enumerate(event.values, event.offset):
             held = records.setdefault(offset, value)
@@ -115,7 +121,7 @@ class LogMatch:
         return None
 
     def at_the_end(self) -> None:
-        """Each dump against each other one of its partition."""
+        """Compare each dump with each other one of its partition."""
         for key, finals in self.replicas.final.items():
             ordered = sorted(finals.items())
             for index, (node, final) in enumerate(ordered):

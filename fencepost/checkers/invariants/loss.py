@@ -1,6 +1,6 @@
 """Loss that the claims allow, by partition and offset.
 
-Owns the look-up. Must not know which invariant asks: each says for itself what a loss excuses.
+Owns the look-up. Each invariant decides for itself what a loss excuses.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from fencepost.traces.trace import LossRange
 
 
 def end_of_loss(allowed: Iterable[LossRange], partition: Key, offset: int) -> int:
-    """The first offset from `offset` on whose loss is not allowed: `offset` itself if its own is not. Ranges
+    """The first offset from `offset` on that may not be lost; `offset` itself if it may not be lost. Ranges
     may overlap."""
     for loss in sorted(allowed, key=lambda loss: loss.start):
         if (loss.topic, loss.partition) == partition and loss.start <= offset < loss.end:

@@ -1,6 +1,6 @@
-"""The logs of all replicas, as the events tell them, and the final dumps.
+"""The logs of all replicas according to the events, and the final dumps.
 
-Owns the bookkeeping that COMMIT-SAFE and LOG-MATCH share. Must not judge.
+Owns the bookkeeping that COMMIT-SAFE and LOG-MATCH share. Must not check anything.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,8 +16,8 @@ Key = tuple[str | None, int]
 
 @define
 class FinalLog:
-    """A replica's log as it was dumped at the end. rows: the positions of its REPLICA_LOG events, with the
-    base offset of each."""
+    """A replica's log as dumped at the end. rows: the positions of its REPLICA_LOG events, with the base
+    offset of each."""
 
     log: ReplicaLog = field(factory=ReplicaLog)
     high_watermark: int = 0
@@ -25,14 +25,17 @@ class FinalLog:
     rows: list[tuple[int, int]] = field(factory=list)
 
     def position_of(self, offset: int) -> int:
-        """Of the row that holds `offset`, or of the last one."""
+        """The position of the row that holds `offset`, or of the last row."""
         return next((position for position, base in reversed(self.rows) if base <= offset), self.rows[-1][0])
 
 
 @define
 class Replicas:
-    """logs: by partition and node, as of the event under way. starts: where each starts now, if not at 0:
-    what stands below is nobody's any more. final: the dumps."""
+    """The replicas of a trace.
+
+    logs: by partition and node, at the current event. starts: the log start offset of each replica, if it is
+    not 0; records below it no longer exist. final: the dumps.
+    """
 
     logs: dict[Key, dict[int, ReplicaLog]] = field(factory=dict)
     starts: dict[tuple[Key, int], int] = field(factory=dict)
@@ -49,7 +52,7 @@ class Replicas:
         }
 
     def log(self, event: Event) -> ReplicaLog:
-        """The log of the replica that the event is about."""
+        """The log of the event's replica."""
         nodes = self.logs.setdefault((event.topic, event.partition), {})
         log = nodes.get(event.node)
         if log is None:
@@ -57,7 +60,7 @@ class Replicas:
         return log
 
     def start(self, event: Event) -> int:
-        """Where the log of the replica starts that the event is about."""
+        """The log start offset of the event's replica."""
         return self.starts.get(((event.topic, event.partition), event.node), 0)
 
     def _started_at(self, position: int, event: Event) -> None:
@@ -92,6 +95,6 @@ class Replicas:
         if event.end_offset > final.log.end_offset:
             final.log.resize(
                 event.end_offset
-            )  # what follows may be gone by retention or compaction; a row that comes takes its place
+            )  # what follows may have been removed by retention or compaction; a later row takes its place
         final.log_start_offset = event.log_start_offset
         final.high_watermark = event.high_watermark

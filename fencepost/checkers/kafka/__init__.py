@@ -1,8 +1,8 @@
-"""The kafka judge: do consumers, producers and transactions go through the logs as Kafka promises?
+"""The kafka check: do consumers, producers and transactions use the logs as Kafka promises?
 (docs/reference/anomalies.md)
 
-`judge_trace` judges one trace, `judge_table` all traces of an `operations` table; `measure_trace` counts what
-is no violation.
+`judge_trace` checks one trace, `judge_table` all traces of an `operations` table. `measure_trace` counts what
+is not a violation.
 """
 
 from fencepost.checkers.kafka.judge import judge_operations, judge_table, judge_trace, judge_traces

@@ -1,13 +1,13 @@
-"""Consumers: from poll to poll they go on where they were, within one assignment; within a transaction
+"""Consumers: each poll continues where the previous one ended, within one assignment; within a transaction
 always.
 
 Owns poll_skip, position_regressed, and what the polls of one transaction add to skipped_offset and
-unordered_read. Must not know how a single poll's records must stand (the log judge). Only consumers are
-judged: polls that do not say where they began, polls of members, and polls of processes that assigned,
-subscribed or joined; who names the offset itself may read where it likes.
+unordered_read. Must not know the order of records within one poll (the log check covers it). The rules apply
+to consumers only: to polls that do not say where they began, to polls of members, and to polls of processes
+that assigned, subscribed or joined. A client that names the offset itself may read anywhere.
 
-A consumer may go back without being moved when the log was cut behind its back (Kafka's OFFSET_OUT_OF_RANGE,
-and truncation detection, KIP-320):
+A consumer may go back without a new assignment if the log was truncated meanwhile (Kafka's
+OFFSET_OUT_OF_RANGE, and truncation detection, KIP-320):
 
     1. it reads up to offset 3: its position is 4
     2. the leader dies; the next one has lost what it had from offset 1 on: the log ends at 1
@@ -39,22 +39,36 @@ from fencepost.checkers.operation_columns import NONE, Array, OperationColumns
 
 @frozen(kw_only=True, eq=False)
 class ConsumerSteps:
-    """From one poll of a consumer to its next poll of the same log: rows of the operations, the last offset
-    of the one, the first of the other. how: of the walk; skipped: an occupied row between them (-1: none);
-    back: the other began at or below the last."""
+    """The steps from one poll of a consumer to its next poll of the same log, one entry per step."""
 
+    # Index of the log.
     log: Array
+    # Row of the later poll.
     row: Array
+    # Row of the earlier poll.
     before: Array
+    # First offset that the later poll returned.
     first: Array
+    # Last offset that the earlier poll returned.
     last: Array
+    # What the later poll follows, as FIRST to WITHIN of `walks`.
     how: Array
+    # An occupied row between the two polls (-1: none).
     skipped: Array
+    # Whether the later poll began at or below `last`.
     back: Array
 
 
 def steps_of(columns: KafkaColumns, placements: Placements) -> ConsumerSteps:
-    """All steps of all consumers, in no special order."""
+    """Find all steps of all consumers.
+
+    Args:
+        columns: the relations of the traces.
+        placements: the known places of records.
+
+    Returns:
+        the steps, in no particular order.
+    """
     turns = _turns(columns)
     order = np.lexsort((turns.sub, turns.row, turns.invoke, turns.process))
     pair = np.zeros(len(order), np.int64)
@@ -98,15 +112,24 @@ def steps_of(columns: KafkaColumns, placements: Placements) -> ConsumerSteps:
 
 @frozen(kw_only=True, eq=False)
 class _Turns:
-    """One row per turn: what moves a consumer, or what it was shown of one log."""
+    """One row per turn. A turn is an event that moves a consumer, or the records of one log that it was
+    shown."""
 
+    # POLLED to CRASHED of `walks`.
     kind: Array
+    # Row of the operation.
     row: Array
+    # Order within the operation: an operation can have several turns.
     sub: Array
+    # Index of the log; -1 if the turn is about none.
     log: Array
+    # First offset of a poll.
     first: Array
+    # Last offset of a poll.
     last: Array
+    # Index of the process.
     process: Array
+    # Invocation time in nanoseconds.
     invoke: Array
 
 
@@ -165,8 +188,8 @@ def _overlapping(columns: KafkaColumns) -> Array:
 
 
 def _rebalanced(columns: KafkaColumns, txn: Array, log: Array) -> Array:
-    """Which (transaction, log) had a rebalance within the transaction that names the log, or no log at
-    all."""
+    """Which (transaction, log) had a rebalance within the transaction that names the log, or that names no
+    log."""
     joins = np.flatnonzero((columns.operations.function == JOIN) & (columns.txn >= 0))
     excused_pairs: set[tuple[int, int]] = set()
     whole: set[int] = set()
@@ -181,7 +204,16 @@ def _rebalanced(columns: KafkaColumns, txn: Array, log: Array) -> Array:
 
 
 def consumer_findings(columns: KafkaColumns, placements: Placements, steps: ConsumerSteps) -> Found:
-    """At most one finding for each log and anomaly."""
+    """Find skips and regressions of positions.
+
+    Args:
+        columns: the relations of the traces.
+        placements: the known places of records.
+        steps: the steps, from `steps_of`.
+
+    Returns:
+        at most one finding for each log and anomaly.
+    """
     for how, skip, back in (
         (NEXT, "poll_skip", "position_regressed"),
         (WITHIN, "skipped_offset", "unordered_read"),
@@ -247,11 +279,11 @@ def _unexcused(columns: KafkaColumns, placements: Placements, g: int, row: int, 
 
 
 def _began_anew(columns: KafkaColumns, placements: Placements, steps: ConsumerSteps, i: int) -> bool:
-    """Whether step `i` went back because the last record that the consumer had read may be lost, so that its
-    position lay beyond the log's end.
+    """Whether step `i` went back because the last record that the consumer had read may be lost. Its position
+    was then beyond the end of the log.
 
-    It may then begin where the loss left the log's end, or above, or at the log's first record; anywhere
-    between these it has no business.
+    In that case it may begin at or above the end that the loss left, or at the log's first record. Any
+    position between these is wrong.
     """
     g, first, last = int(steps.log[i]), int(steps.first[i]), int(steps.last[i])
     claims = columns.traces[columns.log_trace[g]].claims
@@ -266,7 +298,7 @@ def _began_anew(columns: KafkaColumns, placements: Placements, steps: ConsumerSt
 
 
 def allowed_steps(steps: ConsumerSteps) -> tuple[Array, Array]:
-    """Logs in which a subscribed consumer skipped, and went back, between polls: rebalances may explain it,
-    so it is only counted."""
+    """The logs in which a subscribed consumer skipped, and those in which it went back, between polls.
+    Rebalances may explain both, so they are only counted."""
     loose = steps.how == NEXT_SUBSCRIBED
     return steps.log[loose & (steps.skipped >= 0)], steps.log[loose & steps.back]

@@ -1,9 +1,10 @@
-"""Coverage: what was acknowledged has been read by somebody, once reading went beyond it.
+"""Coverage: an acknowledged record is read by some consumer, if consumers read beyond it.
 
-Owns lost_write of polls that do not say where they began, and unseen. Such polls are taken to go on from the
-beginning of the log (auto.offset.reset=earliest), so that together they have passed every offset up to the
-highest one that they showed. A record that another value replaced at its offset is lost, too; that the offset
-had two values is the log judge's (inconsistent_offsets). Polls that say where they began are the log judge's.
+Owns lost_write for polls that do not say where they began, and unseen. The check assumes that such polls
+start at the beginning of the log (auto.offset.reset=earliest). Then together they have passed every offset up
+to the highest one that they returned. A record is also lost if another value replaced it at its offset. The
+log check reports that the offset had two values (inconsistent_offsets), and covers polls that say where they
+began.
 """
 
 import numpy as np
@@ -16,7 +17,15 @@ from fencepost.checkers.operation_columns import NONE, Array
 
 
 def coverage_findings(columns: KafkaColumns, placements: Placements) -> Found:
-    """At most one finding for each log and anomaly."""
+    """Find acknowledged records that were not read.
+
+    Args:
+        columns: the relations of the traces.
+        placements: the known places of records.
+
+    Returns:
+        at most one finding for each log and anomaly.
+    """
     sent, shown = columns.sent, columns.shown
     passing = ~(positioned(columns.operations) | columns.extras.member)[shown.row]
     highest = _highest(columns.logs, shown.log[passing], shown.offset[passing], np.flatnonzero(passing))
@@ -35,12 +44,12 @@ def _highest(logs: int, log: Array, offset: Array, index: Array) -> Array:
     """For each log, the index of a row with the highest offset; -1 for a log without rows."""
     highest = np.full(logs, NONE)
     order = np.lexsort((offset, log))
-    highest[log[order]] = index[order]  # the last assignment to a log wins, and it is its highest
+    highest[log[order]] = index[order]  # the last assignment to a log wins, and it has the highest offset
     return highest
 
 
 def _replaced(columns: KafkaColumns, missing: Array) -> Array:
-    """Which of the records stand where a poll showed another: the log judge tells that
+    """Which of the records have an offset at which a poll showed another value. The log check reports that
     (inconsistent_offsets)."""
     sent, shown = columns.sent, columns.shown
     told = {(g, o) for g, o in zip(sent.log[missing].tolist(), sent.told[missing].tolist(), strict=True)}
@@ -70,8 +79,8 @@ def _lost(columns: KafkaColumns, placements: Placements, lost: Array, highest: A
 
 
 def _unseen(columns: KafkaColumns, placements: Placements, missing: Array) -> Found:
-    """Records that a consumer, which sought the beginning after their acknowledgement, did not get before it
-    found nothing more."""
+    """Records that a consumer missed. It sought the beginning after their acknowledgement, read until it
+    found nothing more, and did not get them."""
     sent, operations, done = columns.sent, columns.operations, set()
     looks = _last_looks(columns, set(sent.log[missing].tolist()))
     for i in missing.tolist():
@@ -96,8 +105,8 @@ def _unseen(columns: KafkaColumns, placements: Placements, missing: Array) -> Fo
 
 
 def _last_looks(columns: KafkaColumns, logs: set[int]) -> dict[int, list[tuple[int, int]]]:
-    """For each log: (the assign that sought its beginning, the last poll of that consumer) where that poll
-    brought nothing of the log."""
+    """For each log: the assign that sought its beginning, and the last poll of that consumer, if that poll
+    returned nothing of the log."""
     operations, shown = columns.operations, columns.shown
     start = operations.positions.start
     looks: dict[int, list[tuple[int, int]]] = {}

@@ -1,7 +1,8 @@
-"""What consumers, producers and groups say beside `OperationColumns`: one array per column, in row order.
+"""Columns about consumers, producers and groups that extend `OperationColumns`: one array per column, in row
+order.
 
-Owns these columns, from `Operation` values and from rows of an `operations` table. Must not know what is
-asked of them. Null becomes -1.
+Owns these columns, from `Operation` values and from rows of an `operations` table. Must not know how they are
+used. Null becomes -1.
 """
 
 from collections.abc import Sequence
@@ -27,23 +28,31 @@ COLUMNS = (
     *("argument", "generation", "group", "key", "log_start_offset"),
     *("positions", "producer_epoch", "producer_id"),
 )
-"""Columns of the `operations` table that this reads, beside those of `OperationColumns`."""
+"""Columns of the `operations` table that this module reads, in addition to those of `OperationColumns`."""
 SEEK, TOMBSTONE = "seek_to_beginning", "tombstone"
 
 
 @frozen(kw_only=True, eq=False)
 class Extras:
-    """Per operation. member: it names a group; key: a code, equal for equal keys; seeks: an assign that
-    starts over; position_log_start: per position (flat)."""
+    """One entry per operation, in row order."""
 
+    # Whether the operation names a group.
     member: Array
+    # The generation of the member; -1 if none.
     generation: Array
+    # The producer id; -1 if none.
     producer_id: Array
+    # The producer epoch; -1 if none.
     producer_epoch: Array
+    # The log start offset that the client was shown; -1 if none.
     log_start: Array
+    # A code of the key, equal for equal keys; -1 if none.
     key: Array
+    # Whether an assign starts at the beginning again.
     seeks: Array
+    # Whether an append deletes its key.
     tombstone: Array
+    # The log start offset shown, per position (flat); -1 if none.
     position_log_start: Array
 
 
@@ -70,8 +79,7 @@ def extras_of_traces(traces: Sequence[Trace]) -> Extras:
 
 
 def extras_of_table(table: pa.Table) -> Extras:
-    """The extras of the rows of an `operations` table, in order. Raises TraceError where a column is
-    missing."""
+    """The extras of the rows of an `operations` table, in order. Raises TraceError if a column is missing."""
     argument = table_column(table, "argument")
 
     def says(word: str) -> Array:

@@ -1,6 +1,6 @@
-"""How the kafka judge names what it found: one log, one anomaly, operations by their ids.
+"""The findings of the kafka check: one log, one anomaly, operations by their ids.
 
-Owns the making of findings. Must not know the rules.
+Owns how findings are made. Must not know the rules.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from fencepost.checkers.verdict import Finding
 CHECK = "kafka"
 
 Found = Iterator[tuple[int, Finding]]
-"""(log, finding): a rule yields at most one for each log and anomaly."""
+"""(log, finding). A rule yields at most one finding for each log and anomaly."""
 
 
 def finding(
@@ -24,7 +24,7 @@ def finding(
     expected: str,
     seen: str,
 ) -> tuple[int, Finding]:
-    """A finding about one log. rows: the convicting operations, by row; one that convicts itself is named
+    """A finding about one log. rows: the rows of the convicting operations. A row that occurs twice is named
     once."""
     operations = columns.operations
     return log, Finding(
@@ -40,5 +40,13 @@ def finding(
 
 
 def op(columns: KafkaColumns, row: int) -> str:
-    """An operation in words."""
+    """An operation as text.
+
+    Args:
+        columns: the relations of the traces.
+        row: the row of the operation.
+
+    Returns:
+        its function and its id.
+    """
     return f"operation {columns.operations.op_id[row]}"

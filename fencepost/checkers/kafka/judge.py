@@ -1,8 +1,8 @@
-"""The kafka judge: what consumers, producers and transactions saw of the logs, for many traces in one call.
+"""The kafka check: what consumers, producers and transactions saw of the logs, for many traces in one call.
 
-Owns the order of the work and one verdict per trace. The rules live in `consumers`, `producers`,
-`transactions` and `coverage`. What one log's appends and single reads say of it is the log judge's; a trace
-that contradicts itself is told there.
+Owns the order of the work and one verdict per trace. The rules are in `consumers`, `producers`,
+`transactions` and `coverage`. The log check covers the appends and single reads of one log. It also reports a
+trace that contradicts itself.
 """
 
 from collections import defaultdict
@@ -34,25 +34,25 @@ from fencepost.traces.trace import Trace
 
 
 def judge_trace(trace: Trace) -> Verdict:
-    """What the kafka check says of one trace."""
+    """The verdict of the kafka check on one trace."""
     verdicts = judge_traces((trace,))
     return verdicts[0][1] if verdicts else Verdict(decision=Decision.OK, check=CHECK)
 
 
 def judge_traces(traces: Sequence[Trace]) -> list[tuple[int, Verdict]]:
-    """(trace id, verdict) of each trace that is not Ok, in order; every other one is Ok."""
+    """(trace id, verdict) of each trace that is not Ok, in order; all others are Ok."""
     return judge_operations(columns_of_traces(traces), traces)
 
 
 def judge_operations(operations: OperationColumns, traces: Sequence[Trace]) -> list[tuple[int, Verdict]]:
-    """As `judge_traces`, where the operations of these traces stand in columns already."""
+    """As `judge_traces`, for operations that are already columns."""
     return _judge(operations, extras_of_traces(traces))
 
 
 def judge_table(table: pa.Table, traces: Iterable[Trace] = ()) -> list[tuple[int, Verdict]]:
-    """As `judge_traces`, for the rows of an `operations` table. Raises TraceError where a column is missing.
+    """As `judge_traces`, for the rows of an `operations` table. Raises TraceError if a column is missing.
 
-    Only traces in which some rule applies become relations, as when each is judged by itself.
+    Only traces to which some rule applies are converted, as in a check of single traces.
     """
     known = tuple(traces)
     operations, extras = columns_of_table(table, known), extras_of_table(table)
@@ -66,17 +66,31 @@ def judge_table(table: pa.Table, traces: Iterable[Trace] = ()) -> list[tuple[int
 
 
 def applies(operations: OperationColumns, extras: Extras) -> bool:
-    """Whether any rule has something to judge: consumers, transactions, or sends that the log judge leaves
-    open.
+    """Whether any rule applies: to consumers, to transactions, or to sends that the log check does not cover.
 
-    Clients that name every offset and append with acks=all alone have none, and cost nothing more than this
-    look.
+    Clients that name every offset and only append with acks=all need no check, and this look is all that they
+    cost.
+
+    Args:
+        operations: the rows.
+        extras: more columns of the same rows.
+
+    Returns:
+        False if the verdict is Ok without further work.
     """
     return bool(applying(operations, extras).any())
 
 
 def applying(operations: OperationColumns, extras: Extras) -> Array:
-    """The rows for which there is a rule; each tells by itself."""
+    """The rows to which a rule applies, decided row by row.
+
+    Args:
+        operations: the rows.
+        extras: more columns of the same rows.
+
+    Returns:
+        one boolean per row.
+    """
     moving = np.isin(operations.function, (ASSIGN, SUBSCRIBE, JOIN, CRASH, TXN))
     reading = (operations.function == POLL) & (np.diff(operations.records.start) > 0)
     by_consumers = reading & (extras.member | ~positioned(operations))

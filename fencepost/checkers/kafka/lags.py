@@ -1,14 +1,14 @@
-"""Realtime lag: how far behind the log a poll left its consumer, as a range.
+"""Realtime lag: how far a poll left its consumer behind the end of the log, as a range of time.
 
-Owns where consumers stand after each poll, and the range. Must not know what is done with it.
+Owns the position of each consumer after each poll, and the range. Must not know how it is used.
 
-Realtime lag is a range, because nobody recorded when the log grew. After a poll a consumer stands at offset
-n: that was the end of the log until a record at n or above was there. That moment lies between `lo`, the
-latest invocation of an append known to stand at n or below, and `hi`, the earliest completion of anything
-that proves a record at n or above; the poll looked at the log between its own invocation and completion. So
-it lagged by at least (invocation - hi) and at most (completion - lo), neither below 0; and by [0, 0] where no
-record at n or above is known. (Where the log judge finds an inversion there is no such moment; then the most
-is the least.)
+Realtime lag is a range, because the trace does not record when the log grew. After a poll a consumer is at
+offset n. That was the end of the log until a record at n or above was appended. This moment is between two
+bounds. `lo` is the latest invocation of an append known to be at n or below. `hi` is the earliest completion
+of any operation that proves a record at n or above. The poll read the log between its own invocation and
+completion. So it lagged by at least (invocation - hi) and at most (completion - lo), neither below 0. If no
+record at n or above is known, the range is [0, 0]. If the log check finds an inversion, no such moment
+exists; then the maximum is set to the minimum.
 """
 
 from collections.abc import Iterator
@@ -26,25 +26,41 @@ _LONG_AGO = int(np.iinfo(np.int64).min) // 4
 
 @frozen(kw_only=True, eq=False)
 class Lags:
-    """One row per answered poll and partition in which its consumer stands, in order of invocation. topic:
-    index into `topics`; time: of the invocation; at_least_ns, at_most_ns: the range."""
+    """One row per answered poll and partition in which its consumer has a position, in the order of
+    invocation."""
 
+    # The names of topics.
     topics: tuple[str, ...]
+    # The poll.
     op_id: Array
+    # The process of the consumer.
     process: Array
+    # Index into `topics`.
     topic: Array
+    # The partition of the topic.
     partition: Array
+    # Invocation time of the poll in nanoseconds.
     time: Array
+    # The smallest possible lag in nanoseconds; at least 0.
     at_least_ns: Array
+    # The largest possible lag in nanoseconds; at least `at_least_ns`.
     at_most_ns: Array
 
     def worst(self) -> int:
-        """The row with the highest `at_least_ns` (the first of them); -1 where there is none."""
+        """The first row with the highest `at_least_ns`; -1 if there are no rows."""
         return int(np.argmax(self.at_least_ns)) if len(self.at_least_ns) else -1
 
 
 def lags_of(columns: KafkaColumns, placements: Placements) -> list[Lags]:
-    """The lags of each trace, in order."""
+    """Compute the realtime lags.
+
+    Args:
+        columns: the relations of the traces.
+        placements: the known places of records.
+
+    Returns:
+        the lags of each trace, in order.
+    """
     operations = columns.operations
     stands = np.array(list(_stands(columns)), np.int64).reshape(-1, 3)
     row, log, next_offset = stands[:, 0], stands[:, 1], stands[:, 2]
@@ -67,10 +83,10 @@ def lags_of(columns: KafkaColumns, placements: Placements) -> list[Lags]:
 
 
 def _stands(columns: KafkaColumns) -> Iterator[tuple[int, int, int]]:
-    """(row of the poll, log, the offset that comes next) after each answered poll.
+    """(row of the poll, log, next offset) after each answered poll.
 
-    After an assign a consumer stands at the beginning of what is new to it; after a subscribe, a join or a
-    crash nobody knows. Polls of a transaction that did not commit leave it where it was.
+    After an assign a consumer is at the beginning of the partitions that are new to it. After a subscribe, a
+    join or a crash its position is not known. Polls of a transaction that did not commit do not move it.
     """
     operations = columns.operations
     moving = (ASSIGN, SUBSCRIBE, JOIN, CRASH)
@@ -94,7 +110,7 @@ def _stands(columns: KafkaColumns) -> Iterator[tuple[int, int, int]]:
             where = where if operations.outcome[row] == FAIL else {}
         elif operations.outcome[row] == OK and operations.completion_time[row] != NEVER:
             shown = highest.get(row, {})
-            if row in own_log:  # it chose where to read
+            if row in own_log:  # the consumer chose where to read
                 yield from ((row, log, offset) for log, offset in sorted({**own_log[row], **shown}.items()))
                 continue
             moved = {**where, **shown}
@@ -104,7 +120,7 @@ def _stands(columns: KafkaColumns) -> Iterator[tuple[int, int, int]]:
 
 
 def _highest_shown(columns: KafkaColumns) -> dict[int, dict[int, int]]:
-    """By row of the poll: log -> behind the highest offset that it showed."""
+    """For each row of a poll: log -> one more than the highest offset that it showed."""
     found: dict[int, dict[int, int]] = {}
     shown = columns.shown
     for row, log, offset in zip(shown.row.tolist(), shown.log.tolist(), shown.offset.tolist(), strict=True):
@@ -114,7 +130,7 @@ def _highest_shown(columns: KafkaColumns) -> dict[int, dict[int, int]]:
 
 
 def _own_logs(columns: KafkaColumns) -> dict[int, dict[int, int]]:
-    """By row of a poll that says where it began: log -> that offset."""
+    """For each row of a poll that says where it began: log -> that offset."""
     operations = columns.operations
     keys = {
         key: log
@@ -143,8 +159,8 @@ def _own_logs(columns: KafkaColumns) -> dict[int, dict[int, int]]:
 
 
 def _bounds(columns: KafkaColumns, placements: Placements) -> tuple[Array, Array, Array, Array]:
-    """log, offset, lo and hi, by log and offset: bounds of the moment at which the log grew to hold that
-    offset."""
+    """Log, offset, lo and hi, sorted by log and offset: bounds of the moment at which the log grew to hold
+    that offset."""
     operations, sent, shown = columns.operations, columns.sent, columns.shown
     placed = placements.offset
     known = np.flatnonzero(placed >= 0)
@@ -162,7 +178,7 @@ def _bounds(columns: KafkaColumns, placements: Placements) -> tuple[Array, Array
 
 
 def _running_maximum(log: Array, value: Array) -> Array:
-    """The maximum so far within each run of equal `log`."""
+    """The running maximum within each run of equal `log`."""
     highest = value.copy()
     heads = np.flatnonzero(np.diff(log, prepend=log[:1] - 1))
     for start, end in pairwise([*heads.tolist(), len(log)]):
@@ -173,7 +189,7 @@ def _running_maximum(log: Array, value: Array) -> Array:
 def _ranges(
     columns: KafkaColumns, placements: Placements, row: Array, log: Array, stands: Array
 ) -> tuple[Array, Array]:
-    """at_least and at_most of polls that stand at an offset after it."""
+    """at_least and at_most of polls that are at an offset afterwards."""
     operations = columns.operations
     bound_log, offset, lo, hi = _bounds(columns, placements)
     if not len(bound_log) or not len(row):
@@ -184,7 +200,7 @@ def _ranges(
     above = np.minimum(at, len(key) - 1)
     known = (at < len(key)) & (bound_log[above] == log)
     exact = known & (offset[above] == stands)
-    # several rows may hold the very offset: the last of them has seen all their invocations
+    # several rows may have exactly this offset: the last of them includes all their invocations
     upto = np.searchsorted(key, key[above], side="right") - 1
     below = np.where(exact, upto, np.maximum(at - 1, 0))
     earliest = np.where(bound_log[below] == log, lo[below], _LONG_AGO)

@@ -1,7 +1,8 @@
-"""What is no violation but worth knowing: records not seen yet, over time; how far reads lag behind the log;
-what claims allowed.
+"""Measurements that are not violations: records not seen yet over time, the lag of reads, and anomalies that
+claims allow.
 
-Owns these measurements, as documented values beside the verdict. Must not know how they are drawn or mined.
+Owns these measurements, which are reported in addition to the verdict. Must not know how they are drawn or
+mined.
 """
 
 from collections import Counter
@@ -20,9 +21,14 @@ from fencepost.traces.trace import Trace
 
 @frozen(kw_only=True, eq=False)
 class Unseen:
-    """One partition: how many acknowledged records (acks other than 0) no answered poll had shown, after each
-    change. times: nanoseconds, increasing; counts: of the same length. left: the op ids of appends with
-    records that were never shown."""
+    """Of one partition: how many acknowledged records (acks other than 0) no answered poll had shown, after
+    each change.
+
+    Attributes:
+        times: nanoseconds, increasing.
+        counts: as many as `times`.
+        left: op ids of appends with records that were never shown.
+    """
 
     topic: str
     partition: int
@@ -33,8 +39,13 @@ class Unseen:
 
 @frozen(kw_only=True, eq=False)
 class Measurements:
-    """Of one trace. unseen: by partition, in order; allowed: how often an anomaly of the table was seen that
-    the claims, or the subscription, allow: poll_skip, position_regressed, int_send_skip."""
+    """The measurements of one trace.
+
+    Attributes:
+        unseen: by partition, in order.
+        allowed: how often an anomaly was seen that the claims or the subscription allow: poll_skip,
+            position_regressed, int_send_skip.
+    """
 
     unseen: tuple[Unseen, ...]
     lags: Lags
@@ -64,8 +75,8 @@ def measure_columns(columns: KafkaColumns) -> list[Measurements]:
 
 
 def _unseen(columns: KafkaColumns) -> list[list[Unseen]]:
-    """+1 when a record is acknowledged, -1 when it is first shown; what was shown before it was acknowledged
-    counts at no time."""
+    """+1 when a record is acknowledged, -1 when it is first shown. A record that was shown before its
+    acknowledgement never counts."""
     operations, sent = columns.operations, columns.sent
     acknowledged = np.flatnonzero((operations.outcome[sent.row] == OK) & (operations.acks[sent.row] != 0))
     told = operations.completion_time[sent.row[acknowledged]]
@@ -94,7 +105,7 @@ def _unseen(columns: KafkaColumns) -> list[list[Unseen]]:
 
 
 def _series(up: Array, down: Array) -> tuple[Array, Array]:
-    """The moments at which a count changes, and the count from then on."""
+    """The moments at which a count changes, and the new count at each."""
     times = np.concatenate((up, down))
     change = np.concatenate((np.ones(len(up), np.int64), np.full(len(down), -1)))
     order = np.argsort(times, kind="stable")

@@ -1,7 +1,7 @@
-"""Where records are known to stand, and which of them may be missing from what a consumer got.
+"""The known offsets of records, and the records that a consumer may miss.
 
-Owns: occupied offsets of each log with a witness, the offset of each record sent as far as known, and what
-the claims excuse (loss, retention, compaction). Must not know the rules that use them.
+Owns the occupied offsets of each log with a witness, the offset of each sent record if it is known, and the
+excuses by claims (loss, retention, compaction). Must not know the rules that use them.
 """
 
 import numpy as np
@@ -14,9 +14,13 @@ from fencepost.checkers.operation_columns import NONE, Array
 
 @frozen(kw_only=True, eq=False)
 class Occupied:
-    """One row per (log, offset) that is known to hold a record where no loss is allowed, in order. witness: a
-    row of the operations that proves it. offsets: the distinct offsets; key: log and rank of the offset among
-    them, as one number."""
+    """One row per (log, offset) that is known to hold a record and where no loss is allowed, in order.
+
+    Attributes:
+        witness: a row of the operations that proves it.
+        offsets: the distinct offsets.
+        key: log and rank of the offset in `offsets`, as one number.
+    """
 
     log: Array
     offset: Array
@@ -25,8 +29,8 @@ class Occupied:
     key: Array
 
     def after(self, log: Array, offset: Array) -> Array:
-        """For each (log, offset): the first occupied row of that log above it; len(self.log) or another log's
-        row if there is none."""
+        """For each (log, offset): the first occupied row of that log above it. If there is none:
+        len(self.log), or a row of another log."""
         ranks = np.searchsorted(self.offsets, offset, side="right")
         found: Array = np.searchsorted(self.key, log * (len(self.offsets) + 1) + ranks)
         return found
@@ -45,8 +49,13 @@ class Occupied:
 
 @frozen(kw_only=True, eq=False)
 class Placements:
-    """occupied: as above. offset: of each record sent, as a firm acknowledgement told it or else a poll
-    showed it (-1: not known); unread: no poll showed the record anywhere."""
+    """The known places of records.
+
+    Attributes:
+        occupied: the occupied offsets.
+        offset: of each sent record, from a firm acknowledgement or else from a poll (-1: not known).
+        unread: of each sent record, whether no poll showed it.
+    """
 
     occupied: Occupied
     offset: Array
@@ -69,7 +78,7 @@ def placements_of(columns: KafkaColumns) -> Placements:
 
 
 def _first_shown(columns: KafkaColumns) -> Array:
-    """For each record sent, a row of `shown` with its value in its log: that of the lowest offset; -1 if
+    """For each sent record, the row of `shown` with its value in its log that has the lowest offset; -1 if
     there is none."""
     sent, shown = columns.sent, columns.shown
     if not len(shown.log) or not len(sent.log):
@@ -98,7 +107,16 @@ def _occupied(columns: KafkaColumns) -> Occupied:
 
 
 def loss_allowed(columns: KafkaColumns, log: Array, offset: Array) -> Array:
-    """Which offsets of logs lie where the claims allow loss."""
+    """Which offsets are in ranges where the claims allow loss.
+
+    Args:
+        columns: the relations of the traces.
+        log: index of the log of each offset.
+        offset: the offsets; as many as `log`.
+
+    Returns:
+        one boolean per offset.
+    """
     allowed = np.zeros(len(log), np.bool_)
     lossy = [bool(trace.claims.loss) or trace.claims.content_by_epoch for trace in columns.traces]
     of_log = np.array(lossy, np.bool_)[columns.log_trace] if lossy else np.zeros(columns.logs, np.bool_)
@@ -111,8 +129,8 @@ def loss_allowed(columns: KafkaColumns, log: Array, offset: Array) -> Array:
 
 
 def excused(columns: KafkaColumns, placements: Placements, log: int, offset: int) -> bool:
-    """Whether a record at this offset may be missing from reads: below a log start under retention, or gone
-    by compaction."""
+    """Whether reads may miss a record at this offset: it is below a log start under retention, or compaction
+    may have removed it."""
     claims = columns.traces[columns.log_trace[log]].claims
     topic = columns.operations.topics[columns.log_topic[log]]
     return (claims.retention and _below_log_start(columns, log, offset)) or (
@@ -121,8 +139,8 @@ def excused(columns: KafkaColumns, placements: Placements, log: int, offset: int
 
 
 def _below_log_start(columns: KafkaColumns, log: int, offset: int) -> bool:
-    """Whether a log start above the offset was claimed; also if no log start of this log was claimed at all,
-    for then nothing is known."""
+    """Whether a log start above the offset was claimed. Also true if no log start of this log was claimed,
+    because then it is not known."""
     operations, extras = columns.operations, columns.extras
     own = (operations.trace == columns.log_trace[log]) & (operations.topic == columns.log_topic[log])
     own &= operations.partition == columns.log_partition[log]
@@ -132,8 +150,8 @@ def _below_log_start(columns: KafkaColumns, log: int, offset: int) -> bool:
 
 
 def _compacted(columns: KafkaColumns, placements: Placements, log: int, offset: int) -> bool:
-    """Whether the record's key has another record that may stand above it, or the record may be a tombstone,
-    or nobody knows its key."""
+    """Whether compaction may have removed the record: another record of its key may be above it, it may be a
+    tombstone, or its key is not known."""
     sent, extras = columns.sent, columns.extras
     rows = np.flatnonzero((sent.log == log) & (columns.operations.outcome[sent.row] != FAIL))
     here = rows[placements.offset[rows] == offset]

@@ -1,15 +1,15 @@
-"""Producers: what a process sends later stands higher, as far as Kafka promises it to this producer.
+"""Producers: a later send of a process has a higher offset, as far as Kafka promises it.
 
-Owns nonmonotonic_send. What stands below an earlier record that was acknowledged with acks=all is the log
-judge's (append_inversion); what remains are earlier records with acks=1 that were read, and unknown outcomes
-of an idempotent producer: the sequence numbers leave them no later moment. An unknown outcome without
-idempotence may happen at any later time; acks=0 says nothing. Where the claim `duplicates` says that records
-may stand twice, nothing is asked: retries without idempotence place them anew, and a log that forgot its
-producers takes late retries.
+Owns nonmonotonic_send. If the earlier record was acknowledged with acks=all, the log check covers it
+(append_inversion). This module covers two other cases: earlier records with acks=1 that were read, and
+unknown outcomes of an idempotent producer, because sequence numbers rule out a later append. An unknown
+outcome without idempotence may take effect at any later time; acks=0 gives no information. The rule does not
+apply if the claim `duplicates` says that records may occur twice. Then retries without idempotence append a
+record again, or a log that lost its producer state accepts late retries.
 
-Where a process has several sends in flight, only what ended before is earlier; those of an idempotent
-producer keep the order in which they were sent all the same (KAFKA-5494), acknowledged ones among themselves
-too, which the log judge takes for concurrent.
+If a process has several sends in flight, a send is earlier only if it ended before the other began. The sends
+of an idempotent producer keep their order in any case (KAFKA-5494). That includes acknowledged ones, which
+the log check treats as concurrent.
 """
 
 import numpy as np
@@ -24,7 +24,15 @@ from fencepost.traces.operations import ACKS_ALL, ACKS_NONE
 
 
 def producer_findings(columns: KafkaColumns, placements: Placements) -> Found:
-    """At most one finding for each log."""
+    """Find sends below an earlier send of the same producer.
+
+    Args:
+        columns: the relations of the traces.
+        placements: the known places of records.
+
+    Returns:
+        at most one finding for each log.
+    """
     first, last = _spans(columns, placements)
     sent = columns.sent
     rows = np.flatnonzero(_asked(columns, placements))
@@ -43,7 +51,8 @@ def producer_findings(columns: KafkaColumns, placements: Placements) -> Found:
     identity = np.array((columns.process[row], log, extras.producer_id[row], extras.producer_epoch[row]))
     _, key = np.unique(identity, axis=1, return_inverse=True)
     order = np.lexsort((row, operations.invoke_time[row], key.reshape(-1)))
-    over = np.where(ordered, operations.invoke_time, operations.completion_time)  # numbered as soon as sent
+    # numbered as soon as it is sent
+    over = np.where(ordered, operations.invoke_time, operations.completion_time)
     key = key.reshape(-1)[order]
     before = producer_walk(
         key,
@@ -64,14 +73,14 @@ def producer_findings(columns: KafkaColumns, placements: Placements) -> Found:
             int(log[later]),
             offset=int(low[later]),
             rows=(int(row[later]), int(row[earlier])),
-            expected=f"offsets above {high[earlier]}, where {op(columns, int(row[earlier]))} of the same "
-            f"process stands",
-            seen=f"{op(columns, int(row[later]))}, sent after it, stands at offset {low[later]}",
+            expected=f"offsets above {high[earlier]}, the offset of {op(columns, int(row[earlier]))} of the "
+            f"same process",
+            seen=f"{op(columns, int(row[later]))}, sent after it, is at offset {low[later]}",
         )
 
 
 def _overlapping(columns: KafkaColumns) -> Array:
-    """Which rows are of processes that may have several operations in flight."""
+    """Which rows belong to processes that may have several operations in flight."""
     concurrent = np.array([trace.concurrent_processes for trace in columns.traces], np.bool_)
     return concurrent[columns.operations.trace]
 
@@ -83,7 +92,15 @@ def _in_order_of_sending(columns: KafkaColumns) -> Array:
 
 
 def may_be_first(operations: OperationColumns, extras: Extras) -> Array:
-    """Which rows are appends that cannot happen after they ended, and that the log judge does not bound."""
+    """Which rows are appends that cannot take effect after they ended, and that the log check does not order.
+
+    Args:
+        operations: the rows.
+        extras: more columns of the same rows.
+
+    Returns:
+        one boolean per row.
+    """
     acknowledged = operations.outcome == OK
     firm = acknowledged & (operations.acks == ACKS_ALL) & (operations.offset >= 0)
     settled = acknowledged | ((extras.producer_id >= 0) & (operations.outcome != FAIL))
@@ -92,7 +109,7 @@ def may_be_first(operations: OperationColumns, extras: Extras) -> Array:
 
 
 def _spans(columns: KafkaColumns, placements: Placements) -> tuple[Array, Array]:
-    """For each record sent, the first and the last record of its append."""
+    """For each sent record, the first and the last record of its append."""
     row = columns.sent.row
     heads = np.flatnonzero(np.diff(row, prepend=-1))
     lengths = np.diff(np.append(heads, len(row)))
@@ -100,7 +117,7 @@ def _spans(columns: KafkaColumns, placements: Placements) -> tuple[Array, Array]
 
 
 def _asked(columns: KafkaColumns, placements: Placements) -> Array:
-    """Which records have a place that the rule may use: whole appends only."""
+    """Which records have a place that the rule may use: only those of complete appends."""
     sent, operations = columns.sent, columns.operations
     first, last = _spans(columns, placements)
     placed = placements.offset >= 0

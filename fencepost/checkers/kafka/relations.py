@@ -1,9 +1,9 @@
-"""The kafka judge's relations: logs, records sent, records shown, and the rows that move consumers, of many
-traces stacked.
+"""The relations of the kafka check, for many traces together: logs, sent records, shown records, and the rows
+that move consumers.
 
-Owns the step from operations to these relations. Must not know the rules of judgement. A log is one partition
-in one trace; a process is one incarnation (process, session) in one trace. Memory is proportional to records
-and operations, never to offsets.
+Owns the conversion of operations into these relations. Must not know the rules. A log is one partition in one
+trace. A process is one incarnation (process, session) in one trace. Memory is proportional to records and
+operations, never to offsets.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,9 +36,14 @@ OK, FAIL = OUTCOMES.index(Outcome.OK), OUTCOMES.index(Outcome.FAIL)
 
 @frozen(kw_only=True, eq=False)
 class Sent:
-    """One row per record of an append, in the order of operations. row: its operation; told: the offset that
-    its acknowledgement names (-1: none); firm: acknowledged with acks=all and told, or of an unknown
-    transaction that is known to have committed."""
+    """One row per record of an append, in the order of operations.
+
+    Attributes:
+        row: its operation.
+        told: the offset in its acknowledgement (-1: none).
+        firm: acknowledged with acks=all and an offset, or part of an unknown transaction that is known to
+            have committed.
+    """
 
     row: Array
     log: Array
@@ -59,29 +64,37 @@ class ShownRecords:
 
 @frozen(kw_only=True, eq=False)
 class KafkaColumns:
-    """operations, extras: the rows themselves. log_trace, log_topic, log_partition: of each log (trace and
-    topic are indices); process: of each row, dense; txn: of each row, the row of the transaction that it is
-    part of (-1: none); log_of_position: of each flat position (-1: a log without records)."""
+    """The operations of some traces with their logs, processes and transactions."""
 
+    # The rows.
     operations: OperationColumns
+    # More columns of the same rows.
     extras: Extras
+    # For each log the index of its trace.
     log_trace: Array
+    # For each log the index of its topic.
     log_topic: Array
+    # For each log its partition.
     log_partition: Array
+    # For each row the index of its process, without gaps.
     process: Array
+    # For each row the row of its transaction (-1: none).
     txn: Array
+    # The records of appends.
     sent: Sent
+    # The records that polls returned.
     shown: ShownRecords
+    # For each flat position its log (-1: a log without records).
     log_of_position: Array
 
     @property
     def traces(self) -> tuple[Trace, ...]:
-        """The runs, by index."""
+        """The traces, by index."""
         return self.operations.traces
 
     @property
     def logs(self) -> int:
-        """How many logs there are."""
+        """The number of logs."""
         return len(self.log_trace)
 
 
@@ -91,12 +104,20 @@ def kafka_columns_of_traces(traces: Sequence[Trace]) -> KafkaColumns:
 
 
 def kafka_columns_of_table(table: pa.Table, traces: Iterable[Trace] = ()) -> KafkaColumns:
-    """The relations of the rows of an `operations` table. Raises TraceError where a column is missing."""
+    """The relations of the rows of an `operations` table. Raises TraceError if a column is missing."""
     return kafka_columns(columns_of_table(table, traces), extras_of_table(table))
 
 
 def kafka_columns(operations: OperationColumns, extras: Extras) -> KafkaColumns:
-    """The relations of these rows."""
+    """Build the relations of these rows.
+
+    Args:
+        operations: the rows.
+        extras: more columns of the same rows.
+
+    Returns:
+        the relations.
+    """
     records, positions = operations.records, operations.positions
     rows = np.arange(len(operations.op_id))
     of_record = np.repeat(rows, np.diff(records.start))
@@ -148,12 +169,12 @@ def _log_of_position(logs: Array, keys: Array, possible: Array) -> Array:
 
 
 def _processes(operations: OperationColumns) -> Array:
-    """The incarnation of each row, dense, in order of trace."""
+    """The index of the incarnation of each row, without gaps, in the order of traces."""
     identity = np.array((operations.trace, operations.process, operations.session), np.int64)
     if not identity.shape[1]:
         return np.empty(0, np.int64)
     codes = np.zeros(identity.shape[1], np.int64)
-    for column in identity:  # codes stay below the number of rows, so that the product fits
+    for column in identity:  # codes stay below the number of rows, so that the product does not overflow
         _, ranks = np.unique(column, return_inverse=True)
         _, codes = np.unique(codes * (int(ranks.max()) + 1) + ranks.reshape(-1), return_inverse=True)
         codes = np.asarray(codes, np.int64).reshape(-1)
@@ -161,8 +182,8 @@ def _processes(operations: OperationColumns) -> Array:
 
 
 def _transactions(operations: OperationColumns, process: Array) -> Array:
-    """The row of the transaction that each row is part of: the last one of its process that began before it,
-    if it ended after it."""
+    """The row of the transaction of each row: the last transaction of its process that began before it, if it
+    ended after it."""
     txn = np.full(len(process), NONE)
     heads = operations.function == TXN
     if not heads.any():

@@ -1,7 +1,8 @@
-"""Transactions: what one must not see of itself, and how its own records stand to each other.
+"""Transactions: a transaction must not read its own records before it commits, and its records must be in
+order.
 
-Owns precommitted_read, int_nonmonotonic_send and the count of int_send_skip. Must not know polls of one
-transaction among each other (consumers).
+Owns precommitted_read, int_nonmonotonic_send and the count of int_send_skip. The order of polls within a
+transaction is in `consumers`.
 """
 
 from collections import defaultdict
@@ -16,7 +17,15 @@ from fencepost.checkers.operation_columns import NONE, Array
 
 
 def transaction_findings(columns: KafkaColumns, placements: Placements) -> Found:
-    """At most one finding for each log and anomaly."""
+    """Find transactions that read their own records, and records of a transaction that are out of order.
+
+    Args:
+        columns: the relations of the traces.
+        placements: the known places of records.
+
+    Returns:
+        at most one finding for each log and anomaly.
+    """
     if (columns.txn >= 0).any():
         yield from _precommitted(columns)
         yield from _nonmonotonic(columns, placements)
@@ -56,8 +65,8 @@ def _precommitted(columns: KafkaColumns) -> Found:
 
 
 def _sent_together(columns: KafkaColumns, placements: Placements) -> list[tuple[int, list[int]]]:
-    """(log, records of one transaction there, in the order in which it sent them, by their rows in `sent`);
-    all have a known place."""
+    """(log, the records that one transaction sent there, by row in `sent` and in the order of sending). Every
+    record has a known place."""
     sent, operations = columns.sent, columns.operations
     txn = columns.txn[sent.row]
     offset = placements.offset
@@ -83,16 +92,16 @@ def _nonmonotonic(columns: KafkaColumns, placements: Placements) -> Found:
             g,
             offset=int(offset[j]),
             rows=(later, earlier, int(columns.txn[later])),
-            expected=f"offsets above {offset[i]}, where {op(columns, earlier)} of the same transaction "
-            f"stands",
-            seen=f"{op(columns, later)}, sent after it, stands at offset {offset[j]}",
+            expected=f"offsets above {offset[i]}, the offset of {op(columns, earlier)} of the same "
+            f"transaction",
+            seen=f"{op(columns, later)}, sent after it, is at offset {offset[j]}",
         )
 
 
 def _at_or_below_earlier(row: Array, offset: Array, members: list[int]) -> tuple[int, int]:
-    """(i, j): the first of these records, j, that stands at or below one of an earlier append, i the highest
-    of those; NONE twice if there is none."""
-    before = here = NONE  # the highest record of earlier appends, and of the append at hand so far
+    """(i, j): the first of these records, j, that is at or below a record of an earlier append, and the
+    highest such record, i. NONE twice if there is none."""
+    before = here = NONE  # the highest record of earlier appends, and of the current append so far
     for j in members:
         if here != NONE and row[here] != row[j]:
             before = here if before == NONE or offset[here] > offset[before] else before
@@ -105,8 +114,15 @@ def _at_or_below_earlier(row: Array, offset: Array, members: list[int]) -> tuple
 
 
 def skipped_sends(columns: KafkaColumns, placements: Placements) -> list[int]:
-    """The log of each pair of a transaction's records between which somebody else's is known to stand
-    (int_send_skip)."""
+    """Count the pairs of records of a transaction with a foreign record between them (int_send_skip).
+
+    Args:
+        columns: the relations of the traces.
+        placements: the known places of records.
+
+    Returns:
+        the log of each such pair.
+    """
     together = _sent_together(columns, placements) if (columns.txn >= 0).any() else []
     pairs = [(g, i, j) for g, members in together for i, j in pairwise(members)]
     if not pairs:

@@ -1,6 +1,7 @@
-"""Compiled walks: what came before each turn of a consumer, and before each send of a producer.
+"""Compiled loops: for each turn of a consumer and each send of a producer, the one before it.
 
-Owns the loops over turns in process order. Must not know offsets' occupants, claims or findings.
+Owns the loops over turns in the order of processes. Must not know which records are at which offsets, claims
+or findings.
 """
 
 import numpy as np
@@ -11,8 +12,8 @@ from fencepost.checkers.operation_columns import Array
 POLLED, ASSIGNED, SUBSCRIBED, KEPT, JOINED, CRASHED = range(6)
 """Kinds of turns. KEPT follows an assignment, once for each log that it names."""
 FIRST, NEXT, NEXT_SUBSCRIBED, WITHIN = range(4)
-"""What a poll follows: nothing that it must go on from; the last poll; the same, but rebalances between are
-not recorded; one of the same transaction."""
+"""What a poll follows. FIRST: nothing that it must continue. NEXT: the last poll. NEXT_SUBSCRIBED: the last
+poll, but rebalances in between are not recorded. WITHIN: a poll of the same transaction."""
 
 
 @compiled
@@ -31,19 +32,19 @@ def consumer_walk(
     processes: int,
     pairs: int,
 ) -> tuple[Array, Array]:
-    """For each turn, in process order: what it follows, and which turn that was (-1: none).
+    """For each turn, in the order of processes: what it follows, and which turn that was (-1: none).
 
-    pair: a (process, log), dense; committed: what the poll read moves the consumer; fresh: the assignment
-    starts over. A consumer remembers where it is in a log as long as each assignment names that log; a join,
-    a crash or another generation makes it forget.
+    pair: the index of (process, log). committed: whether the poll moves the consumer. fresh: whether the
+    assignment starts over. A consumer keeps its position in a log while each assignment names that log. A
+    join, a crash or another generation discards it.
     """
     follows = np.zeros(len(kind), np.int8)
     before = np.full(len(kind), -1, np.int64)
     stamp = np.zeros(processes, np.int64)
     subscribed = np.zeros(processes, np.bool_)
     pair_stamp = np.full(pairs, -1, np.int64)
-    at = np.full(pairs, -1, np.int64)  # the turn that moved the consumer last
-    inner = np.full(pairs, -1, np.int64)  # the last turn, whether it counts or not
+    at = np.full(pairs, -1, np.int64)  # the turn that last moved the consumer
+    inner = np.full(pairs, -1, np.int64)  # the last turn, whether or not it counts
     for n in range(len(kind)):
         p, q = process[n], pair[n]
         if kind[n] == ASSIGNED or kind[n] == SUBSCRIBED:
@@ -53,7 +54,7 @@ def consumer_walk(
             if pair_stamp[q] == stamp[p] - 1 and not fresh[n]:
                 pair_stamp[q] = stamp[p]
         elif kind[n] == JOINED or kind[n] == CRASHED:
-            stamp[p] += 2  # one that no KEPT refers to
+            stamp[p] += 2  # a stamp that no KEPT refers to
         else:
             known = pair_stamp[q] == stamp[p]
             earlier = inner[q]
@@ -85,11 +86,11 @@ def producer_walk(
     overlapping: Array,
     ending: Array,
 ) -> Array:
-    """For each send, in the order of `key` (producer and log) and time: an earlier one that stands at or
-    above it, -1 if there is none.
+    """For each send, in the order of `key` (producer and log) and time: an earlier send at or above its
+    offset, -1 if there is none.
 
-    counts: the send may be the earlier one; ending: the sends in the order of key and completion. Where sends
-    of a process overlap, only what completed before is earlier.
+    counts: whether a send may be the earlier one. ending: the sends in the order of key and completion. If
+    sends of a process overlap, only a send that completed before counts as earlier.
     """
     before = np.full(len(key), -1, np.int64)
     best, ended = -1, 0

@@ -1,7 +1,7 @@
-"""The general judge: is a history linearizable with respect to a sequential model? Exact for any model, by a
-compiled search.
+"""The general checker: is a history linearizable with respect to a sequential model? A compiled search
+decides it exactly for any model.
 
-`judge_trace(trace, model, limits)` answers a verdict; models live in checkers/models.
+`judge_trace(trace, model, limits)` returns a verdict; the models are in checkers/models.
 """
 
 from fencepost.checkers.linearizability.judge import CHECK, Judged, judge_counted, judge_trace

@@ -1,9 +1,11 @@
-"""The finding of a decider: its few operations, made fewer, and how far an order goes.
+"""The finding for a part that a decider found illegal: a minimal set of operations, and the length of the
+longest order.
 
-Owns the words of a conviction that needed no search. Must not know how deciders decide.
+Owns the text of a conviction without a search. Must not know how deciders decide.
 
-What a decider convicts is put to the general search once more, together with what could explain it and
-nothing else. That makes the set minimal, and it checks the decider with every finding.
+A decider returns operations that convict the part. The general search checks these operations again, together
+with the operations that could explain them and no others. This makes the set minimal, and it checks the
+decider with every finding.
 """
 
 from collections.abc import Sequence
@@ -20,7 +22,8 @@ from fencepost.checkers.models.base import Model
 from fencepost.checkers.verdict import Finding
 
 Reach = tuple[int, Asked | None]
-"""How many completions can be ordered, and the one after them; nobody where a decider cannot tell."""
+"""(how many completions can be ordered, the operation that completes next). The operation is None if the
+decider cannot name one."""
 
 
 def explain_decided(
@@ -46,7 +49,8 @@ def explain_decided(
 def _shortest(
     model: Model, part: Sequence[Asked], whole: Decided, guard: Guard
 ) -> tuple[Reach, Sequence[Asked], Decided]:
-    """How far an order goes, by bisection; the shortest prefix that is illegal, and what its decider says."""
+    """Find by bisection how many completions can be ordered. Also returns the shortest illegal prefix, and
+    the decider's answer for it."""
     known = sorted((one for one in part if one.known), key=lambda one: one.complete)
     legal, illegal, shortest, decided = -1, len(known) - 1, part, whole
     while illegal - legal > 1:
@@ -71,11 +75,12 @@ def _minimal(
     table: Table,
     guard: Guard,
 ) -> tuple[list[Asked], bool]:
-    """Those of the convicting operations that are needed, and whether no bound got in the way."""
+    """Those of the convicting operations that are needed, and whether they are minimal (no limit ended the
+    work)."""
     of = {one.operation.op_id: one for one in part}
     scope = [of[prefix[op].operation.op_id] for op in decided.scope]
-    # by the whole part: what a prefix cuts off need not happen in it, but what it answered may be what
-    # convicts
+    # Look in the whole part: an operation that a prefix cuts off need not happen in it, but its result may be
+    # what convicts.
     needed = [told for one in convicting if (told := of[one.operation.op_id]).known]
     others = {one.operation.op_id for one in scope} - {one.operation.op_id for one in needed}
     shrinking = Shrinking(scope, needed, table, guard, relaxed=others)

@@ -1,4 +1,4 @@
-"""The driver of a search: memory that grows, steps that are missing, limits.
+"""The driver of a search: it grows memory, fills in missing steps and checks limits.
 
 Owns one search of one part, from its arrays to an answer. Must not know verdicts.
 """
@@ -25,16 +25,16 @@ from fencepost.traces.operations import Function, Operation
 from fencepost.traces.operations import Outcome as Told
 
 SLICE, PLAIN_SLICE = 200_000, 5_000
-"""Operations looked at between two looks at the clock, as machine code and as plain Python."""
+"""Operations between two reads of the clock, for machine code and for plain Python."""
 QUESTION = 100
-"""What asking the model for a step costs, counted in operations looked at."""
+"""The cost of asking the model for one step, in operations of the search."""
 FIRST_NODES = 1 << 10
 LOOK_EVERY = 256
-"""Answers of the model between two looks at the clock; the watchdog looks in between."""
+"""Answers of the model between two reads of the clock; the watchdog covers the time in between."""
 
 
 class SearchAnswer(Enum):
-    """What a search says. GAVE_UP: its own bound of expansions was met."""
+    """The result of a search. GAVE_UP: it reached its own limit of effort."""
 
     LINEARIZABLE = "linearizable"
     ILLEGAL = "illegal"
@@ -43,21 +43,28 @@ class SearchAnswer(Enum):
 
 @frozen(kw_only=True, eq=False)
 class SearchOutcome:
-    """The answer of one search. path: operations (numbers of the part) in the order in which choices made
-    them happen; to everything if linearizable, to the deepest configuration otherwise. level: completions
-    that this satisfies. steps, nodes: how much was tried and remembered; effort: operations looked at, and
-    QUESTION for each question to the model."""
+    """The answer of one search."""
 
+    # Whether the part is linearizable, or why that is not known.
     answer: SearchAnswer
+    # Operations (numbers in the part) in the order in which the search made them happen. They lead to the end
+    # if the part is linearizable, otherwise to the deepest configuration.
     path: tuple[int, ...]
+    # The number of completions that `path` satisfies.
     level: int
+    # Steps that the search tried.
     steps: int
+    # Configurations that the search remembered.
     nodes: int
+    # Operations that the search looked at, plus QUESTION for each question to the model.
     effort: int
 
 
 def search(arrays: Arrays, table: Table, guard: Guard, *, most_effort: int | None = None) -> SearchOutcome:
-    """Search one part. most_effort: give up after so much of it. Raises LimitReached."""
+    """Search one part. Raises LimitReached.
+
+    most_effort: the search gives up after this much effort.
+    """
     levels = len(arrays.part.returns)
     if levels == 0:
         return SearchOutcome(answer=SearchAnswer.LINEARIZABLE, path=(), level=0, steps=0, nodes=0, effort=0)
@@ -104,7 +111,8 @@ def _call_each() -> None:
 
 
 KERNELS = Kernels(loops.begin, loops.search, rehash, put_steps, call=_call_each)
-"""Of the search. No limit is for having them compiled, nor may one interrupt it."""
+"""The compiled functions of the search. Compilation does not count towards a limit, and no limit may
+interrupt it."""
 _NOTHING = Operation(
     op_id=0, process=0, function=Function.READ, invoke_time=0, completion_time=0, outcome=Told.OK
 )
@@ -157,7 +165,7 @@ def _work(arrays: Arrays) -> Work:
 
 
 def _grown(work: Work, arrays: Arrays, guard: Guard) -> Work:
-    """Twice the room for nodes. Raises LimitReached."""
+    """Double the room for nodes. Raises LimitReached."""
     size = 2 * len(work.nodes)
     guard.check()
     if size > guard.limits.nodes:

@@ -1,13 +1,14 @@
-"""Why a part is not linearizable: how far an order goes, and the fewest operations that exclude each other.
+"""Why a part is not linearizable: the longest prefix that has an order, and a minimal set of operations that
+exclude each other.
 
-Owns: the longest linearizable prefix as an order of operations, and shrinking. Must not know verdicts of
-other judges.
+Owns the order of the longest linearizable prefix, and the shrinking. Must not know verdicts of other
+checkers.
 
-Shrinking relaxes, it does not delete: a history without a write may be illegal only because of what the write
-explained. A relaxed operation is taken as if its outcome were unknown, so it may have happened at any time
-after its invocation, or never. That only ever allows more, so what is still illegal then is a proof by
-itself: *these operations fit in no order, whatever the others did*. The set is minimal in that none of its
-members can be relaxed as well, unless a bound ended the shrinking.
+Shrinking relaxes operations and never deletes them. Without a write, a history may be illegal only because
+reads of its value are no longer explained. A relaxed operation is treated as if its outcome were unknown: it
+may have happened at any time after its invocation, or never. Relaxing only allows more histories. So what is
+still illegal is a proof: *these operations fit in no order, whatever the others did*. The set is minimal: no
+member of it can be relaxed too, unless a limit ended the shrinking.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,22 +25,22 @@ from fencepost.checkers.verdict import Finding
 from fencepost.traces.operations import Outcome as Told
 
 MOST_EFFORT = 10_000_000
-"""Of all attempts to shrink together, in the engine's unit: a second or two."""
+"""Effort of all attempts to shrink one part together, in the engine's unit: one or two seconds."""
 OF_ONE = 50_000
-"""Of one attempt on a short history."""
+"""Effort of one attempt on a short history."""
 OF_ONE_EACH = 50
-"""Of one attempt for each operation, if that is more."""
+"""Effort of one attempt per operation, if that is more than OF_ONE."""
 PREFIX_EFFORT = 5_000_000
-"""Of the search for the longest prefix."""
+"""Effort of the search for the longest prefix."""
 SET_UP = 20
-"""What preparing an attempt costs for each operation."""
+"""Effort that is counted per operation for preparing an attempt."""
 
 
 def prefix_order(arrays: Arrays, outcome: SearchOutcome, table: Table) -> tuple[list[int], int]:
-    """The operations (numbers) in the order in which they happen on the way to `outcome`, and the state they
-    lead to.
+    """The operations (numbers) in the order in which they happen on the way to `outcome`, and the resulting
+    state.
 
-    Replays the search's rule: open observers that are possible happen at once.
+    It follows the rule of the search: open observers that are possible happen at once.
     """
     part, levels = arrays.part, len(arrays.part.returns)
     happened: set[int] = set()
@@ -66,28 +67,41 @@ def prefix_order(arrays: Arrays, outcome: SearchOutcome, table: Table) -> tuple[
 
 
 def cut(part: Iterable[Asked], end: int) -> list[Asked]:
-    """The prefix of what was invoked up to a moment. What completes later keeps its result, but need not
-    happen."""
+    """Cut a part at a moment.
+
+    Args:
+        part: the operations of the part.
+        end: the moment, in nanoseconds; operations invoked after it are left out.
+
+    Returns:
+        the remaining operations. One that completes after `end` keeps its result, but need not happen.
+    """
     begun = (one for one in part if one.invoke <= end)
     return [one if one.complete <= end else evolve(one, complete=NEVER) for one in begun]
 
 
 @define
 class Shrinking:
-    """Constraints being dropped. everyone: the operations that are looked at; needed: those whose constraints
-    may be needed, the least likely first; relaxed: op ids of the others; exact: no bound got in the way;
-    left: what may still be spent."""
+    """The state of the shrinking of one part."""
 
+    # All operations of the part that are considered.
     everyone: list[Asked]
+    # The operations that may be needed for the proof, the least likely first.
     needed: list[Asked]
+    # The states, calls and steps of the model.
     table: Table
+    # The limits of time and memory.
     guard: Guard
+    # Op ids of the operations that are relaxed. Disjoint from those of `needed`.
     relaxed: set[int] = field(factory=set)
+    # False if a limit ended the shrinking, so that the set may not be minimal.
     exact: bool = True
+    # Remaining effort, in the engine's unit.
     left: int = MOST_EFFORT
 
     def keep_last(self) -> None:
-        """Find how many of the likeliest are enough, doubling: proofs are mostly short and near the end."""
+        """Find how many of the likeliest operations suffice, by doubling. Most proofs are short and near the
+        end."""
         size = 1
         while size < len(self.needed):
             trial = {one.operation.op_id for one in self.needed[:-size]}
@@ -97,7 +111,7 @@ class Shrinking:
             size *= 2
 
     def without(self, size: int) -> None:
-        """Relax blocks of so many operations where the rest is still illegal."""
+        """Relax blocks of this many operations if the rest is still illegal."""
         kept: list[Asked] = []
         for begin in range(0, len(self.needed), size):
             block = self.needed[begin : begin + size]
@@ -111,7 +125,7 @@ class Shrinking:
         self.needed = kept
 
     def answer(self, relaxed: set[int]) -> SearchAnswer:
-        """Whether the rest is illegal while these are relaxed."""
+        """Whether the rest is illegal while these operations are relaxed."""
         self.guard.check()
         if self.left <= 0:
             return SearchAnswer.GAVE_UP
@@ -123,10 +137,20 @@ class Shrinking:
 
 
 def shrunk(arrays: Arrays, outcome: SearchOutcome, table: Table, guard: Guard) -> tuple[list[Asked], bool]:
-    """The operations of a minimal set, the one that fits nowhere first, and whether no bound ended the
-    shrinking."""
+    """Find a minimal set of operations that proves the part illegal.
+
+    Args:
+        arrays: the part.
+        outcome: the answer of the search that found it illegal.
+        table: the model's states, calls and steps.
+        guard: the limits of time and memory.
+
+    Returns:
+        the operations of the set, first the one that fits in no order; and whether the set is minimal (False
+        if a limit ended the shrinking).
+    """
     culprit = arrays.asked[int(arrays.part.returns[outcome.level])].operation.op_id
-    # a search that gave up knows no illegal prefix; all operations are one
+    # a search that gave up knows no illegal prefix: all operations together are the prefix
     end = arrays.asked[int(arrays.part.returns[outcome.level])].complete
     part = cut(arrays.asked, end) if outcome.answer is SearchAnswer.ILLEGAL else list(arrays.asked)
     told = [one for one in part if one.operation.outcome is Told.OK]
@@ -138,7 +162,7 @@ def shrunk(arrays: Arrays, outcome: SearchOutcome, table: Table, guard: Guard) -
         while size:
             shrinking.without(size)
             size //= 2
-        # once more among all operations: what completed behind the prefix counts there
+        # try again with all operations: those that completed after the prefix count there
         shrinking.everyone = list(arrays.asked)
         proof = {one.operation.op_id for one in shrinking.needed}
         shrinking.relaxed = {one.operation.op_id for one in arrays.asked} - proof
@@ -151,7 +175,7 @@ def shrunk(arrays: Arrays, outcome: SearchOutcome, table: Table, guard: Guard) -
 
 
 def bare_finding(part: Iterable[Asked], model: Model, name: str) -> Finding:
-    """What can be said at once: all operations of the part together have no order."""
+    """The finding without shrinking: all operations of the part together have no order."""
     known = tuple(one.operation.op_id for one in part if one.known)
     return Finding(
         anomaly="not_linearizable",
@@ -164,13 +188,16 @@ def bare_finding(part: Iterable[Asked], model: Model, name: str) -> Finding:
 
 
 def _wide(model: Model, part: Sequence[Asked]) -> Table:
-    """A table for a part of which any operation may be relaxed."""
+    """A table for a part in which any operation may be relaxed."""
     relaxed = (relax(model, one) for one in part)
     return Table(model, lens=model.lens([one.call for one in (*part, *relaxed) if one is not None]))
 
 
 def listed(model: Model, proof: Sequence[Asked], exact: bool, given: str) -> str:
-    """A proof in words. exact: it is minimal; given: on what it rests besides."""
+    """A proof as text.
+
+    exact: whether the proof is minimal. given: what else it depends on.
+    """
     words = "; ".join(f"{model.describe(one.call)} [op {one.operation.op_id}]" for one in proof[:8])
     more = f" and {len(proof) - 8} more" if len(proof) > 8 else ""
     fits = "this one fits in no order" if len(proof) == 1 else f"these {len(proof)} fit in no order"
@@ -178,10 +205,24 @@ def listed(model: Model, proof: Sequence[Asked], exact: bool, given: str) -> str
 
 
 def explain(arrays: Arrays, outcome: SearchOutcome, table: Table, guard: Guard, name: str) -> Finding:
-    """The finding for a part that is not linearizable. May raise LimitReached, as every step may."""
+    """Explain why a part is not linearizable.
+
+    Args:
+        arrays: the part.
+        outcome: the answer of the search that found it illegal.
+        table: the model's states, calls and steps.
+        guard: the limits of time and memory.
+        name: the part, as the finding calls it.
+
+    Returns:
+        the finding with its certificate.
+
+    Raises:
+        LimitReached: in any step, once a limit is reached.
+    """
     half = Guard(evolve(guard.limits, timeout_s=max(0.0, guard.seconds_left / 2)), outer=guard)
     model = table.model
-    if arrays.foresees:  # which knows early that it is over: how far an order goes is another question
+    if arrays.foresees:  # this search ends early; the longest prefix needs another search, without foresight
         outcome = search(evolve(arrays, foresees=False), table, half, most_effort=PREFIX_EFFORT)
         assert outcome.answer is not SearchAnswer.LINEARIZABLE, (
             f"rule 3 refused a history that is linearizable: {name}"

@@ -1,11 +1,11 @@
-"""A trace's operations as parts of a history that a search can work on.
+"""The operations of a trace as parts of a history, ready for a search.
 
-Owns: which operations count, how they split into parts, and the arrays of a part. Must not know how a search
-goes.
+Owns which operations count, how they split into parts, and the arrays of a part. Must not know how a search
+works.
 
-Failed operations did not happen and are left out, as are those that say nothing to the model. Intervals are
-closed: of equal times the invocation comes first. `relaxed` operations are taken as if their outcome were
-unknown, which only ever allows more.
+Failed operations did not happen and are left out. Operations that give the model no information are left out,
+too. Intervals are closed: at equal times the invocation comes first. `relaxed` operations are treated as if
+their outcome were unknown, which only allows more orders.
 """
 
 from collections import defaultdict
@@ -23,12 +23,13 @@ from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.trace import Trace
 
 MOST_OPERATIONS = 1 << 30
-"""Of one part: numbers of operations and nodes share a 64-bit word."""
+"""The most operations of one part. Reason: the number of an operation and the number of a node share a 64-bit
+word."""
 
 
 @frozen(kw_only=True)
 class Asked:
-    """An operation that counts. complete: NEVER where the outcome is unknown."""
+    """An operation that counts. complete: the time of completion, NEVER if the outcome is unknown."""
 
     operation: Operation
     call: Call
@@ -37,13 +38,15 @@ class Asked:
 
     @property
     def known(self) -> bool:
-        """Whether its outcome is."""
+        """Whether the outcome is known."""
         return self.complete != NEVER
 
 
 def asked_of(model: Model, operation: Operation, widen: int = 0) -> Asked | None:
-    """The operation as the model sees it; None if it says nothing. widen: by how much each stamp may err.
-    Raises TraceError."""
+    """The operation as the model sees it; None if it gives no information. Raises TraceError.
+
+    widen: the possible error of each time stamp, in nanoseconds.
+    """
     if operation.function not in model.functions:
         raise TraceError(
             expected=f"functions of the model {model.name or type(model).__name__}: "
@@ -79,7 +82,19 @@ def _widened(operation: Operation, widen: int) -> Operation:
 
 
 def split(model: Model, trace: Trace, widen: int = 0) -> dict[str, list[Asked]]:
-    """The operations that count, by part, small parts first. Raises TraceError."""
+    """Split a trace into independent parts.
+
+    Args:
+        model: it converts operations and says which part each call belongs to.
+        trace: the history.
+        widen: the possible error of each time stamp, in nanoseconds.
+
+    Returns:
+        for each name of a part its operations that count; small parts come first.
+
+    Raises:
+        TraceError: if an operation makes no sense to the model.
+    """
     parts: dict[str, list[Asked]] = defaultdict(list)
     everything = [asked for one in trace.operations if (asked := asked_of(model, one, widen)) is not None]
     for asked in everything:
@@ -91,7 +106,15 @@ def split(model: Model, trace: Trace, widen: int = 0) -> dict[str, list[Asked]]:
 
 
 def relax(model: Model, asked: Asked) -> Asked | None:
-    """The operation as if nothing had been heard of it; None if it says nothing any more."""
+    """Treat an operation as if its outcome were unknown.
+
+    Args:
+        model: it says what such an operation means.
+        asked: the operation.
+
+    Returns:
+        the relaxed operation; None if it then gives the model no information.
+    """
     operation = evolve(
         asked.operation,
         outcome=Outcome.UNKNOWN,
@@ -105,15 +128,17 @@ def relax(model: Model, asked: Asked) -> Asked | None:
 
 
 def with_relaxed(model: Model, part: Iterable[Asked], relaxed: Collection[int]) -> list[Asked]:
-    """The part with some operations (op ids) relaxed."""
+    """The part with some operations (by op id) relaxed."""
     changed = (relax(model, asked) if asked.operation.op_id in relaxed else asked for asked in part)
     return [asked for asked in changed if asked is not None]
 
 
 @frozen(kw_only=True, eq=False)
 class Arrays:
-    """A part in the order of its numbers, and its arrays. slots: of known operations; foresees: whether rule
-    3 is used."""
+    """A part in the order of its numbers, with its arrays.
+
+    slots: the number of slots for known operations. foresees: whether rule 3 of the search applies.
+    """
 
     asked: tuple[Asked, ...]
     part: SearchPart
@@ -122,7 +147,7 @@ class Arrays:
 
 
 def arrays_of(part: Iterable[Asked], table: Table) -> Arrays:
-    """Number the operations of a part by invocation and give each its slot."""
+    """Number the operations of a part by invocation, and give each its slot."""
     asked = tuple(sorted(part, key=lambda one: (one.invoke, one.complete)))
     assert len(asked) < MOST_OPERATIONS, f"a part of {len(asked)} operations"
     invoke = np.array([one.invoke for one in asked], np.int64)
@@ -160,14 +185,14 @@ def arrays_of(part: Iterable[Asked], table: Table) -> Arrays:
 
 
 def without_foresight(part: SearchPart) -> SearchPart:
-    """The same part, rule 3 never used."""
+    """The same part without rule 3."""
     return part._replace(observer=np.full_like(part.observer, len(part.returns)))
 
 
 def _foresight(
     asked: tuple[Asked, ...], table: Table, order: np.ndarray, returns: np.ndarray, observes: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """What rule 3 needs: reach, observer, reset, lands and lost of `Part`."""
+    """The columns of `Part` that rule 3 needs: reach, observer, reset, lands and lost."""
     levels, model = len(returns), table.model
     reach = np.full(levels, -1, np.int64)
     observer = np.full(levels + 1, levels, np.int64)
@@ -194,8 +219,8 @@ def _foresight(
 
 
 def _slots(returns: np.ndarray, invoked: np.ndarray, complete: np.ndarray) -> tuple[np.ndarray, int]:
-    """The slot of each known operation: the lowest that is free when it is invoked; and how many there
-    are."""
+    """The slot of each known operation and the number of slots. An operation gets the lowest slot that is
+    free at its invocation."""
     slot = np.full(len(complete), -1, np.int64)
     free: list[int] = []
     count = begin = 0

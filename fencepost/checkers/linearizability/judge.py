@@ -1,7 +1,7 @@
-"""The verdict of a trace against a sequential model.
+"""The verdict on a trace with respect to a sequential model.
 
-Owns the order of the work: contradictions, then what is surely legal, then each other part, then what its
-findings say. Must not know how a search goes.
+Owns the order of the work: contradictions within the trace, parts that are certainly legal, every other part,
+and the findings. Must not know how a search works.
 """
 
 from collections.abc import Callable
@@ -25,38 +25,48 @@ from fencepost.traces.trace import Trace
 
 CHECK = "linearizability"
 UNWATCHED = 10_000
-"""Operations that are screened in some milliseconds, before a watchdog is set to work."""
+"""Up to this many operations, screening takes milliseconds and runs without a watchdog."""
 
 
 @frozen(kw_only=True)
 class Judged:
-    """A verdict with its counts. operations: those that count; parts: the history split into so many; steps,
-    nodes: tried and remembered by the search; decided: parts that needed none, because their values are
-    unambiguous."""
+    """A verdict with counts of the work."""
 
+    # The verdict on the whole trace.
     verdict: Verdict
+    # The operations that count.
     operations: int = 0
+    # The number of independent parts of the history.
     parts: int = 0
+    # Steps that the search tried.
     steps: int = 0
+    # Configurations that the search remembered.
     nodes: int = 0
+    # Parts that needed no search, because their values are unambiguous.
     decided: int = 0
 
 
 @define
 class _Progress:
-    """What is known so far, kept outside of what a limit may interrupt. open: why some part is undecided, ""
-    if none is."""
+    """The results so far. A limit that interrupts the work leaves them intact."""
 
+    # One finding for each illegal part so far.
     findings: list[Finding] = field(factory=list)
+    # Why some part is undecided; "" if every part is decided.
     open: str = ""
+    # The operations that count.
     operations: int = 0
+    # The number of independent parts.
     parts: int = 0
+    # Steps that the search tried.
     steps: int = 0
+    # Configurations that the search remembered.
     nodes: int = 0
+    # Parts that needed no search.
     decided: int = 0
 
     def judged(self) -> Judged:
-        """The verdict: a part that is illegal makes the whole so, whatever was not decided."""
+        """The verdict. One illegal part makes the whole trace illegal, even if other parts are undecided."""
         decision = Decision.ILLEGAL if self.findings else Decision.UNKNOWN if self.open else Decision.OK
         return Judged(
             verdict=Verdict(decision=decision, check=CHECK, findings=tuple(self.findings), reason=self.open),
@@ -70,7 +80,7 @@ class _Progress:
 
 @frozen
 class _Way:
-    """How to judge: see `judge_counted`."""
+    """The options of a check: see `judge_counted`."""
 
     shrink: bool
     deciders: bool
@@ -78,8 +88,19 @@ class _Way:
 
 
 def judge_trace(trace: Trace, model: Model, limits: SearchLimits | None = None) -> Verdict:
-    """Is this trace linearizable with respect to `model`? Raises ModelError for a model that raises, nothing
-    for bad traces."""
+    """Decide whether a trace is linearizable with respect to a model.
+
+    Args:
+        trace: the history.
+        model: the sequential model.
+        limits: time, memory and nodes of the search. The verdict is Unknown if one is reached first.
+
+    Returns:
+        the verdict. A malformed trace gives a verdict, not an exception.
+
+    Raises:
+        ModelError: if the model raises, or if its states cannot be compared.
+    """
     return judge_counted(trace, model, limits).verdict
 
 
@@ -91,8 +112,22 @@ def judge_counted(
     shrink: bool = True,
     deciders: bool = True,
 ) -> Judged:
-    """As `judge_trace`, with counts. shrink: find a minimal proof; without it a finding names all operations
-    of its part. deciders: use them where they fit; without them the general search judges everything."""
+    """As `judge_trace`, with counts of the work.
+
+    Args:
+        trace: the history.
+        model: the sequential model.
+        limits: time, memory and nodes of the search.
+        shrink: find a minimal proof. Otherwise a finding names all operations of its part.
+        deciders: use the special deciders for parts that they support. Otherwise the general search decides
+            everything.
+
+    Returns:
+        the verdict and its counts.
+
+    Raises:
+        ModelError: if the model raises, or if its states cannot be compared.
+    """
     if trace.claims.assumption_broken:
         return _broken(trace.claims.assumption_broken)
     if fits(model) and SCREEN.due(STEPS * len(trace.operations)):
@@ -120,7 +155,7 @@ def judge_counted(
 
 
 def _guarded(trace: Trace, model: Model, guard: Guard, widen: int, way: _Way) -> Judged:
-    """Run under a watchdog; what a limit leaves open is Unknown, what was found before it stays."""
+    """Run under a watchdog. If a limit is reached, the open parts are Unknown and earlier findings stay."""
     progress = _Progress()
     try:
         if way.deciders and len(trace.operations) <= UNWATCHED:
@@ -135,7 +170,7 @@ def _guarded(trace: Trace, model: Model, guard: Guard, widen: int, way: _Way) ->
 
 
 def _screened(trace: Trace, model: Model, widen: int, progress: _Progress) -> Trace:
-    """The trace without the parts that are surely legal."""
+    """The trace without the parts that are certainly legal."""
     sure = screened(model, trace, widen)
     if sure is None:
         return trace
@@ -165,17 +200,17 @@ def _judge(trace: Trace, model: Model, guard: Guard, widen: int, way: _Way, prog
                 except LimitReached:
                     if guard.reached:
                         raise
-                    # only the explanation's share is used up: the bare finding stays, the other parts are
-                    # judged
+                    # only the time for the explanation is used up: keep the bare finding and go on with the
+                    # other parts
 
 
 def _search(
     part: list[Asked], table: Table, guard: Guard, progress: _Progress, name: str
 ) -> Callable[[], Finding] | None:
-    """Judge a part by the general search: None, or how to explain that it is not linearizable."""
+    """Search a part. Returns None if it is linearizable, otherwise a function that explains why it is not."""
     table.lens = table.model.lens(
         [one.call for one in part]
-    )  # calls of one part are not those of another, nor are its steps
+    )  # calls and steps of one part are independent of those of the others
     arrays = arrays_of(part, table)
     outcome = search(arrays, table, guard)
     progress.steps += outcome.steps

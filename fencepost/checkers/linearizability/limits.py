@@ -1,11 +1,11 @@
-"""Limits of time and memory that hold, inside a model's step too.
+"""Limits of time and memory that also hold while a model's step runs.
 
-Owns the clock, the process's memory and the watchdog. Must not know what is being limited.
+Owns the clock, the memory of the process and the watchdog. Must not know which work is limited.
 
-Between slices of compiled work and between steps the clock is simply read. A step that does not return is
-interrupted: a watchdog thread raises `LimitReached` in the thread that runs it, again and again until it
-leaves. What cannot be interrupted from inside the process is one call into C that does not come back (a huge
-power, a regular expression), and what such a call allocates: bound those in the model
+The clock is read between slices of compiled work and between steps. A step that does not return is
+interrupted: a watchdog thread raises `LimitReached` in the working thread, repeatedly until that thread
+leaves. One case cannot be interrupted from inside the process: a single call into C that does not return (a
+huge power, a regular expression), and the memory that it allocates. A model must limit such calls itself
 (docs/how-to/models.md).
 """
 
@@ -20,17 +20,23 @@ from pathlib import Path
 from attrs import define, field, frozen
 
 POLL_SECONDS = 0.02
-"""How often the watchdog looks at the clock and at memory."""
+"""The interval at which the watchdog reads the clock and the memory in use."""
 
 
 class LimitReached(BaseException):
-    """Time or memory is used up. Not an Exception, so that a model that catches those does not swallow it."""
+    """Time or memory is used up. It is not an Exception, so that a model that catches Exception does not
+    catch it."""
 
 
 @frozen(kw_only=True)
 class SearchLimits:
-    """timeout_s: seconds of wall clock; memory_bytes: by which the process may grow; nodes: configurations
-    that are remembered at most."""
+    """The limits of one check.
+
+    Attributes:
+        timeout_s: wall clock time in seconds.
+        memory_bytes: by how many bytes the memory of the process may grow.
+        nodes: how many configurations the search may remember.
+    """
 
     timeout_s: float = 60.0
     memory_bytes: int = 2 << 30
@@ -38,7 +44,7 @@ class SearchLimits:
 
 
 def memory_in_use() -> int:
-    """Bytes that this process has in memory now (the most it ever had where the system does not tell)."""
+    """Bytes of memory that the process uses now. On systems that do not report it: the maximum so far."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * _page_size()
@@ -57,16 +63,22 @@ def _page_size() -> int:
 
 @define(eq=False)
 class Guard:
-    """One use of limits. deadline: on the monotonic clock; base: memory in use at the beginning; reached:
-    which limit, "" if none; at_once: the beginning is now, not only when it is first used; outer: of the work
-    that this one is a share of. Asking the system for memory may take longer than judging a short history."""
+    """One use of limits."""
 
+    # The limits that apply.
     limits: SearchLimits
+    # The moment on the monotonic clock, in seconds, at which the time is used up.
     deadline: float = field(init=False)
+    # Bytes in use at the beginning; None until it is first read. Reading it can take longer than judging a
+    # short history.
     _base: int | None = field(init=False)
+    # The limit that was reached, as text; "" if none.
     reached: str = ""
+    # Read the memory in use at construction, not at the first use of `base`.
     at_once: bool = True
+    # The guard of the larger work that this work is a part of.
     outer: "Guard | None" = None
+    # Held while the watchdog raises, and while limits are suspended.
     _raising: threading.Lock = field(factory=threading.Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -75,18 +87,18 @@ class Guard:
 
     @property
     def base(self) -> int:
-        """Bytes."""
+        """Bytes in use at the beginning of the work."""
         if self._base is None:
             self._base = memory_in_use()
         return self._base
 
     @property
     def seconds_left(self) -> float:
-        """Until the deadline; negative behind it."""
+        """Seconds until the deadline; negative after it."""
         return self.deadline - time.monotonic()
 
     def over(self) -> str:
-        """Which limit is reached now, in words; "" if none."""
+        """The limit that is reached now, as text; "" if none."""
         if self.seconds_left <= 0:
             return f"the time limit of {self.limits.timeout_s:g} s was met"
         if memory_in_use() - self.base > self.limits.memory_bytes:
@@ -94,20 +106,20 @@ class Guard:
         return ""
 
     def check(self) -> None:
-        """Raises LimitReached if a limit is."""
+        """Raise LimitReached if a limit is reached."""
         self.reached = self.reached or self.over()
         if self.reached:
             raise LimitReached(self.reached)
 
     def room_for(self, more: int) -> None:
-        """Raises LimitReached if so many more bytes would be too many."""
+        """Raise LimitReached if `more` additional bytes would exceed the memory limit."""
         if memory_in_use() - self.base + more > self.limits.memory_bytes:
             self.reached = self.reached or memory_words(self.limits.memory_bytes)
             raise LimitReached(self.reached)
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """While the body runs, no limit counts or interrupts: what it takes is added to them."""
+        """Suspend all limits while the body runs. Its time and memory are added to the limits."""
         with ExitStack() as held:
             if self.outer is not None:
                 held.enter_context(self.outer.stopped())
@@ -121,8 +133,8 @@ class Guard:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """While the body runs, a watchdog raises LimitReached in it once a limit is reached, whatever it is
-        doing."""
+        """While the body runs, a watchdog raises LimitReached in it as soon as a limit is reached, wherever
+        the body is."""
         assert self.base >= 0, "what is in use at the beginning does not count"
         done, raised, lock = threading.Event(), threading.Event(), self._raising
         thread = ctypes.c_ulong(threading.get_ident())
@@ -146,11 +158,11 @@ class Guard:
 def _settle(
     done: threading.Event, raised: threading.Event, lock: threading.Lock, thread: ctypes.c_ulong
 ) -> None:
-    """Stop the watchdog, and let what it raised arrive here.
+    """Stop the watchdog, and make its last exception arrive here.
 
-    An exception that is taken back (with NULL) leaves CPython 3.11 looking for one at every call, for ever,
-    and a thread that is traced then never gets past the beginning of a function. So one more is raised, which
-    replaces the one that may be under way; when it has arrived, nothing is left.
+    Withdrawing an asynchronous exception (with NULL) makes CPython 3.11 look for one at every call from then
+    on. A thread that is traced then never gets past the beginning of a function. Therefore one more exception
+    is raised. It replaces the one that may be pending, and none is pending after it has arrived.
     """
     asked = False
     while True:
@@ -162,12 +174,12 @@ def _settle(
             asked = True
             ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(LimitReached))
             while True:
-                pass  # it arrives at the next turn
+                pass  # it arrives at the next turn of the loop
         except LimitReached:
             if asked:
                 return
 
 
 def memory_words(limit: int) -> str:
-    """The memory limit as a reason."""
+    """The memory limit as the reason of an Unknown."""
     return f"the memory limit of {limit / (1 << 20):,.0f} MiB was met"

@@ -1,10 +1,10 @@
-"""How much of a history happened at the same time: without that, no race can have been met.
+"""How much of a history was concurrent. A history without concurrency cannot show a race.
 
-Owns the count of overlapping pairs, and when an Ok means nothing. Must not know models.
+Owns the count of overlapping pairs, and when an Ok has no meaning. Must not know models.
 
-A pair counts if two processes worked on one key (of a log: one partition) at the same time, and both know
-that it happened. An operation of unknown outcome is left out: it may have happened at any later time, so it
-overlaps everything and says nothing about how the clients ran.
+A pair counts if two processes worked on one key (in a log: on one partition) at the same time, and both
+operations succeeded. An operation with an unknown outcome is left out. It may have happened at any later
+time, so it overlaps everything and says nothing about the concurrency of the clients.
 """
 
 from bisect import bisect_left
@@ -22,8 +22,8 @@ Interval = tuple[int, int]
 
 
 def overlapping_pairs(operations: Iterable[Operation]) -> int:
-    """Pairs of successful operations of different processes on one key that overlap. Intervals are closed.
-    O(n log n)."""
+    """The number of overlapping pairs of successful operations of different processes on one key. Intervals
+    are closed. O(n log n)."""
     keys: dict[Any, list[Interval]] = defaultdict(list)
     own: dict[Any, list[Interval]] = defaultdict(list)
     for operation in operations:
@@ -36,15 +36,24 @@ def overlapping_pairs(operations: Iterable[Operation]) -> int:
 
 
 def _pairs(intervals: list[Interval]) -> int:
-    """Pairs that overlap: all pairs but those of which one ends before the other begins."""
+    """The number of overlapping pairs: all pairs minus those in which one operation ends before the other
+    begins."""
     ends = sorted(end for _, end in intervals)
     apart = sum(bisect_left(ends, begin) for begin, _ in intervals)
     return len(intervals) * (len(intervals) - 1) // 2 - apart
 
 
 def strong_enough(trace: Trace, verdict: Verdict, minimum_overlap: int = 0) -> Verdict:
-    """The verdict of a history; Assumption broken in place of Ok where none of its operations succeeded, or
-    too few overlapped."""
+    """Replace Ok by Assumption broken if no operation succeeded, or if too few operations overlapped.
+
+    Args:
+        trace: the history.
+        verdict: the verdict of a checker.
+        minimum_overlap: the number of overlapping pairs that an Ok needs; 0 turns this check off.
+
+    Returns:
+        the verdict to report.
+    """
     if verdict.decision is not Decision.OK:
         return verdict
     reason = ""

@@ -1,10 +1,11 @@
-"""Keys of a key-value history that are in order for sure, found before any operation is looked at by itself.
+"""Fast screening: keys of a key-value history that are certainly legal, found without looking at single
+operations.
 
-Owns the columns of such a history, and which histories fit. Must not know findings.
+Owns the columns of such a history, and which histories qualify. Must not know findings.
 
-Turning an operation into a call takes longer than deciding about it. Where every text is plain (no escapes,
-nothing that needs words about a mistake) the columns alone are enough; what is not surely legal, and every
-history that does not fit, is judged one operation at a time.
+Converting an operation into a call takes longer than checking it. If every text is plain (no escapes, no
+error that needs a message) the columns suffice. Keys that are not certainly legal, and histories that do not
+qualify, are checked operation by operation.
 """
 
 from operator import attrgetter
@@ -24,20 +25,20 @@ from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
 SMALLEST = 50
-"""Operations of a history for which columns are worth making."""
+"""The smallest history, in operations, for which building columns pays."""
 STEPS = 20
-"""Of the kernel's loops, for one operation."""
+"""Bound on the turns of the kernel's loops per operation."""
 _KINDS = {Function.GET: GET, Function.PUT: PUT, Function.APPEND: APPEND}
 _OK, _FAIL, _UNKNOWN = range(3)
 _OUTCOMES = {Outcome.OK: _OK, Outcome.FAIL: _FAIL, Outcome.UNKNOWN: _UNKNOWN}
 _QUOTE, _BACKSLASH, _SPACE = 34, 92, 32
 _TIME_LIMIT = 1 << 62
-"""Times beyond it could not be widened."""
+"""Times beyond it could overflow when they are widened."""
 
 
 @frozen(kw_only=True)
 class Screened:
-    """What is known of a history. parts, operations: how many are in order for sure; rest: the trace with all
+    """The result of screening. parts, operations: how many are certainly legal; rest: a trace of the
     others."""
 
     parts: int
@@ -46,8 +47,8 @@ class Screened:
 
 
 def fits(model: Model) -> bool:
-    """Whether histories of a model may be screened; a class that is derived from it may allow something
-    else."""
+    """Whether histories of this model may be screened. A derived class may allow other histories, so it does
+    not qualify."""
     return type(model) is KeyValue and isinstance(model.initial, str) and not model.initial
 
 
@@ -57,12 +58,14 @@ def _call() -> None:
 
 
 KERNELS = Kernels(legal_keys, call=_call)
-"""Of the screen."""
+"""The compiled functions of the screen."""
 
 
 def screened(model: Model, trace: Trace, widen: int = 0, smallest: int = SMALLEST) -> Screened | None:
-    """The keys that are in order for sure, or None where the history does not fit. widen: by how much each
-    stamp may err."""
+    """Find the keys that are certainly legal; None if the history does not qualify.
+
+    widen: the possible error of each time stamp, in nanoseconds.
+    """
     if not fits(model) or len(trace.operations) < smallest:
         return None
     try:
@@ -85,8 +88,8 @@ def screened(model: Model, trace: Trace, widen: int = 0, smallest: int = SMALLES
 
 
 def _columns(operations: tuple[Operation, ...], widen: int) -> tuple[Texts, Array, Array] | None:
-    """The operations that count as texts, the number of each one's key, and which rows count. None where one
-    by one they may say more."""
+    """The operations that count as texts, the number of each one's key, and which rows count. None if an
+    operation needs a closer look."""
 
     def column(name: str) -> list[Any]:
         return list(map(attrgetter(name), operations))
@@ -115,8 +118,8 @@ def _columns(operations: tuple[Operation, ...], widen: int) -> tuple[Texts, Arra
 
 
 def _plain(column: list[Any], wanted: Array, counts: Array) -> tuple[Array, Array, Array] | None:
-    """Bytes, starts and sizes of JSON strings without escapes, exactly where they are wanted among what
-    counts; None otherwise."""
+    """Bytes, starts and sizes of the JSON strings without escapes, if exactly the rows that need one have
+    one; otherwise None."""
     if not counts.all():
         column = [text if asked else None for text, asked in zip(column, counts.tolist(), strict=True)]
         wanted = wanted & counts

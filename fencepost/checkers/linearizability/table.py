@@ -1,9 +1,8 @@
 """States and calls as small integers, and the table of steps between them.
 
-Owns interning, and the only calls of a model's `step`. Must not know histories or searches.
+Owns interning, and all calls of a model's `step`. Must not know histories or searches.
 
-A step is asked of the model once. States that are == (or that the model's own `equal` holds for alike) are
-one.
+The model computes each step once. States that are == (or equal by the model's own `equal`) share a number.
 """
 
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from fencepost.traces.errors import FencepostError
 
 
 class ModelError(FencepostError):
-    """A model that raised, or whose states cannot be told apart: its author's mistake, not the history's."""
+    """A model that raised, or states that cannot be compared: an error of the model, not of the history."""
 
 
 SMALLEST = 1 << 10
@@ -33,24 +32,33 @@ def _empty(size: int) -> StepTable:
 
 
 def _exact(value: Any) -> tuple[str | None, str | None]:
-    """A key for values that are == and of the same type."""
+    """A key for values that are == and have the same type."""
     return (value, None) if type(value) is str else (None, shown(value))
 
 
 @define(eq=False)
 class Table:
-    """What is known of a model so far. states, calls: by number; steps: the compiled form; filled: how many
-    of its entries are taken; lens: through which states are seen, for the part at hand (`Model.lens`)."""
+    """What is known about a model so far."""
 
+    # The sequential model.
     model: Model
+    # The states by number.
     states: list[Any] = field(factory=list)
+    # The calls by number.
     calls: list[Call] = field(factory=list)
+    # The known steps in compiled form.
     steps: StepTable = field(factory=lambda: _empty(SMALLEST))
+    # Used entries of `steps`; at most its capacity.
     filled: int = 0
+    # Maps a state to its representative for the current part (`Model.lens`); None if all states differ.
     lens: Callable[[Any], Any] | None = None
+    # The number of each state, by the state or by its key.
     _numbers: dict[Any, int] = field(factory=dict)
+    # The number of each call.
     _call_numbers: dict[tuple[Any, ...], int] = field(factory=dict)
+    # The questions of rule 3 that were asked (`reach`), by number.
     _questions: set[int] = field(factory=set)
+    # Whether the model overrides `equal`.
     _own_equal: bool = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -58,12 +66,15 @@ class Table:
 
     @property
     def bytes(self) -> int:
-        """Of the compiled form. What states themselves take is seen in the process's memory only."""
+        """Bytes of the compiled form. The memory of the states themselves shows only in the memory of the
+        process."""
         return self.steps.keys.nbytes + self.steps.values.nbytes
 
     def state(self, state: Any) -> int:
-        """The number of a state. Raises FencepostError for one that cannot be hashed while `equal` is not the
-        model's own."""
+        """The number of a state.
+
+        Raises FencepostError if a state cannot be hashed while `equal` is not overridden.
+        """
         try:
             number = self._numbers.get(state)
         except TypeError:
@@ -87,7 +98,7 @@ class Table:
         return number
 
     def call(self, call: Call) -> int:
-        """The number of a call. Values that are == but of different types (1 and true) are different
+        """The number of a call. Values that are == but have different types (1 and true) are different
         calls."""
         key = (call.function, call.key, *_exact(call.argument), *_exact(call.result))
         number = self._call_numbers.setdefault(key, len(self.calls))
@@ -96,8 +107,8 @@ class Table:
         return number
 
     def reach(self, call: Call) -> int:
-        """The number of the question whether a state can still lead to an observer: a step that goes nowhere,
-        or is impossible."""
+        """The number of the question whether a state can still lead to an observer. The answer is a step to
+        the same state, or an impossible one."""
         key = ("reach", call.function, call.key, *_exact(call.argument), *_exact(call.result))
         number = self._call_numbers.setdefault(key, len(self.calls))
         if number == len(self.calls):
@@ -106,7 +117,7 @@ class Table:
         return number
 
     def fill(self, state: int, calls: Array) -> None:
-        """Ask the model for the steps of one state by several calls, none of which is in the table."""
+        """Ask the model for the steps of one state by several calls. None of them may be in the table yet."""
         entries: dict[int, int] = {}
         for call in calls.tolist():
             if call not in entries:
@@ -125,7 +136,18 @@ class Table:
             put_steps(self.steps, old.keys, old.values)
 
     def step(self, state: int, call: int) -> int:
-        """One step by numbers, asked of the model each time. Raises ModelError."""
+        """Ask the model for one step, without the table.
+
+        Args:
+            state: the number of the state.
+            call: the number of the call.
+
+        Returns:
+            the number of the next state; NO_STATE if the call is impossible there.
+
+        Raises:
+            ModelError: if the model raises.
+        """
         try:
             if call in self._questions:
                 return state if self.model.reaches(self.states[state], self.calls[call]) else NO_STATE

@@ -1,8 +1,8 @@
-"""The log judge: is what clients saw of each partition's log possible? Decided in linear time, because
-offsets name the order.
+"""The log check: are the clients' views of each partition's log possible? It takes linear time, because
+offsets give the order.
 
-`judge_trace` judges one trace, `judge_columns` all traces of stacked columns, `StreamingLogCheck` one log
-while it happens.
+`judge_trace` checks one trace, `judge_columns` all traces of stacked columns, `StreamingLogCheck` one log
+while it runs.
 """
 
 from fencepost.checkers.log.appends_and_reads import LogColumns, log_columns

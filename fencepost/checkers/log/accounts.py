@@ -1,18 +1,18 @@
-"""What became of the records that a history acknowledged: how many were read, lost, placed twice; and
-whether that is enough to mean anything.
+"""Counts of acknowledged records: how many were read, lost or placed twice; and whether the history is strong
+enough for a verdict.
 
 Owns the counts that a verdict on a log reports, and the rule that an Ok must not be vacuous. Must not know
-the rules of judgement: what convicts is in the other modules. A record is *read* if a poll returned its
-value; *lost* if nobody returned it although a read went past its offset, or a trusted read that began
-after its acknowledgement ended at or below it; otherwise *unread*. A poll that does not say where it began
-is taken to go on from the beginning of the log.
+the rules of the check, which are in the other modules. A record is *read* if a poll returned its value. It is
+*lost* if no poll returned it although a read went past its offset, or although a trusted read that began
+after its acknowledgement ended at or below it. Otherwise it is *unread*. A poll that does not say where it
+began is assumed to start at the beginning of the log.
 
-A history is too weak to be called Ok if hardly anything was appended, acknowledged or read; or if a record
-acknowledged with acks=all is in no read, and no trusted read began after its acknowledgement either:
-whether it is still there, nobody knows. A record that only its leader acknowledged must have been read,
-unless the claims say that it may be lost. What is excused (loss, retention, compaction, transactions that
-nobody knows to have committed) does not count. Only histories without a plan are asked: whoever ran a plan
-knows what it deleted and when it was too weak, and says so in the claims (`assumption_broken`).
+A history is too weak for Ok in two cases. One: hardly anything was appended, acknowledged or read. Two: no
+read has a record that was acknowledged with acks=all, and no trusted read began after its acknowledgement, so
+it is not known whether the record still exists. A record that only its leader acknowledged must have been
+read, unless the claims say that it may be lost. Excused records (loss, retention, compaction, transactions
+that may not have committed) do not count. The rule applies only to histories without a plan. A run with a
+plan knows what it deleted and when it was too weak, and says so in its claims (`assumption_broken`).
 """
 
 from collections import Counter, defaultdict
@@ -38,29 +38,35 @@ from fencepost.checkers.operation_columns import NEVER, Array, columns_of_traces
 from fencepost.traces.trace import Trace
 
 FEW_ACKNOWLEDGED, OF_APPENDS = 20, 20
-"""From this many appends on, one in this many must have been acknowledged: below that the cluster was
-hardly up, and a healthy one acknowledges nearly all. Of 257 campaign runs under faults with so many appends,
-each acknowledged at least 48 % of them."""
+"""From FEW_ACKNOWLEDGED appends on, one in OF_APPENDS must have been acknowledged. Otherwise the cluster was
+hardly available; a healthy one acknowledges almost all. Of 257 campaign runs under faults with this many
+appends, each acknowledged at least 48 % of them."""
 FOREIGN = "foreign"
-"""The target of an imported history: it is about a log even if it is empty."""
+"""The target of an imported history. It counts as a history of a log even if it is empty."""
 ACKS = {ALL: "all", LEADER: "1", NOBODY: "0"}
 
 
 @frozen(kw_only=True)
 class LostRecord:
-    """An acknowledged record that is lost. allowed: the claims allow it."""
+    """An acknowledged record that is lost."""
 
+    # The topic.
     topic: str
+    # The partition.
     partition: int
+    # The acknowledged offset.
     offset: int
+    # The value id.
     value: int
+    # The acks of its producer.
     acks: str
+    # Whether the claims allow the loss.
     allowed: bool
 
 
 @frozen(kw_only=True)
 class Totals:
-    """Of one history: its appends, those that were acknowledged, its answered reads; asked: whether any
+    """Totals of one history: its appends, the acknowledged ones, its answered reads. asked: whether any
     operation is about logs."""
 
     appends: int
@@ -71,41 +77,51 @@ class Totals:
 
 @define(kw_only=True)
 class LogCounts:
-    """Of one history, in records. acknowledged: by acks; lost: of them, by acks, those that the claims
-    allow and those that they do not; unread: acknowledged with an offset, but neither read nor known to
-    be lost; duplicated: values that stand at several offsets of one log; unknown_present: of appends of
-    unknown outcome, but read; lost_values: all that are lost, in order."""
+    """The counts of one history, in records."""
 
+    # Acknowledged records, by acks.
     acknowledged: Counter[str] = Factory(Counter)
+    # Lost records of these that the claims allow to be lost, by acks.
     lost_allowed: Counter[str] = Factory(Counter)
+    # Lost records of these that the claims do not allow to be lost, by acks.
     lost_not_allowed: Counter[str] = Factory(Counter)
+    # Records acknowledged with an offset, neither read nor known to be lost.
     unread: int = 0
+    # Values that are at several offsets of one log.
     duplicated: int = 0
+    # Records that were read although their append has an unknown outcome.
     unknown_present: int = 0
+    # All lost records, in order.
     lost_values: list[LostRecord] = Factory(list)
 
 
 @frozen(kw_only=True, eq=False)
 class _Records:
-    """The acknowledged records of one log that were told an offset, in order of appends. append: row;
-    read, lost, excused: as above."""
+    """The records of one log that were acknowledged with an offset, in the order of appends."""
 
+    # The row of its append.
     append: Array
+    # The acks of its producer.
     acks: Array
+    # The acknowledged offset.
     offset: Array
+    # The value id.
     value: Array
+    # Whether a poll returned it.
     read: Array
+    # Whether it is lost, as the module defines it.
     lost: Array
+    # Whether it may be missing by the claims.
     excused: Array
     covered: Array
-    """A trusted read began after the acknowledgement."""
+    """Whether a trusted read began after the acknowledgement."""
 
 
 def counts_of(columns: LogColumns) -> dict[int, LogCounts]:
-    """The counts of each trace, by its index in the columns; of none that contradicts itself.
+    """The counts of each trace, by its index in the columns. Traces that contradict themselves are left out.
 
-    All logs are counted at once. Only those that may hold a lost or an unread record are looked at one by
-    one: in a healthy campaign that is hardly any.
+    All logs are counted at once. Only logs that may have a lost or unread record are looked at one by one; in
+    a healthy campaign there are hardly any.
     """
     rules, traces = rules_of(columns), len(columns.traces)
     whole = np.ones(traces, np.bool_)
@@ -142,9 +158,12 @@ def counts_of_trace(trace: Trace) -> LogCounts | None:
 
 @frozen(kw_only=True, eq=False)
 class _Shown:
-    """What reads show of the records of all logs. of_append: the log of each append; in_question: the logs
-    that may hold an acknowledged record that nobody read; duplicated: the log of each value that stands at
-    several offsets; unknown_present: the log of each record of an append of unknown outcome that was read."""
+    """What reads show of the records of all logs.
+
+    of_append: the log of each append. in_question: the logs that may have an acknowledged record without a
+    read. duplicated: the log of each value that is at several offsets. unknown_present: the log of each
+    record that was read although its append has an unknown outcome.
+    """
 
     of_append: Array
     in_question: Array
@@ -189,7 +208,7 @@ def _shown(columns: LogColumns, rules: Rules) -> _Shown:
 
 
 def _codes(group: Array, value: Array, groups: int) -> tuple[Array, int]:
-    """A number for each pair of log and value, and how many there are."""
+    """A number for each pair of log and value, and the count of numbers."""
     low = int(value.min(initial=NEVER))
     span = int(value.max(initial=low)) - low + 1
     if span * groups >= 1 << 62:
@@ -252,7 +271,7 @@ def _records(group: PartitionLog, acknowledged: Array, *, leader_may_lose: bool)
 
 
 def _passed(group: PartitionLog, offset: Array) -> Array:
-    """Which offsets some read went past, or showed."""
+    """Which offsets some read showed or went past."""
     reads = group.reads
     row = np.flatnonzero(np.diff(reads.start) > 0)
     if not len(row):
@@ -266,8 +285,8 @@ def _passed(group: PartitionLog, offset: Array) -> Array:
 
 
 def _ended_below(end: Array, invoke: Array, offset: Array, done: Array) -> Array:
-    """For each record, whether a trusted read that began at or after its acknowledgement ended at or
-    below it."""
+    """For each record, whether a trusted read that began at or after its acknowledgement ended at or below
+    it."""
     order = np.argsort(end, kind="stable")
     latest = np.concatenate(([LONG_AGO], np.maximum.accumulate(invoke[order])))
     ended: Array = latest[np.searchsorted(end[order], offset, side="right")] >= done
@@ -276,7 +295,7 @@ def _ended_below(end: Array, invoke: Array, offset: Array, done: Array) -> Array
 
 
 def weaknesses(columns: LogColumns, rules: Rules) -> dict[int, str]:
-    """For each trace whose Ok would mean nothing, why, by its index in the columns."""
+    """For each trace with a meaningless Ok, by its index in the columns: the reason."""
     weak: dict[int, list[str]] = defaultdict(list)
     for index, reason in _thin(columns):
         weak[index].append(reason)
@@ -306,14 +325,14 @@ def _thin(columns: LogColumns) -> Iterator[tuple[int, str]]:
 
 
 def _thinness(trace: Trace, totals: Totals) -> str:
-    """Why a history has too little in it to say anything of a log; "" if it has enough."""
+    """Why a history has too little content for a verdict on a log; "" if it has enough."""
     if trace.plan or not (totals.asked or trace.target == FOREIGN):
         return ""
     appends, acknowledged, reads = totals.appends, totals.acknowledged, totals.reads
     if not appends:
         return "the history has no append to a log"
     if not reads:
-        return f"nobody read: the history has {_many(appends, 'append')} and no answered read"
+        return f"no reads: the history has {_many(appends, 'append')} and no answered read"
     if not acknowledged:
         return f"none of {_many(appends, 'append')} was acknowledged"
     if appends >= FEW_ACKNOWLEDGED and acknowledged * OF_APPENDS < appends:
@@ -322,12 +341,11 @@ def _thinness(trace: Trace, totals: Totals) -> str:
 
 
 def weakness(trace: Trace, totals: Totals, missing: list[tuple[str, int, int, int]], *, later: bool) -> str:
-    """Why an Ok of this trace would mean nothing, in the words of `weaknesses`; "" if it would mean
-    something.
+    """Why an Ok of this trace would be meaningless, in the words of `weaknesses`; "" if it is meaningful.
 
-    missing: topic and partition of each log that holds records acknowledged with acks=all and unread, how
-    many, the lowest offset; later: some read of one of them is marked strong. Nothing is excused, and
-    acks=1 may lose or is not there.
+    missing: for each log with unread records that were acknowledged with acks=all: topic, partition, how
+    many, the lowest offset. later: whether some read of one of them is marked strong. No record is excused,
+    and acks=1 is absent or may lose records.
     """
     thin = _thinness(trace, totals)
     unseen = unread(ACKS[ALL], missing, later) if missing and not trace.plan else ""
@@ -359,8 +377,8 @@ def _unread(columns: LogColumns, rules: Rules) -> Iterator[tuple[int, str]]:
 
 
 def unread(acks: str, logs: list[tuple[str, int, int, int]], later: bool) -> str:
-    """Why unread records make a history weak. logs: topic, partition, how many, the lowest offset of
-    them; later: some read is marked strong, but too early."""
+    """Why unread records make a history weak. logs: topic, partition, how many, their lowest offset. later:
+    whether some read is marked strong, but is too early."""
     count = sum(many for _, _, many, _ in logs)
     topic, partition, _, offset = min(logs)
     records = f"{count} acknowledged records are" if count != 1 else "1 acknowledged record is"
@@ -372,7 +390,7 @@ def unread(acks: str, logs: list[tuple[str, int, int, int]], later: bool) -> str
 
 
 def _in_question(columns: LogColumns, rules: Rules) -> Array:
-    """The groups that may hold such a record: one whose value nobody read, that no trusted read followed."""
+    """The groups that may have such a record: no read has its value, and no trusted read came after it."""
     appends, reads = columns.appends, columns.reads
     of_append = np.repeat(np.arange(columns.groups), np.diff(appends.first))
     of_read = np.repeat(np.arange(columns.groups), np.diff(reads.first))
@@ -402,6 +420,6 @@ def _in_question(columns: LogColumns, rules: Rules) -> Array:
 
 
 def leader_may_lose(trace: Trace) -> bool:
-    """Whether what only the leader acknowledged may be gone: claimed, or the run's plan has taken it
-    into account."""
+    """Whether records may be lost that only the leader acknowledged: by the claims, or because the run has a
+    plan and accounted for them."""
     return bool(trace.plan) or trace.claims.acks_1_may_lose

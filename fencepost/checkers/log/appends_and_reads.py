@@ -1,10 +1,10 @@
-"""The log judge's two relations, appends and reads, stacked by group; a group is one partition's log in one
+"""The relations of the log check, appends and reads, stacked by group. A group is one partition's log in one
 trace.
 
-Owns how operations become appends and reads of a log (one read per partition of a poll), and which of a
-trace's statements contradict each other. Must not know the rules of judgement. Rows are sorted by group and
-keep the order of the operations within one. The relations are named tuples of read-only arrays because that
-is what a compiled kernel takes whole.
+Owns the conversion of operations into appends and reads of a log (one read per partition of a poll), and the
+detection of contradictions within a trace. Must not know the rules of the check. Rows are sorted by group and
+keep the order of the operations within one. The relations are named tuples of read-only arrays, because a
+compiled kernel accepts them as a whole.
 """
 
 from collections.abc import Callable
@@ -37,10 +37,10 @@ _OK, _FAIL = OUTCOMES.index(Outcome.OK), OUTCOMES.index(Outcome.FAIL)
 class Kind(IntEnum):
     """What an append's outcome proves.
 
-    FIRM: acknowledged with acks=all, it stands at its offset from then on. So does what a transaction of
-    unknown outcome was told if it is known to have committed; that bounds no moment, and its completion is
-    NEVER. SOFT: it may stand in the log or not (unknown, or acks=1 or 0, whose acknowledgement survives no
-    fail-over). FAILED: it was never written.
+    FIRM: acknowledged with acks=all; from then on the records are at their offset. The same holds for appends
+    with an offset in a transaction of unknown outcome that is known to have committed; that gives no time
+    bound, so their completion is NEVER. SOFT: the records may or may not be in the log (unknown outcome, or
+    acks=1 or 0, which a failover can undo). FAILED: the records were never written.
     """
 
     FIRM = 0
@@ -49,75 +49,107 @@ class Kind(IntEnum):
 
 
 NOT_ACKNOWLEDGED, ALL, LEADER, NOBODY = range(4)
-"""Who acknowledged an append: nobody did (it is unknown or failed), all in-sync replicas (acks=all), the
-leader (acks=1), or the client itself (acks=0)."""
+"""Which side acknowledged an append: none (it is unknown or failed), all in-sync replicas (acks=all), the
+leader (acks=1), or only the client itself (acks=0)."""
 
 
 class Appends(NamedTuple):
-    """One row per append. base: the offset of its first record, -1 if not told; values: slice [start[i],
-    start[i + 1]) of `value`; first: the rows of group g are [first[g], first[g + 1])."""
+    """One row per append."""
 
+    # Group g has the rows [first[g], first[g + 1]).
     first: Array
+    # The operation.
     op_id: Array
+    # A Kind.
     kind: Array
+    # Invocation time in nanoseconds.
     invoke: Array
+    # Completion time in nanoseconds; NEVER if there is none.
     completion: Array
+    # The clock of the times.
     clock: Array
+    # The offset of the first record; -1 if it is not known.
     base: Array
+    # The leader epoch of the acknowledgement; -1 if it is not known.
     epoch: Array
+    # Append i has the values [start[i], start[i + 1]) of `value`.
     start: Array
+    # Value ids, flat.
     value: Array
 
 
 class Reads(NamedTuple):
-    """One row per answered read of one log. position: the offset asked for, end: the end claimed (-1: not
-    said); records: slice [start[i], start[i + 1]) of offset, value and record_epoch; first: as in Appends."""
+    """One row per answered read of one log."""
 
+    # Group g has the rows [first[g], first[g + 1]).
     first: Array
+    # The operation.
     op_id: Array
+    # The process of the client.
     process: Array
+    # The session of the process.
     session: Array
+    # Invocation time in nanoseconds.
     invoke: Array
+    # Completion time in nanoseconds.
     completion: Array
+    # The clock of the times.
     clock: Array
+    # Whether the operation claims real-time consistency.
     strong: Array
+    # The offset that the client asked for; -1 if not known.
     position: Array
+    # The log end that the client was shown; -1 if none.
     end: Array
+    # The leader epoch of the response; -1 if not known.
     epoch: Array
+    # Read i has the records [start[i], start[i + 1]) of the next three arrays.
     start: Array
+    # Offsets of the records, flat.
     offset: Array
+    # Value ids of the records, flat.
     value: Array
+    # Leader epochs of the records, flat; -1 if not known.
     record_epoch: Array
 
 
 @frozen(kw_only=True, eq=False)
 class LogColumns:
-    """Groups in order of trace, topic, partition. trace, topic, partition: of each group (trace and topic are
-    indices). extras: what few logs need beside; ends: of transactions, by append; acknowledged: per append,
-    who did; asked: per trace, whether its operations are about logs at all; broken: trace index -> how the
-    trace contradicts itself."""
+    """The logs of some traces. Groups are in the order of trace, topic, partition."""
 
+    # The traces.
     traces: tuple[Trace, ...]
+    # The names of topics, sorted.
     topics: tuple[str, ...]
+    # For each group the index of its trace.
     trace: Array
+    # For each group the index of its topic.
     topic: Array
+    # For each group its partition.
     partition: Array
+    # The appends of all groups.
     appends: Appends
+    # The reads of all groups.
     reads: Reads
+    # Columns that only few logs need.
     extras: Extras
+    # Time bounds on the ends of transactions, by append.
     ends: Ends
+    # For each append which side acknowledged it: NOT_ACKNOWLEDGED to NOBODY.
     acknowledged: Array
+    # For each trace whether any operation is about logs.
     asked: Array
+    # How a trace contradicts itself, by the index of the trace.
     broken: dict[int, str]
 
     @property
     def groups(self) -> int:
-        """How many logs stand in these columns."""
+        """The number of logs."""
         return len(self.trace)
 
 
 def log_columns(operations: OperationColumns) -> LogColumns:
-    """The appends and reads of all logs that `operations` touch."""
+    """The appends and reads of all logs that `operations` use."""
     topic, partition = _own_partition(operations)
     appends = np.flatnonzero(
         (operations.function == _APPEND) & (np.diff(operations.records.start) > 0) & (topic >= 0)
@@ -177,7 +209,7 @@ def _acknowledged(operations: OperationColumns, appends: Array) -> Array:
 
 
 def _asked(operations: OperationColumns) -> Array:
-    """Which traces hold operations that are not only of consumer groups."""
+    """Which traces have operations other than those of consumer groups."""
     plain = ~np.isin(operations.function, _OF_GROUPS)
     asked: Array = np.bincount(operations.trace[plain], minlength=len(operations.traces)) > 0
     return asked
@@ -190,11 +222,11 @@ def _log_starts(
     partition: Array,
     grouping: tuple[Callable[[Array, Array, Array], Array], Array, int],
 ) -> tuple[Array, Array]:
-    """Every log start that an answered append, poll or list_offsets states, whatever its outcome: the group
-    (-1: nobody appended to or read it), and the offset.
+    """Every log start in an answered append, poll or list_offsets, whatever its outcome: the group (-1: no
+    append or read of that log), and the offset.
 
-    grouping: the code of a partition's log, the codes of the groups in order, and the bound on partitions
-    that codes are made for.
+    grouping: the code of a partition's log, the sorted codes of the groups, and the bound on the partitions
+    that have codes.
     """
     key, keys, width = grouping
     positions = operations.positions
@@ -216,7 +248,7 @@ def _log_starts(
 
 
 def _own_partition(operations: OperationColumns) -> tuple[Array, Array]:
-    """The partition of each operation: the one it names, or else that of its first record."""
+    """The partition of each operation: the one that it names, or else that of its first record."""
     records = operations.records
     unnamed = (operations.topic < 0) & (np.diff(records.start) > 0)
     if not unnamed.any():
@@ -228,7 +260,7 @@ def _own_partition(operations: OperationColumns) -> tuple[Array, Array]:
 
 
 def _ranks(codes: Array) -> tuple[Array, Array]:
-    """The distinct codes in order and the rank of each; without a sort where the codes are dense."""
+    """The distinct codes, sorted, and the rank of each. No sort is needed if the codes are dense."""
     if not len(codes) or codes.min() < 0 or codes.max() > 4 * len(codes) + 1024:
         distinct, rank = np.unique(codes, return_inverse=True)
         return distinct, rank
@@ -238,7 +270,8 @@ def _ranks(codes: Array) -> tuple[Array, Array]:
 
 
 def _group_order(group: Array, groups: int) -> tuple[Array | slice, Array]:
-    """How to reorder rows so that groups stand together (a slice if they do), and where each group begins."""
+    """An order of rows that makes groups contiguous (a slice if they already are), and where each group
+    begins."""
     first = np.zeros(groups + 1, np.int64)
     np.cumsum(np.bincount(group, minlength=groups), out=first[1:])
     if not len(group) or (group[1:] >= group[:-1]).all():
@@ -247,7 +280,7 @@ def _group_order(group: Array, groups: int) -> tuple[Array | slice, Array]:
 
 
 def _sealed(array: Array) -> Array:
-    """A contiguous, read-only view: one array type for every source, so that kernels compile once."""
+    """A contiguous, read-only view. Every source then has the same array type, so kernels compile once."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
@@ -308,7 +341,7 @@ def _reads(operations: OperationColumns, parts: Parts, group: Array, groups: int
 
 
 def _contradictions(operations: OperationColumns) -> dict[int, str]:
-    """For each trace that contradicts itself, the first contradiction of each sort."""
+    """For each trace that contradicts itself, the first contradiction of each kind."""
     ok = operations.outcome == _OK
     sized = np.diff(operations.records.start) > 0
     firm = ok & (operations.function == _APPEND) & (operations.acks == ACKS_ALL) & sized
@@ -329,13 +362,13 @@ def _contradictions(operations: OperationColumns) -> dict[int, str]:
 
 
 def _repeated(trace: Array, op_id: Array) -> Array:
-    """Rows whose (trace, op id) stands in an earlier row too; without a sort where op ids increase. trace:
+    """Rows with a (trace, op id) that an earlier row has too. No sort is needed if op ids increase. trace:
     indices."""
     repeated = np.zeros(len(op_id), np.bool_)
     if ((trace[1:] > trace[:-1]) | ((trace[1:] == trace[:-1]) & (op_id[1:] > op_id[:-1]))).all():
         return repeated
     smallest, span = int(op_id.min()), int(op_id.max()) - int(op_id.min()) + 1
-    if (int(trace.max()) + 1) * span < 1 << 62:  # one number names both, and sorting numbers is quick
+    if (int(trace.max()) + 1) * span < 1 << 62:  # one number for both: numbers sort fast
         keys = np.sort(trace * span + (op_id - smallest))
         if (keys[1:] != keys[:-1]).all():
             return repeated

@@ -1,6 +1,6 @@
-"""Step 6: batches stand whole, side by side, and no end lies inside one.
+"""Step 6: batches are complete and do not overlap, and no log end is inside one.
 
-Owns the anomaly `torn_batch` in its four forms. Must not know anything of time.
+Owns the anomaly `torn_batch` in its four forms. Must not know times.
 """
 
 import numpy as np
@@ -13,12 +13,12 @@ from fencepost.checkers.verdict import Finding
 
 
 def torn_batch(group: PartitionLog) -> Finding | None:
-    """A batch that is cut, overlapped or apart."""
+    """A batch that is cut, overlapped, or not contiguous."""
     return _torn_below(group) or _torn_end(group) or _torn_apart(group) or _torn_over(group)
 
 
 def _torn_below(group: PartitionLog) -> Finding | None:
-    """A batch whose first records would stand below offset 0."""
+    """A batch with records that would be below offset 0."""
     placed, appends = group.placements, group.appends
     below = np.flatnonzero(placed.base < 0)
     if not len(below):
@@ -60,7 +60,7 @@ def _torn_end(group: PartitionLog) -> Finding | None:
 
 
 def _torn_apart(group: PartitionLog) -> Finding | None:
-    """Two records of one batch that do not stand as far apart as they were sent."""
+    """Two records of one batch with a wrong distance between their offsets."""
     seen = group.evidence
     if group.duplicates or not group.unique:
         return None
@@ -82,14 +82,14 @@ def _torn_apart(group: PartitionLog) -> Finding | None:
 
 
 def _differs(key: Array, what: Array) -> Array:
-    """Rows whose key has rows with another `what`."""
+    """Rows with a key that has rows with another `what`."""
     order = np.lexsort((what, key))
     rows: Array = order[1:][(np.diff(key[order]) == 0) & (np.diff(what[order]) != 0)]
     return rows
 
 
 def _torn_over(group: PartitionLog) -> Finding | None:
-    """A batch that was seen in part, and something else where the rest of it must stand."""
+    """A batch that reads showed in part, with other records in the place of the rest."""
     seen, placed, appends = group.evidence, group.placements, group.appends
     plain = np.flatnonzero(~seen.keyed & ~seen.soft)
     batches = np.flatnonzero((placed.last > placed.base) & (placed.append >= 0))
@@ -103,7 +103,7 @@ def _torn_over(group: PartitionLog) -> Finding | None:
     op = np.concatenate((seen.op_id[plain], appends.op_id[owner]))
     settled = np.unique(
         seen.offset[plain][_differs(seen.offset[plain], seen.value[plain])]
-    )  # these are inconsistent, not torn
+    )  # these are inconsistent_offsets, not torn
     open_ = np.flatnonzero(~np.isin(offset, settled))
     pair = conflict((offset[open_],), value[open_])
     if pair is None:

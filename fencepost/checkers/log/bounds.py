@@ -1,10 +1,10 @@
-"""Bounds on the moments at which a log grew, and the search for two that contradict each other.
+"""Bounds on the moments at which a log grew, and the search for two bounds that contradict each other.
 
-Owns `Bounds` (steps 2 and 3) and the clock arithmetic of a pair. p_k is the moment the log grew to include
-offset k: p_0 <= p_1 <= ... Each operation bounds it from below or from above. A chain exists if and only if
-no lower bound at i exceeds an upper bound at j >= i. Must not know what such a pair is called. Clock
-uncertainty e: stamps of one clock keep their order, so such a pair is cleared by no e; a pair from two clocks
-is cleared by e >= (lower - upper) / 2.
+Owns `Bounds` (steps 2 and 3) and the arithmetic of clocks for a pair. p_k is the moment at which the log grew
+to include offset k: p_0 <= p_1 <= ... Each operation gives a lower or an upper bound of such a moment.
+Moments that satisfy all bounds exist if and only if no lower bound at i exceeds an upper bound at j >= i.
+Must not know the names of anomalies. Clock uncertainty e: times of one clock keep their order, so no e
+explains such a pair; a pair from two clocks is explained by e >= (lower - upper) / 2.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from fencepost.checkers.operation_columns import NEVER, Array
 
 @frozen(kw_only=True, eq=False)
 class Bounds:
-    """Bounds on p at `index`: moments, the clocks that stamped them, and the operations they come from (as
+    """Bounds on p at `index`: times, the clocks of these times, and the operations that give the bounds (as
     positions in a relation)."""
 
     index: Array
@@ -27,7 +27,7 @@ class Bounds:
     row: Array
 
     def where(self, kept: Array) -> "Bounds":
-        """The bounds that `kept` (a mask) selects."""
+        """The bounds that the mask `kept` selects."""
         return Bounds(
             index=self.index[kept], time=self.time[kept], clock=self.clock[kept], row=self.row[kept]
         )
@@ -35,8 +35,8 @@ class Bounds:
 
 @frozen(kw_only=True)
 class Pair:
-    """A lower bound above an upper one: positions of both in their Bounds' rows, and the smallest uncertainty
-    that clears it (-1: none)."""
+    """A lower bound above an upper bound: the rows of both in their Bounds, and the smallest uncertainty that
+    explains it (-1: none does)."""
 
     low: int
     high: int
@@ -44,7 +44,7 @@ class Pair:
 
 
 def appended(group: PartitionLog) -> Bounds:
-    """Lower bounds: a record stands in no log before its append was invoked. Rows: appends."""
+    """Lower bounds: a record is not in the log before the invocation of its append. Rows: appends."""
     placed = group.placements
     known = placed.append >= 0
     row = placed.append[known]
@@ -54,8 +54,8 @@ def appended(group: PartitionLog) -> Bounds:
 
 
 def acknowledgements(group: PartitionLog) -> Bounds:
-    """Upper bounds: what a firm append was told stands in the log when it was told, if anybody knows when
-    that was. Rows: appends."""
+    """Upper bounds: the records of a firm append are in the log when it is acknowledged, if that time is
+    known. Rows: appends."""
     appends = group.appends
     row = np.flatnonzero((appends.kind == Kind.FIRM) & (appends.completion != NEVER))
     last = group.below_loss(appends.base[row] + np.diff(appends.start)[row] - 1)
@@ -73,10 +73,10 @@ def claimed_ends(group: PartitionLog) -> Bounds:
 
 
 def shows(group: PartitionLog, below_slot: bool = False) -> Bounds:
-    """Upper bounds: offsets that a read showed to be in the log, by its last record or by its end (or log
-    start, or last stable offset, neither of which is above the end). Rows: reads.
+    """Upper bounds: a read shows offsets that are in the log, by its last record or by its end (or log start,
+    or last stable offset, which are never above the end). Rows: reads.
 
-    below_slot: charge a record to the offset below its batch instead of to the batch's end.
+    below_slot: assign a record to the offset below its batch instead of to the end of the batch.
     """
     reads = group.reads
     row = np.flatnonzero(np.diff(reads.start) > 0)
@@ -93,8 +93,8 @@ def shows(group: PartitionLog, below_slot: bool = False) -> Bounds:
 
 
 def worst_pair(low: Bounds, high: Bounds, uncertainty: int) -> Pair | None:
-    """The pair low.index <= high.index, low.time > high.time that is hardest to clear; None if `uncertainty`
-    clears all."""
+    """The pair with low.index <= high.index and low.time > high.time that needs the largest uncertainty. None
+    if `uncertainty` explains all pairs."""
     if not len(low.index) or not len(high.index):
         return None
     low = low.where(np.argsort(low.index, kind="stable"))
@@ -118,7 +118,8 @@ def worst_pair(low: Bounds, high: Bounds, uncertainty: int) -> Pair | None:
 
 
 def clearing(low: int, high: int) -> int:
-    """The smallest uncertainty that clears a lower bound above an upper one of another clock."""
+    """The smallest uncertainty that explains the lower bound `low` above the upper bound `high` of another
+    clock, all in nanoseconds."""
     return -((high - low) // 2)
 
 
@@ -132,8 +133,8 @@ def _worst(
     high_clock: Array,
     clocks: int,
 ) -> tuple[int, int, int, int]:
-    """Of pairs in violation, the widest of one clock and the widest of two (positions, -1 if none). Bounds
-    sorted by index.
+    """Of the contradicting pairs, the one with the largest gap for one clock and for two clocks (positions,
+    -1 if none). Bounds must be sorted by index.
 
     The latest lower bound so far is kept per clock; `first` and `second` are the latest of two different
     clocks.

@@ -1,7 +1,8 @@
-"""Step 4: which two operations forbid the moments at which the log grew, and what is that called?
+"""Step 4: which two operations contradict each other about the growth of the log, and the name of the
+anomaly.
 
-Owns the certificates of real time about the log's end. The bounds of appends and reads stand in `bounds`;
-which kinds of bound meet names the anomaly.
+Owns the real-time certificates about the log end. The bounds of appends and reads are in `bounds`. The kinds
+of the two bounds determine the anomaly.
 """
 
 from collections.abc import Iterator
@@ -26,14 +27,14 @@ from fencepost.checkers.verdict import Finding
 
 
 def chain_findings(group: PartitionLog) -> Iterator[Finding]:
-    """At most one finding, the hardest to clear, for each anomaly of real time."""
+    """For each real-time anomaly at most one finding: the one that needs the largest clock uncertainty."""
     sent, acknowledged = appended(group), acknowledgements(group)
     ended, shown = claimed_ends(group), shows(group)
     lost = _lost(group, ended, acknowledged)
     yield from _append_inversion(group, worst_pair(sent, acknowledged, group.uncertainty))
     yield from _read_before_sent(group)
-    # a read that saw slot j forbids later appends below j's batch; that it saw j's own append too early is
-    # read_before_sent
+    # A read that showed slot j forbids later appends below j's batch. If it showed j before j's own append
+    # began, that is read_before_sent.
     yield from _append_below(group, worst_pair(sent, shows(group, below_slot=True), group.uncertainty))
     yield from _stale(group, worst_pair(ended, acknowledged.where(lost), group.uncertainty), "lost_write")
     yield from _stale(group, worst_pair(ended, acknowledged.where(~lost), group.uncertainty), "stale_read")
@@ -41,8 +42,8 @@ def chain_findings(group: PartitionLog) -> Iterator[Finding]:
 
 
 def _lost(group: PartitionLog, ended: Bounds, acknowledged: Bounds) -> Array:
-    """Of the acknowledgements, which are of records that no read shows once a strong read has ended at or
-    before them, though neither retention, nor compaction, nor an abort may have removed them."""
+    """Which acknowledged records are lost: no read shows them, although a strong read has ended at or before
+    them, and neither retention nor compaction nor an abort may have removed them."""
     appends, seen = group.appends, group.evidence
     last_shown = np.full(len(appends.kind), LONG_AGO)
     read = np.flatnonzero((seen.row >= 0) & (seen.sender >= 0))
@@ -70,14 +71,14 @@ def _append_inversion(group: PartitionLog, pair: Pair | None) -> Iterator[Findin
         operations=(int(appends.op_id[i]), int(appends.op_id[j])),
         expected=f"operation {appends.op_id[i]}, invoked at {moment(appends.invoke[i])}, above offset "
         f"{appends.base[j]}, "
-        f"which operation {appends.op_id[j]} was told by {moment(appends.completion[j])}",
-        seen=f"operation {appends.op_id[i]} stands at offset {_offset_of(group, i)}",
+        f"acknowledged to operation {appends.op_id[j]} by {moment(appends.completion[j])}",
+        seen=f"operation {appends.op_id[i]} is at offset {_offset_of(group, i)}",
         uncertainty=pair.uncertainty,
     )
 
 
 def _offset_of(group: PartitionLog, append: int) -> int:
-    """The lowest base at which an append stands."""
+    """The lowest base offset of an append."""
     placed = group.placements
     return int(placed.base[placed.append == append].min())
 
@@ -117,13 +118,13 @@ def _append_below(group: PartitionLog, pair: Pair | None) -> Iterator[Finding]:
         operations=(int(appends.op_id[i]), int(reads.op_id[r])),
         expected=f"operation {appends.op_id[i]}, invoked at {moment(appends.invoke[i])}, at or above "
         f"{_showed(group, r)}",
-        seen=f"operation {appends.op_id[i]} stands at offset {_offset_of(group, i)}",
+        seen=f"operation {appends.op_id[i]} is at offset {_offset_of(group, i)}",
         uncertainty=pair.uncertainty,
     )
 
 
 def _showed(group: PartitionLog, read: int) -> str:
-    """How far a read showed the log to reach."""
+    """The end of the log that a read showed."""
     reads = group.reads
     records = reads.offset[reads.start[read] : reads.start[read + 1]]
     claims = (reads.end[read] if group.strong[read] else -1, group.log_start[read], group.stable[read])
@@ -142,7 +143,7 @@ def _stale(group: PartitionLog, pair: Pair | None, anomaly: str) -> Iterator[Fin
         anomaly,
         offset=int(last),
         operations=(int(reads.op_id[r]), int(appends.op_id[j])),
-        expected=f"an end above offset {last}, which operation {appends.op_id[j]} was told by "
+        expected=f"an end above offset {last}, acknowledged to operation {appends.op_id[j]} by "
         f"{moment(appends.completion[j])}",
         seen=f"operation {reads.op_id[r]}, invoked at {moment(reads.invoke[r])}, claimed end "
         f"{reads.end[r]}{never}",

@@ -1,8 +1,7 @@
-"""Steps 1 and 7: what stands at which offset, no time involved.
+"""Steps 1 and 7: the content of each offset, without times.
 
-Owns the rules about content and leader epochs; those about batches and about skipped offsets stand in
-`batches` and `skips`. Must not know anything of time. One function per anomaly; each answers with one
-certificate or None.
+Owns the rules about content and leader epochs. Those about batches and skipped offsets are in `batches` and
+`skips`. Must not know times. There is one function per anomaly; each returns one certificate or None.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,8 +28,8 @@ def content_findings(group: PartitionLog) -> Iterator[Finding]:
 
 
 def _conflicting_evidence(group: PartitionLog, key: str, what: str) -> tuple[int, int] | None:
-    """Two pieces of evidence that agree in `key` and differ in `what`: where loss is not allowed, or else
-    within one leader epoch."""
+    """Two pieces of evidence that agree in `key` and differ in `what`. If loss is allowed, they must have the
+    same leader epoch."""
     seen = group.evidence
     plain = np.flatnonzero(~seen.keyed & ~seen.soft)
     pair = conflict((getattr(seen, key)[plain],), getattr(seen, what)[plain])
@@ -56,14 +55,14 @@ def _duplicate(group: PartitionLog) -> Finding | None:
 def _read_record(
     group: PartitionLog, anomaly: str, bad: Array, expected: str, appends: bool
 ) -> Finding | None:
-    """A finding about the first record read that is `bad` (a mask over evidence)."""
+    """A finding about the first read record that is `bad` (a mask over evidence)."""
     seen = group.evidence
     rows = np.flatnonzero(bad & (seen.row >= 0))
     if not len(rows):
         return None
     i = int(rows[np.argmin(seen.offset[rows])])
     sender = [int(group.appends.op_id[seen.sender[i]])] if appends else []
-    what = f", whose append (operation {sender[0]}) failed" if sender else ", which nobody sent"
+    what = f"; its append (operation {sender[0]}) failed" if sender else "; no append sent it"
     return group.finding(
         anomaly,
         offset=int(seen.offset[i]),
@@ -80,8 +79,8 @@ def _phantom(group: PartitionLog) -> Finding | None:
 
 
 def _failed_visible(group: PartitionLog) -> Finding | None:
-    """Records of failed appends; of an aborted transaction only to those who did not ask for uncommitted
-    ones."""
+    """Records of failed appends. For an aborted transaction, only reads that did not ask for uncommitted
+    records count."""
     seen = group.evidence
     bad = np.zeros(len(seen.sender), np.bool_)
     sent = np.flatnonzero((seen.sender >= 0) & (seen.row >= 0))

@@ -1,8 +1,8 @@
-"""Who sent and who showed what in one log: statements "this value stood at this offset", and the batches that
-follow from them.
+"""The evidence about one log: statements "this value is at this offset", and the batches that follow from
+them.
 
-Owns these two relations, which the rules of content and time share. Must not know the rules themselves.
-Nothing here addresses by offset: everything is sorted, so any offsets will do.
+Owns these two relations, which the rules of content and time share. Must not know the rules. Nothing here is
+indexed by offset: everything is sorted, so offsets may have any size.
 """
 
 from typing import Protocol
@@ -17,27 +17,37 @@ from fencepost.checkers.verdict import Finding
 
 @frozen(kw_only=True, eq=False)
 class Evidence:
-    """One row per statement "this value stood at this offset". sender: the append row that sent the value
-    (-1: nobody), nth: which of its records; row: the read row that showed it (-1: an acknowledgement); keyed:
-    loss is allowed at that offset; soft: said by an append that is not firm, so it holds only under its
-    (epoch, offset)."""
+    """One row per statement "this value is at this offset"."""
 
+    # The offset.
     offset: Array
+    # The value id.
     value: Array
+    # The leader epoch; -1 if not known.
     epoch: Array
+    # The operation that made the statement.
     op_id: Array
+    # The row of the append that sent the value (-1: none).
     sender: Array
+    # The index of the record in that append.
     nth: Array
+    # The row of the read that showed it (-1: an acknowledgement).
     row: Array
+    # Whether loss is allowed at this offset.
     keyed: Array
+    # Whether an append that is not firm made the statement. It then holds only for its (epoch, offset).
     soft: Array
 
 
 @frozen(kw_only=True, eq=False)
 class Placements:
-    """One row per batch that stands in the log where no loss is allowed, in order of base. append: its row
-    (-1: a record whose append cannot be told); last: the offset of its last record; acknowledged: its append
-    is firm and was told this base."""
+    """One row per batch that is in the log where no loss is allowed, in the order of base offsets.
+
+    Attributes:
+        append: the row of its append (-1: not known).
+        last: the offset of its last record.
+        acknowledged: whether its append is firm and was acknowledged with this base offset.
+    """
 
     base: Array
     last: Array
@@ -45,7 +55,7 @@ class Placements:
     acknowledged: Array
 
     def slot_of(self, offset: Array) -> tuple[Array, Array]:
-        """Base and last offset of the batch that holds each offset; the offset itself where none does."""
+        """Base and last offset of the batch at each offset; the offset itself if there is no batch."""
         if not len(self.base):
             return offset, offset
         at = np.maximum(np.searchsorted(self.base, offset, side="right") - 1, 0)
@@ -54,7 +64,7 @@ class Placements:
 
 
 class LogRows(Protocol):
-    """One log's rows, as group.py takes them out of the columns."""
+    """The rows of one log, as group.py takes them out of the columns."""
 
     @property
     def appends(self) -> Appends:
@@ -78,7 +88,7 @@ class LogRows(Protocol):
 
     @property
     def standing(self) -> Array:
-        """By append: whether its records may be in the log."""
+        """For each append whether its records may be in the log."""
         ...
 
     @property
@@ -88,7 +98,7 @@ class LogRows(Protocol):
 
     @property
     def evidence(self) -> Evidence:
-        """What its rows say of offsets."""
+        """The statements of its rows about offsets."""
         ...
 
     def loss_allowed(self, offset: Array) -> Array:
@@ -98,12 +108,19 @@ class LogRows(Protocol):
     def finding(
         self, anomaly: str, *, offset: int, operations: tuple[int, ...], expected: str, seen: str
     ) -> Finding:
-        """A finding about this log."""
+        """A finding about this log.
+
+        Args:
+            anomaly: its name.
+            offset: the offset that it is about.
+            operations: op ids of the proof, the convicting ones first.
+            expected, seen: one clause each.
+        """
         ...
 
 
 def evidence_of(group: LogRows) -> Evidence:
-    """What acknowledgements and reads say of a log."""
+    """The evidence from acknowledgements and reads of a log."""
     appends, reads = group.appends, group.reads
     told = np.flatnonzero((appends.kind != Kind.FAILED) & (appends.base >= 0))
     told = told[(appends.kind[told] == Kind.FIRM) | (appends.epoch[told] >= 0)]
@@ -127,8 +144,8 @@ def evidence_of(group: LogRows) -> Evidence:
 
 
 def _senders(group: LogRows, by: Array, told_offset: Array, told_value: Array) -> tuple[Array, Array]:
-    """Who sent each record that was read: the earliest append of that value that did not fail (else one that
-    did); where values repeat, rather the firm append that was told that very offset."""
+    """The sender of each record that was read: the earliest append of that value that did not fail, else one
+    that failed. If values repeat: preferably the firm append that was acknowledged with this offset."""
     appends, values = group.appends, group.reads.value
     failed = appends.kind[group.append_of_value] == Kind.FAILED
     order = np.lexsort((appends.invoke[group.append_of_value], failed, appends.value))
@@ -149,7 +166,7 @@ def _senders(group: LogRows, by: Array, told_offset: Array, told_value: Array) -
 
 
 def placements_of(group: LogRows) -> Placements:
-    """Where batches stand, by the evidence."""
+    """The batches that follow from the evidence."""
     seen = group.evidence
     appends = group.appends
     rows = np.flatnonzero(~seen.keyed & ~seen.soft)
@@ -158,7 +175,7 @@ def placements_of(group: LogRows) -> Placements:
     known = sender >= 0
     whole = np.zeros(len(rows), np.bool_)
     whole[known] = acknowledged[known] | (group.unique & group.standing[sender[known]])
-    if not group.unique and len(appends.kind):  # a read of a firm append's own offset names that append
+    if not group.unique and len(appends.kind):  # a read of a firm append's own offset identifies that append
         whole |= (
             (sender >= 0)
             & (appends.base[sender] + seen.nth[rows] == seen.offset[rows])
@@ -175,7 +192,7 @@ def placements_of(group: LogRows) -> Placements:
     kept = np.ones(table.shape[1], np.bool_)
     kept[1:] = (np.diff(table[:3], axis=1) != 0).any(
         axis=0
-    )  # acknowledged placements sort before merely shown ones
+    )  # acknowledged placements sort before those that were only shown
     base, last, append, unacknowledged = table[:, kept]
     clear = ~group.loss_allowed(last)
     return Placements(
@@ -184,8 +201,8 @@ def placements_of(group: LogRows) -> Placements:
 
 
 def conflict(keys: tuple[Array, ...], what: Array) -> tuple[int, int] | None:
-    """Two rows with equal keys and different `what`, the first in order of the keys; None if there are
-    none."""
+    """Two rows with equal keys and different `what`, the first ones in the order of the keys; None if there
+    are none."""
     if not len(what):
         return None
     order = np.lexsort((what, *reversed(keys)))
@@ -197,9 +214,9 @@ def conflict(keys: tuple[Array, ...], what: Array) -> tuple[int, int] | None:
 
 
 def how_of(group: LogRows, i: int) -> str:
-    """Evidence `i` in words."""
+    """Evidence `i` of `group` as text."""
     seen = group.evidence
-    verb = "was told that value" if seen.row[i] < 0 else "read value"
+    verb = "was acknowledged: value" if seen.row[i] < 0 else "read value"
     epoch = f" (leader epoch {seen.epoch[i]})" if seen.epoch[i] >= 0 else ""
     return (
         f"operation {seen.op_id[i]} {verb} {seen.value[i]} {'is ' if seen.row[i] < 0 else ''}at offset "
@@ -208,7 +225,7 @@ def how_of(group: LogRows, i: int) -> str:
 
 
 def pair_finding(group: LogRows, anomaly: str, pair: tuple[int, int] | None, expected: str) -> Finding | None:
-    """A finding about two pieces of evidence; None where there is no pair."""
+    """A finding about two pieces of evidence; None if `pair` is None."""
     if pair is None:
         return None
     i, j = pair

@@ -1,8 +1,8 @@
-"""What few logs need beside appends and reads: log starts, last stable offsets, keys and transactions,
-in the rows of both relations.
+"""Columns that only few logs need: log starts, last stable offsets, keys and transactions, in the rows of
+both relations.
 
-Owns which logs are special, that is, which have any of it; for all others these arrays stay empty and
-nothing is spent on them. Must not know the rules of judgement.
+Owns which logs are special, that is, have any of these. For all others these arrays are empty and cost
+nothing. Must not know the rules of the check.
 """
 
 from typing import NamedTuple
@@ -18,27 +18,37 @@ from fencepost.traces.trace import Trace
 
 
 class Extras(NamedTuple):
-    """Per group. special: any of this concerns it; retention, compacted: as claimed; transactional:
-    some append is part of a transaction; licence: below this offset retention may have removed records
-    (the highest log start that was claimed anywhere). Per append, if any group is special. key: -1
-    none, else below `keys`; tombstone; fate: a Fate; transaction: op id of the txn row (-1 none);
-    ended: its end was not asked for before this moment, whichever clock stamped it (known of committed
-    ones only). Per read, if any group is special. log_start, stable: claimed (-1: not said); isolation:
-    index into ISOLATIONS."""
+    """The columns for special logs."""
 
+    # For each group whether any of these columns matters.
     special: Array
+    # For each group whether retention is claimed.
     retention: Array
+    # For each group whether compaction is claimed.
     compacted: Array
+    # For each group whether some append is part of a transaction.
     transactional: Array
+    # For each group the offset below which retention may have removed records: the highest claimed log start.
     licence: Array
+    # The number of keys.
     keys: int
+    # For each append its key, below `keys`; -1 if none. Empty if no group is special, like all columns of
+    # appends and reads.
     key: Array
+    # For each append whether it deletes its key.
     tombstone: Array
+    # For each append a Fate.
     fate: Array
+    # For each append the op id of its txn row (-1: none).
     transaction: Array
+    # For each append a time before which the end of its transaction was not requested, by any clock; known
+    # for committed transactions only.
     ended: Array
+    # For each read the log start offset that it was shown (-1: none).
     log_start: Array
+    # For each read the last stable offset that it was shown (-1: none).
     stable: Array
+    # For each read an index into ISOLATIONS.
     isolation: Array
 
 
@@ -47,7 +57,7 @@ PER_READ = ("log_start", "stable", "isolation")
 
 
 def no_extras(groups: int) -> Extras:
-    """Of logs without anything special."""
+    """The extras of logs without anything special."""
     return _sealed(
         Extras(
             **{
@@ -80,24 +90,30 @@ def _sealed(extras: Extras) -> Extras:
 
 
 class Rows(NamedTuple):
-    """Where the rows of both relations come from. append, read: their operation; of_append, of_read:
-    their group; log_start, stable: what each read claims; claimed: group of each operation or position
-    that may state a log start (-1: of no group), log_started: what it states."""
+    """The operations and groups of the rows of both relations."""
 
+    # The operation of each append.
     append: Array
+    # The operation of each read.
     read: Array
+    # The group of each append.
     of_append: Array
+    # The group of each read.
     of_read: Array
+    # The log start offset that each read was shown.
     log_start: Array
+    # The last stable offset that each read was shown.
     stable: Array
+    # The group of each operation or position that may report a log start (-1: of no group).
     claimed: Array
+    # The log start that it reports.
     log_started: Array
 
 
 def extras_of(
     operations: OperationColumns, said: Statements, rows: Rows, fates: Fates, trace: Array, topic: Array
 ) -> Extras:
-    """The extras of groups of these traces and topics. fates: of the appends. Raises nothing."""
+    """The extras of groups of these traces and topics. fates: of the appends."""
     groups = len(trace)
     claims = [t.claims for t in operations.traces]
     retention = np.array([claim.retention for claim in claims], np.bool_)[trace]
@@ -131,7 +147,7 @@ def extras_of(
 
 
 def _compacted(traces: tuple[Trace, ...], topics: tuple[str, ...], trace: Array, topic: Array) -> Array:
-    """Which groups' topics their trace claims to be compacted."""
+    """Which groups have a topic that their trace claims to be compacted."""
     codes = {name: code for code, name in enumerate(topics)}
     pairs = [
         index * len(topics) + codes[name]

@@ -1,5 +1,5 @@
-"""One log taken out of the columns for a closer look: its rows, its rules, and what follows from them for
-every rule.
+"""One log taken out of the columns for a closer look: its rows, its rules, and derived columns that every
+rule needs.
 
 Owns the value that the rules of `content`, `skips`, `chain`, `side_chains` and `holes` share. Must not know
 the rules themselves.
@@ -27,38 +27,49 @@ CHECK = "log"
 class PartitionLog:
     """The log of one partition in one trace."""
 
+    # The topic.
     topic: str
+    # The partition.
     partition: int
+    # The real-time profile that applies.
     profile: Profile
+    # Whether every offset below the end holds a record.
     dense: bool
+    # Whether records may occur twice.
     duplicates: bool
+    # Whether each value was sent once.
     unique: bool
+    # Clock uncertainty in nanoseconds.
     uncertainty: int
+    # Ranges [start, end) of offsets that may be lost; disjoint, in order.
     loss: list[tuple[int, int]]
+    # The appends, one group.
     appends: Appends
+    # The reads, one group.
     reads: Reads
     extras: Extras
-    """Of this one group; per append and per read, defaults where the log is not special."""
+    """The extras of this group. Per append and per read, with default values if the log is not special."""
+    # Time bounds on the ends of transactions.
     ends: Ends
     append_of_value: Array = field(init=False)
     """For each sent value (flat), its append row."""
     read_of_record: Array = field(init=False)
     """For each record read (flat), its read row."""
     standing: Array = field(init=False)
-    """Which appends may stand in the log: those that did not fail, and those that failed with their
+    """Which appends may be in the log: those that did not fail, and those that failed with their
     transaction."""
     strong: Array = field(init=False)
-    """Which reads claim an end that may be trusted."""
+    """Which reads claim an end that is trusted."""
     trusted: Array = field(init=False)
-    """Which reads' claims may be trusted, if they make any."""
+    """Which reads' claims are trusted, if they make any."""
     committed: Array = field(init=False)
     """Which reads are read_committed."""
     log_start: Array = field(init=False)
-    """For each read, the log start that it claims and that may be trusted; -1 if there is none."""
+    """For each read, the trusted log start that it claims; -1 if there is none."""
     stable: Array = field(init=False)
-    """The same of the last stable offset."""
+    """For each read, the trusted last stable offset that it claims; -1 if there is none."""
     licence: Array = field(init=False)
-    """For each read, the offset below which retention explains that it returned nothing."""
+    """For each read, the offset below which retention explains missing records."""
 
     def __attrs_post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -77,31 +88,31 @@ class PartitionLog:
 
     @cached_property
     def evidence(self) -> Evidence:
-        """Who says what of an offset. Made when asked for: counting hardly ever asks."""
+        """The statements about offsets. Made on first use, because counting hardly ever needs them."""
         return evidence_of(self)
 
     @cached_property
     def placements(self) -> Placements:
-        """Where batches stand, by the evidence."""
+        """The batches that follow from the evidence."""
         return placements_of(self)
 
     @property
     def special(self) -> bool:
-        """Does anything of the extras concern this log?"""
+        """Whether the extras matter for this log."""
         return bool(self.extras.special)
 
     @property
     def compacted(self) -> bool:
-        """May older records of a key be gone?"""
+        """Whether older records of a key may be gone."""
         return bool(self.extras.compacted)
 
     @property
     def timed(self) -> bool:
-        """Is anything demanded of real time?"""
+        """Whether real-time rules apply."""
         return self.profile is not Profile.CONTENT
 
     def loss_allowed(self, offset: Array) -> Array:
-        """Which offsets lie in a range whose loss is allowed."""
+        """Which offsets are in a range that may be lost."""
         allowed = np.zeros(len(offset), np.bool_)
         for start, end in self.loss:
             allowed |= (start <= offset) & (offset < end)
@@ -124,7 +135,15 @@ class PartitionLog:
         seen: str,
         uncertainty: int = -1,
     ) -> Finding:
-        """A finding about this log; an operation that convicts itself is named once."""
+        """A finding about this log. An operation that convicts itself is named once.
+
+        Args:
+            anomaly: its name.
+            offset: the offset that it is about.
+            operations: op ids of the proof, the convicting ones first.
+            expected, seen: one clause each.
+            uncertainty: the clock uncertainty in nanoseconds that would explain it (-1: none).
+        """
         return Finding(
             anomaly=anomaly,
             check=CHECK,
@@ -139,7 +158,7 @@ class PartitionLog:
 
 
 def group_of(columns: LogColumns, rules: Rules, g: int) -> PartitionLog:
-    """Group `g`, its rows numbered from 0."""
+    """Group `g`, with its rows numbered from 0."""
     a, b = columns.appends.first[g : g + 2].tolist()
     r, s = columns.reads.first[g : g + 2].tolist()
     appends, reads = columns.appends, columns.reads
@@ -181,7 +200,7 @@ def group_of(columns: LogColumns, rules: Rules, g: int) -> PartitionLog:
 
 
 def _extras_of(extras: Extras, g: int, appends: slice, reads: slice) -> Extras:
-    """Group `g` out of the extras."""
+    """The extras of group `g`."""
     defaults = {"tombstone": False, "fate": Fate.PLAIN, "ended": LONG_AGO}
     values: dict[str, Any] = {"keys": extras.keys}
     for names, rows in ((PER_APPEND, appends), (PER_READ, reads)):
@@ -197,7 +216,7 @@ def _extras_of(extras: Extras, g: int, appends: slice, reads: slice) -> Extras:
 
 
 def value_sent_twice(group: PartitionLog) -> str:
-    """Where values are unique: which one two appends sent ("" if none)."""
+    """If values must be unique: the contradiction by a value that two appends sent ("" if none)."""
     values = group.appends.value
     order = np.argsort(values, kind="stable")
     twice = np.flatnonzero(values[order][1:] == values[order][:-1])
@@ -208,7 +227,15 @@ def value_sent_twice(group: PartitionLog) -> str:
 
 
 def sent_twice(value: int, first: int, second: int) -> str:
-    """How a log contradicts that its values are unique, by two operations."""
+    """The text of a contradiction: values are claimed to be unique, but two operations sent one.
+
+    Args:
+        value: the value id.
+        first, second: the op ids.
+
+    Returns:
+        one sentence.
+    """
     return (
         f"value {value} was sent twice (operations {first} and {second}) though values are said to be unique"
     )

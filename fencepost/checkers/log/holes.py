@@ -1,11 +1,11 @@
-"""Step 5: with dense offsets, can unknown appends that nobody saw fill the holes below the known end, in
+"""Step 5, for dense offsets: can unknown appends that no read showed fill the holes below the known end in
 time?
 
-Owns the counting of holes and the bounded exact fit of batches. Must not know which anomaly else the log
-shows. An unseen append may fill any hole whose deadline (the earliest upper bound at or above it) is not
-before its invocation, so each candidate can fill all holes from some offset on. With single records the j-th
-hole needs j candidates that may fill it or an earlier hole, and that suffices. With batches it is bin
-packing: the count is necessary; a search within `FIT_STEPS` decides, and gives up beyond.
+Owns the counting of holes and the bounded exact fit of batches. Must not know other anomalies of the log. An
+unseen append can fill a hole if its invocation is not after the hole's deadline: the earliest upper bound at
+or above the hole. So each candidate can fill all holes from some offset on. With single records, the j-th
+hole needs j candidates that can fill it or an earlier hole; this condition suffices. With batches the problem
+is bin packing: the count is necessary, and a search within `FIT_STEPS` decides or gives up.
 """
 
 from collections.abc import Callable
@@ -20,40 +20,47 @@ from fencepost.checkers.operation_columns import Array
 from fencepost.checkers.verdict import Finding
 
 FIT_STEPS = 20_000
-"""Steps of the search for an exact fit; ordinary logs need a few hundred."""
+"""Steps of the search for an exact fit. Reason: ordinary logs need a few hundred."""
 
 MAX_SEGMENTS = 200
-"""Runs of holes beyond which a fit of batches is not tried: the search goes as deep as there are batches."""
+"""With more runs of holes than this, no fit of batches is tried. Reason: the search goes as deep as there are
+batches."""
 
 
 @frozen(kw_only=True, eq=False)
 class Holes:
-    """start, length: runs of holes with one deadline each, in order; joined: a batch may reach into the run
-    from the one before (only a claimed log start or last stable offset parts them, no end); open_ended: it
-    may reach beyond the last run too; size, invoke, clock: of each candidate."""
+    """The holes of a log and the appends that may fill them."""
 
+    # First offset of each run of holes. A run has one deadline; runs are in order.
     start: Array
+    # Number of holes in each run.
     length: Array
+    # Whether a batch may continue into the run from the one before. True if only a claimed log start or last
+    # stable offset separates them, not an end.
     joined: Array
+    # Whether a batch may continue beyond the last run.
     open_ended: bool
+    # Records of each candidate append.
     size: Array
+    # Invocation time of each candidate in nanoseconds.
     invoke: Array
+    # Clock of each candidate.
     clock: Array
 
 
 def accounted(group: PartitionLog) -> bool:
-    """Is every offset below the known end to be accounted for?"""
+    """Whether every offset below the known end must hold a record."""
     return group.dense and not group.duplicates and group.unique and not group.loss
 
 
 def hole_finding(group: PartitionLog) -> tuple[Finding | None, str]:
-    """A finding if the holes cannot be filled, and why this stayed open ("" if it did not)."""
+    """A finding if the holes cannot be filled, and why this is undecided ("" if it is decided)."""
     return unfilled(group, _holes(group)) if accounted(group) else (None, "")
 
 
 def unfilled(group: PartitionLog, holes: Holes) -> tuple[Finding | None, str]:
-    """The same of these holes. group: of whose operations only those matter that bound the moment at which
-    the log grew beyond a run."""
+    """As `hole_finding`, for these holes. group: of its operations, only those matter that bound the time at
+    which the log grew beyond a run."""
     if not len(holes.start):
         return None, ""
     reach = _reach(group, holes)
@@ -71,8 +78,8 @@ def _holes(group: PartitionLog) -> Holes:
     beside = max(group.log_start.max(initial=0), group.stable.max(initial=0))  # neither is above the end
     firmly = int(max(placed.last.max(initial=-1) + 1, ends.max(initial=0)))
     known = max(firmly, int(beside))
-    # offsets where a run of holes may begin: after a batch, at a claimed end, at 0; covered: how far batches
-    # reach before it
+    # Offsets where a run of holes may begin: after a batch, at a claimed end, at 0. covered: how far batches
+    # reach before it.
     begin = np.unique(np.concatenate(([0], placed.last + 1, ends)))
     begin = begin[begin < known]
     covered = np.concatenate(([-1], np.maximum.accumulate(placed.last)))[
@@ -96,7 +103,7 @@ def _holes(group: PartitionLog) -> Holes:
 
 
 def _parted(start: Array, stop: Array, cuts: Array) -> tuple[Array, Array]:
-    """The runs [start, stop) cut at those of `cuts` that lie inside one."""
+    """The runs [start, stop), split at the `cuts` that are inside one."""
     cuts = np.unique(cuts)
     run = np.searchsorted(start, cuts, side="right") - 1
     inside = (
@@ -108,7 +115,7 @@ def _parted(start: Array, stop: Array, cuts: Array) -> tuple[Array, Array]:
 
 
 def _reach(group: PartitionLog, holes: Holes) -> Callable[[int], Array]:
-    """For an uncertainty, the first run of holes that each candidate can fill in time."""
+    """For a clock uncertainty, the first run of holes that each candidate can fill in time."""
     if not group.timed:
         return lambda uncertainty: np.zeros(len(holes.size), np.int64)
     parts = (acknowledgements(group), shows(group))
@@ -137,7 +144,7 @@ def _deadlines(index: Array, time: Array, at: Array) -> Array:
 
 
 def _counts_suffice(holes: Holes, first: Array) -> bool:
-    """Up to each run, are there at least as many records of candidates as holes?"""
+    """Whether, up to each run, there are at least as many records of candidates as holes."""
     supply = np.cumsum(np.bincount(first, weights=holes.size, minlength=len(holes.start) + 1))[
         : len(holes.start)
     ]
@@ -145,7 +152,7 @@ def _counts_suffice(holes: Holes, first: Array) -> bool:
 
 
 def _fits(holes: Holes, first: Array) -> bool | None:
-    """Can candidates fill all runs exactly? None if that is not decided within bounds."""
+    """Whether candidates can fill all runs exactly. None if the search gives up."""
     if not _counts_suffice(holes, first):
         return False
     if (holes.size == 1).all():
@@ -154,10 +161,10 @@ def _fits(holes: Holes, first: Array) -> bool | None:
 
 
 def _search(holes: Holes, first: Array) -> bool | None:
-    """Depth-first: fill the runs in order, largest batches first, remembering states that failed.
+    """Depth-first search: fill the runs in order, largest batches first, and remember states that failed.
 
-    A state is (run, what is left of it, how many candidates of each kind are used); candidates of one size
-    and reach are alike.
+    A state is (run, holes left in it, used candidates of each kind). Candidates of one size and reach are
+    equivalent.
     """
     kinds, counts = np.unique(np.array((-holes.size, first)), axis=1, return_counts=True)
     sizes, reaches, supply = (-kinds[0]).tolist(), kinds[1].tolist(), counts.tolist()
@@ -209,7 +216,7 @@ def _finding(group: PartitionLog, holes: Holes, reach: Callable[[int], Array]) -
 
 
 def _witness(group: PartitionLog, offset: int) -> tuple[int, ...]:
-    """The operation that proved first that the log reaches beyond `offset`."""
+    """The operation that first proved that the log reaches beyond `offset`."""
     candidates = []
     for bounds, relation in ((acknowledgements(group), group.appends), (shows(group), group.reads)):
         above = np.flatnonzero(bounds.index >= offset)

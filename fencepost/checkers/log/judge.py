@@ -1,8 +1,7 @@
-"""The batch judge: all logs of many traces in one call.
+"""The batch form of the log check: all logs of many traces in one call.
 
-Owns the order of the work: contradictions, then the screen over all logs, then a closer look at the few
-that it suspects, then one verdict per trace. The rules themselves live in `content`, `chain`, `holes` and
-`session`.
+Owns the order of the work: contradictions, the screen over all logs, a closer look at suspicious ones, one
+verdict per trace. The rules are in `content`, `chain`, `holes` and `session`.
 """
 
 from collections import defaultdict
@@ -26,8 +25,13 @@ from fencepost.traces.trace import Trace
 
 
 def judge_trace(trace: Trace, *, profile: str | None = None, weak_is_ok: bool = False) -> Verdict:
-    """What the log check says of one trace. profile: instead of the one that its claims name;
-    weak_is_ok: as for `judge_columns`."""
+    """The verdict of the log check on one trace.
+
+    Args:
+        trace: the trace.
+        profile: a profile that replaces the one in its claims.
+        weak_is_ok: as for `judge_columns`.
+    """
     verdicts = judge_columns(log_columns(columns_of_traces((trace,))), profile=profile, weak_is_ok=weak_is_ok)
     return verdicts[0][1] if verdicts else Verdict(decision=Decision.OK, check=CHECK)
 
@@ -42,11 +46,9 @@ def judge_traces(
 def judge_columns(
     columns: LogColumns, *, profile: str | None = None, weak_is_ok: bool = False
 ) -> list[tuple[int, Verdict]]:
-    """(trace id, verdict) of each trace that is not Ok, in order; every other trace of the columns is
-    Ok.
+    """(trace id, verdict) of each trace that is not Ok, in order; all other traces of the columns are Ok.
 
-    weak_is_ok: ask for contradictions only, not whether the history was strong enough to mean anything
-    (accounts).
+    weak_is_ok: only look for contradictions, not whether the history was strong enough (accounts).
     """
     rules = rules_of(columns, profile)
     broken = dict(columns.broken)
@@ -76,19 +78,35 @@ def judge_columns(
 
 
 def suspects(columns: LogColumns, rules: Rules) -> np.ndarray:
-    """The groups that the screen does not pass, in order."""
+    """The groups that do not pass the screen.
+
+    Args:
+        columns: the logs.
+        rules: the rules that apply to each group.
+
+    Returns:
+        indices of groups, in order.
+    """
     return np.flatnonzero(screen(columns.appends, columns.reads, rules, columns.extras))
 
 
 def _without_loss(rules: Rules) -> Rules:
-    """The rules as if no loss were allowed. That only takes demands away, so a log that keeps these
-    rules keeps its own: most logs whose loss is allowed lost nothing."""
+    """The rules as if no loss were allowed. These are stricter, so a log that keeps them keeps its own rules.
+    Most logs with allowed loss lost nothing."""
     return rules._replace(keyed=np.zeros_like(rules.keyed))
 
 
 def examine(columns: LogColumns, rules: Rules, g: int) -> tuple[list[Finding], str, str]:
-    """The findings of one log, what could not be decided, and how it contradicts its trace ("" where
-    nothing)."""
+    """Check one log with the exact rules.
+
+    Args:
+        columns: the logs.
+        rules: the rules that apply to each group.
+        g: the group.
+
+    Returns:
+        the findings, what could not be decided, and how the log contradicts its trace ("" if nothing).
+    """
     group = group_of(columns, rules, g)
     contradiction = value_sent_twice(group)
     if contradiction:

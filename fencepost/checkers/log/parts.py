@@ -1,7 +1,7 @@
 """Reads split by partition: one part for each partition that an operation read or asked about.
 
-Owns which position, end, log start and last stable offset a reply states about which partition. Must not know
-the rules of judgement.
+Owns which position, end, log start and last stable offset a response reports for which partition. Must not
+know the rules of the check.
 """
 
 import numpy as np
@@ -15,8 +15,8 @@ _LIST = FUNCTIONS.index(Function.LIST_OFFSETS)
 
 
 def gather(start: Array, rows: Array) -> tuple[Array, Array | slice]:
-    """The slices of `rows` one after another: their new starts, and which flat positions they are (a slice if
-    all of them in order)."""
+    """The slices of `rows`, concatenated: their new starts, and their flat positions (a slice if these are
+    all positions in order)."""
     lengths = start[rows + 1] - start[rows]
     starts = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
@@ -29,24 +29,33 @@ def gather(start: Array, rows: Array) -> tuple[Array, Array | slice]:
 
 @frozen(kw_only=True, eq=False)
 class Parts:
-    """One row per read of one partition: the operation's row, and its records as positions in the flat
-    records. log_start, stable: the log start and the last stable offset that the reply claims; without rows
-    where the operations have no statements."""
+    """One row per read of one partition."""
 
+    # The row of the operation.
     row: Array
+    # Index of the topic.
     topic: Array
+    # The partition.
     partition: Array
+    # The offset that the client asked for; -1 if not known.
     position: Array
+    # The log end that the response claims; -1 if none.
     end: Array
+    # The leader epoch of the response; -1 if not known.
     epoch: Array
+    # The log start offset that the response claims. Empty if the operations have no statements.
     log_start: Array
+    # The last stable offset that the response claims. Empty if the operations have no statements.
     stable: Array
+    # Part i has the records [start[i], start[i + 1]) of `record`.
     start: Array
+    # Positions in the flat records of the operations.
     record: Array | slice
 
 
 def read_parts(operations: OperationColumns, reads: Array, topic: Array, partition: Array) -> Parts:
-    """The reads split by partition. The usual case, one partition per operation, needs no split."""
+    """The reads split by partition. In the usual case, one partition per operation, there is nothing to
+    split."""
     records, positions = operations.records, operations.positions
     start, flat = gather(records.start, reads)
     of_record = np.repeat(reads, np.diff(start))
@@ -81,11 +90,11 @@ _EMPTY = np.empty(0, np.int64)
 
 
 def _own_claims(operations: OperationColumns, rows: Array) -> tuple[Array, ...]:
-    """Position, end and epoch that operations on one partition state; log start and last stable offset too
-    where there are statements.
+    """Position, end and epoch of operations on one partition; also log start and last stable offset if there
+    are statements.
 
-    What list_offsets returned is the end, unless it asked for the earliest offset (the log start), or for the
-    latest one of a read_committed reader (the last stable offset).
+    The result of list_offsets is the end, with two exceptions: it is the log start if the request was for the
+    earliest offset, and the last stable offset if it was for the latest one under read_committed.
     """
     listed = operations.function[rows] == _LIST
     offset, end = operations.offset[rows], operations.end_offset[rows]
@@ -121,8 +130,8 @@ def _place_claims(operations: OperationColumns, placed: Array | slice, of_place:
 
 
 def _split_parts(operations: OperationColumns, reads: Array, topic: Array, partition: Array) -> Parts:
-    """Reads with positions, or with records of several partitions: one part for each (operation, partition)
-    that is named."""
+    """Reads with positions, or with records of several partitions: one part for each (operation,
+    partition)."""
     records, positions = operations.records, operations.positions
     counted = np.diff(positions.start)
     own = reads[(counted[reads] == 0) & (topic[reads] >= 0)]
@@ -131,7 +140,8 @@ def _split_parts(operations: OperationColumns, reads: Array, topic: Array, parti
     starts, flat = gather(records.start, reads)
     of_record = np.repeat(reads, np.diff(starts))
     own_claims = _own_claims(operations, own)
-    # columns: operation row, topic, partition, claims; named parts first, then those only records name
+    # columns: operation row, topic, partition, claims; first the parts with positions, then those that only
+    # have records
     parts = [
         (own, topic[own], partition[own], *own_claims),
         (

@@ -1,4 +1,4 @@
-"""What may be demanded of each log: the trace's claims and the profile, per group, in a form that kernels can
+"""The rules that apply to each log: the trace's claims and the profile, per group, in a form that kernels can
 read.
 
 Owns the translation from claims to rules. Must not know how a rule is checked.
@@ -17,7 +17,7 @@ from fencepost.traces.trace import Claims
 
 
 class Profile(IntEnum):
-    """The real-time promise that is demanded; docs of each in docs/spec/log-check.md."""
+    """The real-time guarantee that is checked; docs/spec/log-check.md describes each."""
 
     CONTENT = 0
     DEFAULT = 1
@@ -26,15 +26,19 @@ class Profile(IntEnum):
 
 
 class Rules(NamedTuple):
-    """Per group. dense: as in Claims, and neither compaction nor control records leave holes; duplicates,
-    unique: as in Claims and Trace; keyed: loss is allowed somewhere in this log; profile: a Profile;
-    uncertainty: of clocks, nanoseconds."""
+    """The rules, one entry per group."""
 
+    # A Profile.
     profile: Array
+    # As in Claims, and neither compaction nor control records leave holes.
     dense: Array
+    # As in Claims: records may occur twice.
     duplicates: Array
+    # As in Trace: each value was sent once.
     unique: Array
+    # Whether loss is allowed somewhere in this log.
     keyed: Array
+    # Clock uncertainty in nanoseconds.
     uncertainty: Array
 
 
@@ -42,10 +46,10 @@ PROFILES = {profile.name.lower(): profile for profile in Profile}
 
 
 def rules_of(columns: LogColumns, profile: str | None = None) -> Rules:
-    """The rules for each group; `profile` overrides what the traces claim. Raises TraceError if there is no
+    """The rules for each group. `profile` overrides what the traces claim. Raises TraceError if there is no
     such profile.
 
-    (A trace whose claims name no known profile is Assumption broken; its rules do not matter.)
+    (A trace that claims an unknown profile is Assumption broken; its rules do not matter.)
     """
     if profile is not None and profile not in PROFILES:
         raise TraceError(
@@ -76,7 +80,15 @@ def loss_ranges(columns: LogColumns, group: int) -> list[tuple[int, int]]:
 
 
 def loss_in(claims: Claims, topic: str, partition: int) -> list[tuple[int, int]]:
-    """The offsets [start, end) of a log whose loss is allowed: disjoint, in order."""
+    """The offsets of a log that may be lost.
+
+    Args:
+        claims: the claims of the trace.
+        topic, partition: the log.
+
+    Returns:
+        ranges [start, end), disjoint and in order.
+    """
     if claims.content_by_epoch:
         return [(0, NEVER)]
     merged: list[tuple[int, int]] = []

@@ -1,8 +1,9 @@
-"""The session profile: per process, positions and ends never go back within a leader epoch.
+"""The session profile: for each process, positions and ends never go back within a leader epoch.
 
-Owns this rule for all logs of the session profile at once. A process is one incarnation (process, session);
-its order is its own operations' order, and where a trace allows several in flight, only what had completed
-before counts. Reads that do not say their leader epoch are not compared: an election may lie between them.
+Owns this rule for all logs of the session profile at once. A process is one incarnation (process, session).
+Its operations are ordered as it ran them. If a trace allows several in flight, only operations that had
+completed before count as earlier. Reads without a leader epoch are not compared, because an election may be
+between them.
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,15 @@ from fencepost.checkers.verdict import Finding
 
 
 def session_findings(columns: LogColumns, rules: Rules) -> Iterator[tuple[int, Finding]]:
-    """(group, finding): at most one for each group and anomaly."""
+    """Find positions and ends that go back.
+
+    Args:
+        columns: the logs.
+        rules: the rules of each group.
+
+    Returns:
+        (group, finding), at most one for each group and anomaly.
+    """
     reads = columns.reads
     group = np.repeat(np.arange(columns.groups), np.diff(reads.first))
     rows = np.flatnonzero((rules.profile[group] == Profile.SESSION) & (reads.epoch >= 0))
@@ -80,7 +89,8 @@ def _regressions(
     by_invoke: Array,
     by_completion: Array,
 ) -> Array:
-    """Both orders run through one key after another; `done` is how many rows of the key count as earlier."""
+    """Both orders run through one key after another; `done` is the number of rows of the key that count as
+    earlier."""
     earlier = np.full(len(keys), -1, np.int64)
     done, highest = 0, -1
     for n in range(len(by_invoke)):

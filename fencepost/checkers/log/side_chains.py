@@ -1,11 +1,10 @@
-"""Step 6, the chains beside the high watermark's: the log start, and the last stable offset.
+"""Step 6, two more chains of bounds: the log start and the last stable offset.
 
-Owns their bounds and certificates. q_k is the moment the log start passed offset k, s_k the moment the last
-stable offset did; both only rise, and neither is above the end, so p_k <= q_k and p_k <= s_k (their upper
-bounds are upper bounds of p_k too: `bounds.shows`). Only claims that may be trusted count, because after an
-election a follower's log start and high watermark lag. A record that a read_committed read returned lies
-below the last stable offset, whoever claims what; and while a transaction is being written, its records do
-not.
+Owns their bounds and certificates. q_k is the time at which the log start passed offset k, s_k that at which
+the last stable offset did. Both only rise, and neither is above the end, so p_k <= q_k and p_k <= s_k (their
+upper bounds are upper bounds of p_k too: `bounds.shows`). Only trusted claims count, because a new leader's
+log start and high watermark lag after an election. A record that a read_committed read returned is below the
+last stable offset, without any claim. While a transaction is being written, its records are not below it.
 """
 
 from collections.abc import Iterator
@@ -41,8 +40,8 @@ def side_findings(group: PartitionLog) -> Iterator[Finding]:
 
 
 def _claims(group: PartitionLog, claimed: Array, *, passed: bool) -> Bounds:
-    """Bounds by trusted claims of an offset x: x - 1 is passed at completion (upper bounds); or x is not
-    passed at invocation (lower ones)."""
+    """Bounds from trusted claims of an offset x: x - 1 is passed at completion (upper bounds); x is not
+    passed at invocation (lower bounds)."""
     reads = group.reads
     row = np.flatnonzero(claimed >= 0)
     if passed:
@@ -114,7 +113,7 @@ def _regressed(
 
 
 def _reach(group: PartitionLog, read: int, claimed: Array) -> int:
-    """How far a read showed the log start or last stable offset to be."""
+    """The log start or last stable offset that a read showed, as text."""
     records = group.reads.offset[group.reads.start[read] : group.reads.start[read + 1]]
     shown = [int(o) + 1 for o in records] if claimed is group.stable and group.committed[read] else []
     return max([int(claimed[read]), *shown])
@@ -148,7 +147,7 @@ def _read_below_log_start(group: PartitionLog) -> Iterator[Finding]:
 
 
 def _open_transaction(group: PartitionLog) -> Iterator[Finding]:
-    """A read_committed read, or a claimed last stable offset, beyond a record whose transaction was still
+    """A read_committed read, or a claimed last stable offset, beyond a record of a transaction that was still
     being written."""
     placed, extras, appends, ends = group.placements, group.extras, group.appends, group.ends
     known = np.flatnonzero(placed.append >= 0)

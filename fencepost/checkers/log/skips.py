@@ -1,11 +1,12 @@
-"""Step 1, the skip rule: what a read passed over held nothing, or is gone for a reason that was claimed.
+"""Step 1, the skip rule: an offset that a read passed over was empty, or its record is gone for a claimed
+reason.
 
-Owns the anomaly `skipped_offset` and the reasons: retention (below the log start), compaction (a later record
-of the key stands, or could have stood when the read completed; or a tombstone), and transactions (a
-read_committed read passes over what was aborted). Of the later records of a key the next one decides, because
-the log grew in order: it could have stood at t unless some lower bound at or below it is after t. An append
-of the key that nobody saw excuses from its invocation on, wherever it stands; so nobody is blamed wrongly,
-and a skip may pass.
+Owns the anomaly `skipped_offset` and the reasons. Retention: the record is below the log start. Compaction: a
+later record of the key existed, or could have existed when the read completed; or the record is a tombstone.
+Transactions: a read_committed read passes over aborted records. Of the later records of a key the next one
+decides, because the log grew in order: it could exist at time t unless some lower bound at or below it is
+after t. An append of the key without a known offset is an excuse from its invocation on. So no correct log is
+convicted, and a wrong skip may pass.
 """
 
 import numpy as np
@@ -23,8 +24,8 @@ INFINITE = float("inf")
 
 @frozen(kw_only=True, eq=False)
 class Occupied:
-    """Offsets that hold a record where no loss is allowed, in order. by: an operation that says so; append:
-    who sent it (-1: cannot be told)."""
+    """Offsets that hold a record where no loss is allowed, in order. by: an operation that proves it; append:
+    the append that sent it (-1: not known)."""
 
     offset: Array
     by: Array
@@ -33,15 +34,19 @@ class Occupied:
 
 @frozen(kw_only=True, eq=False)
 class Excuses:
-    """For each occupied offset. gone: excused whatever the time; hidden: excused to read_committed reads;
-    next: the offset of the next record of its key (NEVER: none); since: the moment from which it is excused,
-    if clocks are exact (NEVER: never); loose: appends whose place nobody saw."""
+    """The excuses of each occupied offset."""
 
+    # Whether the record is excused at any time.
     gone: Array
+    # Whether the record is excused for read_committed reads.
     hidden: Array
+    # The key of the record; -1 if none.
     key: Array
+    # The offset of the next record of its key (NEVER: none).
     next: Array
+    # The time from which it is excused, if clocks are exact (NEVER: never).
     since: Array
+    # Appends without a known offset.
     loose: Array
 
 
@@ -76,7 +81,7 @@ def replaceable(group: PartitionLog) -> Array:
 
 
 def _written(group: PartitionLog) -> Array:
-    """Appends whose records may stand in the log and delete older ones of their key."""
+    """Appends with records that may be in the log and replace older ones of their key."""
     written: Array = (group.appends.kind != Kind.FAILED) & (group.extras.fate != Fate.ABORTED)
     return written
 
@@ -88,8 +93,8 @@ def _of(column: Array, append: Array, default: object) -> Array:
 
 
 def _steps(group: PartitionLog) -> tuple[Array, Array]:
-    """Pairs (before, at): for each record read, the offset that the read stood at before it (retention may
-    have moved it from where it began); no pair for a first record whose read does not say where it began."""
+    """Pairs (before, at): for each record read, the offset at which the read was before it (retention may
+    have moved it from where it began). A first record has no pair if its read does not say where it began."""
     reads = group.reads
     offset, row = reads.offset, group.read_of_record
     before = np.empty_like(offset)
@@ -103,7 +108,7 @@ def _steps(group: PartitionLog) -> tuple[Array, Array]:
 
 
 def occupied_of(group: PartitionLog) -> Occupied:
-    """What the evidence says to be occupied."""
+    """The occupied offsets by the evidence."""
     seen, placed, appends = group.evidence, group.placements, group.appends
     plain = np.flatnonzero(~seen.keyed & ~seen.soft)
     whole = placed.append >= 0
@@ -149,9 +154,9 @@ def _skip(
 
 
 def _unexcused(group: PartitionLog, occupied: Occupied, gap: Array, at: Array, stop: Array) -> Finding | None:
-    """Of the gaps (records at their upper ends; slices of `occupied` within), the worst one that nothing
-    excuses."""
-    if not len(gap) or not group.unique:  # where values repeat, whose record it was cannot be told
+    """Of the gaps (records at their upper ends; slices of `occupied` within), the one with the largest
+    uncertainty that has no excuse."""
+    if not len(gap) or not group.unique:  # if values repeat, the sender of a record is not known
         return None
     excuses = _excuses(group, occupied)
     row = group.read_of_record[gap]
@@ -203,7 +208,7 @@ def _excuses(group: PartitionLog, occupied: Occupied) -> Excuses:
     same = (key[order][1:] == key[order][:-1]) & (key[order][1:] >= 0)
     following[order[:-1][same]] = occupied.offset[order[1:][same]]
     unseen = _written(group) & (extras.key >= 0)
-    if not group.duplicates:  # with them, a copy that nobody saw may stand anywhere
+    if not group.duplicates:  # with them, a copy that no read showed may be anywhere
         unseen &= ~np.isin(np.arange(len(unseen)), group.placements.append)
     loose = np.flatnonzero(unseen)
     since = _standing(group, following)
@@ -220,7 +225,7 @@ def _excuses(group: PartitionLog, occupied: Occupied) -> Excuses:
 
 
 def _lower(group: PartitionLog) -> Bounds:
-    """All lower bounds on the moments at which the log grew, in order of offset."""
+    """All lower bounds on the times at which the log grew, in the order of offsets."""
     parts = (appended(group), claimed_ends(group))
     names = ("index", "time", "clock", "row")
     low = Bounds(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
@@ -228,7 +233,7 @@ def _lower(group: PartitionLog) -> Bounds:
 
 
 def _standing(group: PartitionLog, offset: Array) -> Array:
-    """The earliest moment at which each offset may have stood, if clocks are exact; NEVER for NEVER."""
+    """The earliest time at which each offset may have been written, if clocks are exact; NEVER for NEVER."""
     if not group.timed:
         return np.where(offset == NEVER, NEVER, LONG_AGO)
     low = _lower(group)
@@ -237,7 +242,7 @@ def _standing(group: PartitionLog, offset: Array) -> Array:
 
 
 def _clearing(group: PartitionLog, excuses: Excuses, read: int, wrong: Array) -> Array:
-    """The smallest uncertainty that excuses each of these occupied offsets to a read; infinite where none
+    """The smallest uncertainty that excuses each of these occupied offsets for a read; infinite if none
     does."""
     clock, bound = group.reads.clock[read], group.reads.completion[read]
     if not group.timed or not group.compacted:
@@ -259,7 +264,7 @@ def _clearing(group: PartitionLog, excuses: Excuses, read: int, wrong: Array) ->
 
 
 def _severity(time: Array, same_clock: Array, bound: int) -> Array:
-    """The uncertainty that clears each lower bound against the upper one `bound`."""
+    """The uncertainty that explains each lower bound against the upper bound `bound`."""
     gap = time - bound
     severity: Array = np.where(gap <= 0, 0.0, np.where(same_clock, INFINITE, (gap + 1) // 2))
     return severity

@@ -1,13 +1,13 @@
-"""Transactions as the log judge sees them: which rows are parts of one, what became of it, and before
-which moments its end was not asked for.
+"""Transactions in the log check: the parts of each, its outcome, and times before which its end was not
+requested.
 
-Owns: membership, fates, and the bounds on ends. Must not know the rules of judgement. A row is part of the
-transaction (a `txn` row of its process and session) whose times contain it.
+Owns membership, outcomes (fates), and the bounds on ends. Must not know the rules of the check. A row is part
+of a transaction (a `txn` row of its process and session) if the transaction's times contain its own.
 
-A transaction of unknown outcome has committed if a read_committed read showed one of its records. For
-content less is enough: if a read that did not ask for uncommitted records, and is no part of it, showed
-one, then the offsets that its appends were told count. Somebody who does not say an isolation is believed,
-as in Jepsen's Kafka workload: either the transaction has committed, or that read was wrong.
+A transaction of unknown outcome has committed if a read_committed read showed one of its records. For content
+a weaker condition suffices. If a read showed one that did not ask for uncommitted records and is not part of
+the transaction, the offsets in the acknowledgements of its appends count. A read without a known isolation is
+trusted, as in Jepsen's Kafka workload: either the transaction has committed, or that read was wrong.
 
 A client asks for the end once its parts were sent and those that succeeded were answered. A part that
 failed, or was never answered, bounds the end by its invocation alone; so does a commit of offsets, which
@@ -32,7 +32,7 @@ LONG_AGO = int(np.iinfo(np.int64).min)
 
 
 class Fate(IntEnum):
-    """What became of an append's transaction. PLAIN: it has none; OPEN: nobody knows."""
+    """The outcome of an append's transaction. PLAIN: it has none; OPEN: not known."""
 
     PLAIN = 0
     OPEN = 1
@@ -41,10 +41,10 @@ class Fate(IntEnum):
 
 
 class Ends(NamedTuple):
-    """Lower bounds on the moments at which ends of committed transactions were asked for, one per
+    """Lower bounds on the times at which the ends of committed transactions were requested, one per
     transaction and clock.
 
-    of: per append, which transaction (-1: none that committed); start: the bounds of transaction t are
+    of: for each append its transaction (-1: none that committed). start: transaction t has the bounds
     [start[t], start[t + 1]) of `time` and `clock`.
     """
 
@@ -55,9 +55,12 @@ class Ends(NamedTuple):
 
 
 class Transactions(NamedTuple):
-    """Per operation. of: the row of the transaction that it is part of (-1: none); committed, proven:
-    of rows of transactions, whether it has committed as far as anybody knows, and whether the offsets
-    that its appends were told count though its outcome is unknown."""
+    """The transactions by operation.
+
+    of: the row of its transaction (-1: none). committed: for rows of transactions, whether it is known to
+    have committed. proven: for rows of transactions, whether the acknowledged offsets of its appends count
+    although its outcome is unknown.
+    """
 
     of: Array
     committed: Array
@@ -65,8 +68,11 @@ class Transactions(NamedTuple):
 
 
 class Fates(NamedTuple):
-    """Per append. fate: a Fate; transaction: op id of the txn row (-1 none); ended: its end was not
-    asked for before this moment (known of committed ones only); ends: the same, by clock."""
+    """The fates by append.
+
+    fate: a Fate. transaction: op id of the txn row (-1 none). ended: a time before which its end was not
+    requested (known for committed ones only). ends: the same, by clock.
+    """
 
     fate: Array
     transaction: Array
@@ -75,7 +81,7 @@ class Fates(NamedTuple):
 
 
 def transactions_of(operations: OperationColumns) -> Transactions | None:
-    """The transactions of these rows; None where there are none."""
+    """The transactions of these rows; None if there are none."""
     txn = np.flatnonzero(operations.function == _TXN)
     if not len(txn):
         return None
@@ -87,14 +93,24 @@ def transactions_of(operations: OperationColumns) -> Transactions | None:
 
 
 def told_for_good(operations: OperationColumns, transactions: Transactions, appends: Array) -> Array:
-    """Which of these appends were told an offset that counts though nobody acknowledged their transaction."""
+    """Which of these appends have an acknowledged offset that counts although their transaction was not
+    acknowledged."""
     of = transactions.of[appends]
     kept: Array = (of >= 0) & transactions.proven[of] & (operations.outcome[appends] != _FAIL)
     return kept & (operations.offset[appends] >= 0)
 
 
 def fates_of(operations: OperationColumns, transactions: Transactions | None, appends: Array) -> Fates:
-    """What became of each append's transaction."""
+    """The outcome of each append's transaction.
+
+    Args:
+        operations: the rows.
+        transactions: their transactions; None if there are none.
+        appends: rows of the appends.
+
+    Returns:
+        one entry per append.
+    """
     none, long_ago = np.full(len(appends), NONE), np.full(len(appends), LONG_AGO)
     empty = np.empty(0, np.int64)
     if transactions is None:
@@ -123,8 +139,8 @@ def fates_of(operations: OperationColumns, transactions: Transactions | None, ap
 
 
 def _ends(operations: OperationColumns, transactions: Transactions) -> tuple[Array, Array, Array, Array]:
-    """Of each committed transaction: its row, and as in Ends the latest moment by each clock before
-    which its end was not asked for."""
+    """For each committed transaction: its row, and as in Ends, for each clock the latest time before which
+    its end was not requested."""
     of = transactions.of
     heads = np.flatnonzero(transactions.committed)
     inside = np.flatnonzero((of >= 0) & (operations.function != _TXN))
@@ -153,9 +169,12 @@ def _ends(operations: OperationColumns, transactions: Transactions) -> tuple[Arr
 
 
 def shown_transactions(operations: OperationColumns, of: Array) -> tuple[Array, Array]:
-    """Which rows are transactions of unknown outcome of which a read_committed read showed a record;
-    and those of which a read did that is no part of them and did not ask for uncommitted records. of:
-    for each row, the row of the transaction that it is part of (-1: none)."""
+    """Which rows are transactions of unknown outcome that reads showed.
+
+    Returns two masks: those with a record in a read_committed read; and those with a record in a read that is
+    not part of the transaction and did not ask for uncommitted records. of: for each row, the row of its
+    transaction (-1: none).
+    """
     records = operations.records
     committed, proven = np.zeros(len(of), np.bool_), np.zeros(len(of), np.bool_)
     unique = np.array([trace.unique_values for trace in operations.traces], np.bool_)
@@ -186,8 +205,8 @@ def shown_transactions(operations: OperationColumns, of: Array) -> tuple[Array, 
 
 
 def _containing(operations: OperationColumns, txn: Array) -> Array:
-    """For each operation, the row of the transaction of its process and session that contains it; -1
-    where there is none."""
+    """For each operation, the row of the transaction of its process and session that contains it; -1 if there
+    is none."""
     process = np.unique(
         np.array((operations.trace, operations.process, operations.session)), axis=1, return_inverse=True
     )[1].reshape(-1)

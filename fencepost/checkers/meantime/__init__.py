@@ -1,10 +1,11 @@
-"""The meantime: was what happened on the way justified, and did things move while nothing stood in their way?
+"""The meantime checks: was each decision during the run justified, and did the cluster make progress while
+nothing was broken?
 
-The invariants judge what may never be; here each decision that costs availability is asked for its reason
-(elections, removals from an ISR), and whatever can move has to, within bounds that follow from the options,
-whenever nothing is broken (docs/reference/verdicts.md). Owns the one pass and the verdict. Must not know
-which system is judged. Only events of NAMES are looked at, which are few: the form over tables decodes no
-others.
+The invariants check what may never happen. The meantime checks ask for the reason of each decision that costs
+availability (elections, removals from an ISR). They also ask for progress whenever nothing is broken, within
+bounds that follow from the options (docs/reference/verdicts.md). Owns the one pass and the verdict. Must not
+know which system recorded the trace. Only events in NAMES are read, which are few: the form over tables
+decodes no others.
 """
 
 from collections.abc import Callable, Iterable
@@ -58,13 +59,12 @@ NAMES = frozenset(
         Name.TRUNCATED,
     }
 )
-"""The events that are looked at."""
+"""The events that the checks read."""
 Handler = Callable[[int, Event], None]
 
 
 def judge(trace: Trace) -> Verdict:
-    """All that is asked of the meantime. A trace without a plan says nothing of options, and is asked
-    nothing."""
+    """Run all meantime checks on a trace. A trace without a plan has no options, so nothing is checked."""
     verdict = judge_events(trace, enumerate(trace.events))
     options = options_of(trace.plan)
     if options is None or verdict.decision is Decision.ASSUMPTION_BROKEN:
@@ -77,7 +77,7 @@ def judge(trace: Trace) -> Verdict:
 
 
 def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
-    """The same of these events, each with its position in the trace."""
+    """As `judge`, for these events, each with its position in the trace."""
     if trace.claims.assumption_broken:
         return Verdict(
             decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=trace.claims.assumption_broken

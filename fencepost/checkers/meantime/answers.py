@@ -1,11 +1,12 @@
-"""JUSTIFIED and COMPACTION: what clients were refused, and what compaction left of their keys. The only rules
-of the meantime that read operations.
+"""JUSTIFIED and COMPACTION: refused requests of clients, and records that compaction removed. The only
+meantime rules that read operations.
 
-Owns needless_refusal and latest_value_lost. Asked of a single trace; the form over tables, which has only
-events at this point, does not ask them.
+Owns needless_refusal and latest_value_lost. They run on single traces only; the form over tables has only
+events at this point.
 
-A member of a group in which all speak the same protocol is never refused for its own. Compaction may take
-every record of a key but the last (L4): a topic that nothing else deletes from has it until the end.
+If all members of a group speak the same protocol, none is refused for its protocol. Compaction may remove
+every record of a key except the last one (L4). So a topic that is only compacted keeps that record until the
+end.
 """
 
 from collections.abc import Iterable
@@ -16,13 +17,14 @@ from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
 NEVER_EARNED = frozenset({"INCONSISTENT_GROUP_PROTOCOL", "INVALID_GROUP_ID"})
-"""Errors of group requests that say that the client asks for something impossible. The consumers of a plan
-are all alike."""
+"""Errors of group requests that say that the client asks for something impossible. Reason: all consumers of a
+plan are configured alike."""
 TOMBSTONE = "tombstone"
 
 
 def judge_answers(findings: Findings, trace: Trace, compacted: frozenset[str]) -> None:
-    """compacted: topics from which nothing but compaction takes records, by the plan."""
+    """Check refusals and compaction. compacted: topics that only compaction removes records from, by the
+    plan."""
     for operation in trace.operations:
         if operation.function is Function.JOIN and operation.error in NEVER_EARNED:
             findings.add(
@@ -48,7 +50,7 @@ def judge_answers(findings: Findings, trace: Trace, compacted: frozenset[str]) -
 def _latest(
     findings: Findings, operations: Iterable[Operation], dumps: list[Event], topics: frozenset[str]
 ) -> None:
-    """The last record of each key is in each log that reaches beyond it."""
+    """Whether each log that reaches beyond it has the last record of each key."""
     last: dict[tuple[str | None, int | None, str], tuple[int, int, int] | None] = {}
     for operation in operations:
         if operation.function is not Function.APPEND or operation.topic not in topics or not operation.key:

@@ -1,9 +1,9 @@
-"""Calm: since when nothing is broken, nobody came or went, and no controller was elected; and how long a row
-of messages takes then.
+"""Calm: since when nothing is broken, no broker came or went, and no controller was elected; and how long a
+sequence of messages takes then.
 
-Owns both. Must not know rules. What an operator asks for does not end it: a cluster that is well does it
-meanwhile. Nor does a broker that is dead: the others are well once its node is gone, and until then nobody
-knows, so that there is no calm.
+Owns both. Must not know rules. A request of an operator does not end the calm, because a healthy cluster
+handles it meanwhile. A dead broker does not end it either: once its node is gone, the others are healthy.
+Until then no other broker knows that it is dead, so there is no calm.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,47 +15,47 @@ from fencepost.traces.events import Event, Name
 
 STOPPING = "PendingControlledShutdown"
 STOPS = frozenset({"bit_rot", "bounce", "crash"})
-"""Kinds of fault that do nothing but end a process at once, until it is started again."""
+"""Kinds of fault that only end a process at once, until it is started again."""
 SLOWEST = 3
-"""So many messages of a row may take as long as the network allows; the others take its latency and twice its
-tail."""
+"""This many messages of a sequence may take the longest time that the network allows. The others take its
+latency plus twice its tail."""
 FAR_US = 600_000
-"""A network whose slowest message takes longer than that holds some back for seconds, so that others overtake
-them."""
+"""In microseconds. If the slowest message of a network takes longer than this, some messages are held back
+for seconds and others overtake them."""
 
 
 def fault_of(event: Event) -> str:
-    """What names a fault: its number, with which its detail begins."""
+    """The id of a fault: the number at the beginning of its detail."""
     return event.detail.split(",")[0].rstrip("}")
 
 
 def is_asked(network: Network) -> bool:
-    """Whether anything can be said about time: how often a message must be sent again that was lost by chance
-    has no bound."""
+    """Whether time bounds can be stated. They cannot if messages are lost at random, because the number of
+    resends is unbounded."""
     return not (network.loss_ppm or network.reorder_ppm or network.latency_max_us > FAR_US)
 
 
 def row_ns(network: Network, messages: int) -> int:
-    """How long so many messages take that wait for each other, nanoseconds."""
+    """How long this many messages take if each waits for the one before; nanoseconds."""
     usual_us = min(network.latency_max_us, network.latency_min_us + 2 * network.latency_tail_us)
     return 1_000 * (messages * usual_us + SLOWEST * (network.latency_max_us - usual_us))
 
 
 @define
 class Calm:
-    """since: nanoseconds; position: of the event that began it."""
+    """The current calm. since: nanoseconds; position: of the event that began it."""
 
     since: int = 0
     position: int = 0
     active: set[str] = field(factory=set)
-    """Faults that last, as the beginning of their detail names them, without those that ended a process."""
+    """Active faults by id, without those that ended a process."""
     down: set[int] = field(factory=set)
-    """Brokers that were ended, or asked to stop, and not started since."""
+    """Brokers that were ended or asked to stop, and not started since."""
     registered: set[int] = field(factory=set)
     """Brokers that have a node."""
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """What disturbs."""
+        """The events that disturb the calm."""
         return {
             Name.FAULT_BEGAN: self._began,
             Name.FAULT_ENDED: self._ended,
@@ -68,8 +68,8 @@ class Calm:
         }
 
     def after(self, moment: int) -> int | None:
-        """From when on a bound counts: the moment, or the beginning of the calm if that is later; None while
-        something is broken."""
+        """When a bound begins to count: at the moment, or at the beginning of the calm if that is later. None
+        while something is broken."""
         return max(moment, self.since) if self.reigns else None
 
     @property

@@ -1,13 +1,14 @@
-"""HW-KEPT: a broker that starts again knows the high watermarks that it had an interval of checkpoints before
-it ended.
+"""HW-KEPT: a restarted broker recovers the high watermarks that it had one checkpoint interval before it
+ended.
 
-Owns stale_checkpoint. The invariant HW-KEPT (invariants/hw_kept.py) asks only for what an earlier start has
-recovered, since it knows no options. Here the bound is replica.high.watermark.checkpoint.interval.ms: what
-the replica had that long before its broker's end is in the file, which is replaced whole and durably. A high
-watermark may go back meanwhile; the least one since then counts, and no more than is left of the log.
+Owns stale_checkpoint. The invariant HW-KEPT (invariants/hw_kept.py) compares only with what an earlier start
+recovered, because it knows no options. Here the bound is replica.high.watermark.checkpoint.interval.ms. A
+high watermark that is that old at the broker's end is in the file, which is replaced as a whole and durably.
+A high watermark may decrease meanwhile. So the lowest value since then counts, limited by the end of the
+remaining log.
 
-Not asked: a broker whose clock was wrong or whose disk lied in the run, and one that had a fault of another
-kind within the interval.
+The rule does not apply to a broker with a wrong clock or a lying disk in the run, or with another kind of
+fault within the interval.
 """
 
 from collections import deque
@@ -23,29 +24,34 @@ from fencepost.checkers.meantime.shrinks import CLOCKS
 from fencepost.traces.events import Event, Name
 
 SLACK_MS = 2_000
-"""Disks: the checkpoint's own files, and whatever the host does first."""
+"""Time for disks: writing the checkpoint files, and other work of the host before it."""
 DELETED = "replica_deleted"
 LIES = "lying_fsync"
 DEATHS = STOPS | {"power_loss"}
-"""Kinds of fault that end a process; what is in a checkpoint was synced."""
+"""Kinds of fault that end a process. A checkpoint was synced, so it survives them."""
 
 
 @define
 class Checkpoints:
-    """past: by broker and replica, times, high watermarks and positions, as far back as the interval."""
+    """The state of the rule."""
 
+    # The findings so far.
     findings: Findings
+    # The options of the plan.
     options: Options
+    # By broker and replica: (time, high watermark, position), back to one interval ago.
     past: dict[int, dict[Key, deque[tuple[int, int, int]]]] = field(factory=dict)
     ends: dict[int, int] = field(factory=dict)
-    """When the process of a broker was ended, until it runs again."""
+    """When the process of a broker ended, until it runs again."""
     well: dict[int, int] = field(factory=dict)
-    """Since when a broker is without a fault."""
+    """Since when a broker has no fault."""
+    # Faults that are active, by broker.
     active: dict[int, set[str]] = field(factory=dict)
+    # Brokers with a wrong clock or a lying disk in this run; the rule does not apply to them.
     odd: set[int] = field(factory=set)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """High watermarks, starts, and what disturbs a broker."""
+        """High watermarks, starts, and faults of brokers."""
         return {
             Name.HIGH_WATERMARK: self._moved,
             Name.BECAME_LEADER: self._moved,

@@ -1,11 +1,11 @@
-"""MEANTIME: a decision reaches everybody whom the protocol names, within a bound that counts from the
+"""MEANTIME: a decision reaches every broker that the protocol names, within a bound that counts from the
 decision.
 
-Owns late_decision. slow_delivery (recovery.py) asks once the whole cluster is at rest, which takes a calm of
-many seconds. Here each state that is written while nothing is broken is asked for by itself. Of a
-controller's, each live replica takes its role in that leader epoch or a later one, and each live broker takes
-over metadata. Of a leader's own change of the ISR, each live broker takes over metadata, once the controller
-was notified.
+Owns late_decision. slow_delivery (recovery.py) applies only when the whole cluster is at rest, which takes a
+calm of many seconds. This rule applies to each state that is written while nothing is broken. After a
+controller's write, each live replica takes its role in that leader epoch or a later one, and each live broker
+updates its metadata. After a leader's own ISR change, each live broker updates its metadata, once the
+controller was notified.
 """
 
 from collections import deque
@@ -20,48 +20,62 @@ from fencepost.checkers.meantime.options import MILLISECOND, Options
 from fencepost.traces.events import Event, Name
 
 STEPS = 40
-"""Messages in a row at most: the rest of the controller's event (20), batches that are under way to a broker
-(12), its own (6)."""
+"""The longest sequence of messages: the rest of the controller's event (20), batches on the way to a broker
+(12), the broker's own (6)."""
 SLACK_MS = 1_500
-"""Disks of those who take a role, and what waits at a host."""
+"""Time for the disks of the brokers that take a role, and for requests that wait at a host."""
 UPDATE = "UpdateMetadataRequest"
 
 
 @frozen(kw_only=True)
 class Decision:
-    """A state that was written. due: when everybody has heard of it, if nothing is broken meanwhile."""
+    """A partition state that was written."""
 
+    # Topic and partition.
     key: Key
+    # When the state was written, in nanoseconds.
     time: int
+    # The event of the write, as a position in the trace.
     position: int
+    # When every broker must know it, if nothing is broken meanwhile; nanoseconds.
     due: int
+    # The leader in the state.
     leader: int
+    # The leader epoch in the state.
     leader_epoch: int
     elects: bool
-    """A controller's: replicas take roles."""
+    """Whether a controller wrote it, so that replicas take roles."""
 
 
 @define
 class Delivery:
-    """waiting: decisions, the earliest first of each kind."""
+    """The state of the rule."""
 
+    # The findings so far.
     findings: Findings
+    # The current calm.
     calm: Calm
+    # The options of the plan.
     options: Options
+    # Decisions of controllers that are not due yet, earliest first.
     elected: deque[Decision] = field(factory=deque)
+    # ISR changes by leaders that are not due yet, earliest first.
     changed: deque[Decision] = field(factory=deque)
     epochs: dict[Key, int] = field(factory=dict)
-    """The leader epoch that stands."""
+    """The current leader epoch of each partition."""
     told: dict[int, int] = field(factory=dict)
-    """When each broker took over an UpdateMetadata last."""
+    """When each broker last handled an UpdateMetadata request."""
+    # By broker and partition: the leader epoch of the broker's role.
     roles: dict[tuple[int, Key], int] = field(factory=dict)
+    # The replicas of each partition.
     assigned: dict[Key, tuple[int, ...]] = field(factory=dict)
     unsettled: set[Key] = field(factory=set)
-    """Partitions that are reassigned: a replica that goes takes no role."""
+    """Partitions under reassignment: a replica that is removed takes no role."""
+    # Topics that are being deleted.
     going: set[str | None] = field(factory=set)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """Decisions, and what shows that they came."""
+        """Decisions, and the events that show their arrival."""
         return {
             Name.PARTITION_STATE: self._partition_state,
             Name.ASSIGNMENT: self._assignment,
@@ -121,7 +135,7 @@ class Delivery:
             self.told[event.node] = event.time
 
     def _ask(self, position: int, event: Event) -> None:
-        """Before the event: what is due by now?"""
+        """Before each event: check the decisions that are due by now."""
         for waiting in (self.elected, self.changed):
             while waiting and waiting[0].due < event.time:
                 decision = waiting.popleft()

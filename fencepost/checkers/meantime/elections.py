@@ -1,14 +1,14 @@
-"""JUSTIFIED: a controller takes a leader or an ISR member away, or raises a leader epoch, only for a reason
-that the record shows.
+"""JUSTIFIED: a controller removes a leader or an ISR member, or raises a leader epoch, only for a recorded
+reason.
 
 Owns needless_election, needless_removal, unclean_election and stopping_member_left_in_isr. Reasons of a
-broker: it was gone (its node below /brokers/ids was removed), or it was asked to stop. Reasons of a
-partition: it had no leader, it is reassigned, or its preferred replica is to lead. A controller acts on what
-it read, which may be long ago; therefore a reason need not be recent. But it is used up: a broker that was
-gone once explains one removal from each ISR, and one leader less of each partition.
+broker: it was gone (its node in /brokers/ids was removed), or it was asked to stop. Reasons of a partition:
+it had no leader, it is being reassigned, or its preferred replica is to lead. A controller acts on what it
+read, possibly long ago, so a reason need not be recent. But a reason is used up: one absence of a broker
+explains one removal from each ISR, and one loss of leadership of each partition.
 
-Availability that is lost without a reason is a defect, too: each such election fences the clients and
-followers of a leader that was well.
+An election without a reason is a defect, too: it costs availability, because it fences the clients and
+followers of a healthy leader.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,13 +23,13 @@ from fencepost.traces.events import UNCLEAN_REQUESTED, Event, Name
 NO_LEADER = -1
 STOPPING = "PendingControlledShutdown"
 SHUT_DOWN = "controlled_shutdown"
-"""The mark of a controller that has done what a broker asked for before it stops. leader: that broker."""
+"""The mark of a controller that finished a controlled shutdown. leader: the broker that stops."""
 
 
 @define
 class Known:
-    """What stands in ZooKeeper of a partition. position: of the event that says so; elected: of the one that
-    began the leader epoch."""
+    """ZooKeeper's state of a partition. position: the event that wrote it; elected: the event that began the
+    leader epoch."""
 
     leader: int
     leader_epoch: int
@@ -40,33 +40,38 @@ class Known:
 
 @define
 class Elections:
-    """unclean: topics that allow an unclean election. states: by partition."""
+    """The state of the rules."""
 
+    # The findings so far.
     findings: Findings
+    # Topics that allow unclean elections.
     unclean: set[str]
+    # The state of each partition.
     states: dict[Key, Known] = field(factory=dict)
     gone: dict[int, int] = field(factory=dict)
-    """The last position at which each broker's node went."""
+    """For each broker the last position at which its node was removed."""
     registered: dict[int, int] = field(factory=dict)
-    """The position of the node that stands, of each broker that has one."""
+    """For each broker with a node the position of its registration."""
     stopping: dict[int, int] = field(factory=dict)
-    """Brokers whose process was asked to stop, and where."""
+    """Brokers that were asked to stop, with the position of the request."""
     started: dict[int, int] = field(factory=dict)
-    """Where the last process of each broker began."""
+    """For each broker the position at which its last process started."""
     going: set[str | None] = field(factory=set)
-    """Topics that are to be deleted."""
+    """Topics that are being deleted."""
     used: dict[tuple[str, Key, int], int] = field(factory=dict)
-    """Up to which position of `gone` a broker has explained something, by (what, partition, broker)."""
+    """By (what, partition, broker): the position in `gone` up to which this broker's absence was used as a
+    reason."""
+    # The replicas of each partition.
     assigned: dict[Key, tuple[int, ...]] = field(factory=dict)
     asked: dict[Key, list[tuple[int, ...]]] = field(factory=dict)
-    """Targets of reassignments that stood when this reign began, or came since."""
+    """Targets of reassignments that were pending when this reign began, or were added since."""
     pending: dict[Key, tuple[int, ...]] = field(factory=dict)
-    """Targets of reassignments that stand."""
+    """Targets of pending reassignments."""
     reign: int = -1
-    """Where the present controller epoch began."""
+    """The position at which the current controller epoch began."""
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """States, and what gives reasons."""
+        """States, and the events that give reasons."""
         return {
             Name.PARTITION_STATE: self._partition_state,
             Name.BROKER_ZNODE: self._broker_znode,
@@ -88,8 +93,8 @@ class Elections:
             self.registered.pop(event.node, None)
         else:
             self.registered[event.node] = position
-            # Until its next process has registered, the controller knows the one that asked; a new session is
-            # no new process.
+            # Until its next process has registered, the controller knows the process that asked. A new
+            # session is not a new process.
             if self.started.get(event.node, -1) > self.stopping.get(event.node, -1):
                 self.stopping.pop(event.node, None)
 
@@ -134,8 +139,8 @@ class Elections:
             self._shut_down(position, event)
 
     def _shut_down(self, position: int, event: Event) -> None:
-        """A controller answers a broker that stops: it is in no ISR any more, unless it leads, is the last
-        one, or its leader took it back since."""
+        """A controller answers a stopping broker: it is in no ISR any more, unless it leads, is the last
+        member, or its leader added it again since."""
         broker = event.leader
         asked = self.stopping.get(broker, -1)
         for key, state in sorted(self.states.items(), key=lambda item: item[1].position):
@@ -152,9 +157,9 @@ class Elections:
                 )
 
     def _reason(self, kind: str, key: Key, broker: int) -> bool:
-        """Whether the broker stops or is gone; or was gone, in a way that this controller must learn of, and
-        that explained nothing of this kind yet. Who was there when the reign began, and never went since, is
-        alive to this controller."""
+        """Whether there is a reason to remove the broker. It stops, it is gone, or it was gone in a way that
+        this controller must notice and that was not used as a reason of this kind yet. A broker that was
+        registered when the reign began, and stayed registered, is alive to this controller."""
         gone, since = self.gone.get(broker, -1), self.registered.get(broker)
         if since is None or broker in self.stopping:
             self.used[kind, key, broker] = gone
@@ -200,14 +205,13 @@ class Elections:
         return moved or self._reason("isr", key, member)
 
     def _leader_explained(self, key: Key, before: Known, event: Event) -> bool:
-        """Why the leader, or only its epoch, is another one."""
+        """Whether there is a reason for the new leader, or for the new epoch of the same leader."""
         if before.leader == NO_LEADER:
             return event.leader != NO_LEADER or self._only_member(key, before)
         if self.registered.get(before.leader, -1) > before.elected or self._reason(
             "leader", key, before.leader
         ):
-            # another incarnation than the one that was elected (docs/decisions/0001-restarted-leader.md), or
-            # gone
+            # another incarnation than the elected one (docs/decisions/0001-restarted-leader.md), or gone
             return True
         preferred = self.assigned.get(key, (NO_LEADER,))[0]
         return event.leader == preferred != before.leader
@@ -228,8 +232,8 @@ class Elections:
         return reason > known
 
     def _outside(self, key: Key, before: Known, position: int, event: Event) -> None:
-        """A leader from outside of the ISR: where the topic allows it, and nobody of the ISR could lead.
-        Whoever was there when this reign began, and never went, was known to be alive."""
+        """A leader from outside the ISR: allowed only if the topic permits it and no ISR member could lead. A
+        broker that was registered when this reign began, and stayed registered, was known to be alive."""
         if key[0] not in self.unclean:
             self._find(
                 "unclean_election",

@@ -1,9 +1,9 @@
-"""MEANTIME: who is gone leads nothing and is in no ISR that has others, and a partition is led as soon as
-somebody can lead it.
+"""MEANTIME: a broker that is gone leads no partition and is in no ISR with other members, and a partition has
+a leader as soon as some broker can lead it.
 
 Owns late_election and late_removal. slow_election (recovery.py) waits until every broker is registered again.
-Here the brokers that are left are asked, within a bound that counts from the last one that came or went and
-the last controller that was elected: what it does then is one event.
+This rule applies to the brokers that are left. Its bound counts from the last broker that came or went and
+the last elected controller. What the controller does then is a single event.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,26 +17,33 @@ from fencepost.checkers.meantime.options import MILLISECOND, Options
 from fencepost.traces.events import Event, Name
 
 STEPS = 30
-"""Messages in a row at most: a fail-over's reads and writes (20), then the brokers' changes; nobody's answer
-is waited for."""
+"""The longest sequence of messages: reads and writes of a fail-over (20), then the changes of brokers. The
+controller waits for no responses."""
 SLACK_MS = 1_500
-"""Disks, and what waits in the controller's queue."""
+"""Time for disks, and for events in the controller's queue."""
 
 
 @define
 class Handover:
-    """states: leader and ISR, by partition, as ZooKeeper has them. asked: the calm that was asked already."""
+    """The state of the rules."""
 
+    # The findings so far.
     findings: Findings
+    # The current calm.
     calm: Calm
+    # The options of the plan.
     options: Options
+    # By partition: leader, ISR and position, as in ZooKeeper.
     states: dict[Key, tuple[int, tuple[int, ...], int]] = field(factory=dict)
+    # The beginning of the last calm that was checked.
     asked: int = -1
+    # Partitions under reassignment.
     unsettled: set[Key] = field(factory=set)
+    # Topics that are being deleted.
     going: set[str | None] = field(factory=set)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """States, and moments at which something may be due."""
+        """States, and moments at which a change may be due."""
         return {
             Name.PARTITION_STATE: self._partition_state,
             Name.ASSIGNMENT: self._assignment,
@@ -53,7 +60,7 @@ class Handover:
 
     @property
     def bound(self) -> int:
-        """Nanoseconds."""
+        """The bound in nanoseconds."""
         return SLACK_MS * MILLISECOND + row_ns(self.options.network, STEPS)
 
     def _partition_state(self, position: int, event: Event) -> None:

@@ -1,7 +1,7 @@
-"""The options of a plan that bounds follow from, read out of its JSON without the rest: to read a whole plan
-costs as much as to judge a trace.
+"""The options of a plan that the bounds use. They are decoded without the rest of the JSON, because decoding
+a whole plan costs as much as checking a trace.
 
-Owns the few fields. Must not know rules.
+Owns these few fields. Must not know rules.
 """
 
 import msgspec
@@ -13,7 +13,7 @@ MILLISECOND = 1_000_000
 
 
 class Topic(Struct, frozen=True, kw_only=True):
-    """Of one topic."""
+    """The options of one topic."""
 
     name: str = "t"
     unclean_leader_election: bool = False
@@ -21,21 +21,30 @@ class Topic(Struct, frozen=True, kw_only=True):
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
-    """Milliseconds, with the defaults of traces/plan.py."""
+    """The options of the cluster, in milliseconds, with the defaults of traces/plan.py."""
 
+    # The number of brokers.
     brokers: int = 3
+    # The topics of the plan.
     topics: tuple[Topic, ...] = (Topic(),)
+    # replica.lag.time.max.ms: how long a follower may lag before it leaves the ISR.
     replica_lag_time_max_ms: int = 10_000
+    # replica.fetch.wait.max.ms: how long a leader may hold a follower's fetch.
     replica_fetch_wait_max_ms: int = 500
+    # replica.fetch.backoff.ms: the wait after a failed fetch.
     replica_fetch_backoff_ms: int = 1_000
+    # zookeeper.session.timeout.ms.
     zookeeper_session_timeout_ms: int = 6_000
+    # How long the controller waits before it sends a request again.
     controller_request_timeout_ms: int = 1_000
+    # How long a leader collects ISR changes before it notifies the controller.
     isr_change_propagation_ms: int = 2_500
+    # replica.high.watermark.checkpoint.interval.ms.
     high_watermark_checkpoint_interval_ms: int = 5_000
 
 
 class Network(Struct, frozen=True, kw_only=True):
-    """Microseconds, and rates per million messages."""
+    """The network of the plan: microseconds, and rates per million messages."""
 
     latency_min_us: int = 200
     latency_tail_us: int = 300
@@ -45,18 +54,24 @@ class Network(Struct, frozen=True, kw_only=True):
 
 
 class Consumer(Struct, frozen=True, kw_only=True):
-    """Milliseconds."""
+    """The options of consumers, in milliseconds."""
 
+    # session.timeout.ms.
     session_timeout_ms: int = 10_000
+    # heartbeat.interval.ms.
     heartbeat_interval_ms: int = 3_000
+    # max.poll.interval.ms.
     max_poll_interval_ms: int = 300_000
+    # How long the consumer works on the result of one poll.
     processing_ms: int = 50
+    # The longest duration of a poll without records.
     poll_timeout_ms: int = 500
+    # request.timeout.ms.
     request_timeout_ms: int = 1_500
 
 
 class Planned(Struct, frozen=True, kw_only=True):
-    """An operation of the plan. records: of a pause, how long."""
+    """An operation of the plan. records: of a pause, its length in units of PAUSE_MS."""
 
     function: str
     at_ms: int
@@ -65,7 +80,7 @@ class Planned(Struct, frozen=True, kw_only=True):
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What is read of a plan."""
+    """The part of a plan that is decoded."""
 
     cluster: Cluster = field(default_factory=Cluster)
     network: Network = field(default_factory=Network)
@@ -74,17 +89,17 @@ class Options(Struct, frozen=True, kw_only=True):
 
     @property
     def compacted(self) -> frozenset[str]:
-        """Topics from which nothing but compaction takes records."""
+        """Topics that only compaction removes records from."""
         return frozenset(topic.name for topic in self.cluster.topics if topic.cleanup_policy == "compact")
 
     @property
     def lag_ns(self) -> int:
-        """How long a follower may lag before its leader takes it out of the ISR."""
+        """replica.lag.time.max.ms in nanoseconds."""
         return self.cluster.replica_lag_time_max_ms * MILLISECOND
 
 
 def options_of(plan: str) -> Options | None:
-    """The options of a trace's plan; None for a trace without one, or with one that is none."""
+    """The options of a trace's plan; None if there is no plan, or no valid one."""
     if not plan:
         return None
     try:

@@ -1,9 +1,9 @@
-"""MEANTIME: what a leader has appended is committed within a bound, whenever nothing is broken.
+"""MEANTIME: a leader's append is committed within a bound, whenever nothing is broken.
 
-Owns slow_commit. Followers that do not copy are taken out of the ISR after replica.lag.time.max.ms, so that
-none holds up a commit for longer; a record that every ISR member has is committed by their next fetch. The
-bound counts from the append, the last change of the leader or of the ISR, and the beginning of the calm,
-whichever comes last.
+Owns slow_commit. A follower that does not fetch leaves the ISR after replica.lag.time.max.ms, so that no
+follower delays a commit for longer. A record that every ISR member has is committed by their next fetch. The
+bound counts from the latest of these: the append, the last change of the leader or of the ISR, and the
+beginning of the calm.
 """
 
 from collections import deque
@@ -18,29 +18,33 @@ from fencepost.checkers.meantime.options import MILLISECOND, Options
 from fencepost.traces.events import Event, Name
 
 STEPS = 12
-"""Messages in a row: a fetch that is under way, one for the record, the next one; a proposed ISR, its answer,
-and who asks about it."""
+"""Messages in sequence: a fetch on the way, one for the record, the next one; a proposed ISR, its answer, and
+the request that asks for it."""
 SLACK_MS = 1_500
-"""Disks."""
+"""Time for disks."""
 
 
 @define
 class Reign:
-    """Of one partition: who leads it, since when the bound counts, and what is not committed yet: end offset,
-    time and position of each append."""
+    """The current leader of one partition and its uncommitted appends."""
 
+    # The broker that leads.
     leader: int
+    # When the bound begins to count, in nanoseconds.
     since: int
+    # The leader's high watermark; -1 before it is known.
     high_watermark: int = -1
+    # Appends that are not committed yet: (end offset, time, position) of each, in order.
     open: deque[tuple[int, int, int]] = field(factory=deque)
+    # The in-sync replicas.
     isr: tuple[int, ...] = ()
     copied: dict[int, int] = field(factory=dict)
-    """Where each follower's log ends."""
+    """The end of each follower's log."""
     everywhere: int = -1
-    """When the first of `open` was in the log of every ISR member."""
+    """When the first of `open` was in the log of every ISR member; -1 before."""
 
     def look(self, now: int) -> None:
-        """Whether everybody has the first of `open`."""
+        """Update `everywhere`: does every ISR member have the first of `open`?"""
         others = [self.copied.get(member, -1) for member in self.isr if member != self.leader]
         if not self.open or any(copied < self.open[0][0] for copied in others):
             self.everywhere = -1
@@ -50,7 +54,7 @@ class Reign:
 
 @define
 class Progress:
-    """reigns: by partition."""
+    """The state of the rule. reigns: by partition."""
 
     findings: Findings
     calm: Calm
@@ -59,7 +63,7 @@ class Progress:
     going: set[str | None] = field(factory=set)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """Appends and commits, and what changes who commits."""
+        """Appends and commits, and changes of the leader or the ISR."""
         return {
             Name.BECAME_LEADER: self._became_leader,
             Name.BECAME_FOLLOWER: self._became_follower,
@@ -76,19 +80,19 @@ class Progress:
 
     @property
     def patience(self) -> int:
-        """Nanoseconds until a record is committed, whoever is slow."""
+        """Nanoseconds until a record must be committed, with any slow follower."""
         cluster = self.options.cluster
         fetch_ms = (
             cluster.replica_fetch_wait_max_ms
             + cluster.controller_request_timeout_ms
             + cluster.replica_fetch_backoff_ms
         )
-        lag_ms = cluster.replica_lag_time_max_ms * 3 // 2  # it is looked for twice in that time
+        lag_ms = cluster.replica_lag_time_max_ms * 3 // 2  # the leader checks twice in that time
         return (lag_ms + 2 * fetch_ms + SLACK_MS) * MILLISECOND + row_ns(self.options.network, STEPS)
 
     @property
     def next_fetch(self) -> int:
-        """Nanoseconds until followers that have a record ask for the one after it."""
+        """Nanoseconds until followers that have a record fetch the one after it."""
         wait_ms = self.options.cluster.replica_fetch_backoff_ms + SLACK_MS
         return wait_ms * MILLISECOND + row_ns(self.options.network, STEPS)
 
@@ -154,7 +158,7 @@ class Progress:
                     self._judge(key, reign, position, event)
 
     def _judge(self, key: Key, reign: Reign, position: int, event: Event) -> None:
-        """The record at the head is committed now, or still is not."""
+        """Check the first open append: it is committed now, or it is still open."""
         end, appended, place = reign.open[0]
         since = self.calm.after(max(appended, reign.since))
         if since is None or key[0] in self.going:

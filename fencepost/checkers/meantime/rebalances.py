@@ -1,10 +1,10 @@
-"""JUSTIFIED: a coordinator takes a member for dead only when it may have been silent, and a rebalance takes
-no longer than members need to hear of it.
+"""JUSTIFIED: a coordinator expels a member only if it may have been silent, and a rebalance ends as soon as
+members can know of it.
 
-Owns needless_expulsion, needless_rebalance and slow_rebalance. What the members' processes did (came,
-crashed, paused, left) is in the plan; what was broken is in the record. Asked only where nothing was broken
-for a session's time-out and what messages take at most, and where no message is lost by chance. A group that
-rebalances without a reason stops all its members from working: availability that is lost without a reason.
+Owns needless_expulsion, needless_rebalance and slow_rebalance. The plan says what the processes of members
+did (came, crashed, paused, left); the trace says what was broken. The rules apply only if nothing was broken
+for a session timeout plus the longest time of the messages, and if no message is lost at random. A rebalance
+without a reason stops all members of the group from working, so it costs availability.
 """
 
 import re
@@ -29,10 +29,10 @@ LEAVES = " leaves"
 BY_A_MEMBER = (" joins", " joins again", LEAVES, " has ended")
 """What a coordinator says of a rebalance that a member began."""
 PAUSE_MS = 100
-"""Of one `records` of a planned pause."""
+"""Milliseconds of one `records` of a planned pause."""
 TRIPS = 12
-"""Messages in a row in which a member hears of a rebalance: an answer to a heartbeat, a poll that ends, a
-commit, a look for the coordinator, JoinGroup."""
+"""Messages in sequence until a member knows of a rebalance: a heartbeat response, the end of a poll, a
+commit, FindCoordinator, JoinGroup."""
 
 COMMIT_TRIPS = 6
 """Messages in a row until a commit is answered: to the coordinator, a follower's fetch that is under way, one
@@ -40,10 +40,10 @@ for the record, the next one, and the answer."""
 DISK_MS = 200
 """For the disks of all who store it: up to ten syncs of 20 ms, the slowest that the swarm draws."""
 JOIN_MS = 5_000
-"""How long a consumer waits for the answer to JoinGroup beyond the rebalance's time-out, when a coordinator
-is gone that has it."""
+"""How long a consumer waits for a JoinGroup response beyond the rebalance timeout, if the coordinator is
+gone."""
 SLACK_MS = 500
-"""A back-off or two, and the disks of whoever stores a commit."""
+"""Time for one or two back-offs, and for the disks of the brokers that store a commit."""
 
 
 MEMBER = re.compile(r"the session of (?:consumer|instance)-(\d+)-")
@@ -52,7 +52,7 @@ FOR_EVER = 1 << 62
 
 
 class Detail(msgspec.Struct, frozen=True):
-    """What a group_phase event says besides the phase."""
+    """The detail of a group_phase event."""
 
     group: str
     why: str = ""
@@ -60,16 +60,21 @@ class Detail(msgspec.Struct, frozen=True):
 
 @define
 class Rebalances:
-    """offset_ns: when the safety phase began, from which the plan counts; -1 before. silent: moments at which
-    the plan makes a consumer silent, and for how long, nanoseconds of the plan. calm: since when nothing was
-    broken; active: faults. phases: by group, its phase, when it came to it, and the event."""
+    """The state of the rules."""
 
+    # The findings so far.
     findings: Findings
+    # The options of the plan.
     options: Options
+    # The longest time of the messages in nanoseconds.
     worst_ns: int
+    # When the safety phase began, in nanoseconds of the trace; the plan's times count from there. -1 before.
     offset_ns: int = -1
+    # Since when nothing was broken, in nanoseconds.
     calm: int = 0
+    # Active faults by id.
     active: set[str] = field(factory=set)
+    # (moment, duration) of each time that the plan makes a consumer silent, in nanoseconds of the plan.
     silent: list[tuple[int, int]] = field(init=False)
     moves: list[tuple[int, int]] = field(init=False)
     """The same of whatever makes a group rebalance."""
@@ -102,14 +107,14 @@ class Rebalances:
 
     @property
     def long_ago(self) -> int:
-        """Nanoseconds in which a group has got over whatever happened: a session and a poll may have had to
-        end."""
+        """Nanoseconds after which an earlier disturbance no longer matters to a group: a session and a poll
+        may have had to end."""
         consumer = self.options.consumer
         wait_ms = consumer.session_timeout_ms + consumer.max_poll_interval_ms
         return wait_ms * MILLISECOND + TRIPS * self.worst_ns
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """Phases of groups, and what disturbs."""
+        """Phases of groups, and disturbances."""
         return {
             Name.GROUP_PHASE: self._group_phase,
             Name.GROUPS_LOADED: self._disturbed,
@@ -152,12 +157,12 @@ class Rebalances:
         try:
             told = from_json(event.detail, Detail)
         except msgspec.DecodeError:
-            return  # a trace may be anybody's
+            return  # a trace may come from any tool
         phase, since, began = self.phases.get(told.group, ("", event.time, position))
         self.phases[told.group] = event.cause, event.time, position
         if event.cause == PREPARING:
             if phase == EMPTY:
-                del self.phases[told.group]  # it waits for others to come: group.initial.rebalance.delay.ms
+                del self.phases[told.group]  # it waits for more members: group.initial.rebalance.delay.ms
             if told.why.startswith(SESSION_ENDED):
                 self._expelled(position, event, told)
             elif phase == STABLE and told.why.endswith(BY_A_MEMBER):

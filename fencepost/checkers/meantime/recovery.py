@@ -1,11 +1,11 @@
-"""MEANTIME: whenever nothing is broken for long enough, every broker is registered, every partition is led,
-and every ISR is whole.
+"""MEANTIME: if nothing is broken for long enough, every broker is registered, every partition has a leader,
+and every ISR is complete.
 
-Owns slow_registration, slow_election, slow_recovery and slow_delivery. The liveness phase asks for the same
-once, after everything was healed, with a bound that any cluster can meet; much repairs itself until then.
-Here every stretch of time counts in which no fault is active and no operator asks for anything. The bound
-follows from the options, each part of it with its reason. Networks that lose messages, or hold many back for
-seconds, are not asked: how often a message must be sent again has no bound.
+Owns slow_registration, slow_election, slow_recovery and slow_delivery. The liveness phase checks the same
+once, after everything was healed, with a bound that any cluster can meet. Many defects repair themselves
+before that. This check uses every period without an active fault and without an operator's request. The bound
+follows from the options; each part of it states its reason. Networks that lose messages or hold many back for
+seconds are not checked, because the number of resends is unbounded.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,30 +19,32 @@ from fencepost.checkers.meantime.options import MILLISECOND, Options
 from fencepost.traces.events import Event, Name
 
 STEPS = 60
-"""Messages in a row, at most, from a broker's end to the last role that is told: an election (4), the
-fail-over's reads and writes (20), then what else is due, each with its reads, its write, and its request to a
-broker that is answered before the next."""
+"""The longest sequence of messages from a broker's end to the last role: an election (4), the reads and
+writes of a fail-over (20), then the remaining decisions. Each of these has reads, a write, and a request to a
+broker that responds before the next one."""
 SLACK_MS = 3_000
-"""Disks and steps of slow hosts, waits between attempts to register."""
+"""Time for disks and slow hosts, and for waits between attempts to register."""
 
 
 @define(kw_only=True)
 class Bounds:
-    """Nanoseconds after which what the name says has to be so. registered: a node of the last session may
-    stand for a session's time-out, and a broker that notices late has its own session end as late. led: then
-    the controller's session may have ended, and requests are sent again. in_sync: a follower asks where to
-    cut and fetches, each of which may have to time out first; the leader may have to find first that another
-    one lags."""
+    """Nanoseconds after which each state must be reached.
+
+    registered: the node of the last session may exist for a session timeout, and a broker that notices late
+    ends its own session equally late. led: after that, the controller's session may have ended, and requests
+    are sent again. in_sync: a follower asks where to truncate and fetches, and each request may have to time
+    out first; the leader may first have to notice that another follower lags.
+    """
 
     registered: int
     led: int
     in_sync: int
     told: int
-    """After a change of any state: notification, and UpdateMetadata to everybody."""
+    """After a change of any state: the notification, and UpdateMetadata to every broker."""
 
 
 def bounds_of(options: Options) -> Bounds | None:
-    """What follows from the options; None where nothing does."""
+    """The bounds that follow from the options; None if the options give none."""
     cluster, network = options.cluster, options.network
     if network.loss_ppm or network.latency_max_us > FAR_US:
         return None
@@ -66,35 +68,41 @@ def bounds_of(options: Options) -> Bounds | None:
 
 @define
 class Recovery:
-    """brokers: how many there are. calm: since when nothing was broken or asked for, and the event after
-    which it was so. asked: which of the three questions were asked of this calm."""
+    """The state of the rules."""
 
+    # The findings so far.
     findings: Findings
+    # The bounds of this plan.
     bounds: Bounds
+    # The number of brokers.
     brokers: int
+    # Since when nothing was broken or requested (nanoseconds), and the position of the event before.
     calm: tuple[int, int] = (0, 0)
+    # Which anomalies were checked in this calm already.
     asked: set[str] = field(factory=set)
     active: set[str] = field(factory=set)
-    """Faults, as the beginning of their detail names them."""
+    """Active faults by id."""
+    # Brokers that have a node.
     registered: set[int] = field(factory=set)
     states: dict[Key, tuple[int, int, tuple[int, ...]]] = field(factory=dict)
-    """Leader, leader epoch and ISR, as ZooKeeper has them."""
+    """Leader, leader epoch and ISR of each partition, as in ZooKeeper."""
     led: dict[Key, tuple[int, int]] = field(factory=dict)
-    """Who became leader last, and in which epoch."""
+    """For each partition the broker that became leader last, and its epoch."""
     changed: tuple[int, int] = (0, 0)
-    """When a state was written last, and where."""
+    """When a state was last written, and the position of that event."""
     told: dict[int, int] = field(factory=dict)
-    """When each broker took over an UpdateMetadata last."""
+    """When each broker last handled an UpdateMetadata request."""
     roles: dict[tuple[int, Key], int] = field(factory=dict)
-    """The leader epoch in which each broker has its role."""
+    """By broker and partition: the leader epoch of the broker's role."""
+    # The replicas of each partition.
     assigned: dict[Key, tuple[int, ...]] = field(factory=dict)
     moving: set[Key] = field(factory=set)
-    """Partitions with an entry below /admin/reassign_partitions."""
+    """Partitions with an entry in /admin/reassign_partitions."""
     going: set[str | None] = field(factory=set)
-    """Topics that are to be deleted."""
+    """Topics that are being deleted."""
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
-        """What disturbs, and what stands."""
+        """Disturbances, and the state of the cluster."""
         return {
             Name.FAULT_BEGAN: self._fault_began,
             Name.FAULT_ENDED: self._fault_ended,
@@ -155,7 +163,7 @@ class Recovery:
         self._disturbed(position, event)
         self.going.add(event.topic)
 
-    # ---- what stands
+    # ---- the state of the cluster
 
     def _partition_state(self, position: int, event: Event) -> None:
         self._ask(position, event)
@@ -168,7 +176,7 @@ class Recovery:
         key = event.topic, event.partition
         if (
             event.leader_epoch >= self.led.get(key, (-1, -1))[1]
-        ):  # a request of an earlier epoch may come late
+        ):  # a request of an earlier epoch may arrive late
             self.led[key] = event.node, event.leader_epoch
         self.roles[event.node, key] = event.leader_epoch
 
@@ -181,10 +189,10 @@ class Recovery:
         if event.cause == "UpdateMetadataRequest":
             self.told[event.node] = event.time
 
-    # ---- what is asked
+    # ---- the checks
 
     def _ask(self, position: int, event: Event) -> None:
-        """Before the event: what should have been by now?"""
+        """Before each event: check what is due by now."""
         quiet = event.time - self.calm[0]
         if self.active or quiet <= self.bounds.registered:
             return
@@ -213,8 +221,8 @@ class Recovery:
             topic, partition = key or (None, -1)
             self.findings.add(
                 anomaly,
-                expected=f"it within {bound // MILLISECOND} ms, as nothing was broken and nobody asked for "
-                f"anything",
+                expected=f"it within {bound // MILLISECOND} ms, as nothing was broken and no operator "
+                f"asked for anything",
                 seen=f"{seen}, {(event.time - self.calm[0]) // MILLISECOND} ms after the last disturbance",
                 topic=topic,
                 partition=partition,
@@ -237,7 +245,7 @@ class Recovery:
         return found
 
     def _untold(self) -> list[tuple[Key | None, str]]:
-        """Everybody hears of every state, and every replica takes its role in it."""
+        """Find a broker that did not get the last state, or a replica that did not take its role in it."""
         deaf = [broker for broker in sorted(self.registered) if self.told.get(broker, -1) < self.changed[0]]
         found: list[tuple[Key | None, str]] = []
         if deaf:

@@ -1,4 +1,4 @@
-"""JUSTIFIED: a leader takes a follower out of the ISR only when it has lagged for replica.lag.time.max.ms.
+"""JUSTIFIED: a leader removes a follower from the ISR only if it has lagged for replica.lag.time.max.ms.
 
 Owns needless_shrink and idle_isr_change: what is proposed as a shrink has fewer members than the leader goes
 by, an expansion more. A leader takes it that everybody in its first ISR was caught up when it began to lead;
@@ -17,7 +17,7 @@ from fencepost.checkers.invariants.replicas import Key
 from fencepost.traces.events import Event, Name
 
 CLOCKS = ("clock_jump", "clock_drift")
-"""Kinds of fault that make a host's time another one."""
+"""Kinds of fault that change a host's clock."""
 
 
 @define
@@ -30,7 +30,7 @@ class Shrinks:
     lag_ns: int
     led: dict[tuple[int, Key], tuple[int, int, tuple[int, ...]]] = field(factory=dict)
     believed: dict[tuple[int, Key], tuple[tuple[int, ...], int]] = field(factory=dict)
-    """The ISR that a leader goes by, and where it said so."""
+    """The ISR that a leader uses, and the position at which it reported it."""
     odd: set[int] = field(factory=set)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:

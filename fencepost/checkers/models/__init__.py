@@ -1,4 +1,5 @@
-"""Sequential models by name: what a system does when one client at a time uses it (docs/how-to/models.md)."""
+"""Sequential models by name. A model says what a system does when one client at a time uses it
+(docs/how-to/models.md)."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -30,10 +31,19 @@ MODELS: dict[str, type[Model]] = {
 
 
 def model_named(name: str, parameters: Mapping[str, Any] | None = None, *, where: str = "the model") -> Model:
-    """The model called `name`, or `module:Class` for one of yours.
+    """Make the model called `name`.
 
-    parameters: what it is made with, by name: `initial` for most of ours. where: what an error calls it.
-    Raises FencepostError.
+    Args:
+        name: one of `MODELS`, or `module:Class` for a model of your own.
+        parameters: arguments of its constructor by name, as JSON values; most built-in models take `initial`.
+        where: what an error message calls the model.
+
+    Returns:
+        a new instance of the model.
+
+    Raises:
+        FencepostError: if there is no such model, if its module cannot be imported, or if the constructor
+            rejects the parameters.
     """
     cls = _imported(name, where) if ":" in name else MODELS.get(name)
     if cls is None:
@@ -51,7 +61,7 @@ def model_named(name: str, parameters: Mapping[str, Any] | None = None, *, where
         raise FencepostError(
             expected=f"its parameters ({wanted})", seen=str(error), where=f"{where} {name}"
         ) from None
-    except Exception as error:  # whatever the constructor of a class of the caller's does
+    except Exception as error:  # the constructor of a caller's class may raise anything
         raise _unmade(name, where, error) from None
 
 
@@ -65,7 +75,7 @@ def _imported(name: str, where: str) -> type[Model]:
         raise FencepostError(
             expected="a module that can be imported", seen=str(error), where=f"{where} {name}"
         ) from None
-    except Exception as error:  # whatever a module of the caller's does when it is imported
+    except Exception as error:  # importing a caller's module may raise anything
         raise _unmade(name, where, error) from None
     if not (isinstance(found, type) and issubclass(found, Model)):
         raise FencepostError(

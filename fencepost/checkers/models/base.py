@@ -1,11 +1,11 @@
-"""What a sequential model is, and what it is asked.
+"""The interface of a sequential model.
 
-Owns `Model`, `Call` and how an operation's columns become a call. Must not know histories, times or how a
-search goes.
+Owns `Model`, `Call` and the conversion of an operation's columns into a call. Must not know histories, times
+or how a search works.
 
-A model says what a system does when nobody else is there: a first state, and what each call does to a state.
-Linearizability asks whether the recorded calls, each somewhere between its invocation and its completion, can
-be put in one order that the model allows.
+A model describes a system that one client at a time uses: an initial state, and the effect of each call on a
+state. Linearizability asks whether the model allows some order of the recorded calls in which each call
+happens between its invocation and its completion.
 """
 
 import inspect
@@ -28,17 +28,17 @@ class _Sentinel(Enum):
 
 
 IMPOSSIBLE: Final = _Sentinel.IMPOSSIBLE
-"""What `step` answers where a call cannot happen in a state, or cannot have had its result there."""
+"""`step` returns it if the call cannot happen in the state, or cannot have had its result there."""
 UNHEARD: Final = _Sentinel.UNHEARD
-"""The result of a call whose outcome is unknown: whatever the state makes of it."""
+"""The result of a call with an unknown outcome: every result that the state allows."""
 
 
 @frozen(kw_only=True)
 class Call:
     """One operation as a model sees it: hashable, without times.
 
-    argument, result: JSON values with lists as tuples and objects as sorted tuples of pairs; result is
-    UNHEARD where the outcome is unknown.
+    argument, result: JSON values, with lists as tuples and objects as sorted tuples of pairs. The result is
+    UNHEARD if the outcome is unknown.
     """
 
     function: str
@@ -48,7 +48,14 @@ class Call:
 
 
 def frozen_value(value: Any) -> Any:
-    """A JSON value that can be hashed: lists become tuples, objects sorted tuples of pairs."""
+    """Turn a JSON value into a hashable one.
+
+    Args:
+        value: any JSON value.
+
+    Returns:
+        the same value, with lists as tuples and objects as sorted tuples of pairs.
+    """
     if isinstance(value, list):
         return tuple(frozen_value(item) for item in value)
     if isinstance(value, dict):
@@ -57,18 +64,28 @@ def frozen_value(value: Any) -> Any:
 
 
 _NAMES = {function: function.value for function in Function}
-"""Looking a name up is cheaper than asking a member for it; every operation of a history needs one."""
+"""A dictionary lookup is cheaper than reading `value` of an enum member, and every operation needs one."""
 
 
 class JsonText(str):
-    """A JSON value as text, shown as it is."""
+    """A JSON value as text. Messages show it as it is."""
 
     __slots__ = ()
 
 
 def decoded(operation: Operation, column: str) -> Any:
-    """The JSON value in `argument` or `result` (None where the column is null). Raises TraceError if it is no
-    JSON."""
+    """Decode one JSON column of an operation.
+
+    Args:
+        operation: the operation.
+        column: `argument` or `result`.
+
+    Returns:
+        the JSON value; None if the column is null.
+
+    Raises:
+        TraceError: if the text is not JSON.
+    """
     text = operation.argument if column == "argument" else operation.result
     if text is None:
         return None
@@ -81,30 +98,42 @@ def decoded(operation: Operation, column: str) -> Any:
 
 
 def value_of(operation: Operation, column: str) -> Any:
-    """As `decoded`, in a form that can be hashed."""
+    """Decode one JSON column of an operation into a hashable value.
+
+    Args:
+        operation: the operation.
+        column: `argument` or `result`.
+
+    Returns:
+        as `decoded`, with lists and objects as `frozen_value` makes them.
+
+    Raises:
+        TraceError: if the text is not JSON.
+    """
     value = decoded(operation, column)
     return frozen_value(value) if isinstance(value, list | dict) else value
 
 
 class Model:
-    """A sequential model: pure functions of states and calls. States are hashable (or `equal` is overridden).
+    """A sequential model: pure functions of states and calls. States must be hashable unless `equal` is
+    overridden.
 
-    A model of yours is a class derived from this one, with or without parameters: a plain class, a dataclass
-    or an attrs class. Nothing needs to be called of this class's `__init__`. What cannot work is refused when
-    the class is defined.
+    To write a model, derive a class from this one: a plain class, a dataclass or an attrs class, with or
+    without parameters. The class need not call `__init__` of this class. A class that cannot work is refused
+    when it is defined.
     """
 
     name: ClassVar[str] = ""
-    """What it is called in messages; the class's own name, if it says nothing."""
+    """The name in messages. Default: the name of the class."""
     functions: ClassVar[Collection[str]] = frozenset()
-    """The functions that it understands."""
+    """The functions that the model supports."""
     reads: ClassVar[Collection[str]] = frozenset()
-    """Those of them that never change the state: one with an unknown outcome says nothing, one without a
-    result is a mistake."""
+    """The subset of `functions` that never changes the state. Such a call is ignored if its outcome is
+    unknown, and is an error if it succeeded without a result."""
     effects: ClassVar[Collection[str]] = frozenset()
-    """Those whose only result is that they happened."""
+    """The subset of `functions` without a result: success is all that they report."""
     timed: ClassVar[bool] = False
-    """Whether its calls carry the times of their operations. Then uncertain clocks widen these, too."""
+    """Whether calls carry the times of their operations. If so, clock uncertainty widens these times too."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -113,8 +142,11 @@ class Model:
             cls.name = cls.__name__
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
-        """Remember the arguments, so that a printed command can make the same model. Raises FencepostError
-        for a class without `step`."""
+        """Remember the arguments, so that a printed command can make the same model.
+
+        Raises:
+            FencepostError: if the class has no `step`.
+        """
         if cls.step is Model.step:
             raise FencepostError(
                 expected="a method step(self, state, call)",
@@ -126,12 +158,11 @@ class Model:
         return made
 
     def __init__(self) -> None:
-        """No parameters. Without this `object` would take any arguments of a class that has no `__init__`,
-        and forget them."""
+        """Takes no parameters. Without this method `object` would accept any arguments for a class without
+        `__init__`, and ignore them."""
 
     def parameters(self) -> dict[str, Any] | None:
-        """The arguments that it was made with, by the names of its parameters; None where some have no
-        name."""
+        """The constructor arguments by parameter name; None if some arguments have no name."""
         args, named = vars(self).get("_arguments", ((), {}))
         bound = inspect.signature(type(self).__init__).bind(self, *args, **named)
         found: dict[str, Any] = {}
@@ -146,52 +177,74 @@ class Model:
         return found
 
     def init(self) -> Any:
-        """The first state; None, unless this is overridden."""
+        """The initial state. Default: None."""
         return None
 
     def step(self, state: Any, call: Call) -> Any:
-        """The state after `call`, or IMPOSSIBLE. An unheard call that would change nothing may answer
-        either."""
+        """Apply one call.
+
+        Args:
+            state: a state that `init` or an earlier `step` returned. Do not modify it.
+            call: the call. Its result is UNHEARD if the outcome is unknown.
+
+        Returns:
+            the state after the call, or IMPOSSIBLE if the call cannot happen in `state` with this result. For
+            an UNHEARD call that would change nothing, both answers are allowed.
+        """
         raise NotImplementedError
 
     def partition(self, call: Call) -> str | None:
-        """The independent part of the system that a call belongs to; if one call answers None, the history is
-        not split."""
+        """The independent part of the system that `call` uses, as a name. If this returns None for any call,
+        the history is not split."""
         return call.key or ""
 
     def equal(self, one: Any, other: Any) -> bool:
-        """Whether two states behave alike. Override it for states that are equal without being ==, or that
-        cannot be hashed."""
+        """Whether the states `one` and `other` behave alike. Override it if equal states are not ==, or if
+        states cannot be hashed."""
         return bool(one == other)
 
     def observes(self, call: Call) -> bool:
-        """Whether a call with a known result changes no state at all: then the search need not choose when it
-        happens."""
+        """Whether `call`, with a known result, leaves every state as it is. The search then need not choose
+        when it happens."""
         return call.function in self.reads
 
     def resets(self, call: Call) -> bool:
-        """Whether a call may undo what others built up: False only for calls that `reaches` takes into
-        account."""
+        """Whether `call` may undo the effect of other calls. Return False only if `reaches` takes the call
+        into account."""
         return True
 
     def reaches(self, state: Any, call: Call) -> bool:
-        """Whether calls that do not reset may lead from `state` to one where the observer `call` is possible.
-        True is always safe."""
+        """Whether some calls with `resets` False can lead from a state to one in which an observer is
+        possible.
+
+        Args:
+            state: the state to start from.
+            call: the observer, a call for which `observes` is true.
+
+        Returns:
+            True if such calls exist. True is always safe.
+        """
         return True
 
     def overwrites(self, call: Call) -> bool:
-        """Whether a call that may happen in every state leads to the same state from all of them (a put).
-        False is always safe."""
+        """Whether `call` is possible in every state and always leads to the same state, as a put does. False
+        is always safe."""
         return False
 
     def lens(self, calls: Iterable[Call]) -> Callable[[Any], Any] | None:
-        """If no more than these calls will ever be made: a function from each state to one that stands for
-        all which they cannot tell from it, now or later. None, which is always safe: every difference
-        counts."""
+        """Merge states that the remaining calls cannot distinguish.
+
+        Args:
+            calls: all calls that may still be made.
+
+        Returns:
+            a function from a state to a representative of the states that these calls cannot distinguish, now
+            or later. None means that all states stay different, which is always safe.
+        """
         return None
 
     def describe(self, call: Call) -> str:
-        """A call in a few words."""
+        """`call` in a few words."""
         words = [] if call.key is None else [call.key]
         if call.argument is not None:
             words.append(shown(call.argument))
@@ -200,12 +253,21 @@ class Model:
         return f"{call.function}({', '.join(words)}){answer}"
 
     def describe_state(self, state: Any) -> str:
-        """A state in a few words."""
+        """`state` in a few words."""
         return shown(state)
 
     def call(self, operation: Operation) -> Call | None:
-        """An operation (not a failed one) as a call; None if it says nothing. Raises TraceError for what
-        makes no sense here."""
+        """Convert an operation that did not fail into a call.
+
+        Args:
+            operation: the operation; its outcome is ok or unknown.
+
+        Returns:
+            the call, or None if the operation gives the model no information.
+
+        Raises:
+            TraceError: if argument or result make no sense for this model.
+        """
         function = _NAMES[operation.function]
         unknown = operation.outcome is Outcome.UNKNOWN
         if unknown and function in self.reads:
@@ -244,11 +306,13 @@ TEXT: tuple[tuple[type, ...], str] = ((str, type(None)), "a text")
 
 @define(unsafe_hash=True)
 class Starting(Model):
-    """A model of ours that starts from a value. initial: what `init` starts from, as JSON; by name only, so
-    that a derived class has its first parameter for itself.
+    """A built-in model with a configurable initial value.
 
-    Nothing writes to a model once it is made. It is not frozen all the same: a class derived from a frozen
-    one could not set its own parameters in `__init__`.
+    initial: the JSON value that `init` returns. It is keyword-only, so that the first positional parameter of
+    a derived class is free.
+
+    Instances are not modified after construction. The class is still not frozen, because a class derived from
+    a frozen one could not set its own parameters in `__init__`.
     """
 
     starts: ClassVar[tuple[tuple[type, ...], str]] = ANY_VALUE
@@ -257,18 +321,18 @@ class Starting(Model):
     initial: Any = field(default=None, converter=frozen_value, validator=check_initial, kw_only=True)
 
     def __getattr__(self, name: str) -> Any:
-        """The default of `initial` for a derived class that does not call this one's `__init__`."""
+        """The default of `initial` for a derived class that does not call `__init__` of this class."""
         if name == "initial":
             return None
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def init(self) -> Any:
-        """The first state."""
+        """The initial state."""
         return self.initial
 
 
 def shown(value: Any) -> str:
-    """A value as a person reads it."""
+    """`value` as text for people."""
     if value is UNHEARD:
         return "?"
     if isinstance(value, JsonText):
@@ -284,7 +348,11 @@ def shown(value: Any) -> str:
 
 
 def integer(value: Any, what: str, operation: Operation) -> int:
-    """The value, which must be an integer. Raises TraceError."""
+    """Return `value` if it is an integer.
+
+    Raises:
+        TraceError: if it is not.
+    """
     if not isinstance(value, int) or isinstance(value, bool):
         raise TraceError(
             expected=f"an integer as {what}", seen=shown(value), where=f"operation {operation.op_id}"

@@ -22,10 +22,10 @@ from fencepost.traces.operations import Operation
 
 @define(unsafe_hash=True)
 class Set(Starting):
-    """add(e), remove(e), contains(e), and read, which answers all elements.
+    """add(e), remove(e), contains(e), and read, which returns all elements.
 
-    add and remove may answer true or false: whether they changed anything. Without a read each element is a
-    part of its own.
+    add and remove may return true or false: whether they changed anything. In a history without read, each
+    element is an independent part.
     """
 
     name: ClassVar[str] = "set"
@@ -37,6 +37,7 @@ class Set(Starting):
         return frozenset(self.initial or ())
 
     def step(self, state: Any, call: Call) -> Any:
+        """The set after `call` in `state`, or IMPOSSIBLE."""
         if call.function == "read":
             return state if call.result == state else IMPOSSIBLE
         holds = call.argument in state
@@ -51,6 +52,7 @@ class Set(Starting):
         return call.function == "remove"
 
     def reaches(self, state: Any, call: Call) -> bool:
+        """Whether adding elements to `state` can make the result of the read or contains `call` correct."""
         if call.function == "read":
             return isinstance(call.result, frozenset) and state <= call.result
         return bool(call.result) or call.argument not in state
@@ -69,20 +71,21 @@ class Set(Starting):
             if not isinstance(call.result, tuple):
                 raise TraceError(expected="a list as result of read", seen=str(operation.result), where=where)
             elements = frozenset(call.result)
-            # a list that names an element twice is no set, and stays what no state equals
+            # a list that names an element twice is not a set: keep it as it is, so that it equals no state
             return evolve(call, result=elements) if len(elements) == len(call.result) else call
         if call.function == "contains" and not isinstance(call.result, bool):
             raise TraceError(
                 expected="true or false as result of contains", seen=str(operation.result), where=where
             )
         if call.function != "contains" and not isinstance(call.result, bool):
-            return evolve(call, result=None)  # unheard or not told: what it did follows from the state alone
+            return evolve(call, result=None)  # no result is known: the effect follows from the state alone
         return call
 
 
 @define(unsafe_hash=True)
 class Queue(Starting):
-    """enqueue(v) adds behind, dequeue takes from the front; a dequeue that answers null found nothing."""
+    """enqueue(v) adds at the back, dequeue removes from the front. A dequeue with result null found the queue
+    empty."""
 
     name: ClassVar[str] = "queue"
     starts = VALUES
@@ -93,6 +96,7 @@ class Queue(Starting):
         return tuple(self.initial or ())
 
     def step(self, state: Any, call: Call) -> Any:
+        """The queue after `call` in `state`, or IMPOSSIBLE."""
         if call.function == "enqueue":
             return (*state, call.argument)
         if not state:
@@ -108,7 +112,7 @@ class Queue(Starting):
             return None
 
         def seen(state: Any) -> Any:
-            """Behind a value that nobody dequeues nothing moves any more."""
+            """The queue up to the last value that some call dequeues. Values after it cannot be observed."""
             stuck = (index for index, value in enumerate(state) if value not in told)
             return state[: next(stuck, len(state)) + 1]
 
@@ -127,7 +131,7 @@ class Queue(Starting):
 
 @define(unsafe_hash=True)
 class Counter(Starting):
-    """add(n) adds an integer, read answers the sum, at first `initial` (0)."""
+    """add(n) adds an integer, read returns the sum. The initial sum is `initial` (0)."""
 
     name: ClassVar[str] = "counter"
     starts = INTEGER
@@ -138,6 +142,7 @@ class Counter(Starting):
     initial: Any = field(default=0, converter=frozen_value, validator=check_initial, kw_only=True)
 
     def step(self, state: Any, call: Call) -> Any:
+        """The sum after `call` in `state`, or IMPOSSIBLE."""
         if call.function == "add":
             return state + call.argument
         return state if call.result == state else IMPOSSIBLE
@@ -146,6 +151,7 @@ class Counter(Starting):
         return bool(call.argument < 0)
 
     def reaches(self, state: Any, call: Call) -> bool:
+        """Whether further adds can lead from `state` to the sum that `call` read."""
         return bool(state <= call.result)
 
     def call(self, operation: Operation) -> Call | None:

@@ -1,7 +1,7 @@
-"""What a class must say of itself to be a model, checked when the class is defined.
+"""Checks of a model class when it is defined.
 
-Owns: which attributes of a class make a model, and what is wrong with them. Must not know calls, states, or
-any one model.
+Owns the rules for the attributes of a model class and the messages about them. Must not know calls, states,
+or any particular model.
 """
 
 from collections.abc import Collection
@@ -10,11 +10,15 @@ from fencepost.traces.errors import FencepostError
 from fencepost.traces.operations import Function
 
 OF_THE_CLASS = ("name", "functions", "reads", "effects", "timed")
-"""What a model says by attributes of its class."""
+"""The attributes of a class that describe a model."""
 
 
 def check_definition(model: type) -> None:
-    """Refuse a class whose attributes make no model; keep its functions as sets. Raises FencepostError."""
+    """Check the attributes of a model class, and turn its function names into sets.
+
+    Raises:
+        FencepostError: if an attribute is not valid.
+    """
     where = f"the model {model.__qualname__}"
     for name, annotation in vars(model).get("__annotations__", {}).items():
         if name in OF_THE_CLASS and "ClassVar" not in str(annotation):
@@ -30,7 +34,7 @@ def check_definition(model: type) -> None:
 
 
 def _functions(model: type, name: str, where: str) -> frozenset[str]:
-    """The functions of one attribute. Raises FencepostError."""
+    """The function names of one attribute as a set. Raises FencepostError."""
     given = getattr(model, name)
     if isinstance(given, str) or not isinstance(given, Collection):
         raise FencepostError(expected=f"a set of functions as `{name}`", seen=f"{given!r:.80}", where=where)

@@ -1,11 +1,12 @@
-"""A lease: a lock that its holder loses after a while.
+"""A lease: a lock that expires after a fixed time.
 
-Owns the model, the only one of ours that looks at times. Must not know how a history is put in order.
+Owns the model. It is the only built-in model that uses times. Must not know how a history is put in order.
 
-Two clients must not hold a lease at the same time. The holder counts from when it was granted, at some moment
-between invocation and completion of the acquire. So another client gets it when it was released, or when its
-duration has passed since the last acquire or renew. In an order of calls each one happens as early as it can:
-that ends every lease as early as possible, and forbids nothing that some choice of moments allows.
+Two clients must not hold a lease at the same time. The holder's time starts when the lease is granted: at
+some moment between invocation and completion of the acquire. Another client can get the lease after a
+release, or after the duration has passed since the last acquire or renew. For a given order of calls, each
+call happens as early as possible. Then every lease ends as early as possible, so this choice of moments
+allows everything that another choice allows.
 """
 
 from math import inf
@@ -19,18 +20,18 @@ from fencepost.traces.errors import FencepostError
 from fencepost.traces.operations import Operation, Outcome
 
 LONG_AGO = -(1 << 62)
-"""A moment before every invocation."""
+"""A moment before every invocation, in nanoseconds."""
 NS_IN_MS = 1_000_000
 
 
 @define(unsafe_hash=True)
 class Lease(Model):
-    """acquire takes a lease that is free or has run out, renew by its holder begins it anew, release gives it
-    back.
+    """acquire takes a lease that is free or expired, renew by the holder restarts it, release gives it back.
 
-    duration_ms: how long it lasts. Its holder may acquire it again, which renews it. A holder that comes late
-    may renew what nobody has taken meanwhile; a release by anybody else changes nothing. The state: the
-    holder (null: nobody), when the lease runs out, the moment of the last call.
+    duration_ms: how long a lease lasts. The holder may acquire the lease again, which renews it. A late
+    holder may renew an expired lease if no other client has taken it. A release by another client changes
+    nothing. The state has three values: the holder (null if the lease is free), the expiry time, and the
+    moment of the last call.
     """
 
     name: ClassVar[str] = "lease"
@@ -54,11 +55,11 @@ class Lease(Model):
             )
 
     def init(self) -> Any:
-        """Nobody holds it."""
+        """No client holds the lease."""
         return (None, LONG_AGO, LONG_AGO)
 
     def step(self, state: Any, call: Call) -> Any:
-        """The state when the call happened as early as it can."""
+        """The state after `call`, which happens as early as it can, or IMPOSSIBLE in `state`."""
         holder, end, now = state
         client, invoked, completed = call.argument
         moment = max(now, invoked)
@@ -73,15 +74,16 @@ class Lease(Model):
         return (client, moment + round(self.duration_ms * NS_IN_MS), moment)
 
     def describe(self, call: Call) -> str:
-        """Without the times, which the drawing shows."""
+        """The call without its times, which the drawing shows."""
         return super().describe(evolve(call, argument=call.argument[0]))
 
     def describe_state(self, state: Any) -> str:
-        """Who holds it."""
-        return "nobody holds it" if state[0] is None else f"held by {state[0]}"
+        """The holder of the lease."""
+        return "free" if state[0] is None else f"held by {state[0]}"
 
     def call(self, operation: Operation) -> Call | None:
-        """The call of a client (the argument, or else the process), with its times."""
+        """The call of a client, with its times. The client is the argument, or the process if there is no
+        argument."""
         call = by_client(super().call(operation), operation)
         completed = operation.completion_time if operation.outcome is Outcome.OK else None
         return (

@@ -1,6 +1,6 @@
-"""An append-only list: what was appended stays where it is, and a read shows all of it.
+"""An append-only list: appended values keep their position, and a read returns the whole list.
 
-Owns the model. Must not know logs with offsets (log).
+Owns the model. The module `log` has the model of a log with offsets.
 """
 
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from fencepost.traces.operations import Operation
 
 @define(unsafe_hash=True)
 class AppendOnlyList(Starting):
-    """append(v) adds a value at the end, read answers all values in order. Keys are lists of their own."""
+    """append(v) adds a value at the end, read returns all values in order. Each key has its own list."""
 
     name: ClassVar[str] = "append-only-list"
     starts = VALUES
@@ -23,7 +23,7 @@ class AppendOnlyList(Starting):
     effects: ClassVar[frozenset[str]] = frozenset({"append"})
 
     def init(self) -> Any:
-        """The values that it starts from."""
+        """The initial values."""
         return tuple(self.initial or ())
 
     def step(self, state: Any, call: Call) -> Any:
@@ -33,15 +33,15 @@ class AppendOnlyList(Starting):
         return state if call.result == state else IMPOSSIBLE
 
     def resets(self, call: Call) -> bool:
-        """Nothing is taken away."""
+        """False: no call removes a value."""
         return False
 
     def reaches(self, state: Any, call: Call) -> bool:
-        """A list grows into those that it is the beginning of."""
+        """Whether appends can extend the list `state` to the list that `call` read."""
         return bool(call.result[: len(state)] == state)
 
     def call(self, operation: Operation) -> Call | None:
-        """As every model; a read answers a list. Raises TraceError."""
+        """As every model; the result of a read must be a list. Raises TraceError."""
         call = super().call(operation)
         if (
             call is not None

@@ -1,6 +1,6 @@
-"""Locks: a mutex, one with fencing tokens, and a semaphore with permits for several holders.
+"""Locks: a mutex, a mutex with fencing tokens, and a semaphore with several permits.
 
-The client is the argument where there is one, the process otherwise.
+The client is the argument of a call, or the process if there is no argument.
 """
 
 from typing import Any, ClassVar
@@ -25,14 +25,15 @@ from fencepost.traces.operations import Operation, Outcome
 
 @define(unsafe_hash=True)
 class Mutex(Starting):
-    """acquire takes the free lock, release gives it back; only its holder can. The state is the holder, null
-    when free."""
+    """acquire takes the free lock, release gives it back; only the holder can release. The state is the
+    holder, null if the lock is free."""
 
     name: ClassVar[str] = "mutex"
     functions: ClassVar[frozenset[str]] = frozenset({"acquire", "release"})
     effects: ClassVar[frozenset[str]] = frozenset({"acquire", "release"})
 
     def step(self, state: Any, call: Call) -> Any:
+        """The holder after `call` in `state`, or IMPOSSIBLE."""
         if call.function == "acquire":
             return call.argument if state is None else IMPOSSIBLE
         return None if state == call.argument else IMPOSSIBLE
@@ -43,11 +44,11 @@ class Mutex(Starting):
 
 @define(unsafe_hash=True)
 class FencedLock(Starting):
-    """A mutex whose acquire answers a token, an integer above all tokens before it (at first above `initial`,
-    0).
+    """A mutex with fencing tokens. Each acquire returns an integer larger than all tokens before it.
 
-    The state is the holder and the highest token. An acquisition of which nothing was heard took some higher
-    token; the lowest possible one stands for all, because it leaves the most room for those after it.
+    The first token is larger than `initial` (0). The state is the holder and the highest token. An acquire
+    with an unknown outcome took some higher token. The model assumes the lowest possible one, because it
+    leaves the most room for later tokens.
     """
 
     name: ClassVar[str] = "fenced-lock"
@@ -61,6 +62,7 @@ class FencedLock(Starting):
         return (None, self.initial)
 
     def step(self, state: Any, call: Call) -> Any:
+        """Holder and highest token after `call` in `state`, or IMPOSSIBLE."""
         holder, highest = state
         if call.function == "release":
             return (None, highest) if holder == call.argument else IMPOSSIBLE
@@ -78,9 +80,9 @@ class FencedLock(Starting):
 
 @define(unsafe_hash=True)
 class Semaphore(Model):
-    """acquire takes one of `permits` permits, release gives one back; only a client that has one can.
+    """acquire takes one of `permits` permits, release returns one; only a client with a permit can release.
 
-    permits: how many there are. The state: how many each holder has.
+    permits: the number of permits. The state is the number of permits of each holder.
     """
 
     name: ClassVar[str] = "semaphore"
@@ -97,11 +99,11 @@ class Semaphore(Model):
             )
 
     def init(self) -> Any:
-        """All permits are free."""
+        """No client has a permit."""
         return frozenset()
 
     def step(self, state: Any, call: Call) -> Any:
-        """Who has how many permits after the call."""
+        """The permits of each client after the call."""
         held = dict(state).get(call.argument, 0)
         if call.function == "release":
             after = held - 1
@@ -118,7 +120,7 @@ class Semaphore(Model):
         return shown([holder for holder, count in sorted(state, key=str) for _ in range(count)])
 
     def call(self, operation: Operation) -> Call | None:
-        """The call of a client: the argument, or else the process."""
+        """The call of a client. The client is the argument, or the process if there is no argument."""
         return by_client(super().call(operation), operation)
 
 

@@ -1,7 +1,7 @@
 """A partition log with offsets and an end.
 
-The linear judge (checkers/log) decides this model without any search; here it is for small histories, and to
-hold the two against each other.
+checkers/log decides this model in linear time, without a search. This model is for small histories, and for
+comparing the two.
 """
 
 from typing import Any, ClassVar
@@ -15,12 +15,12 @@ from fencepost.traces.operations import Operation, Outcome
 
 @define(unsafe_hash=True)
 class Log(Starting):
-    """append(values) answers its base offset, poll(from) answers records and (a strong one) the end,
-    list_offsets (a strong one) the end.
+    """append(values) returns the base offset, poll(from) returns records, list_offsets returns the end.
 
-    The state is the tuple of values; an offset is a position in it. As calls: append has the values as
-    argument and the base offset as result; poll has the offset that it read from, and (end or None, (offset,
-    value)...); list_offsets has the end as result.
+    A strong poll returns the end, too; a list_offsets counts only if it is strong. The state is the tuple of
+    values; an offset is an index into it. As calls, append has the values as argument and the base offset as
+    result. poll has the start offset as argument, and as result (end or None, (offset, value)...).
+    list_offsets has the end as result.
     """
 
     name: ClassVar[str] = "log"
@@ -32,6 +32,7 @@ class Log(Starting):
         return tuple(self.initial or ())
 
     def step(self, state: Any, call: Call) -> Any:
+        """The log after `call` in `state`, or IMPOSSIBLE."""
         if call.function == "append":
             fits = call.result is UNHEARD or call.result == len(state)
             return state + call.argument if fits else IMPOSSIBLE
@@ -50,6 +51,7 @@ class Log(Starting):
         return False
 
     def reaches(self, state: Any, call: Call) -> bool:
+        """Whether appends can extend `state` to a log that agrees with the observer `call`."""
         if call.function == "list_offsets":
             return bool(len(state) <= call.result)
         end, *records = call.result
@@ -94,7 +96,7 @@ class Log(Starting):
 
 
 def _contiguous(start: int | None, records: list[tuple[int, Any]]) -> bool:
-    """Whether offsets follow each other without a gap, from `start` on where it is known."""
+    """Whether the offsets are contiguous, and begin at `start` if it is known."""
     if not records:
         return True
     first = records[0][0] if start is None else start

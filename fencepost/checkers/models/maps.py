@@ -1,6 +1,6 @@
 """A map: JSON values under keys, which can be deleted.
 
-Owns the model and how a JSON value is compared there. Must not know texts that grow (registers: key-value).
+Owns the model and the comparison of its JSON values. Texts with append are the model key-value (registers).
 """
 
 from typing import Any, ClassVar
@@ -14,13 +14,13 @@ from fencepost.traces.operations import Operation, Outcome
 
 
 def json_text_of(value: Any) -> JsonText | None:
-    """A JSON value as text that is equal for equal values: 1 is 1.0, and not true; an object's order means
-    nothing. None for null."""
+    """A JSON value as text that is equal for equal values. 1 equals 1.0 but not true; the order of an
+    object's members does not matter. None for null."""
     return None if value is None else JsonText(msgspec.json.encode(_whole(value), order="sorted").decode())
 
 
 def _whole(value: Any) -> Any:
-    """Floats that are whole become integers."""
+    """Replace floats that are whole numbers by integers."""
     if isinstance(value, list | tuple):
         return [_whole(item) for item in value]
     if isinstance(value, dict):
@@ -30,11 +30,11 @@ def _whole(value: Any) -> Any:
 
 @define(unsafe_hash=True)
 class Map(Starting):
-    """put(v) stores any JSON value under a key, get answers it, delete takes it away, cas([old new]) replaces
-    it. A key without a value answers null.
+    """put(v) stores any JSON value under a key, get returns it, delete removes it, cas([old new]) replaces
+    it. A key without a value returns null.
 
-    delete may answer true or false: whether there was a value. cas with old null creates, with new null
-    deletes.
+    delete may return true or false: whether there was a value. cas with old null creates the key, with new
+    null deletes it.
     """
 
     name: ClassVar[str] = "map"
@@ -59,7 +59,7 @@ class Map(Starting):
         return new if state == old else IMPOSSIBLE
 
     def observes(self, call: Call) -> bool:
-        """A get, and what found that there was nothing to do."""
+        """Whether `call` is a get, or a delete or cas that reported no change."""
         return super().observes(call) or (call.function in ("cas", "delete") and call.result is False)
 
     def call(self, operation: Operation) -> Call | None:

@@ -1,10 +1,10 @@
-"""Queues that keep no order: one that delivers each value once, and one that may deliver it again.
+"""Unordered queues: one delivers each value once, one may redeliver values.
 
-Owns: which contents of a queue are possible. Must not know queues with an order (containers).
+Owns the set of possible contents of such a queue. Ordered queues are in `containers`.
 
-A dequeue of unknown outcome may have taken any value. So a state is the set of all contents that are
-possible; a known answer leaves those that agree with it. Contents are counts by value, because a queue
-without an order cannot tell equal values apart.
+A dequeue with an unknown outcome may have taken any value. Therefore a state is the set of all possible
+contents. A known result keeps the contents that agree with it. Contents are counts by value, because an
+unordered queue cannot distinguish equal values.
 """
 
 from collections.abc import Iterable
@@ -17,15 +17,15 @@ from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Operation
 
 Contents = frozenset[tuple[Any, Any]]
-"""(value, what is known of it) for each value that is there."""
+"""One (value, what is known about it) for each value in the queue."""
 MOST_SHOWN = 3
-"""Possible contents that are spelled out in a message."""
+"""A message shows this many possible contents: more do not fit on a line."""
 
 
 @define(unsafe_hash=True)
 class UnorderedQueue(Starting):
-    """enqueue(v) puts a value in, dequeue takes any one out; a dequeue that answers null found nothing. Also
-    called a bag or a pool."""
+    """enqueue(v) adds a value, dequeue removes any value; a dequeue with result null found the queue empty.
+    Also called a bag or a pool."""
 
     name: ClassVar[str] = "unordered-queue"
     starts = VALUES
@@ -33,14 +33,14 @@ class UnorderedQueue(Starting):
     effects: ClassVar[frozenset[str]] = frozenset({"enqueue"})
 
     def init(self) -> Any:
-        """One content: the values that it starts from."""
+        """One possible content: the initial values."""
         state = frozenset({frozenset[Any]()})
         for value in self.initial or ():
             state = self.step(state, Call(function="enqueue", argument=value))
         return state
 
     def step(self, state: Any, call: Call) -> Any:
-        """The contents that are possible after the call."""
+        """The possible contents after the call."""
         change = self._enqueued if call.function == "enqueue" else self._dequeued
         return frozenset(after for contents in state for after in change(contents, call)) or IMPOSSIBLE
 
@@ -58,7 +58,7 @@ class UnorderedQueue(Starting):
         )
 
     def describe_state(self, state: Any) -> str:
-        """The values, of each content that is possible."""
+        """The values of each possible content."""
         each = [self._listed(contents) for contents in state]
         more = f" or {len(each) - MOST_SHOWN} others" if len(each) > MOST_SHOWN else ""
         return " or ".join(sorted(each)[:MOST_SHOWN]) + more
@@ -67,7 +67,7 @@ class UnorderedQueue(Starting):
         return shown([value for value, count in sorted(contents, key=str) for _ in range(count)])
 
     def call(self, operation: Operation) -> Call | None:
-        """As every model; a null cannot be enqueued. Raises TraceError."""
+        """As every model; null cannot be enqueued. Raises TraceError."""
         call = super().call(operation)
         if call is not None and call.function != "dequeue" and call.argument is None:
             raise TraceError(
@@ -80,13 +80,12 @@ class UnorderedQueue(Starting):
 
 @define(unsafe_hash=True)
 class AtLeastOnceQueue(UnorderedQueue):
-    """enqueue(v) puts a value in; dequeue answers any value that is there, which stays until remove(v)
-    acknowledges it.
+    """enqueue(v) adds a value; dequeue returns any value, which stays until remove(v) acknowledges it.
 
-    So a value may be delivered again. A dequeue that answers null found nothing that was never delivered:
-    what was delivered and not yet acknowledged may be hidden for a while. After remove(v) the value is not
-    delivered again. Of values that are there several times nobody knows which one remove(v) means: they stay.
-    Contents: value -> (copies, how many of them were never delivered).
+    A value may be delivered several times before its remove(v), and never after it. A dequeue with result
+    null found no value that was never delivered. Values that were delivered but not acknowledged may be
+    invisible for a while. If a value is in the queue several times, remove(v) does not say which copy it
+    means, so all copies stay. Contents: value -> (copies, number of copies that were never delivered).
     """
 
     name: ClassVar[str] = "at-least-once-queue"
@@ -95,7 +94,7 @@ class AtLeastOnceQueue(UnorderedQueue):
     effects: ClassVar[frozenset[str]] = frozenset({"enqueue", "remove"})
 
     def step(self, state: Any, call: Call) -> Any:
-        """The contents that are possible after the call."""
+        """The possible contents after the call."""
         if call.function != "remove":
             return super().step(state, call)
         return frozenset(after for contents in state for after in self._removed(contents, call)) or IMPOSSIBLE
@@ -117,7 +116,7 @@ class AtLeastOnceQueue(UnorderedQueue):
     def _removed(self, contents: Contents, call: Call) -> Iterable[Contents]:
         copies, waiting = dict(contents).get(call.argument, (0, 0))
         if copies and copies == waiting:
-            return ()  # nobody can acknowledge what was never delivered
+            return ()  # a value that was never delivered cannot be acknowledged
         return (_with(contents, call.argument, 0) if copies == 1 else contents,)
 
     def _listed(self, contents: Contents) -> str:
@@ -125,6 +124,6 @@ class AtLeastOnceQueue(UnorderedQueue):
 
 
 def _with(contents: Contents, value: Any, known: Any) -> Contents:
-    """The contents with something else known of one value; nothing (0): it is gone."""
+    """The contents with another state of one value; 0 removes the value."""
     others = ((other, what) for other, what in contents if other != value)
     return frozenset((*others, *(((value, known),) if known else ())))

@@ -1,4 +1,4 @@
-"""Registers: one value that is written, read, and compared and set; and many of them under keys."""
+"""Registers: a value with read, write and compare-and-set, and texts under keys."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ from fencepost.traces.operations import Operation, Outcome
 
 @define(unsafe_hash=True)
 class Register(Starting):
-    """write(v) stores v; read answers what is stored, at first `initial` (null)."""
+    """write(v) stores v; read returns the stored value. The initial value is `initial` (null)."""
 
     name: ClassVar[str] = "register"
     functions: ClassVar[frozenset[str]] = frozenset({"read", "write"})
@@ -30,6 +30,7 @@ class Register(Starting):
     effects: ClassVar[frozenset[str]] = frozenset({"write"})
 
     def step(self, state: Any, call: Call) -> Any:
+        """The value after `call` in `state`, or IMPOSSIBLE."""
         if call.function == "write":
             return call.argument
         return state if call.result == state else IMPOSSIBLE
@@ -37,13 +38,14 @@ class Register(Starting):
 
 @define(unsafe_hash=True)
 class CasRegister(Register):
-    """A register with cas([old new]): true stores `new` where `old` was; false tells that something else was
-    there."""
+    """A register with cas([old new]). true: the value was `old` and is now `new`; false: the value was not
+    `old`."""
 
     name: ClassVar[str] = "cas-register"
     functions: ClassVar[frozenset[str]] = frozenset({"read", "write", "cas"})
 
     def step(self, state: Any, call: Call) -> Any:
+        """The value after `call` in `state`, or IMPOSSIBLE."""
         if call.function != "cas":
             return super().step(state, call)
         old, new = call.argument
@@ -80,13 +82,14 @@ class _Text(Enum):
 
 
 UNSEEN: Final = _Text.UNSEEN
-"""A text with which none begins that any get shows: until the next put, nothing tells it from others."""
+"""Represents every text that is not a prefix of any result of a get. Until the next put, these texts cannot
+be distinguished."""
 
 
 @define(unsafe_hash=True)
 class KeyValue(Starting):
-    """Independent texts under keys: put(v) replaces, append(v) adds behind, get answers; a key that nobody
-    wrote holds `initial` ("")."""
+    """Independent texts under keys: put(v) replaces the text, append(v) extends it, get returns it. A key
+    without a put or append has the text `initial` ("")."""
 
     name: ClassVar[str] = "key-value"
     starts = TEXT
@@ -97,6 +100,7 @@ class KeyValue(Starting):
     initial: Any = field(default="", converter=frozen_value, validator=check_initial, kw_only=True)
 
     def step(self, state: Any, call: Call) -> Any:
+        """The text after `call` in `state`, or IMPOSSIBLE."""
         if call.function == "put":
             return call.argument
         if state is UNSEEN:
@@ -109,6 +113,7 @@ class KeyValue(Starting):
         return call.function == "put"
 
     def reaches(self, state: Any, call: Call) -> bool:
+        """Whether appends can extend `state` to the text that the get `call` returned."""
         return state is None or (
             state is not UNSEEN and call.result is not None and call.result.startswith(state)
         )

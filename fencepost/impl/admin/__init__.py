@@ -1,2 +1,2 @@
-"""What an operator asks of a cluster through ZooKeeper: topics, reassignments, preferred elections
+"""An operator's requests to a cluster through ZooKeeper: topics, reassignments, preferred elections
 (docs/spec/cluster.md C13 to C15)."""

@@ -1,8 +1,7 @@
-"""What an admin command must know of a cluster before it writes, and how it refuses. Owns the reading; must
-not know what is asked.
+"""The state of a cluster that an admin command needs before it writes, and its refusals. Owns the reading.
+Must not know the request.
 
-A command is a procedure of ZooKeeper requests (impl/core/procedures.py): whoever runs it hands it the
-replies.
+A command is a procedure of ZooKeeper requests (impl/core/procedures.py); its runner passes it the replies.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
@@ -25,8 +24,8 @@ Named = TypeVar("Named", bound=Hashable)
 
 
 class AdminError(FencepostError, ValueError):
-    """A request that the cluster cannot carry out as it is; nothing was written. code: what a broker answers
-    that is asked for it."""
+    """The cluster cannot carry out a request in its current state; nothing was written. code: the error code
+    of a broker's response."""
 
     def __init__(
         self,
@@ -42,8 +41,7 @@ class AdminError(FencepostError, ValueError):
 
 
 class ChangedMeanwhileError(AdminError):
-    """What was read had changed when the write came: somebody else was faster. Whoever asks again reads
-    anew."""
+    """The data had changed between read and write: another client was faster. A retry reads again."""
 
 
 @frozen
@@ -55,25 +53,40 @@ class Topic:
 
     @property
     def replication_factor(self) -> int:
-        """Of its first partition."""
+        """The replication factor of the first partition."""
         return len(self.assignment[min(self.assignment)])
 
 
 @frozen(kw_only=True)
 class ClusterTopics:
-    """brokers: alive, sorted. names: of all topics. topics: those that were asked for and exist. deleting:
-    topics marked for deletion. reassigning: targets of the reassignment that is in progress, empty without
-    one; electing: whether a preferred election is."""
+    """The state of a cluster."""
 
+    # Live brokers, sorted.
     brokers: tuple[int, ...]
+    # The names of all topics.
     names: tuple[str, ...]
+    # Those of the requested topics that exist.
     topics: Mapping[str, Topic]
+    # Topics marked for deletion.
     deleting: frozenset[str]
+    # The targets of the current reassignment; empty without one.
     reassigning: Mapping[TopicPartition, tuple[int, ...]]
+    # Whether a preferred election is in progress.
     electing: bool
 
     def topic(self, name: str, where: str) -> Topic:
-        """A topic that must exist and stay."""
+        """A topic that must exist and must not be marked for deletion.
+
+        Args:
+            name: the topic.
+            where: the place that an error names.
+
+        Returns:
+            the topic.
+
+        Raises:
+            AdminError: if there is no such topic.
+        """
         if name not in self.topics:
             raise AdminError(
                 expected="a topic that exists",
@@ -92,7 +105,7 @@ class ClusterTopics:
         return self.topics[name]
 
     def live_brokers(self, where: str) -> tuple[int, ...]:
-        """The brokers, of which there must be one at least."""
+        """The brokers; at least one. Raises AdminError if there is none."""
         if not self.brokers:
             raise AdminError(
                 expected="at least one live broker",
@@ -104,7 +117,7 @@ class ClusterTopics:
         return self.brokers
 
     def partitions(self) -> list[TopicPartition]:
-        """Of the topics asked for, sorted."""
+        """The partitions of the requested topics, sorted."""
         return sorted(
             TopicPartition(name, number) for name, topic in self.topics.items() for number in topic.assignment
         )
@@ -169,7 +182,16 @@ def read_states(keys: Collection[TopicPartition]) -> ZooKeeperSteps:
 
 
 def refuse_twice(names: Iterable[Named], what: str, where: str) -> None:
-    """Names of which none may stand twice, and there must be one at least."""
+    """Check that no name occurs twice and that there is at least one.
+
+    Args:
+        names: topics or partitions.
+        what: the kind of names, for the error.
+        where: the place that an error names.
+
+    Raises:
+        AdminError: otherwise.
+    """
     seen: dict[Named, None] = {}
     for name in names:
         if name in seen:
@@ -180,7 +202,7 @@ def refuse_twice(names: Iterable[Named], what: str, where: str) -> None:
 
 
 def fitting(write: Create | SetData, where: str) -> Create | SetData:
-    """The write, if one request may be so long; the node could be neither written nor read otherwise."""
+    """The write, if it fits into one request. A larger node could be neither written nor read."""
     size = REQUEST_BYTES + write_size(write)[0]
     if size > JUTE_MAXBUFFER:
         raise AdminError(

@@ -1,5 +1,5 @@
-"""The configuration of topics: check, alter, describe (docs/spec/cluster.md Z). Owns the checks and the one
-write; brokers take it over when they are notified."""
+"""Topic configuration: check, alter, describe (docs/spec/cluster.md Z). Owns the checks and the single write;
+brokers apply it when they are notified."""
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -23,10 +23,10 @@ from fencepost.traces.names import unknown_name
 from fencepost.traces.outcomes import ErrorCode
 
 Change = Callable[[Mapping[str, str]], dict[str, str]]
-"""From the overrides that a topic has to those that it shall have. Raises AdminError."""
+"""From a topic's current overrides to its new ones. Raises AdminError."""
 CHANGE_PARENTS = (Create(znodes.CONFIG), Create(znodes.TOPIC_CONFIGS), Create(znodes.CONFIG_CHANGES))
 CONFIG_BYTES = 512
-"""What a topic's configuration is believed to hold."""
+"""Estimated size of a topic's configuration in bytes."""
 
 
 def change_of(topic: str) -> Create:
@@ -35,7 +35,15 @@ def change_of(topic: str) -> Create:
 
 
 def check_config(topic: str, config: Mapping[str, str]) -> None:
-    """Names that brokers know and values that they take. Raises AdminError."""
+    """Check that brokers know the names and accept the values.
+
+    Args:
+        topic: the topic, for the error.
+        config: overrides by Kafka's names.
+
+    Raises:
+        AdminError: if one is unknown or invalid.
+    """
     for name, value in sorted(config.items()):
         setting = setting_of(topic, name)
         try:
@@ -50,7 +58,18 @@ def check_config(topic: str, config: Mapping[str, str]) -> None:
 
 
 def setting_of(topic: str, name: str) -> Setting:
-    """A setting that brokers know, be it without meaning to them. Raises AdminError."""
+    """A setting that brokers know, including those without effect here.
+
+    Args:
+        topic: the topic, for the error.
+        name: Kafka's name.
+
+    Returns:
+        the setting.
+
+    Raises:
+        AdminError: if it is unknown.
+    """
     setting = SETTINGS.get(name) or ACCEPTED.get(name)
     if setting is None:
         names = ", ".join(sorted(SETTINGS))
@@ -64,8 +83,8 @@ def setting_of(topic: str, name: str) -> Setting:
 
 
 def alter_config(topic: str, added: Mapping[str, str], removed: Collection[str]) -> ZooKeeperSteps:
-    """Write the topic's configuration with these overrides and without those, and notify the brokers; returns
-    it. Raises AdminError."""
+    """Set and remove overrides of a topic and notify the brokers; returns the new overrides. Raises
+    AdminError."""
     check_config(topic, added)
     if added.keys() | removed:
         refuse_twice((*added, *removed), "setting", f"topic {topic}")
@@ -85,8 +104,8 @@ def _altered(
 
 
 def change_config(topic: str, change: Change, *, validate_only: bool = False) -> ZooKeeperSteps:
-    """Write what `change` makes of the topic's overrides and notify the brokers; returns it. validate_only:
-    everything but the write. Raises AdminError."""
+    """Write the result of `change` for the topic's overrides and notify the brokers; returns it.
+    validate_only: do everything but the write. Raises AdminError."""
     where, path = f"topic {topic}", znodes.config_path(topic)
     cluster: ClusterTopics = yield from read_cluster({topic})
     cluster.topic(topic, "alter")
@@ -103,7 +122,7 @@ def change_config(topic: str, change: Change, *, validate_only: bool = False) ->
     reply = yield Multi((write, change_of(topic)))
     if isinstance(reply, Failed):
         raise ChangedMeanwhileError(
-            expected="a topic that nobody else changes",
+            expected="a topic that no other client changes",
             seen=f"that another was faster ({reply.error.value})",
             where=where,
             hint="ask again",
@@ -120,7 +139,7 @@ def _decoded(node: Data, path: str) -> dict[str, str]:
 
 
 def describe_configurations(topics: Collection[str]) -> ZooKeeperSteps:
-    """The overrides of these topics, of those that have any."""
+    """The overrides of those of these topics that have any."""
     names = sorted(topics)
     replies = yield from read_nodes(GROUPED, {znodes.config_path(name): CONFIG_BYTES for name in names})
     found = {

@@ -20,7 +20,18 @@ class _Partitions(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def decode_partitions(data: bytes, where: str) -> list[TopicPartition]:
-    """A file of partitions. Raises AdminError, also for one that stands twice."""
+    """Decode a file of partitions.
+
+    Args:
+        data: the content.
+        where: the file, for the error.
+
+    Returns:
+        the partitions.
+
+    Raises:
+        AdminError: if it is invalid, or a partition occurs twice.
+    """
     try:
         read = msgspec.json.decode(data, type=_Partitions)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -33,8 +44,15 @@ def decode_partitions(data: bytes, where: str) -> list[TopicPartition]:
 
 
 def elect_preferred(keys: list[TopicPartition] | None, where: str) -> ZooKeeperSteps:
-    """Ask the controller to let the preferred replicas of these partitions lead, or of all. Returns the
-    partitions."""
+    """Ask the controller to move leadership to the preferred replicas.
+
+    Args:
+        keys: the partitions; None: all.
+        where: the place that an error names.
+
+    Returns:
+        the steps; their result is the partitions.
+    """
     cluster: ClusterTopics = yield from read_cluster(None if keys is None else {key.topic for key in keys})
     for key in keys or ():
         if key.partition not in cluster.topic(key.topic, where).assignment:

@@ -1,5 +1,5 @@
 """The reassignment tool (C13): generate, execute, verify, with Kafka's files. Owns the files and the checks;
-the controller does the moving."""
+the controller moves the replicas."""
 
 from collections.abc import Collection
 from enum import StrEnum
@@ -43,8 +43,18 @@ class _Topics(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def decode_reassignment(data: bytes, where: str) -> Targets:
-    """A reassignment file: each partition's target. Raises AdminError, also for a partition that stands
-    twice."""
+    """Decode a reassignment file.
+
+    Args:
+        data: the content.
+        where: the file, for the error.
+
+    Returns:
+        the target of each partition.
+
+    Raises:
+        AdminError: if it is invalid, or a partition occurs twice.
+    """
     try:
         read = msgspec.json.decode(data, type=_Reassignment)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -71,7 +81,18 @@ def decode_reassignment(data: bytes, where: str) -> Targets:
 
 
 def decode_topics(data: bytes, where: str) -> list[str]:
-    """A file of topics to move. Raises AdminError, also for one that stands twice."""
+    """Decode a file of topics to move.
+
+    Args:
+        data: the content.
+        where: the file, for the error.
+
+    Returns:
+        the topics.
+
+    Raises:
+        AdminError: if it is invalid, or a topic occurs twice.
+    """
     try:
         read = msgspec.json.decode(data, type=_Topics)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -108,15 +129,15 @@ def encode_reassignment(targets: Targets) -> str:
 
 @frozen
 class Proposal:
-    """Where the partitions of some topics are, and where they could be."""
+    """The current and the proposed assignment of some topics."""
 
     current: Targets
     proposed: Targets
 
 
 def generate(topics: Collection[str], brokers: Collection[int], draw: Draw, where: str) -> ZooKeeperSteps:
-    """Place the partitions of these topics anew on these brokers, each with as many replicas as it has.
-    Returns a Proposal; nothing is written."""
+    """Compute a new assignment of these topics to these brokers with unchanged replication factors. Returns a
+    Proposal; nothing is written."""
     cluster: ClusterTopics = yield from read_cluster(topics)
     targets = tuple(sorted(brokers))
     refuse_twice(targets, "broker", "--broker-list")
@@ -142,8 +163,15 @@ def generate(topics: Collection[str], brokers: Collection[int], draw: Draw, wher
 
 
 def execute(targets: Targets, where: str) -> ZooKeeperSteps:
-    """Check everything, then ask the controller with one write, which fails if a reassignment is in progress.
-    Returns the current assignment, for a rollback."""
+    """Check everything, then ask the controller with one write. It fails if a reassignment is in progress.
+
+    Args:
+        targets: the target of each partition.
+        where: the place that an error names.
+
+    Returns:
+        the steps; their result is the previous assignment, for a rollback.
+    """
     cluster: ClusterTopics = yield from read_cluster({key.topic for key in targets})
     current: Targets = {}
     for key, replicas in targets.items():
@@ -178,7 +206,7 @@ def _in_progress(where: str) -> AdminError:
 
 
 class ReassignmentProgress(StrEnum):
-    """What became of the reassignment of a partition."""
+    """The result of the reassignment of a partition."""
 
     COMPLETED = "completed successfully"
     IN_PROGRESS = "is still in progress"
@@ -187,7 +215,7 @@ class ReassignmentProgress(StrEnum):
 
 @frozen(kw_only=True)
 class Verified:
-    """assigned: the replicas that the partition has now, empty if it does not exist."""
+    """assigned: the current replicas; empty if the partition does not exist."""
 
     partition: TopicPartition
     progress: ReassignmentProgress
@@ -211,8 +239,8 @@ def _listed(replicas: tuple[int, ...]) -> str:
 
 
 def verify(targets: Targets) -> ZooKeeperSteps:
-    """What became of each: in progress as long as the node names this target, completed if the replicas are
-    the target in its order, else failed."""
+    """The result for each partition: in progress while the node names this target, completed if the replicas
+    are the target in its order, otherwise failed."""
     cluster: ClusterTopics = yield from read_cluster({key.topic for key in targets})
     verified = []
     for key, target in targets.items():

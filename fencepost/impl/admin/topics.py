@@ -1,4 +1,4 @@
-"""Topics: create, delete, add partitions, describe (C14). Owns the checks and the one write of each; the
+"""Topics: create, delete, add partitions, describe (C14). Owns the checks and the single write of each; the
 controller does the rest."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -27,18 +27,18 @@ from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 from fencepost.traces.outcomes import ErrorCode
 
 MOST_PARTITIONS = JUTE_MAXBUFFER // len('"0":[1],')
-"""Of a topic: its node would fit no ZooKeeper request with more. Checked before the replicas are placed, so
-that a large number costs nothing."""
+"""The most partitions of a topic: with more, its node would not fit into a ZooKeeper request. It is checked
+before replicas are placed, so that a large number costs nothing."""
 MOST_SHOWN = 64
-"""Characters, or numbers, of a wrong value that an error shows."""
+"""Characters, or numbers, of a wrong value in an error."""
 Draw = Callable[[int], int]
-"""A number from 0 up to, not including, this one: where the placement of replicas starts."""
+"""From n to a number in 0 <= x < n: where the placement of replicas starts."""
 
 
 @frozen(kw_only=True)
 class PartitionDescription:
-    """One partition as ZooKeeper has it. state: None before it had its first leader. adding, removing:
-    brokers, while it is reassigned."""
+    """One partition in ZooKeeper. state: None before its first leader. adding, removing: brokers, during a
+    reassignment."""
 
     partition: TopicPartition
     replicas: tuple[int, ...]
@@ -48,7 +48,7 @@ class PartitionDescription:
 
     @property
     def under_replicated(self) -> bool:
-        """Whether a replica is not in sync."""
+        """Whether some replica is not in sync."""
         return self.state is None or set(self.replicas) > set(self.state.isr)
 
 
@@ -62,9 +62,11 @@ def create_topic(
     config: Mapping[str, str] | None = None,
     validate_only: bool = False,
 ) -> ZooKeeperSteps:
-    """Place the replicas, or take an assignment, and create the topic's nodes; returns the assignment.
-    config: overrides, which brokers are told of before there is a replica. validate_only: everything but the
-    write. Raises AdminError, ReplicationFactorError."""
+    """Place the replicas, or use an assignment, and create the topic's nodes; returns the assignment.
+
+    config: overrides, which brokers get before there is a replica. validate_only: do everything but the
+    write. Raises AdminError, ReplicationFactorError.
+    """
     config = config or {}
     check_name(name)
     check_config(name, config)
@@ -92,12 +94,12 @@ def create_topic(
     reply = yield Multi((Create(znodes.config_path(name), configuration), *rest))
     if isinstance(reply, Failed) and (reply.error, reply.index) == (ZooKeeperError.NODE_EXISTS, 0):
         reply = yield Multi((SetData(znodes.config_path(name), configuration), *rest))
-    _done(reply, f"topic {name}", "a topic that nobody else creates", code=ErrorCode.TOPIC_ALREADY_EXISTS)
+    _done(reply, f"topic {name}", "a topic that no other client creates", code=ErrorCode.TOPIC_ALREADY_EXISTS)
     return assignment
 
 
 def check_name(name: str) -> None:
-    """A name that a topic may have (Kafka's Topic.validate). Raises AdminError."""
+    """Check that a topic may have this name (Kafka's Topic.validate). Raises AdminError."""
     if not is_legal_topic(name):
         raise AdminError(
             expected="a name of 1 to 249 letters, digits, dots, underscores and hyphens",
@@ -108,7 +110,7 @@ def check_name(name: str) -> None:
 
 
 def check_count(partitions: int, where: str) -> None:
-    """A number of partitions that a topic may have. Raises AdminError."""
+    """Check that a topic may have this number of partitions. Raises AdminError."""
     if not 1 <= partitions <= MOST_PARTITIONS:
         raise AdminError(
             expected=f"from 1 to {MOST_PARTITIONS:,} partitions",
@@ -139,7 +141,7 @@ def _may_be_created(name: str, cluster: ClusterTopics) -> None:
 
 
 def _may_be_assigned(name: str, assignment: Assignment, cluster: ClusterTopics, first: int = 0) -> None:
-    """first: the number that the partitions count from."""
+    """first: the number of the first partition."""
     numbers, factors = sorted(assignment), {len(replicas) for replicas in assignment.values()}
     if not numbers or numbers != list(range(first, first + len(numbers))):
         raise AdminError(
@@ -162,7 +164,17 @@ def _may_be_assigned(name: str, assignment: Assignment, cluster: ClusterTopics, 
 def check_replicas(
     key: TopicPartition, replicas: tuple[int, ...], cluster: ClusterTopics, where: str = ""
 ) -> None:
-    """Replicas that a partition may be given: at least one, none twice, all on live brokers."""
+    """Check the replicas of a partition: at least one, none twice, all on live brokers.
+
+    Args:
+        key: the partition.
+        replicas: its replicas.
+        cluster: the state of the cluster.
+        where: the place that an error names.
+
+    Raises:
+        AdminError: otherwise.
+    """
     where = f"{where}: partition {key}" if where else f"partition {key}"
     wrong = _wrong_with(replicas, cluster)
     if wrong is not None:
@@ -171,7 +183,7 @@ def check_replicas(
 
 
 def _wrong_with(replicas: tuple[int, ...], cluster: ClusterTopics) -> tuple[str, str] | None:
-    """Expected and seen; None if nothing is wrong."""
+    """Expected and seen; None if the value is right."""
     if not replicas:
         return "at least one replica", "none"
     if len(replicas) > len(cluster.brokers):
@@ -186,7 +198,7 @@ def _wrong_with(replicas: tuple[int, ...], cluster: ClusterTopics) -> tuple[str,
 
 
 def delete_topic(name: str) -> ZooKeeperSteps:
-    """Mark it for deletion; the controller deletes the replicas and then its nodes."""
+    """Mark a topic for deletion. The controller deletes the replicas and then the topic's nodes."""
     cluster: ClusterTopics = yield from read_cluster({name})
     cluster.topic(name, "delete")
     reply = yield Create(znodes.delete_topic_path(name))
@@ -200,9 +212,12 @@ def add_partitions(
     *,
     validate_only: bool = False,
 ) -> ZooKeeperSteps:
-    """Let the topic have so many; replicas are placed as if all had been placed at once. assignment: replicas
-    of each new partition. validate_only: everything but the write. Returns the whole assignment. Raises
-    AdminError, ReplicationFactorError."""
+    """Increase the number of partitions. Replicas are placed as if all partitions had been placed at once.
+    Returns the whole assignment.
+
+    assignment: replicas of each new partition. validate_only: do everything but the write. Raises AdminError,
+    ReplicationFactorError.
+    """
     cluster: ClusterTopics = yield from read_cluster({name})
     topic = cluster.topic(name, "alter")
     where, count = f"topic {name}", len(topic.assignment)
@@ -216,7 +231,7 @@ def add_partitions(
     check_count(partitions, where)
     if any(key.topic == name for key in cluster.reassigning):
         raise AdminError(
-            expected="a topic whose partitions stay where they are",
+            expected="a topic without a reassignment in progress",
             seen="a reassignment in progress",
             where=where,
             hint="wait until fencepost reassign --verify says that it is completed",
@@ -231,7 +246,7 @@ def add_partitions(
     write = SetData(znodes.topic_path(name), znodes.encode_topic(everything), topic.version)
     fitting(write, where)
     if not validate_only:
-        _done((yield write), where, "a topic that nobody else changes")
+        _done((yield write), where, "a topic that no other client changes")
     return everything
 
 
@@ -270,7 +285,7 @@ def _may_be_added(
 
 
 def _start(brokers: tuple[int, ...], assignment: Assignment) -> int:
-    """Where partition 0 was placed; at the first broker if that one is gone."""
+    """The broker of partition 0 at its placement; the first broker if that one is gone."""
     first = assignment[min(assignment)][0]
     return next((place for place, broker in enumerate(brokers) if broker >= first), 0)
 
@@ -297,7 +312,8 @@ def describe_topics(names: Collection[str] | None = None) -> ZooKeeperSteps:
 
 
 def _done(reply: object, where: str, expected: str, code: ErrorCode = ErrorCode.REQUEST_TIMED_OUT) -> None:
-    """A write that another one came before. code: retriable unless it says more."""
+    """Check the reply to a write; another client may have been faster. code: the error code in that case;
+    retriable by default."""
     if isinstance(reply, Failed):
         raise ChangedMeanwhileError(
             expected=expected,

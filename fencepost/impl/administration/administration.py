@@ -1,4 +1,4 @@
-"""What a broker answers to admin clients. Owns the wiring; must not know any rule.
+"""A broker's responses to admin clients. Owns the wiring. Must not know any rule.
 
 topics      create, delete, add partitions          the controller
 configs     describe, alter                         any broker; of a broker: that one
@@ -43,7 +43,8 @@ def make_administration(
     partitions: Mapping[TopicPartition, Partition],
     create_offsets_topic: Callable[[], None],
 ) -> Administration:
-    """Assemble it. create_offsets_topic: what a client's search for a coordinator does."""
+    """Assemble the administration. create_offsets_topic: what FindCoordinator does if the topic is
+    missing."""
     desk = AdminDesk(broker_context)
     topics = TopicRequests(broker_context, procedures, controller, metadata, desk, create_offsets_topic)
     configs = ConfigRequests(broker_context, procedures, metadata, desk)

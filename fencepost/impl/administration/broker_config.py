@@ -1,5 +1,5 @@
-"""A broker's settings under Kafka's names. Owns the table; must not know who asks. All are read-only: they
-are what the broker was started with."""
+"""A broker's settings under Kafka's names. Owns the table. Must not know the callers. All are read-only: they
+are set when the broker starts."""
 
 from collections.abc import Callable
 
@@ -20,13 +20,13 @@ class BrokerSetting:
 
     kind: Kind
     value: Callable[[ClusterOptions], object]
-    """What it is here."""
+    """Its value here."""
     default: str
-    """Kafka's."""
+    """Kafka's default."""
 
 
 def _fixed(kind: Kind, value: object, default: str | None = None) -> BrokerSetting:
-    """What is never otherwise here."""
+    """A setting with a fixed value here."""
     return BrokerSetting(kind, lambda _: value, _text(value) if default is None else default)
 
 
@@ -99,7 +99,15 @@ BROKER_SETTINGS = {
 
 
 def broker_entries(node: int, options: ClusterOptions) -> list[ConfigEntry]:
-    """All settings of a broker, sorted by name."""
+    """All settings of a broker.
+
+    Args:
+        node: the broker id.
+        options: the options of the cluster.
+
+    Returns:
+        the settings, sorted by name.
+    """
     settings = {"broker.id": _fixed(Kind.INT, node, "-1"), **BROKER_SETTINGS}
     return [_entry(name, setting, options) for name, setting in sorted(settings.items())]
 

@@ -1,9 +1,9 @@
 """DescribeConfigs, AlterConfigs, IncrementalAlterConfigs (KIP-133, KIP-226, KIP-339).
 
-Owns Kafka's answers: sources, synonyms, and what an alteration makes of a topic's overrides. Must not know
-what a setting may be: impl/core/topic_config has the table, impl/admin checks and writes. Any broker answers
-for topics; it reads ZooKeeper, so that whoever has altered a setting reads it back. A broker's own settings
-are those that it was started with; none of them changes while it runs.
+Owns Kafka's responses: sources, synonyms, and the effect of an alteration on a topic's overrides. Must not
+know the valid values: impl/core/topic_config has the table, impl/admin checks and writes. Any broker answers
+for topics. It reads ZooKeeper, so that a client reads its own changes. A broker's own settings are set at its
+start and never change while it runs.
 """
 
 from collections import Counter
@@ -42,12 +42,12 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import TopicOptions
 
 TIMEOUT_MS = 30_000
-"""The requests name none; a client waits for 30 s by default."""
+"""The time for a request. The requests contain no timeout; a client waits for 30 s by default."""
 
 
 @define
 class ConfigRequests:
-    """Of one broker."""
+    """Configuration requests to one broker."""
 
     broker_context: BrokerContext
     procedures: Procedures
@@ -57,7 +57,12 @@ class ConfigRequests:
     # ---- describe
 
     def describe(self, source: int, request: DescribeConfigsRequest) -> None:
-        """What is configured, of each resource."""
+        """Answer with the configuration of each resource.
+
+        Args:
+            source: the client.
+            request: the resources.
+        """
 
         def overdue() -> DescribeConfigsResponse:
             late = tuple(_no_config(each, ErrorCode.REQUEST_TIMED_OUT) for each in request.resources)
@@ -106,7 +111,7 @@ class ConfigRequests:
             )
 
     def _is_this_broker(self, name: str, *, default: bool) -> None:
-        """default: whether the empty name, of what all brokers have in common, is right, too."""
+        """Whether a resource is this broker. default: accept also the empty name, which means all brokers."""
         if name != str(self.broker_context.node) and not (default and not name):
             raise AdminError(
                 expected=f"this broker, {self.broker_context.node}{', or no name' if default else ''}",
@@ -117,7 +122,12 @@ class ConfigRequests:
     # ---- alter
 
     def alter(self, source: int, request: AlterConfigsRequest) -> None:
-        """Change each resource that can be changed; brokers take it over when they are notified."""
+        """Change each resource that can be changed; brokers apply it when they are notified.
+
+        Args:
+            source: the client.
+            request: the changes.
+        """
 
         def overdue() -> AlterConfigsResponse:
             late = tuple(_altered(each, ErrorCode.REQUEST_TIMED_OUT) for each in request.resources)
@@ -158,7 +168,7 @@ class ConfigRequests:
 
 
 def _nothing_is_set(resource: AlteredResource) -> None:
-    """Nothing of a broker changes while it runs; to take away what it does not have is no change. Raises
+    """No setting of a broker changes while it runs. Removing a missing override is no change. Raises
     AdminError."""
     names = [each.name for each in resource.settings if each.alteration is not Alteration.DELETE]
     if names:
@@ -170,7 +180,7 @@ def _nothing_is_set(resource: AlteredResource) -> None:
 
 
 def _check_form(resource: AlteredResource) -> None:
-    """Raises AdminError."""
+    """Check the form of an alteration. Raises AdminError."""
     where = f"configuration of {resource.kind} {resource.name}"
     for name, count in Counter(setting.name for setting in resource.settings).items():
         if count > 1:
@@ -190,7 +200,7 @@ def altered_config(
     planned: TopicOptions,
     incremental: bool,
 ) -> dict[str, str]:
-    """The overrides that a topic shall have. Raises AdminError."""
+    """The new overrides of a topic. Raises AdminError."""
     config = dict(current) if incremental else {}
     for each in settings:
         if each.alteration is Alteration.DELETE:
@@ -235,13 +245,21 @@ def _no_config(resource: DescribedResource, error: ErrorCode, message: str = "")
 
 
 def planned_text(setting: Setting, planned: TopicOptions) -> str:
-    """The value of a setting that nobody overrides."""
+    """The value of a setting without an override."""
     return setting.write(getattr(planned, setting.field)) if setting.field else setting.default
 
 
 def topic_entries(planned: TopicOptions, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """All settings of a topic, sorted by name. What its plan says of it counts as its own, too, since no
-    other topic has it."""
+    """All settings of a topic. Values from its plan count as overrides, because other topics do not have
+    them.
+
+    Args:
+        planned: the options without overrides.
+        overrides: the topic's configuration.
+
+    Returns:
+        the settings, sorted by name.
+    """
     options, _ = configured(planned, overrides)
     entries = []
     for name, setting in sorted({**ACCEPTED, **SETTINGS}.items()):

@@ -1,9 +1,9 @@
-"""AlterPartitionReassignments, ListPartitionReassignments, ElectLeaders (KIP-455, KIP-460): what is carried
-out in the controller's own queue.
+"""AlterPartitionReassignments, ListPartitionReassignments, ElectLeaders (KIP-455, KIP-460): requests that run
+in the controller's own queue.
 
-Owns Kafka's answers. Must not know how partitions are reassigned or leaders elected: impl/controller does
-both. Each request is an event of the controller's queue, so that what it reads of the context stays as it is
-until it has written. A broker that is not the controller, or resigns meanwhile, answers NOT_CONTROLLER.
+Owns Kafka's responses. Must not know how partitions are reassigned or leaders elected: impl/controller does
+both. Each request is an event of the controller's queue, so the state that it reads does not change before it
+has written. A broker that is not the controller, or resigns meanwhile, answers NOT_CONTROLLER.
 """
 
 from collections.abc import Callable
@@ -38,12 +38,12 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 Refusal = tuple[ErrorCode, str]
 LEAST_MS = 1_000
-"""How long a request may wait for its turn in the queue, however short its own time-out is."""
+"""The shortest time that a request may wait in the queue, regardless of its own timeout."""
 
 
 @define
 class ControlRequests:
-    """Of one broker."""
+    """Requests to the controller on one broker."""
 
     broker_context: BrokerContext
     controller: Controller
@@ -58,7 +58,7 @@ class ControlRequests:
         whole: Callable[[ErrorCode], AdminResponse],
         steps: Callable[[Ticket, ControllerState], ZooKeeperSteps],
     ) -> None:
-        """whole: the answer of a request that failed as a whole."""
+        """Queue a request. whole: makes the response if the request fails as a whole."""
         overdue = partial(whole, ErrorCode.REQUEST_TIMED_OUT)
         ticket = self.desk.admit(source, correlation_id, overdue, max(timeout_ms, LEAST_MS))
         if ticket is not None:
@@ -71,8 +71,13 @@ class ControlRequests:
     # ---- reassignments
 
     def alter_reassignments(self, source: int, request: AlterPartitionReassignmentsRequest) -> None:
-        """Begin, change or cancel reassignments; answered when they are written and under way, not when
-        they are complete."""
+        """Begin, change or cancel reassignments. The response is sent when they are written and have begun,
+        not when they are complete.
+
+        Args:
+            source: the client.
+            request: the reassignments.
+        """
 
         def whole(error: ErrorCode) -> AlterPartitionReassignmentsResponse:
             return AlterPartitionReassignmentsResponse(correlation_id=request.correlation_id, error=error)
@@ -107,7 +112,7 @@ class ControlRequests:
     def _target(
         self, controller: ControllerState, each: Reassigned
     ) -> tuple[Refusal | None, tuple[int, ...] | None]:
-        """Why not, or where to; neither if there is nothing to do."""
+        """The error, or the target; neither if there is nothing to do."""
         context, key = controller.context, each.partition
         current = context.reassigning.get(key)
         if key in context.stopping:
@@ -131,7 +136,12 @@ class ControlRequests:
         return ((ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason), None) if reason else (None, each.replicas)
 
     def list_reassignments(self, source: int, request: ListPartitionReassignmentsRequest) -> None:
-        """What is being reassigned."""
+        """Answer with the current reassignments.
+
+        Args:
+            source: the client.
+            request: the partitions.
+        """
 
         def whole(error: ErrorCode) -> ListPartitionReassignmentsResponse:
             return ListPartitionReassignmentsResponse(correlation_id=request.correlation_id, error=error)
@@ -154,7 +164,12 @@ class ControlRequests:
     # ---- elections
 
     def elect(self, source: int, request: ElectLeadersRequest) -> None:
-        """Elect leaders; answered when metadata shows them."""
+        """Elect leaders. The response is sent when metadata shows them.
+
+        Args:
+            source: the client.
+            request: the partitions and the kind of election.
+        """
 
         def whole(error: ErrorCode) -> ElectLeadersResponse:
             results = tuple(PartitionResult(partition=key, error=error) for key in request.partitions or ())
@@ -192,7 +207,8 @@ class ControlRequests:
         leaders = {key: context.states[key].leader for key in written}
 
         def answer(late: ErrorCode | None) -> ElectLeadersResponse | None:
-            """late: of those whose leader does not show yet; None: it is too early to answer."""
+            """The response. late: the error for partitions with a leader that metadata does not show yet;
+            None: it is too early to answer."""
             missing = {key for key, leader in leaders.items() if self.metadata.leader_of(key) != leader}
             if missing and late is None:
                 return None
@@ -216,7 +232,8 @@ class ControlRequests:
 
 
 def _ongoing(controller: ControllerState, key: TopicPartition) -> OngoingReassignment:
-    """Without the replicas that it began with, those count as added that have not caught up."""
+    """A reassignment in progress. If the original replicas are not known, replicas that are not caught up
+    count as added."""
     context = controller.context
     assigned, target, origin = context.assignments[key], context.reassigning[key], context.origins.get(key)
     if origin is None:

@@ -1,7 +1,7 @@
-"""Requests of administration that have no answer yet.
+"""Requests of administration without a response yet.
 
-Owns who waits, how many may, and until when. Must not know what anybody waits for: a ticket says whether it
-is done. Whatever happens, a ticket is answered at most once; one that is done, or overdue, is forgotten.
+Owns which requests wait, how many may wait, and for how long. Must not know what they wait for: a ticket says
+whether it is done. A ticket is answered at most once; when it is done or overdue it is removed.
 """
 
 from collections.abc import Callable
@@ -13,44 +13,44 @@ from fencepost.impl.messages.admin_api import AdminResponse
 
 ADMIN_TIMER = "admin_request"
 MOST_WAITING = 1_000
-"""Requests without an answer; a further one is answered at once that its time is up. People and tools ask
-a few at a time."""
+"""The most requests without a response; a further one is answered at once with a timeout. Reason: people and
+tools send a few at a time."""
 Respond = Callable[[], AdminResponse]
 
 
 @define(eq=False)
 class Ticket:
-    """A request that waits."""
+    """A waiting request."""
 
     number: int
-    """Of this process, counted up."""
+    """The number of the ticket in this process; it increases."""
     source: int
-    """Who asked."""
+    """The sender."""
     correlation_id: int
-    """Of the request."""
+    """That of the request."""
     overdue: Respond
-    """The answer if the time is up first."""
+    """Makes the response if the time is up first."""
     done: Callable[[], AdminResponse | None] | None = None
-    """The answer once what was asked for has come to pass, None before; not set while the request is being
+    """Returns the response once the request has taken effect, None before. Not set while the request is being
     carried out."""
 
 
 @define
 class AdminDesk:
-    """All of one broker."""
+    """The waiting requests of one broker."""
 
     broker_context: BrokerContext
     open: dict[int, Ticket] = field(factory=dict)
-    """Without an answer."""
+    """Tickets without a response."""
     looking: dict[int, Ticket] = field(factory=dict)
-    """Those of them that say themselves when they are done."""
+    """Those of them with `done`."""
     _last: int = 0
 
     def admit(
         self, source: int, correlation_id: int, overdue: Respond, timeout_ms: int | None = None
     ) -> Ticket | None:
-        """A ticket for a request; None if there are too many, and then it is answered. timeout_ms: None
-        for one that has no bound yet."""
+        """A ticket for a request. None if there are too many; then the request is answered. timeout_ms: None
+        for a request without a bound yet."""
         if len(self.open) >= MOST_WAITING:
             self.broker_context.reply(source, overdue(), correlation_id)
             return None
@@ -70,7 +70,14 @@ class AdminDesk:
         done: Callable[[], AdminResponse | None],
         overdue: Respond,
     ) -> None:
-        """The request was carried out; it is answered when it has come to pass, or when the time is up."""
+        """The request was carried out. Answer it when it has taken effect, or when the time is up.
+
+        Args:
+            ticket: the request.
+            timeout_ms: its timeout.
+            done: returns the response once the request has taken effect, None before.
+            overdue: makes the response if the time is up first.
+        """
         if ticket.number not in self.open:
             return
         response = done()
@@ -82,7 +89,12 @@ class AdminDesk:
         self._limit(ticket, timeout_ms)
 
     def answer(self, ticket: Ticket, response: AdminResponse) -> None:
-        """Unless it was answered before."""
+        """Answer a request, unless it was answered before.
+
+        Args:
+            ticket: the request.
+            response: the response.
+        """
         if self.open.pop(ticket.number, None) is None:
             return
         self.looking.pop(ticket.number, None)
@@ -90,7 +102,7 @@ class AdminDesk:
         self.broker_context.reply(ticket.source, response, ticket.correlation_id)
 
     def look(self) -> None:
-        """Something happened: answer what has come to pass."""
+        """Something changed: answer the requests that have taken effect."""
         for ticket in list(self.looking.values()):
             assert ticket.done is not None
             response = ticket.done()
@@ -98,7 +110,7 @@ class AdminDesk:
                 self.answer(ticket, response)
 
     def on_timer(self, number: int) -> None:
-        """A request's time is up."""
+        """The time of a request is up."""
         ticket = self.open.get(number)
         if ticket is not None:
             self.answer(ticket, ticket.overdue())

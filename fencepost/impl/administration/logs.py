@@ -1,4 +1,4 @@
-"""DescribeLogDirs: how large this broker's replicas are. Owns the answer; must not know files."""
+"""DescribeLogDirs: the sizes of this broker's replicas. Owns the response. Must not know files."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,12 @@ class LogRequests:
     partitions: Mapping[TopicPartition, Partition]
 
     def describe(self, source: int, request: DescribeLogDirsRequest) -> None:
-        """Sizes and lags; a partition that has no replica here is left out, as Kafka does."""
+        """Answer with sizes and lags. Partitions without a replica here are left out, as in Kafka.
+
+        Args:
+            source: the client.
+            request: the partitions.
+        """
         keys = sorted(self.partitions if request.partitions is None else set(request.partitions))
         logs = tuple(self._described(self.partitions[key]) for key in keys if key in self.partitions)
         response = DescribeLogDirsResponse(

@@ -1,12 +1,12 @@
-"""CreateTopics, DeleteTopics, CreatePartitions, and topics that are created because somebody asked for their
-metadata.
+"""CreateTopics, DeleteTopics, CreatePartitions, and topics that are created automatically when their metadata
+is requested.
 
-Owns the defaults, what each request waits for, and Kafka's answers (KafkaApis, ZkAdminManager,
-DelayedCreatePartitions, DelayedDeleteTopics). Must not know what a topic may be: impl/admin checks and
-writes. Only the active controller answers, since only it sees everything come to pass:
+Owns the defaults, what each request waits for, and Kafka's responses (KafkaApis, ZkAdminManager,
+DelayedCreatePartitions, DelayedDeleteTopics). Must not know the rules for topics: impl/admin checks and
+writes. Only the active controller answers, because only it sees all effects:
 
-    1. the checks and the write, which no time-out bounds
-    2. the controller takes it up
+    1. the checks and the write, which no timeout bounds
+    2. the controller acts on it
     3. metadata shows the leaders: answered
 """
 
@@ -42,25 +42,33 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.outcomes import ErrorCode
 
 ATTEMPTS = 5
-"""Rounds of one change: each is lost to somebody who changes the same topic."""
+"""Rounds of one change. Reason: a round fails only if another client changes the same topic."""
 MOST_CREATING = 1_000
-"""Topics that are created by themselves at a time, and refusals that are remembered; what is beyond is
-created when its metadata is asked for again."""
+"""The most topics that are created automatically at a time, and the most refusals that are remembered.
+Further topics are created when their metadata is requested again."""
 Keys = list[TopicPartition]
 MOST_PARTITIONS_OF_A_REQUEST = 10_000
 """Over all topics of a request, as in Apache Kafka 4 (ReplicationControlManager, MAX_PARTITIONS_PER_BATCH).
 With more, a request of a hundred bytes could keep a broker busy for seconds."""
 Waits = dict[int, Keys]
-"""By place in the request: the partitions that its answer waits for."""
+"""By index in the request: the partitions that its response waits for."""
 Task = tuple[str, Callable[[], ZooKeeperSteps]]
-"""A topic's name, and what is to be done; it returns the partitions to wait for."""
+"""A topic's name and its steps, which return the partitions to wait for."""
 TopicRequest = CreateTopicsRequest | CreatePartitionsRequest | DeleteTopicsRequest
 TopicResponse = CreateTopicsResponse | CreatePartitionsResponse | DeleteTopicsResponse
 
 
 def draw_of(name: str, now: int) -> Draw:
-    """Where the placement of a topic's replicas starts: as good as random from topic to topic, and the
-    same in every run of a plan."""
+    """The start of the placement of a topic's replicas. It looks random from topic to topic, and is the same
+    in every run of a plan.
+
+    Args:
+        name: the topic.
+        now: host time in nanoseconds.
+
+    Returns:
+        a function from n to a number below n.
+    """
     drawn = 0
 
     def draw(count: int) -> int:
@@ -73,7 +81,7 @@ def draw_of(name: str, now: int) -> Draw:
 
 
 def persistent(attempt: Callable[[], ZooKeeperSteps]) -> ZooKeeperSteps:
-    """Try again while somebody else is faster. Raises AdminError, ReplicationFactorError."""
+    """Retry while other clients are faster. Raises AdminError, ReplicationFactorError."""
     for _ in range(ATTEMPTS - 1):
         try:
             return (yield from attempt())
@@ -84,22 +92,34 @@ def persistent(attempt: Callable[[], ZooKeeperSteps]) -> ZooKeeperSteps:
 
 @define
 class TopicRequests:
-    """creating: topics that are created by themselves now. refused: why the last attempt failed, of those
-    that could not be."""
+    """Topic requests to one broker."""
 
+    # The context that all parts share.
     broker_context: BrokerContext
+    # Runs sequences of ZooKeeper requests.
     procedures: Procedures
+    # This broker's controller.
     controller: Controller
+    # The metadata from UpdateMetadata.
     metadata: MetadataCache
+    # The waiting requests.
     desk: AdminDesk
+    # Creates __consumer_offsets.
     create_offsets_topic: Callable[[], None]
+    # Topics that are being created automatically.
     creating: set[str] = field(factory=set)
+    # The error of the last attempt, for topics that could not be created.
     refused: dict[str, ErrorCode] = field(factory=dict)
 
     # ---- requests
 
     def create(self, source: int, request: CreateTopicsRequest) -> None:
-        """Create each topic that can be; answered when each of them has its leaders."""
+        """Create topics. The response is sent when each of them has its leaders.
+
+        Args:
+            source: the client.
+            request: the topics.
+        """
         tasks = [
             (topic.name, partial(self._create, topic, request.validate_only)) for topic in request.topics
         ]
@@ -107,7 +127,12 @@ class TopicRequests:
         self._handle(source, request, CreateTopicsResponse, tasks, self._led, request.validate_only, total)
 
     def create_partitions(self, source: int, request: CreatePartitionsRequest) -> None:
-        """Add partitions to each topic that can have them; answered when each has its leader."""
+        """Add partitions to topics. The response is sent when each has its leader.
+
+        Args:
+            source: the client.
+            request: the topics and their new numbers of partitions.
+        """
         tasks = [(topic.name, partial(self._grow, topic, request.validate_only)) for topic in request.topics]
         total = sum(topic.count for topic in request.topics)
         self._handle(
@@ -115,7 +140,12 @@ class TopicRequests:
         )
 
     def delete(self, source: int, request: DeleteTopicsRequest) -> None:
-        """Have each topic deleted; answered when nothing of them is left."""
+        """Delete topics. The response is sent when nothing of them is left.
+
+        Args:
+            source: the client.
+            request: the topics.
+        """
         tasks = [(name, partial(self._delete, name)) for name in request.names]
         self._handle(source, request, DeleteTopicsResponse, tasks, self._gone, dry=False)
 
@@ -151,7 +181,7 @@ class TopicRequests:
             wait = None if dry else partial(self._wait, ticket, request.timeout_ms, settled, respond)
             self.procedures.start(self._carry_out(ticket, tasks, respond, wait))
 
-    # ---- the course of a request
+    # ---- the steps of a request
 
     def _carry_out(
         self,
@@ -160,7 +190,7 @@ class TopicRequests:
         respond: Callable[..., TopicResponse],
         wait: Callable[[list[Result], Waits], None] | None,
     ) -> Procedure:
-        """One task after another; what becomes of one is nothing to the next."""
+        """Run one task after another; they are independent."""
         twice = {name for name, count in Counter(name for name, _ in tasks).items() if count > 1}
         results: list[Result] = []
         waits: Waits = {}
@@ -241,7 +271,8 @@ class TopicRequests:
         return self.broker_context.options.num_partitions if asked == BROKERS_CHOICE else asked
 
     def _replication_factor(self, asked: int) -> int:
-        """The default is never more than there are brokers, so that one broker is enough for everything."""
+        """The replication factor. The default is limited to the number of brokers, so that one broker
+        suffices for everything."""
         if asked != BROKERS_CHOICE:
             return asked
         return min(
@@ -255,8 +286,8 @@ class TopicRequests:
         return [TopicPartition(topic.name, number) for number in placed]
 
     def _delete(self, name: str) -> ZooKeeperSteps:
-        """Returns the partitions to wait for. As with Kafka, a topic of which metadata says nothing does
-        not exist; one that is marked already is waited for."""
+        """Mark a topic for deletion; returns the partitions to wait for. As in Kafka, a topic without
+        metadata does not exist; for one that is already marked the request waits."""
         if not self.metadata.knows(name):
             raise AdminError(
                 expected="a topic that exists",
@@ -274,16 +305,19 @@ class TopicRequests:
                 raise
         return keys
 
-    # ---- what is waited for
+    # ---- conditions to wait for
 
     def _led(self, keys: Keys) -> bool:
-        """Each partition has a leader, as far as this broker's metadata says."""
+        """Whether each partition has a leader by this broker's metadata."""
         return all(self.metadata.leader_of(key) >= 0 for key in keys)
 
     def _gone(self, keys: Keys) -> bool:
-        """Clients see nothing of them any more, and neither does the controller, so that a topic of this
-        name may be created again. Replicas on brokers that are down are deleted when those return, which
-        nobody waits for; nor is anything more known once another broker is the controller."""
+        """Whether clients and the controller see nothing of the topics any more, so that a topic of this name
+        can be created again.
+
+        Replicas on brokers that are down are deleted when those return; the request does not wait for them.
+        Once another broker is the controller, nothing more is known.
+        """
         if any(self.metadata.knows(key.topic) for key in keys[:1]):
             return False
         state = self.controller.state
@@ -293,12 +327,14 @@ class TopicRequests:
             any(broker not in live for broker in state.context.assignments[key]) for key in left
         )
 
-    # ---- topics that are created by themselves
+    # ---- topics that are created automatically
 
     def auto_create(self, names: Collection[str]) -> dict[str, ErrorCode]:
-        """Metadata of these topics was asked for and is not there: create them with the defaults
-        (auto.create.topics.enable). Returns what to answer: that the leader is not there yet, until a further
-        request finds it, or why there will be none."""
+        """Create unknown topics whose metadata was requested, with the defaults (auto.create.topics.enable).
+
+        Returns the errors for the response: that there is no leader yet, until a later request finds one, or
+        why there will be none.
+        """
         return {name: self._auto_create(name) for name in names}
 
     def _auto_create(self, name: str) -> ErrorCode:

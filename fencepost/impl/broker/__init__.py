@@ -1,1 +1,1 @@
-"""The broker core and the parts that it is assembled from."""
+"""The broker core and its parts."""

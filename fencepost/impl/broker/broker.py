@@ -61,28 +61,43 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import ClusterOptions
 
 ACCEPTED_WHILE_STOPPING = frozenset((kafka.ControlResponse, kafka.ControlledShutdownRequest))
-"""What a broker still takes while it stops: it may be the controller until /controller is gone."""
+"""Messages that a broker still handles while it stops: it may be the controller until /controller is
+removed."""
 
 
 @define
 class Broker:
-    """A broker of one incarnation: made when its process starts, dropped when it dies."""
+    """A broker of one incarnation: created when its process starts, dropped when it dies."""
 
+    # The context that all parts share.
     broker_context: BrokerContext
+    # Runs sequences of ZooKeeper requests.
     procedures: Procedures
+    # The partitions with a replica here.
     replicas: ReplicaManager
+    # The logs.
     log_manager: LogManager
+    # The metadata from UpdateMetadata.
     metadata: MetadataCache
+    # Checks the epochs of control requests.
     gate: ControlGate
+    # The controller, active if this broker was elected.
     controller: Controller
+    # The broker's ephemeral node.
     registration: Registration
+    # The controlled shutdown.
     shutdown: ControlledShutdown
+    # The coordinator of consumer groups.
     groups: GroupCoordinator
     transactions: Transactions
     config: DynamicConfig
+    # Requests of administration.
     administration: Administration
+    # The handler of each class of messages.
     _handlers: dict[type, Callable[[int, Any], None]] = field(factory=dict)
+    # The handler of each class of inputs.
     _inputs: dict[type, Callable[[Any], None]] = field(factory=dict)
+    # The handler of each timer, by the first element of its key.
     _timers: dict[str | int, Callable[..., None]] = field(factory=dict)
 
     def step(self, input: Input, now: int) -> list[Effect]:
@@ -104,8 +119,8 @@ class Broker:
         return broker_context.outbox
 
     def _log_directory_failed(self, error: Exception) -> None:
-        """All log directories have failed, as there is only one: Kafka halts then. What the step had said
-        before stands: its file calls had returned."""
+        """The only log directory has failed, so the broker halts, as in Kafka. Events recorded earlier in the
+        step remain valid, because their file calls had returned."""
         self.broker_context.record(Name.LOG_DIRECTORY_FAILED, detail=str(error))
         enter(self.broker_context, BrokerState.NOT_RUNNING)
         self.broker_context.outbox.append(Halt(f"the log directory failed: {error}"))
@@ -120,8 +135,8 @@ class Broker:
 
     def _on_message(self, arrived: MessageArrived) -> None:
         if self.broker_context.broker_epoch < 0:
-            # requests are served once the broker is registered: an incarnation without an epoch cannot tell
-            # which are meant for it
+            # A broker serves requests only after it is registered: without a broker epoch it cannot know
+            # which requests are for this incarnation.
             return
         message = arrived.message
         kind = type(message)
@@ -207,11 +222,21 @@ def make_broker(
     now: int = 0,
     grouping: Grouping = GROUPED,
 ) -> Broker:
-    """Assemble a broker from its parts. now: host time at which its process begins, nanoseconds. grouping: of
-    ZooKeeper requests.
+    """Assemble a broker from its parts.
 
-    Correlation ids begin there: an answer that a peer's purgatory held back for an earlier process of this
-    broker is then never taken for one to this process, as TCP would not deliver it at all.
+    Correlation ids begin at the time of the start. So a late response to an earlier process of this broker is
+    never taken for a response to this one. (TCP would not deliver it at all.)
+
+    Args:
+        broker_id: the id of the broker.
+        options: the options of the cluster.
+        files: its log directory.
+        parts: the table of parts.
+        now: host time at which its process begins, in nanoseconds.
+        grouping: how ZooKeeper requests are grouped.
+
+    Returns:
+        the broker, before its first step.
     """
     broker_context = BrokerContext(broker_id, options, files, correlation_id=now, grouping=grouping)
     procedures = Procedures(broker_context)
@@ -271,7 +296,7 @@ def make_broker(
 
 
 def _controller(broker_context: BrokerContext, procedures: Procedures, parts: Parts) -> Controller:
-    """Every broker has one, and is elected or not."""
+    """Every broker has a controller, which is active only if it was elected."""
     state = parts.controller_state(
         broker_context,
         parts.controller_writer(broker_context),
@@ -283,8 +308,8 @@ def _controller(broker_context: BrokerContext, procedures: Procedures, parts: Pa
 
 
 def _connect(broker: Broker, parts: Parts) -> None:
-    """Who handles which input, which message and which timer; a timer is handed what stands in its key behind
-    its name."""
+    """Register the handlers of inputs, messages and timers. A timer's handler gets the rest of the timer's
+    key."""
     replicas, shutdown, controller = broker.replicas, broker.shutdown, broker.controller
     leader, fetcher = replicas.leader, replicas.fetcher
     broker._inputs = {
@@ -340,7 +365,7 @@ def _connect(broker: Broker, parts: Parts) -> None:
 def make_groups(
     parts: Parts, leader: LeaderRole, metadata: MetadataCache, procedures: Procedures
 ) -> GroupCoordinator:
-    """The coordinator of consumer groups, which hears of every replica that the leader role hears of."""
+    """The coordinator of consumer groups. It is notified of every replica that changes its role."""
     table = GroupTable(leader.broker_context, leader.partitions)
     log = parts.group_log(leader, table=table)
     loading = parts.group_loading(table)

@@ -1,4 +1,4 @@
-"""The gate that control requests pass: controller epoch and broker epoch (docs/spec/cluster.md C2).
+"""The check of control requests: controller epoch and broker epoch (docs/spec/cluster.md C2).
 
 Owns the highest controller epoch that this incarnation has obeyed. Must not know what a request asks for.
 
@@ -19,13 +19,14 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 @define
 class ControlGate:
-    """controller_epoch: the highest obeyed since this process started; never goes back."""
+    """controller_epoch: the highest one obeyed since this process started; it never decreases."""
 
     broker_context: BrokerContext
     controller_epoch: int = -1
 
     def admit(self, request: ControlRequest) -> ErrorCode:
-        """NONE if the request may be acted on; its controller epoch is then the highest obeyed."""
+        """The error for a request; NONE if it may be executed. Its controller epoch is then the highest
+        obeyed."""
         error = self.broker_epoch_fencing(request)
         if error is NO_ERROR:
             error = self.controller_epoch_fencing(request)
@@ -45,14 +46,14 @@ class ControlGate:
         return error
 
     def controller_epoch_fencing(self, request: ControlRequest) -> ErrorCode:
-        """Protection KAFKA-532: refuse a controller whose successor was obeyed already."""
+        """Protection KAFKA-532: refuse a controller if a later one was already obeyed."""
         if request.controller_epoch < self.controller_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         return NO_ERROR
 
     def broker_epoch_fencing(self, request: ControlRequest) -> ErrorCode:
-        """Protection KIP-380: refuse what was meant for an earlier incarnation (only `<` is stale: the
-        controller may know a newer one first)."""
+        """Protection KIP-380: refuse a request for an earlier incarnation. Only `<` is stale, because the
+        controller may know a newer incarnation before the broker does."""
         if request.broker_epoch < self.broker_context.broker_epoch:
             return ErrorCode.STALE_BROKER_EPOCH
         return NO_ERROR

@@ -1,9 +1,8 @@
-"""Controlled shutdown at the broker that stops (C11, steps 1 and 5): ask the controller, ask again, then
-stop.
+"""Controlled shutdown at the stopping broker (C11, steps 1 and 5): ask the controller, ask again, then stop.
 
 Owns the broker's state from the request to stop until the process ends. Must not know how leaders are moved.
-A controller that cannot be found or does not answer holds the broker up for a bounded time only: after the
-last attempt it stops all the same, and its partitions fail over.
+A controller that cannot be found or does not answer delays the broker for a bounded time only. After the last
+attempt the broker stops anyway, and its partitions fail over.
 """
 
 from attrs import define
@@ -23,43 +22,48 @@ TIMER = ("controlled_shutdown",)
 MOST_ATTEMPTS = 3
 """controlled.shutdown.max.retries"""
 CONTROLLED_SHUTDOWN = "controlled shutdown"
-"""Why a broker halts that was asked to."""
+"""The reason of Halt if a broker was asked to stop."""
 LAST_PATIENCE_MS = 1_000
-"""How long the last words to ZooKeeper may take."""
+"""How long the last requests to ZooKeeper may take."""
 _SHUTTING_DOWN: str = BrokerState.SHUTTING_DOWN.value
 
 
 @define
 class ControlledShutdown:
-    """attempts: requests to a controller so far. asked: correlation id of the one that is not answered, 0 for
-    none."""
+    """The state of a controlled shutdown."""
 
+    # The context that all parts share.
     broker_context: BrokerContext
+    # Runs sequences of ZooKeeper requests.
     procedures: Procedures
+    # The partitions with a replica here.
     replicas: ReplicaManager
+    # The state of this broker's controller.
     controller: ControllerState
+    # Requests to a controller so far; at most MOST_ATTEMPTS.
     attempts: int = 0
+    # Correlation id of the unanswered request; 0 for none.
     asked: int = 0
 
     def on_stop_requested(self) -> None:
-        """SIGTERM; a second one changes nothing."""
+        """SIGTERM; a second one has no effect."""
         if self.state in (*UP, BrokerState.STARTING, BrokerState.RECOVERING):
             enter(self.broker_context, BrokerState.PENDING_CONTROLLED_SHUTDOWN)
             self._try()
 
     @property
     def state(self) -> BrokerState:
-        """What the broker is about."""
+        """The state of the broker."""
         return state_of(self.broker_context)
 
     @property
     def shutting_down(self) -> bool:
-        """Whether the logs are closed: nothing is served any more, only the last words to ZooKeeper are
-        waited for. Asked at every message, so that the name is compared as it stands."""
+        """Whether the logs are closed: nothing is served any more, and only the last requests to ZooKeeper
+        are pending. It is called for every message, so it compares the name directly."""
         return self.broker_context.broker_state == _SHUTTING_DOWN
 
     def on_timer(self) -> None:
-        """No answer in time, or partitions remained; or ZooKeeper did not hear the last words."""
+        """No answer in time, or partitions remained; or ZooKeeper did not answer the last requests."""
         if self.state is BrokerState.SHUTTING_DOWN:
             self._halt()
         elif self.attempts < MOST_ATTEMPTS:
@@ -68,7 +72,7 @@ class ControlledShutdown:
             self._stop()
 
     def on_response(self, _: int, response: ControlledShutdownResponse) -> None:
-        """Stop if nothing remains; else ask again later: an ISR may grow meanwhile."""
+        """Stop if nothing remains. Otherwise ask again later, because an ISR may grow meanwhile."""
         if response.correlation_id != self.asked or self.state is not BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             return
         self.asked = 0
@@ -103,8 +107,8 @@ class ControlledShutdown:
         self.procedures.start(self._leave())
 
     def _leave(self) -> Procedure:
-        """What closing the session does: /controller and the registration go now, not after the session's
-        time-out."""
+        """Do what closing the session does: remove /controller and the registration now, not after the
+        session timeout."""
         context = self.controller.context
         if self.controller.active:
             yield Multi((Check(znodes.CONTROLLER_EPOCH, context.epoch_version), Delete(znodes.CONTROLLER)))

@@ -1,16 +1,16 @@
 """Topic configuration that changes while brokers run: /config/topics/T and /config/changes
 (docs/spec/cluster.md Z; Kafka's DynamicConfigManager), and /cluster/id.
 
-Owns the overrides in force, the nodes that nobody else makes, and the notifications: which are new, and which
-are old enough to go. Must not know what an option does. Its requests are a procedure of their own, so that
-nobody waits for them.
+Owns the overrides in force, the nodes for them, and the notifications: which are new, and which are old
+enough to be deleted. Must not know the effect of an option. Its requests are separate procedures, so no other
+work waits for them.
 
     who changes     1. one multi: write /config/topics/T, create /config/changes/config_change_N
     every broker    2. its watch of /config/changes fires   3. read what is new   4. read /config/topics/T,
                     and apply it
 
-A notification says only where to look: one that a broker did not see, since its session had expired, is made
-up for by reading all configurations.
+A notification only says which configuration changed. A broker may miss one while its session is expired;
+therefore it reads all configurations afterwards.
 """
 
 import base64
@@ -39,11 +39,11 @@ from fencepost.impl.zookeeper.interface import (
 from fencepost.traces.events import Name
 
 ATTEMPTS = 3
-"""Rounds of making the nodes: one is enough unless somebody removes them."""
+"""Rounds of creating the nodes. Reason: one is enough unless another client removes them."""
 EXPIRATION_MS = 15 * 60 * 1_000
-"""How long a notification is kept (Kafka's changeExpirationMs): the bound of their number."""
+"""How long a notification is kept (Kafka's changeExpirationMs). This bounds their number."""
 CONFIG_BYTES, CHANGE_BYTES = 512, 320
-"""What a node is believed to hold: all settings; a topic's longest name."""
+"""Estimated sizes of nodes: all settings of a topic; a topic's longest name."""
 PARENTS = (
     znodes.CONFIG,
     znodes.TOPIC_CONFIGS,
@@ -55,33 +55,42 @@ PARENTS = (
 
 @define
 class DynamicConfig:
-    """cluster_id: empty until it was read. configs: the overrides read last, of topics that have any. seen:
-    notifications, and when each was seen first (host time, nanoseconds). everything, notified, topics: what
-    is to be looked at; running: whether a procedure does so now. on_options(topic): its options have changed;
-    on_all_read(): those of every topic are known."""
+    """The dynamic configuration of one broker."""
 
+    # The context that all parts share.
     broker_context: BrokerContext
+    # Runs sequences of ZooKeeper requests.
     procedures: Procedures
+    # Called with a topic after its options changed.
     on_options: Callable[[str], None]
+    # Called when the options of every topic are known.
     on_all_read: Callable[[], None]
+    # Called with a topic after unclean leader election was enabled for it.
     on_unclean_enabled: Callable[[str], None]
+    # The id of the cluster; "" until it was read.
     cluster_id: str = ""
+    # The last overrides read, of topics that have any.
     configs: dict[str, dict[str, str]] = field(factory=dict)
+    # Known notifications, with the host time at which each was first seen, in nanoseconds.
     seen: dict[str, int] = field(factory=dict)
+    # Whether all configurations must be read.
     everything: bool = False
+    # Whether the notifications must be read.
     notified: bool = False
+    # Topics with a configuration that must be read; an ordered set.
     topics: dict[str, None] = field(factory=dict)
+    # Whether a procedure is reading now.
     running: bool = False
 
     # ---- what happens
 
     def on_session(self) -> None:
-        """The watches went with the session before; whatever changed meanwhile is seen now."""
+        """A new session has no watches; changes since the last session are read now."""
         self.everything = True
         self._look()
 
     def on_watch(self, watch: WatchEvent) -> bool:
-        """Whether the watch was one of these."""
+        """Handle a watch. Returns whether it was a watch of this module."""
         topic = znodes.topic_of_config_path(watch.path)
         if topic is not None:
             self.topics[topic] = None
@@ -113,7 +122,7 @@ class DynamicConfig:
     # ---- reading
 
     def _begin(self) -> ZooKeeperSteps:
-        """Watch the notifications, then read all configurations: whatever comes later is notified."""
+        """Watch the notifications, then read all configurations. Later changes have a notification."""
         for _ in range(ATTEMPTS):
             notifications, topics, cluster = yield (
                 GetChildren(znodes.CONFIG_CHANGES, watch=True),
@@ -151,7 +160,8 @@ class DynamicConfig:
         return bool(self.cluster_id)
 
     def new_cluster_id(self) -> str:
-        """22 characters, as Kafka writes the 16 bytes of a UUID; whoever creates the node first decides."""
+        """A new cluster id: 22 characters, as Kafka encodes the 16 bytes of a UUID. The first broker that
+        creates the node decides."""
         digest = hashlib.sha256(f"{self.broker_context.node}:{self.broker_context.now}".encode()).digest()
         return base64.urlsafe_b64encode(digest[:16]).decode().rstrip("=")
 
@@ -179,8 +189,8 @@ class DynamicConfig:
             return None
 
     def _remember(self, names: Collection[str]) -> ZooKeeperSteps:
-        """These notifications have been looked at; old ones go. Every broker tries; a notification is never
-        written again, so that its version is 0."""
+        """Remember these notifications and delete old ones. Every broker tries. A notification is never
+        changed, so its version is 0."""
         now = self.broker_context.now
         self.seen = {name: self.seen.get(name, now) for name in names}
         old = [name for name, since in self.seen.items() if now - since > EXPIRATION_MS * MILLISECOND]
@@ -188,8 +198,8 @@ class DynamicConfig:
             yield tuple(Delete(f"{znodes.CONFIG_CHANGES}/{name}", 0) for name in old)
 
     def _read(self, topics: Collection[str]) -> ZooKeeperSteps:
-        """Read and apply; each node is watched, as the configuration of a topic that is deleted goes without
-        a notification."""
+        """Read and apply configurations. Each node is watched, because the configuration of a deleted topic
+        is removed without a notification."""
         nodes = {znodes.config_path(topic): CONFIG_BYTES for topic in topics}
         replies = yield from read_nodes(self.broker_context.grouping, nodes, watch=True)
         for topic, reply in zip(topics, replies, strict=True):
@@ -205,7 +215,7 @@ class DynamicConfig:
     # ---- applying
 
     def apply(self, topic: str, config: dict[str, str]) -> None:
-        """From now on the topic has these overrides. A bad value is recorded, and the planned one stays."""
+        """Apply the overrides of a topic. An invalid value is recorded, and the planned one stays."""
         self.configs.pop(topic, None)
         if config:
             self.configs[topic] = config

@@ -1,5 +1,5 @@
-"""The table of parts that a broker is assembled from. A planted bug swaps one entry for a small subclass
-(campaign/bugs); nothing else changes."""
+"""The table of parts of a broker. A planted bug replaces one entry by a small subclass (campaign/bugs) and
+changes nothing else."""
 
 from attrs import frozen
 
@@ -45,35 +45,63 @@ from fencepost.impl.transaction.verification import TransactionVerification
 
 @frozen(kw_only=True)
 class Parts:
-    """One class per role. The default table is the correct broker."""
+    """One class per role. The default values give the correct broker."""
 
+    # The log of one replica.
     log: type[SegmentedLog] = SegmentedLog
+    # Recovers a log at start.
     log_recovery: type[LogRecovery] = LogRecovery
+    # The replicas' directories and the checkpoints.
     log_directory: type[LogDirectory] = LogDirectory
+    # Deletes old segments.
     retention: type[Retention] = Retention
+    # Compacts logs.
     cleaner: type[Cleaner] = Cleaner
+    # Opens, checkpoints and deletes logs.
     log_manager: type[LogManager] = LogManager
+    # The replica of one partition.
     partition: type[Partition] = Partition
+    # The start offset of each leader epoch of a log.
     epoch_cache: type[LeaderEpochCache] = LeaderEpochCache
+    # Checks the epochs of control requests.
     control_gate: type[ControlGate] = ControlGate
+    # The metadata for clients.
     metadata_cache: type[MetadataCache] = MetadataCache
+    # Moves the high watermark.
     high_watermark: type[HighWatermark] = HighWatermark
+    # The ISR of a leader.
     in_sync_replicas: type[InSyncReplicas] = InSyncReplicas
+    # The leader role.
     leader: type[LeaderRole] = LeaderRole
+    # Truncates a follower's log.
     truncation: type[FollowerTruncation] = FollowerTruncation
+    # Fetches from leaders.
     fetcher: type[ReplicaFetcher] = ReplicaFetcher
+    # The replicas of a broker.
     replica_manager: type[ReplicaManager] = ReplicaManager
+    # Elects leaders of partitions.
     leader_election: type[LeaderElection] = LeaderElection
+    # The controller's writes to ZooKeeper.
     controller_writer: type[ControllerWriter] = ControllerWriter
+    # Elects the controller.
     controller_elector: type[ControllerElector] = ControllerElector
+    # The state of the controller.
     controller_state: type[ControllerState] = ControllerState
+    # The checks of the controller before it acts.
     controller_guards: type[ControllerGuards] = ControllerGuards
+    # The controller's requests to brokers.
     channels: type[Channels] = Channels
+    # The broker's ephemeral node.
     registration: type[Registration] = Registration
+    # The records of groups in __consumer_offsets.
     group_log: type[GroupLog] = GroupLog
+    # Loads groups from the log.
     group_loading: type[GroupLoading] = GroupLoading
+    # Members and generations of groups.
     group_membership: type[GroupMembership] = GroupMembership
+    # Committed offsets of groups.
     group_offsets: type[GroupOffsets] = GroupOffsets
+    # The client's side of a group.
     consumer_coordinator: type[ConsumerCoordinator] = ConsumerCoordinator
     transaction_log: type[TransactionLog] = TransactionLog
     transaction_loading: type[TransactionLoading] = TransactionLoading
@@ -83,5 +111,6 @@ class Parts:
     transactional_offsets: type[TransactionalOffsets] = TransactionalOffsets
     marker_writer: type[MarkerWriter] = MarkerWriter
     producer_ids: type[ProducerIds] = ProducerIds
+    # Checks the sequence numbers of producers.
     producer_sequences: type[Sequences] = Sequences
     transform_loop: type[TransformLoop] = TransformLoop

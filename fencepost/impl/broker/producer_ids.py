@@ -1,9 +1,8 @@
-"""Ids of idempotent producers, in blocks out of /latest_producer_id_block (KIP-98; Kafka's
-ProducerIdManager).
+"""Ids of idempotent producers, in blocks from /latest_producer_id_block (KIP-98; Kafka's ProducerIdManager).
 
-Owns the block of this broker and the requests that wait for the next one. Must not know what an id is for. An
-id is given once in the life of a cluster: a block is claimed by a conditional write before its first id
-leaves, and what a process has not given when it ends is never given.
+Owns the block of this broker and the requests that wait for the next one. Must not know how an id is used. An
+id is assigned once in the lifetime of a cluster: a conditional write claims a block before its first id is
+returned, and unused ids of a process that ends are never assigned.
 """
 
 from collections import deque
@@ -24,9 +23,9 @@ from fencepost.traces.outcomes import ErrorCode
 BLOCK_SIZE = 1000
 """Kafka's PidBlockSize."""
 ATTEMPTS = 16
-"""Rounds of one claim; each is lost to another broker's claim only."""
+"""Rounds of one claim. Reason: a round fails only if another broker claims a block."""
 MOST_WAITING = 10_000
-"""Requests that wait for a block; further ones are dropped, and their producers ask again."""
+"""The most requests that wait for a block. Further ones are dropped, and their producers ask again."""
 FIRST_EPOCH = 0
 
 
@@ -35,9 +34,13 @@ class ProducerIds:
     """next_id to end: ids that are left of this broker's block (next_id > end: none). waiting:
     who gets the next ids, in order of arrival. claiming: a procedure claims a block now."""
 
+    # The context that all parts share.
     broker_context: BrokerContext
+    # Runs sequences of ZooKeeper requests.
     procedures: Procedures
+    # The next id to assign.
     next_id: int = 0
+    # The last id of this broker's block; next_id > end means that none is left.
     end: int = -1
     waiting: deque[Callable[[int], None]] = field(factory=deque)
     claiming: bool = False
@@ -72,8 +75,8 @@ class ProducerIds:
             self.procedures.start(self._claim())
 
     def _claim(self) -> Procedure:
-        """Claim the block after the last one. A write whose reply was lost is recognised by its content: no
-        other broker can have written it."""
+        """Claim the block after the last one. If the reply of a write was lost, the content identifies the
+        write: no other broker can have written it."""
         mine: ProducerIdBlock | None = None
         for _ in range(ATTEMPTS):
             current = yield GetData(znodes.PRODUCER_IDS)
@@ -101,8 +104,16 @@ class ProducerIds:
         self._serve()
 
     def fenced_claim(self, mine: ProducerIdBlock, current: Any) -> Create | SetData:
-        """Protection R10: the claim holds only against the block that was read, so that no two brokers give
-        the same ids."""
+        """Protection R10: the claim is conditional on the block that was read, so that no two brokers assign
+        the same ids.
+
+        Args:
+            mine: the block to claim.
+            current: the node that was read; None if it does not exist.
+
+        Returns:
+            the conditional write.
+        """
         data = znodes.encode_producer_id_block(mine)
         if not isinstance(current, Data):
             return Create(znodes.PRODUCER_IDS, data)

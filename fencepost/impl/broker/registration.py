@@ -16,29 +16,33 @@ from fencepost.traces.events import Name
 
 RETRY_TIMER = ("register",)
 RETRY_MS = 500
-"""How long to wait for the session of an earlier process to expire before trying again."""
+"""How long to wait for the expiry of an earlier process's session before the next attempt."""
 
 
 @define
 class Registration:
-    """own_sessions: sessions of this process; a node of an earlier one of them may be replaced, one of
-    another process may not. registered_session: the session whose registration is done. paths_made: whether
-    this process has made the persistent nodes."""
+    """The registration of one broker."""
 
+    # The context that all parts share.
     broker_context: BrokerContext
+    # Runs sequences of ZooKeeper requests.
     procedures: Procedures
+    # Called when the broker is registered in a new session.
     on_registered: Callable[[], None]
+    # Sessions of this process. A node of one of them may be replaced; a node of another process may not.
     own_sessions: set[int] = field(factory=set)
+    # The session in which the broker is registered; 0 before the first.
     registered_session: int = 0
+    # Whether this process has created the persistent nodes.
     paths_made: bool = False
 
     def on_session(self) -> None:
-        """A new session: register in it."""
+        """Register in a new session."""
         self.own_sessions.add(self.broker_context.session_id)
         self.try_again()
 
     def try_again(self) -> None:
-        """The timer, or a new session."""
+        """Try to register: after the timer, or in a new session."""
         self.procedures.start(self._register(self.broker_context.session_id))
 
     def _register(self, session_id: int) -> Procedure:
@@ -63,15 +67,23 @@ class Registration:
         if session_id != self.broker_context.session_id:
             return
         if isinstance(current, Data) and self.own_registration(current.stat.ephemeral_owner, session_id):
-            self._registered(current.stat.czxid)  # the reply of our own create was lost
+            self._registered(current.stat.czxid)  # the reply to our own create was lost
             return
         if isinstance(current, Data) and current.stat.ephemeral_owner in self.own_sessions:
             yield Delete(path, current.stat.version)
         self.broker_context.set_timer(RETRY_TIMER, RETRY_MS)
 
     def own_registration(self, owner: int, session_id: int) -> bool:
-        """Protection KAFKA-1387 (KAFKA-7165): a node of another session goes with that session; only this
-        session's own is a registration."""
+        """Protection KAFKA-1387 (KAFKA-7165): a node of another session disappears with that session. Only a
+        node of this session counts as a registration.
+
+        Args:
+            owner: the session that owns the node.
+            session_id: the current session.
+
+        Returns:
+            whether the node counts.
+        """
         return owner == session_id
 
     def _registered(self, broker_epoch: int) -> None:

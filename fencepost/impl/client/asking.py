@@ -1,7 +1,7 @@
-"""What a producer asks any broker: who leads, and for an id.
+"""A producer's requests to any broker: for metadata and for a producer id.
 
-One question of a kind at a time, another broker each time, a rest after an answer that did not help. Owns
-those requests and their time-outs. Must not know what the answers are used for.
+One request of a kind at a time, each to another broker, with a pause after an unhelpful response. Owns these
+requests and their timeouts. Must not know how the responses are used.
 """
 
 from attrs import define, field
@@ -14,7 +14,7 @@ from fencepost.traces.plan import ClientOptions
 
 NONE = -1
 ASKING_IDS = 1 << 61
-"""Correlation ids from here on are of requests that no batch sends."""
+"""Correlation ids from here on belong to requests that no batch sends."""
 METADATA, IDENTITY = ("produce_metadata",), ("produce_identity",)
 Question = type[MetadataRequest] | type[InitProducerIdRequest]
 QUESTIONS: dict[TimerKey, Question] = {METADATA: MetadataRequest, IDENTITY: InitProducerIdRequest}
@@ -22,8 +22,13 @@ QUESTIONS: dict[TimerKey, Question] = {METADATA: MetadataRequest, IDENTITY: Init
 
 @define(eq=False)
 class Asking:
-    """turn: which broker is asked next. asked: correlation ids of the questions under way, by the timer that
-    watches over them; resting: those that wait for their timer before they are asked again."""
+    """The requests of one producer.
+
+    Attributes:
+        turn: which broker is asked next.
+        asked: correlation ids of the requests in flight, by their timeout timer.
+        resting: requests that wait for their timer before they are sent again.
+    """
 
     options: ClientOptions
     metadata: ClientMetadata
@@ -32,7 +37,7 @@ class Asking:
     resting: dict[TimerKey, None] = field(factory=dict)
 
     def ask(self, question: TimerKey, now: int) -> list[Effect]:
-        """Ask, unless that is under way or rests. question: METADATA or IDENTITY."""
+        """Send a request, unless it is in flight or pausing. question: METADATA or IDENTITY."""
         if question in self.asked or question in self.resting:
             return []
         number = ASKING_IDS + now // MILLISECOND * len(QUESTIONS) + list(QUESTIONS).index(question)
@@ -44,7 +49,7 @@ class Asking:
         return [Send(target, request, (now // CAUSE_BUCKET,)), SetTimer(question, now + patience)]
 
     def is_answered_by(self, correlation_id: int) -> bool:
-        """Whether this answers a question under way, which is over then."""
+        """Whether this is the response to a request in flight, which is then complete."""
         question = next((key for key, asked in self.asked.items() if asked == correlation_id), None)
         if question is None:
             return False
@@ -52,13 +57,22 @@ class Asking:
         return True
 
     def settle(self, question: TimerKey, now: int, *, helped: bool) -> Effect:
-        """After an answer: forget the timer, or rest."""
+        """After a response: cancel the timer, or pause.
+
+        Args:
+            question: METADATA or IDENTITY.
+            now: host time in nanoseconds.
+            helped: whether the response was useful.
+
+        Returns:
+            the effect.
+        """
         if helped:
             return CancelTimer(question)
         self.resting[question] = None
         return SetTimer(question, now + self.options.retry_backoff_ms * MILLISECOND)
 
     def on_timer(self, question: TimerKey) -> None:
-        """The rest is over, or nobody answered."""
+        """The pause is over, or no response came."""
         self.resting.pop(question, None)
         self.asked.pop(question, None)

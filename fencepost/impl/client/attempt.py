@@ -1,4 +1,4 @@
-"""The operation that a client has under way, and what becomes of it in a trace."""
+"""The current operation of a client, and its result in a trace."""
 
 from attrs import define
 
@@ -17,38 +17,61 @@ READ_COMMITTED = "read_committed"
 
 @define
 class Attempt:
-    """correlation_id: of the request in flight, -1 for none. requests: sent, metadata included; attempts: to
-    leaders only. resetting: the position is out of range, and the next request asks where to go on. unknown:
-    some attempt's fate is unknown. error: of the last attempt. The rest is what the answer said."""
+    """The state of the current operation."""
 
+    # The operation of the plan.
     operation: PlannedOperation
+    # Its partition.
     key: TopicPartition
+    # For a poll, the next offset to read.
     position: int = 0
+    # That of the request in flight; -1 for none.
     correlation_id: int = -1
+    # Requests sent, including metadata.
     requests: int = 0
+    # Requests sent to leaders.
     attempts: int = 0
+    # Whether a metadata request is in flight.
     asking_metadata: bool = False
+    # Whether the leader must be asked for again.
     stale_metadata: bool = False
+    # The position is out of range, and the next request asks where to continue.
     resetting: bool = False
+    # Whether the outcome of some attempt is unknown.
     unknown: bool = False
+    # The error of the last attempt.
     error: ErrorCode = NO_ERROR
+    # The broker of the last attempt; -1 for none.
     node: int = -1
+    # The offset in the response; None if there is none.
     offset: int | None = None
+    # The end that the response showed; None if there is none.
     end_offset: int | None = None
+    # The log start that the response showed; None if there is none.
     log_start_offset: int | None = None
+    # The leader epoch of the response; None if there is none.
     leader_epoch: int | None = None
     last_stable_offset: int | None = None
     records: tuple[Record, ...] = ()
 
     @property
     def values(self) -> tuple[int, ...]:
-        """The value ids that an append carries."""
+        """The value ids of an append."""
         base = self.operation.op_id * VALUES_PER_OPERATION
         return tuple(range(base, base + self.operation.records))
 
 
 def complete(process: int, attempt: Attempt, outcome: Outcome) -> Complete:
-    """The effect that ends an operation. Times are 0: the driver stamps them."""
+    """The effect that ends an operation. Times are 0: the driver sets them.
+
+    Args:
+        process: the process in the trace.
+        attempt: the state of the operation.
+        outcome: its outcome.
+
+    Returns:
+        the effect.
+    """
     operation = attempt.operation
     append = operation.function == "append"
     records = attempt.records

@@ -1,9 +1,9 @@
 """A single-threaded client: one operation at a time, retried until it is decided or its time is up.
 
-The part of docs/spec/cluster.md, P that every client needs. Owns attempts, time-outs and the mapping of
-errors to outcomes (traces/outcomes.py). Must not know how operations are chosen or recorded. An attempt whose
-fate is unknown ends an append as unknown, unless the client was told to retry such attempts; reads are
-retried freely.
+The part of docs/spec/cluster.md, P that every client needs. Owns attempts, timeouts and the mapping of errors
+to outcomes (traces/outcomes.py). Must not know how operations are chosen or recorded. If the outcome of an
+attempt is unknown, an append ends as unknown, unless the client is configured to retry such attempts. Reads
+are always retried.
 """
 
 from attrs import define, field
@@ -32,13 +32,13 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.plan import ClientOptions, PlannedOperation
 
 MAX_ATTEMPTS = 256
-"""Requests of one operation; also the room for attempts in a correlation id. Far more than the delivery
-time-out allows at the default back-off."""
+"""The most requests of one operation; a correlation id has space for this many attempts. The delivery timeout
+allows far fewer at the default back-off."""
 MAX_BYTES = 1_048_576
 REQUEST, BACKOFF, DELIVERY = ("request",), ("backoff",), ("delivery",)
 FETCH_BYTES_PER_RECORD = 87
-"""Bytes of a one-record batch of the longest value id: turns max.poll.records into a byte limit of a fetch;
-batches come whole."""
+"""Bytes of a one-record batch with the longest value id. It converts max.poll.records into the byte limit of
+a fetch; batches are whole."""
 
 
 @define
@@ -47,14 +47,21 @@ class Client:
     polls of committed records. ends: the highest high
     watermark it was shown, per partition. current: the operation under way."""
 
+    # The process in the trace.
     process: int
+    # The options of clients.
     options: ClientOptions
+    # The known leaders.
     metadata: ClientMetadata
+    # The next offset to poll, per partition.
     positions: dict[TopicPartition, int] = field(factory=dict)
     committed: dict[TopicPartition, int] = field(factory=dict)
     ends: dict[TopicPartition, int] = field(factory=dict)
+    # The current operation; None if it is idle.
     current: Attempt | None = None
+    # Effects of the current step.
     outbox: list[Effect] = field(factory=list)
+    # Host time of the current step in nanoseconds.
     now: int = 0
 
     def step(self, input: Input, now: int) -> list[Effect]:
@@ -155,8 +162,8 @@ class Client:
         self.outbox.append(SetTimer(BACKOFF, self.now + self.options.retry_backoff_ms * MILLISECOND))
 
     def _give_up(self, current: Attempt) -> None:
-        """The delivery time-out: what is known by now decides. A read learnt nothing; an append in flight may
-        still happen."""
+        """The delivery timeout: decide from what is known. A read has no result; an append in flight may
+        still take effect."""
         in_flight = current.correlation_id >= 0 and not current.asking_metadata
         undecided = current.operation.function == "append" and (current.unknown or in_flight)
         if in_flight and current.error is NO_ERROR:
@@ -191,12 +198,12 @@ class Client:
             current.error = error
             self._finish(current, Outcome.UNKNOWN)
 
-    # ---- answers
+    # ---- responses
 
     def _on_message(self, message: kafka.Message) -> None:
         current = self.current
         if current is None or current.correlation_id != message.correlation_id:
-            return  # the answer to an attempt that was given up
+            return  # the response to an abandoned attempt
         if isinstance(message, kafka.MetadataResponse):
             self._on_metadata(current, message)
         elif isinstance(message, kafka.ProduceResponse):

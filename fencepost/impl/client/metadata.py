@@ -1,5 +1,5 @@
-"""What a client believes about leaders. Owns the merge rule: an answer with a lower leader epoch than known
-is old news (KIP-320)."""
+"""A client's knowledge of leaders. Owns the merge rule: a response with a lower leader epoch than the known
+one is outdated (KIP-320)."""
 
 from attrs import define, field
 
@@ -22,7 +22,7 @@ class ClientMetadata:
         return known if known is not None and known[0] >= 0 else None
 
     def view(self, topic: str) -> TopicView:
-        """What a partitioner may know of a topic."""
+        """The partitioner's view of a topic."""
         if topic not in self.views:
             known = sorted(key.partition for key in self.leaders if key.topic == topic)
             led = tuple(number for number in known if self.leader(TopicPartition(topic, number)))
@@ -34,7 +34,7 @@ class ClientMetadata:
         return self.bootstrap[turn % len(self.bootstrap)]
 
     def update(self, response: MetadataResponse) -> None:
-        """Take over what is not older than what is known."""
+        """Apply the parts of a response that are not older than the known state."""
         self.views.clear()
         for entry in response.partitions:
             known = self.leaders.get(entry.partition)

@@ -1,10 +1,9 @@
-"""Partitioners: to which partition of its topic a record goes (docs/spec/cluster.md P1; KIP-480 for the
-sticky one).
+"""Partitioners: the partition of each record (docs/spec/cluster.md P1; KIP-480 for the sticky one).
 
-Owns the choice. Must not know batches, leaders' addresses, or what happens to a record then. A partitioner of
-one's own is any object with the two methods of `Partitioner`; it must not draw from anything but what it is
-given, or a run does not repeat. Records of one key keep their order only where the key alone decides: that is
-the key hash, as long as the number of partitions stays.
+Owns the choice. Must not know batches, leaders' addresses, or the later fate of a record. A custom
+partitioner is any object with the two methods of `Partitioner`. It must be a function of its arguments, or a
+run cannot be repeated. Records of one key keep their order only if the key alone determines the partition:
+with the key hash, while the number of partitions does not change.
 """
 
 from typing import Protocol
@@ -16,7 +15,7 @@ MASK_32, MASK_31 = 0xFFFFFFFF, 0x7FFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """MurmurHash2, 32 bits, as a signed integer: the hash by which Kafka's clients place a key."""
+    """MurmurHash2, 32 bits, as a signed integer: the hash of keys in Kafka's clients."""
     multiplier, value = MURMUR2_MULTIPLIER, (MURMUR2_SEED ^ len(data)) & MASK_32
     whole = len(data) & ~3
     for position in range(0, whole, 4):
@@ -31,14 +30,13 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of_key(key: bytes, partitions: int) -> int:
-    """Where Kafka's clients put a record of this key."""
+    """The partition of a key in Kafka's clients."""
     return (murmur2(key) & MASK_31) % partitions
 
 
 @frozen(kw_only=True)
 class TopicView:
-    """What the metadata says of a topic. partitions: all of them, ascending; available: those that have a
-    leader."""
+    """A topic in the metadata. partitions: all of them, ascending; available: those with a leader."""
 
     topic: str
     partitions: tuple[int, ...]
@@ -46,27 +44,33 @@ class TopicView:
 
     @property
     def choice(self) -> tuple[int, ...]:
-        """Those that a record without a key may go to: the available ones, or all if there is none."""
+        """The partitions for a record without a key: the available ones, or all if there are none."""
         return self.available or self.partitions
 
 
 class Partitioner(Protocol):
-    """The protocol of a partitioner. cause: the number of the append, so that a random choice depends on it
-    and on nothing that ran before."""
+    """The protocol of a partitioner. cause: the number of the append, so that a random choice depends only on
+    it."""
 
     def partition(self, view: TopicView, key: bytes | None, cause: int) -> int:
         """The partition of the records of this append: one of `view.partitions`."""
         ...
 
     def on_new_batch(self, view: TopicView, previous: int, cause: int) -> None:
-        """The partition chosen last has no batch with room: a new one would be begun there. `partition` is
-        asked again after this."""
+        """The last chosen partition has no batch with room, so a new one would be started there. `partition`
+        is called again after this.
+
+        Args:
+            view: the topic.
+            previous: the partition chosen last.
+            cause: the number of the append.
+        """
         ...
 
 
 @frozen
 class KeyedRandom:
-    """A choice that looks random and is a function of (seed, topic, cause)."""
+    """A pseudo-random choice: a function of (seed, topic, cause)."""
 
     seed: int
 
@@ -77,52 +81,64 @@ class KeyedRandom:
 
 @define
 class RoundRobin:
-    """Each append goes to the next available partition. turns: appends so far, by topic."""
+    """Each append goes to the next available partition. turns: the number of appends so far, by topic."""
 
     turns: dict[str, int] = field(factory=dict)
 
     def partition(self, view: TopicView, key: bytes | None, cause: int) -> int:
-        """The next one; the key is not looked at."""
+        """The next partition; the key is ignored."""
         turn = self.turns.get(view.topic, 0)
         self.turns[view.topic] = turn + 1
         return view.choice[turn % len(view.choice)]
 
     def on_new_batch(self, view: TopicView, previous: int, cause: int) -> None:
-        """Stay: the turn of this append is the one that was just counted."""
+        """No change: the turn of this append was already counted.
+
+        Args:
+            view, previous, cause: as in Partitioner.
+        """
         self.turns[view.topic] -= 1
 
 
 @define
 class Random:
-    """Each append goes to any available partition."""
+    """Each append goes to a random available partition."""
 
     random: KeyedRandom
 
     def partition(self, view: TopicView, key: bytes | None, cause: int) -> int:
-        """Any; the key is not looked at."""
+        """A random partition; the key is ignored."""
         return self.random.of(view.choice, view.topic, cause)
 
     def on_new_batch(self, view: TopicView, previous: int, cause: int) -> None:
-        """Nothing."""
+        """No effect.
+
+        Args:
+            view, previous, cause: as in Partitioner.
+        """
 
 
 @define
 class Sticky:
     """Appends go to one partition until its batch is full, then to another one: fewer, larger batches
-    (KIP-480). current: by topic."""
+    (KIP-480). current: the partition by topic."""
 
     random: KeyedRandom
     current: dict[str, int] = field(factory=dict)
 
     def partition(self, view: TopicView, key: bytes | None, cause: int) -> int:
-        """The present one; the key is not looked at."""
+        """The current partition; the key is ignored."""
         chosen = self.current.get(view.topic)
         if chosen is None or chosen not in view.partitions:
             chosen = self.current[view.topic] = self.random.of(view.choice, view.topic, cause)
         return chosen
 
     def on_new_batch(self, view: TopicView, previous: int, cause: int) -> None:
-        """Go to another available one, if there is any."""
+        """Choose another available partition, if there is one.
+
+        Args:
+            view, previous, cause: as in Partitioner.
+        """
         if self.current.get(view.topic) == previous:
             others = tuple(number for number in view.choice if number != previous)
             self.current[view.topic] = self.random.of(others or view.choice, view.topic, cause)
@@ -130,19 +146,23 @@ class Sticky:
 
 @define
 class KeyHash:
-    """Kafka's default: the key decides (murmur2 over all partitions, available or not); without a key as
+    """Kafka's default: the key decides (murmur2 over all partitions, available or not). Without a key as
     `Sticky`."""
 
     sticky: Sticky
 
     def partition(self, view: TopicView, key: bytes | None, cause: int) -> int:
-        """Where the key belongs."""
+        """The partition of the key."""
         if key is None:
             return self.sticky.partition(view, key, cause)
         return view.partitions[partition_of_key(key, len(view.partitions))]
 
     def on_new_batch(self, view: TopicView, previous: int, cause: int) -> None:
-        """A keyed append comes back to its partition; others go on."""
+        """An append with a key stays in its partition; others move on.
+
+        Args:
+            view, previous, cause: as in Partitioner.
+        """
         self.sticky.on_new_batch(view, previous, cause)
 
 
@@ -150,7 +170,7 @@ NAMES = ("key_hash", "sticky", "round_robin", "random")
 
 
 def make_partitioner(name: str, seed: int = 0) -> Partitioner:
-    """The partitioner of this name, one of NAMES. seed: of its keyed randomness."""
+    """The partitioner with this name, one of NAMES. seed: of its keyed randomness."""
     random = KeyedRandom(seed)
     if name == "round_robin":
         return RoundRobin()

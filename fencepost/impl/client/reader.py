@@ -1,9 +1,9 @@
-"""A reader: goes on through the partitions that it was assigned, without a group, for as long as it runs.
+"""A reader: reads its assigned partitions continuously, without a group.
 
-Owns positions, fetches and their retries. Must not know groups, commits or who reads. One fetch per partition
-is in flight; a partition whose leader is not known asks for metadata and rests. What was read stands in
-`delivered`, in order, until the host takes it; a row of the trace is completed with it, stamped with the
-host's own times. Each partition is a process of the trace: their fetches overlap.
+Owns positions, fetches and their retries. Must not know groups, commits or its user. One fetch per partition
+is in flight. A partition without a known leader asks for metadata and pauses. Read records are in
+`delivered`, in order, until the host takes them. A row of the trace is completed with them and gets the
+host's times. Each partition is a process of the trace, because their fetches overlap.
 """
 
 from collections import deque
@@ -33,7 +33,7 @@ from fencepost.traces.plan import ClientOptions
 
 NONE = -1
 FETCH_BYTES = 1_048_576
-"""Of one partition and fetch (max.partition.fetch.bytes)."""
+"""Bytes of one partition in one fetch (max.partition.fetch.bytes)."""
 REQUEST, BACKOFF = "read_request", "read_backoff"
 METADATA = ("read_metadata",)
 SEEK_TO_BEGINNING = "seek_to_beginning"
@@ -41,7 +41,7 @@ SEEK_TO_BEGINNING = "seek_to_beginning"
 
 @frozen(kw_only=True)
 class ReadRecord:
-    """One record as the application gets it. value None: a tombstone."""
+    """One record for the application. A value of None is a tombstone."""
 
     partition: TopicPartition
     offset: int
@@ -52,40 +52,57 @@ class ReadRecord:
 
 @define(eq=False)
 class Reading:
-    """One partition. process: of the trace. position: the next offset to read, NONE until the leader said
-    where to begin; start: which end it asks for then. correlation_id: of the request in flight, sent at
-    asked_at; resting: until the back-off is over. stale: its leader must be asked for. end: the last one that
-    was shown to an empty poll, whose repetition is no news."""
+    """One partition of a reader."""
 
+    # The partition.
     key: TopicPartition
+    # LATEST or EARLIEST: where to begin.
     start: int
+    # The process in the trace.
     process: int
+    # The next offset to read; NONE until the leader reported where to begin.
     position: int = NONE
+    # That of the request in flight; NONE while there is none.
     correlation_id: int = NONE
+    # Host time at which it was sent, in nanoseconds.
     asked_at: int = 0
+    # The broker that was asked; NONE before the first.
     node: int = NONE
+    # Whether it pauses until the back-off is over.
     resting: bool = False
+    # Whether its leader must be asked for.
     stale: bool = False
+    # The last end that an empty poll was shown; the same end again is not recorded.
     end: int = NONE
 
 
 @define(eq=False)
 class Reader:
-    """readings: in the order in which they were assigned. correlation_id, op_id: the last ones used.
-    asked_metadata: the request in flight, NONE if there is none. end_offsets: the high watermark that was
-    shown last, by partition."""
+    """A reader without a group."""
 
+    # The options of clients.
     options: ClientOptions
+    # The known leaders.
     metadata: ClientMetadata
+    # The partitions, in the order of assignment.
     readings: dict[TopicPartition, Reading]
+    # Records that the host has not taken yet, in order.
     delivered: deque[ReadRecord] = field(factory=deque)
+    # The last high watermark that was shown, by partition.
     end_offsets: dict[TopicPartition, int] = field(factory=dict)
+    # The last one used.
     correlation_id: int = 0
+    # The last one used; NONE before the first.
     op_id: int = NONE
+    # The metadata request in flight; NONE if there is none.
     asked_metadata: int = NONE
+    # Whether the assignment was recorded.
     assigned: bool = False
+    # Which broker is asked for metadata next.
     turn: int = 0
+    # Effects of the current step.
     outbox: list[Effect] = field(factory=list)
+    # Host time of the current step in nanoseconds.
     now: int = 0
 
     def step(self, input: Input, now: int) -> list[Effect]:
@@ -112,7 +129,7 @@ class Reader:
                 positions=(position,),
             )
 
-    # ---- asking
+    # ---- requests
 
     def _ask(self) -> None:
         wants_metadata = False
@@ -158,7 +175,7 @@ class Reader:
         self.correlation_id += 1
         return self.correlation_id
 
-    # ---- answers
+    # ---- responses
 
     def _on_message(self, message: kafka.Message) -> None:
         if isinstance(message, kafka.MetadataResponse):
@@ -168,7 +185,7 @@ class Reader:
         asked = (one for one in self.readings.values() if one.correlation_id == message.correlation_id)
         reading = next(asked, None)
         if reading is None:
-            return  # the answer to a request that was given up
+            return  # the response to an abandoned request
         reading.correlation_id = NONE
         self.outbox.append(CancelTimer((REQUEST, *_name(reading.key))))
         if isinstance(message, kafka.ListOffsetsResponse):
@@ -285,7 +302,7 @@ class Reader:
             self._rest(reading)
 
     def _rest(self, reading: Reading) -> None:
-        """Ask again later, and whoever leads then."""
+        """Ask again later, whichever broker leads then."""
         reading.resting = reading.stale = True
         self._set((BACKOFF, *_name(reading.key)), self.options.retry_backoff_ms)
 

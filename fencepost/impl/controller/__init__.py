@@ -1,2 +1,2 @@
-"""The controller: one broker that decides who leads what, fenced toward brokers and toward ZooKeeper
+"""The controller: the broker that decides about leaders and replicas, fenced at brokers and at ZooKeeper
 (docs/spec/cluster.md, C)."""

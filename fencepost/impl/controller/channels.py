@@ -1,7 +1,7 @@
-"""Control requests on their way to brokers (C10): batched per broker and event, one in flight per broker, in
-order, repeated until the broker is gone.
+"""Control requests to brokers (C10): batched per broker and event, one in flight per broker, in order,
+repeated until the broker is gone.
 
-Owns the queues. Must not know what the requests mean.
+Owns the queues. Must not know the meaning of the requests.
 """
 
 from collections import deque
@@ -31,7 +31,8 @@ _NO_STATE = LeaderAndIsr(leader=-1, leader_epoch=-1, controller_epoch=-1, isr=()
 
 @define
 class Channel:
-    """To one incarnation of one broker. queue: the first is in flight if `in_flight` is not 0."""
+    """The channel to one incarnation of one broker. queue: the first request is in flight if `in_flight` is
+    not 0."""
 
     broker: int
     broker_epoch: int
@@ -41,8 +42,11 @@ class Channel:
 
 @define
 class Channels:
-    """channels: by broker id. leader_and_isr: partitions of the batch that is being built, per broker;
-    metadata: for all brokers; stop_replicas: per broker, leader epoch and whether to delete."""
+    """The channels and the batch under construction.
+
+    channels: by broker id. leader_and_isr: partitions by broker. metadata: for all brokers. stop_replicas:
+    per broker, the leader epoch and whether to delete.
+    """
 
     broker_context: BrokerContext
     channels: dict[int, Channel] = field(factory=dict)
@@ -53,7 +57,7 @@ class Channels:
     # ---- brokers come and go
 
     def match(self, live_brokers: dict[int, int]) -> None:
-        """Have a channel to each live incarnation, and to no other."""
+        """Keep one channel to each live incarnation, and no others."""
         for broker, channel in list(self.channels.items()):
             if live_brokers.get(broker) != channel.broker_epoch:
                 self.broker_context.cancel_timer((TIMER, broker))
@@ -62,7 +66,7 @@ class Channels:
             self.channels.setdefault(broker, Channel(broker, broker_epoch))
 
     def close(self) -> None:
-        """Resignation: nothing more is sent."""
+        """Resignation: send nothing more."""
         self.match({})
         self._empty_batch()
 
@@ -74,30 +78,36 @@ class Channels:
     def add_leader_and_isr(
         self, brokers: Iterable[int], keys: Collection[TopicPartition], *, metadata: bool = True
     ) -> None:
-        """These brokers learn of these partitions' states; so does everybody's metadata, unless they have
-        just heard of them."""
+        """Send these partitions' states to these brokers. All brokers also get the metadata, unless they just
+        got it."""
         for broker in brokers if keys else ():
             self.leader_and_isr.setdefault(broker, {}).update(dict.fromkeys(keys))
         if metadata:
             self.add_metadata(keys)
 
     def add_metadata(self, keys: Iterable[TopicPartition]) -> None:
-        """Every broker learns of these partitions."""
+        """Send the metadata of these partitions to every broker."""
         self.metadata.update(dict.fromkeys(keys))
 
     def add_stop_replica(self, broker: int, key: TopicPartition, leader_epoch: int, *, delete: bool) -> None:
-        """This broker stops its replica, and deletes it if asked; it is told after everybody heard of the
-        batch's leaders."""
+        """This broker stops its replica, and deletes it if requested. The request is sent after all brokers
+        got the leaders of the batch."""
         self.stop_replicas.setdefault(broker, {})[key] = (leader_epoch, delete)
 
     def introduce(self, context: ControllerContext) -> None:
-        """Protection KAFKA-4443: a new controller tells everybody who is alive, and all partitions, before it
-        gives a role: a broker that has just started follows nobody of whom it has not heard."""
+        """Protection KAFKA-4443: before a new controller assigns a role, it sends the live brokers and all
+        partitions to every broker. A broker that has just started does not follow a leader that it does not
+        know."""
         self.add_metadata(context.states)
         self.flush(context, metadata_always=True)
 
     def flush(self, context: ControllerContext, *, metadata_always: bool = False) -> None:
-        """Queue one LeaderAndIsr, one UpdateMetadata and one StopReplica per broker from what was added."""
+        """Queue one LeaderAndIsr, one UpdateMetadata and one StopReplica per broker from the batch.
+
+        Args:
+            context: the controller's state.
+            metadata_always: send UpdateMetadata even if no partition was added.
+        """
         live = tuple(sorted(context.electable()))
         stopping = tuple(sorted(context.shutting_down))
         states: dict[TopicPartition, PartitionState] = {}
@@ -141,7 +151,7 @@ class Channels:
             "broker_epoch": self.channels[broker].broker_epoch,
         }
 
-    # ---- the wire
+    # ---- sending
 
     def _queue(self, broker: int, request: ControlRequest) -> None:
         channel = self.channels[broker]
@@ -158,7 +168,7 @@ class Channels:
         )
 
     def on_timer(self, broker: int) -> None:
-        """Not answered in time: send again."""
+        """A request was not answered in time: send it again."""
         channel = self.channels.get(broker)
         if channel is not None and channel.queue:
             self.resend_until_answered(channel)
@@ -169,8 +179,15 @@ class Channels:
         self._send(channel)
 
     def on_response(self, broker: int, response: ControlResponse) -> ControlRequest | None:
-        """The next one goes out. Returns the request that was answered; None for an answer that nobody waits
-        for."""
+        """Send the next request.
+
+        Args:
+            broker: the sender of the response.
+            response: its response.
+
+        Returns:
+            the request that was answered; None for an unexpected response.
+        """
         channel = self.channels.get(broker)
         if channel is None or not channel.in_flight or channel.in_flight != response.correlation_id:
             return None
@@ -191,10 +208,12 @@ def _states(
     *,
     forget: bool = True,
 ) -> tuple[PartitionState, ...]:
-    """What is said of these partitions. known: what was said of partitions in this batch before; all brokers
-    are told the same. A partition whose topic goes may have no state any more; all that is said of it is:
-    forget it. forget: unless it is said to a replica (LeaderAndIsr), of a role that was written before the
-    deletion began; StopReplica says the rest."""
+    """The states of these partitions for a request.
+
+    known: states already made in this batch; all brokers get the same. A partition of a topic under deletion
+    may have no state any more; the request then says to forget it. forget: false for a LeaderAndIsr, which
+    still gets the role that was written before the deletion began; StopReplica does the rest.
+    """
     told = []
     states, assignments, out_of_service = context.states, context.assignments, context.out_of_service
     for key in sorted(keys):

@@ -1,5 +1,5 @@
-"""What the active controller knows (C4). Loaded at fail-over, reset on resignation (KAFKA-5310); never
-trusted over a version conflict."""
+"""The state of the active controller (C4). It is loaded at failover and reset at resignation (KAFKA-5310); a
+version conflict always overrules it."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -12,7 +12,7 @@ from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 
 @frozen(kw_only=True)
 class AdminNodes:
-    """What stood below /admin at fail-over: topics to delete; whether there are reassignments and preferred
+    """The nodes in /admin at failover: topics to delete, and whether there are reassignments and preferred
     elections to resume."""
 
     delete_topics: tuple[str, ...]
@@ -22,36 +22,43 @@ class AdminNodes:
 
 @define
 class ControllerContext:
-    """epoch, epoch_version: of /controller_epoch as this controller wrote it. live_brokers: id -> broker
-    epoch, also of those that shut down. shutting_down: likewise, those that asked for a controlled shutdown.
-    assignments: AR in order. states: leader and ISR as last read or written. reassigning: target of each
-    reassignment that is not complete. stopping: brokers whose old replica of a reassigned partition is not
-    deleted yet. deleting: topics to be deleted; out_of_service: those of them whose deletion has begun.
-    admin: as read at fail-over, None before."""
+    """What the controller knows about the cluster."""
 
+    # The controller epoch that this controller wrote; -1 before.
     epoch: int = -1
+    # The version of /controller_epoch after that write.
     epoch_version: int = -1
+    # Registered brokers: id -> broker epoch, including those that are shutting down.
     live_brokers: dict[int, int] = field(factory=dict)
+    # Brokers that asked for a controlled shutdown: id -> broker epoch.
     shutting_down: dict[int, int] = field(factory=dict)
+    # The assigned replicas (AR) in order.
     assignments: dict[TopicPartition, tuple[int, ...]] = field(factory=dict)
+    # Leader and ISR as last read or written.
     states: dict[TopicPartition, LeaderAndIsr] = field(factory=dict)
+    # The target of each incomplete reassignment.
     reassigning: dict[TopicPartition, tuple[int, ...]] = field(factory=dict)
     origins: dict[TopicPartition, tuple[int, ...]] = field(factory=dict)
-    """The replicas that each of them began with, where they are known."""
+    """The replicas at the beginning of each reassignment, if they are known."""
+    # For each reassigned partition the brokers with an old replica that is not deleted yet.
     stopping: dict[TopicPartition, dict[int, None]] = field(factory=dict)
+    # Topics to be deleted.
     deleting: dict[str, None] = field(factory=dict)
+    # Those of `deleting` with a deletion that has begun.
     out_of_service: dict[str, None] = field(factory=dict)
+    # The nodes read at failover; None before.
     admin: AdminNodes | None = None
 
     def set_live(self, brokers: dict[int, int]) -> None:
-        """These incarnations are registered; a shutdown was asked for by an incarnation, and ends with it."""
+        """Set the registered incarnations. A requested shutdown belongs to an incarnation and ends with
+        it."""
         self.live_brokers = brokers
         self.shutting_down = {
             broker: epoch for broker, epoch in self.shutting_down.items() if brokers.get(broker) == epoch
         }
 
     def electable(self) -> Collection[int]:
-        """Brokers that may lead or join an ISR: alive, and not about to stop (KAFKA-14140)."""
+        """Brokers that may lead or join an ISR: alive and not about to stop (KAFKA-14140)."""
         if not self.shutting_down:
             return self.live_brokers
         return [broker for broker in self.live_brokers if broker not in self.shutting_down]
@@ -69,11 +76,11 @@ class ControllerContext:
         return key.topic not in self.out_of_service
 
     def served(self, keys: Collection[TopicPartition]) -> Collection[TopicPartition]:
-        """Those in service."""
+        """The partitions in service."""
         return [key for key in keys if self.in_service(key)] if self.out_of_service else keys
 
     def by_replicas(self, keys: Iterable[TopicPartition]) -> dict[tuple[int, ...], list[TopicPartition]]:
-        """Partitions by AR. Brokers are few, so that many partitions share theirs."""
+        """Partitions by AR. There are few brokers, so many partitions share an AR."""
         assignments = self.assignments
         found: defaultdict[tuple[int, ...], list[TopicPartition]] = defaultdict(list)
         for key in keys:
@@ -81,11 +88,11 @@ class ControllerContext:
         return found
 
     def alive(self, brokers: Iterable[int]) -> list[int]:
-        """Those that are alive, in this order."""
+        """The live ones, in this order."""
         return [broker for broker in brokers if broker in self.live_brokers]
 
     def without_leader(self) -> list[TopicPartition]:
-        """Partitions in service that have no state yet, or no live leader; sorted."""
+        """Partitions in service without a state, or without a live leader; sorted."""
         live, states = self.live_brokers, self.states
         return sorted(
             key

@@ -1,13 +1,13 @@
-"""Controlled shutdown at the controller (C11): leaders move away before their broker stops, so that no
-partition is without one.
+"""Controlled shutdown at the controller (C11): leaders move before their broker stops, so that no partition
+is without a leader.
 
 Owns steps 2 to 4 of five:
 
     1. SIGTERM: the broker asks the controller (impl/broker/controlled_shutdown.py)
     2. the controller moves leaders to other ISR members and stores them, in few ZooKeeper round trips;
        followers leave their ISRs likewise
-    3. it tells everybody: LeaderAndIsr, UpdateMetadata, and StopReplica to the one that leaves, one request
-       of each per broker
+    3. it sends LeaderAndIsr and UpdateMetadata to all brokers, and StopReplica to the one that leaves, one
+       request of each per broker
     4. it answers with the partitions that could not be moved (3 and 4 may overlap)
     5. the broker stops, or asks again
 """
@@ -29,7 +29,15 @@ from fencepost.traces.outcomes import ErrorCode
 
 
 def controlled_shutdown(controller: ControllerState, request: ControlledShutdownRequest) -> ZooKeeperSteps:
-    """Returns the answer."""
+    """Steps 2 to 4. Returns the response.
+
+    Args:
+        controller: the active controller.
+        request: the request of the stopping broker.
+
+    Returns:
+        the steps; their result is the response.
+    """
     context, broker = controller.context, request.broker_id
     live_epoch = context.live_brokers.get(broker)
     if live_epoch is None:
@@ -42,7 +50,7 @@ def controlled_shutdown(controller: ControllerState, request: ControlledShutdown
     leads = [key for key in keys if context.states[key].leader == broker]
     yield from _move_leaders(controller, leads)
     follows = [key for key in keys if context.states[key].leader != broker]
-    # a leader may have taken it back since: what is remembered of an ISR is as old as the last notification
+    # a leader may have added it again since: the known ISR is as old as the last notification
     moved = set(leads)
     outside = [key for key in follows if key not in moved and broker not in context.states[key].isr]
     if outside:
@@ -72,13 +80,21 @@ def controlled_shutdown(controller: ControllerState, request: ControlledShutdown
 
 
 def refusal(request: ControlledShutdownRequest, error: ErrorCode) -> ControlledShutdownResponse:
-    """Nothing was done."""
+    """The response if nothing was done.
+
+    Args:
+        request: the request of the stopping broker.
+        error: the reason.
+
+    Returns:
+        the response.
+    """
     return ControlledShutdownResponse(correlation_id=request.correlation_id, error=error)
 
 
 def _movable(controller: ControllerState, key: TopicPartition) -> bool:
-    """Partitions with one replica go with their broker; those of a topic that is being deleted need no leader
-    (KAFKA-2937)."""
+    """The partitions that can be moved. Partitions with one replica stop with their broker; those of a topic
+    under deletion need no leader (KAFKA-2937)."""
     context = controller.context
     return key in context.states and len(context.assignments[key]) > 1 and context.in_service(key)
 

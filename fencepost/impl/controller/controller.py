@@ -1,8 +1,8 @@
-"""The controller's life: one event queue, one procedure at a time, until it resigns (C1, C5, C6).
+"""The life of a controller: one event queue, one procedure at a time, until it resigns (C1, C5, C6).
 
-Owns the queue and the two transitions (elected, resigned). Must not know how any procedure works. What a
-procedure does after the controller moved is stopped by its first fenced write, not by timing; what it would
-do after this one has resigned does not happen at all.
+Owns the queue and the two transitions (elected, resigned). Must not know how a procedure works. If another
+controller was elected, the first fenced write of a procedure stops it; timing does not matter. After this
+controller has resigned, its procedures do not continue at all.
 """
 
 from collections import deque
@@ -40,29 +40,36 @@ Event = Callable[[], ZooKeeperSteps]
 
 @define
 class Controller:
-    """queue: events that wait; running: whether a procedure is under way. changed_states, changed_topics:
-    whose watches fired since the event that looks at them all was queued. beside: a procedure that starts at
-    the end of the step, behind the first request of the one that is under way."""
+    """The controller of one broker, active or not."""
 
+    # The context that all parts share.
     broker_context: BrokerContext
+    # Runs sequences of ZooKeeper requests.
     procedures: Procedures
+    # Runs for controller.
     elector: ControllerElector
+    # The state that the procedures share.
     state: ControllerState
+    # Events that wait.
     queue: deque[Event] = field(factory=deque)
+    # Whether a procedure is running.
     running: bool = False
+    # Partitions with a fired watch, for an event that is already queued.
     changed_states: dict[TopicPartition, None] = field(factory=dict)
+    # Topics with a fired watch, for an event that is already queued.
     changed_topics: dict[str, None] = field(factory=dict)
+    # A procedure that starts at the end of the step, after the first request of the running one.
     beside: ZooKeeperSteps | None = None
 
-    # ---- what happens
+    # ---- events
 
     def on_session(self) -> None:
-        """A new session, the broker is registered: whatever it was before, it runs for controller now."""
+        """A new session; the broker is registered and runs for controller."""
         self.queue.append(self._reelect)
 
     def on_session_expired(self) -> None:
-        """The ephemeral /controller is gone with the session. The procedure under way goes on and meets the
-        fence; the queue is dropped."""
+        """The ephemeral /controller is gone with the session. The running procedure continues until the fence
+        stops it; the queue is dropped."""
         self.queue.clear()
         self.changed_states, self.changed_topics = {}, {}
         self.queue.append(self._expire)
@@ -87,7 +94,7 @@ class Controller:
             self._on_topic_watch(watch.path)
 
     def _on_topic_watch(self, path: str) -> None:
-        """What fired while another event is under way is looked at together."""
+        """Watches that fire while another event is running are handled together."""
         key, topic = znodes.partition_of_state_path(path), znodes.topic_of_topic_path(path)
         if key is not None:
             if not self.changed_states:
@@ -107,12 +114,12 @@ class Controller:
         yield from self._if_active(partial(listeners.topics_written, topics=topics))
 
     def on_unclean_enabled(self, topic: str) -> None:
-        """Any replica of the topic may lead from now on: partitions that wait for an ISR member wait no
-        more."""
+        """Any replica of the topic may lead from now on: partitions without an ISR member need not wait any
+        longer."""
         self.queue.append(lambda: self._if_active(partial(listeners.unclean_enabled, topic=topic)))
 
     def on_balance_timer(self) -> None:
-        """Time to look at the balance of leaders."""
+        """Check the balance of leaders."""
         self.queue.append(lambda: self._if_active(self._balance))
 
     def on_control_timer(self, broker: int) -> None:
@@ -120,7 +127,8 @@ class Controller:
         self.state.channels.on_timer(broker)
 
     def on_response(self, broker: int, response: ControlResponse) -> None:
-        """A broker answered; one that has obeyed a later controller says so, and this one resigns."""
+        """A broker answered. If it has obeyed a later controller, its response says so, and this one
+        resigns."""
         if self.state.active and response.controller_epoch > self.state.context.epoch:
             self._resign(f"broker {broker} has obeyed controller epoch {response.controller_epoch}")
             self.queue.append(self._reelect)
@@ -135,14 +143,19 @@ class Controller:
             self.queue.append(lambda: self._if_active(stopped))
 
     def on_controlled_shutdown(self, source: int, request: ControlledShutdownRequest) -> None:
-        """A broker wants to stop."""
+        """A broker wants to stop.
+
+        Args:
+            source: the broker.
+            request: its request.
+        """
         self.queue.append(lambda: self._shut_down(source, request))
 
     def ask(
         self, procedure: Callable[[ControllerState], ZooKeeperSteps], refused: Callable[[], None]
     ) -> None:
-        """Queue what somebody asks of the controller. refused: called instead if this broker is not the
-        controller, or resigns on the way."""
+        """Queue a request to the controller. refused: called instead if this broker is not the controller, or
+        resigns before the end."""
         if not self.state.active:
             refused()
             return
@@ -163,7 +176,7 @@ class Controller:
     # ---- the queue
 
     def pump(self) -> None:
-        """Start the next event if none is under way. Called at the end of every step."""
+        """Start the next event if none is running. Called at the end of every step."""
         while self.queue and not self.running:
             self.running = True
             self.procedures.start(self._run(self.queue.popleft()))
@@ -180,8 +193,8 @@ class Controller:
         self.running = False
 
     def _in_this_reign(self, steps: ZooKeeperSteps) -> ZooKeeperSteps:
-        """Carry the steps on, unless the controller resigned while they waited for a reply: what they know
-        was of a reign that is over (KAFKA-4447)."""
+        """Continue the steps, unless the controller resigned while they waited for a reply: their knowledge
+        is from a reign that is over (KAFKA-4447)."""
         reply = None
         while True:
             try:
@@ -206,8 +219,8 @@ class Controller:
         self.broker_context.send_periodic(source, response)
 
     def _balance(self, state: ControllerState) -> ZooKeeperSteps:
-        """Then again an interval after it is done, so that at most one waits however long ZooKeeper is
-        away."""
+        """Balance leaders, and repeat an interval after the end, so that at most one run waits however long
+        ZooKeeper is unavailable."""
         yield from listeners.balance_leaders(state)
         self.broker_context.set_timer(BALANCE_TIMER, self.broker_context.options.leader_imbalance_interval_ms)
 

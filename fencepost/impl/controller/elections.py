@@ -1,7 +1,7 @@
-"""Procedures that elect partition leaders and shrink ISRs on behalf of the controller (C8).
+"""Procedures that elect partition leaders and shrink ISRs for the controller (C8).
 
-Each reads top to bottom: choose, raise the leader epoch by one, write by CAS, on a conflict read and choose
-again.
+Each reads from top to bottom: choose, raise the leader epoch by one, write by CAS; on a conflict read and
+choose again.
 """
 
 from collections.abc import Callable, Collection
@@ -14,15 +14,23 @@ from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 
 ATTEMPTS = 16
-"""Rounds of one CAS: each is lost to an ISR change of the leader, of which there are few."""
+"""Rounds of one CAS. Reason: a round fails only because of an ISR change by the leader, and there are few."""
 
 Strategy = Callable[[LeaderAndIsr], Choice | None]
 KeyedStrategy = Callable[[TopicPartition, LeaderAndIsr], Choice | None]
 
 
 def create(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
-    """Give new partitions their first leaders: the first live replica; all live ones are in sync, since all
-    are empty."""
+    """Elect the first leaders of new partitions: the first live replica. All live replicas are in sync,
+    because all are empty.
+
+    Args:
+        controller: the active controller.
+        keys: the new partitions.
+
+    Returns:
+        the steps.
+    """
     context = controller.context
     electable = context.electable()
     states = {}
@@ -45,13 +53,13 @@ def create(controller: ControllerState, keys: Collection[TopicPartition]) -> Zoo
         elif key in context.states:
             controller.settle_replicas(key)
             stood.append(key)
-        # else without a state: its topic is gone by now
+        # otherwise without a state: its topic is gone by now
     yield from elect_offline_together(controller, stood)
 
 
 def elect(controller: ControllerState, key: TopicPartition, strategy: Strategy) -> ZooKeeperSteps:
-    """Apply a strategy to one partition; nothing is written if it has no candidate. Returns whether a leader
-    was written."""
+    """Apply a strategy to one partition; without a candidate nothing is written. Returns whether a leader was
+    written."""
     written = yield from elect_together(controller, (key,), lambda _, state: strategy(state))
     return key in written
 
@@ -59,8 +67,17 @@ def elect(controller: ControllerState, key: TopicPartition, strategy: Strategy) 
 def elect_together(
     controller: ControllerState, keys: Collection[TopicPartition], strategy: KeyedStrategy
 ) -> ZooKeeperSteps:
-    """As `elect`, for many partitions in few round trips. Those whose write met a conflict are chosen for
-    anew. Returns the partitions written."""
+    """As `elect`, for many partitions in few round trips. Partitions with a conflicting write are chosen
+    again.
+
+    Args:
+        controller: the active controller.
+        keys: the partitions.
+        strategy: chooses leader and ISR of a partition.
+
+    Returns:
+        the steps; their result is the partitions written.
+    """
     context = controller.context
     written: dict[TopicPartition, None] = {}
     for _ in range(ATTEMPTS):
@@ -94,13 +111,29 @@ def _written(controller: ControllerState, states: dict[TopicPartition, LeaderAnd
 
 
 def elect_offline(controller: ControllerState, key: TopicPartition) -> ZooKeeperSteps:
-    """As `elect_offline_together`, of one."""
+    """As `elect_offline_together`, for one partition.
+
+    Args:
+        controller: the active controller.
+        key: the partition.
+
+    Returns:
+        the steps.
+    """
     yield from elect_offline_together(controller, (key,))
 
 
 def elect_offline_together(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
-    """Find leaders for partitions whose leader is gone; one without a candidate is left without a leader, its
-    last ISR member kept."""
+    """Elect leaders of partitions without a live leader. Without a candidate a partition has no leader and
+    keeps its last ISR member.
+
+    Args:
+        controller: the active controller.
+        keys: the partitions.
+
+    Returns:
+        the steps.
+    """
     context, election = controller.context, controller.election
     electable, live = context.electable(), context.live_brokers
 
@@ -118,8 +151,16 @@ def elect_offline_together(controller: ControllerState, keys: Collection[TopicPa
 
 
 def re_elect(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
-    """Raise the epochs of partitions whose leader came back as another incarnation: what it exposed before
-    may be ahead of what it knows now."""
+    """Raise the epochs of partitions with a leader that returned as another incarnation. What it exposed
+    before may be ahead of what it knows now.
+
+    Args:
+        controller: the active controller.
+        keys: the partitions.
+
+    Returns:
+        the steps.
+    """
     context = controller.context
 
     def strategy(_: TopicPartition, state: LeaderAndIsr) -> Choice | None:
@@ -130,7 +171,15 @@ def re_elect(controller: ControllerState, keys: Collection[TopicPartition]) -> Z
 
 
 def elect_preferred(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
-    """Move leaderships to the preferred replicas, where they may lead. Returns the partitions written."""
+    """Move leaderships to the preferred replicas, if these may lead.
+
+    Args:
+        controller: the active controller.
+        keys: the partitions.
+
+    Returns:
+        the steps; their result is the partitions written.
+    """
     context = controller.context
     electable = context.electable()
 
@@ -142,8 +191,16 @@ def elect_preferred(controller: ControllerState, keys: Collection[TopicPartition
 
 
 def elect_unclean(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
-    """Find leaders for partitions without a live one, in sync or not, whatever their topics allow: somebody
-    asked for it (KIP-460). Returns the partitions written."""
+    """Elect leaders of partitions without a live one, in sync or not, regardless of the topics' options: an
+    operator requested it (KIP-460).
+
+    Args:
+        controller: the active controller.
+        keys: the partitions.
+
+    Returns:
+        the steps; their result is the partitions written.
+    """
     context = controller.context
     electable = context.electable()
 
@@ -158,7 +215,16 @@ def elect_unclean(controller: ControllerState, keys: Collection[TopicPartition])
 def remove_from_isrs(
     controller: ControllerState, keys: Collection[TopicPartition], gone: Collection[int]
 ) -> ZooKeeperSteps:
-    """Take dead followers out of the ISRs of partitions whose leader lives."""
+    """Remove dead followers from the ISRs of partitions with a live leader.
+
+    Args:
+        controller: the active controller.
+        keys: the partitions.
+        gone: ids of the dead brokers.
+
+    Returns:
+        the steps.
+    """
 
     def strategy(_: TopicPartition, state: LeaderAndIsr) -> Choice | None:
         dead = [member for member in state.isr if member in gone and member != state.leader]

@@ -1,4 +1,4 @@
-"""Controller election (C1): one multi decides.
+"""Controller election (C1), decided by one multi.
 
 Owns the race for /controller. Must not know what a controller does.
 """
@@ -25,8 +25,8 @@ from fencepost.impl.zookeeper.interface import (
 )
 
 ATTEMPTS = 16
-"""Rounds of one election before it gives up until the next trigger: each round is lost to another write
-only."""
+"""Rounds of one election before it waits for the next trigger. Reason: a round fails only because of another
+write."""
 
 
 @define
@@ -36,8 +36,8 @@ class ControllerElector:
     broker_context: BrokerContext
 
     def run(self) -> Generator[ZooKeeperRequest | tuple[ZooKeeperRequest, ...], Any, tuple[int, int] | None]:
-        """Returns (controller epoch, version of /controller_epoch) if this broker is the controller, None if
-        another one is. A watch on /controller is left behind in any case."""
+        """Run for controller. Returns (controller epoch, version of /controller_epoch) if this broker is the
+        controller, None if another one is. In both cases a watch on /controller is set."""
         for _ in range(ATTEMPTS):
             current = yield GetData(znodes.CONTROLLER, watch=True)
             if isinstance(current, Data) and not self.names_me(current):
@@ -79,7 +79,7 @@ class ControllerElector:
                 yield Exists(znodes.CONTROLLER, watch=True)
                 return number + 1, epoch.stat.version + 1
             assert isinstance(won, Failed), won
-            # lost the race, or the reply of an earlier attempt was lost: what stands there decides
+            # lost the race, or the reply to an earlier attempt was lost: the current content decides
         return None
 
     def shutting_down(self) -> bool:
@@ -89,9 +89,12 @@ class ControllerElector:
         return self.broker_context.broker_state == BrokerState.SHUTTING_DOWN
 
     def still_names_me(self) -> Generator[ZooKeeperRequest, Any, bool]:
-        """Whether the epoch that was read after /controller is mine: while I hold that node nobody else
-        raises it, so it must not have changed hands. A broker that stood still between the two reads would
-        adopt its successor's epoch (KAFKA-1096)."""
+        """Whether the epoch that was read after /controller is ours.
+
+        While this broker holds /controller, no other broker raises the epoch, so the node must not have
+        changed hands. A broker that paused between the two reads would adopt its successor's epoch
+        (KAFKA-1096).
+        """
         current = yield GetData(znodes.CONTROLLER, watch=True)
         return isinstance(current, Data) and self.names_me(current)
 

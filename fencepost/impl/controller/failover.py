@@ -1,7 +1,7 @@
-"""Controller fail-over (C6), in order: watches, stale notifications, context, metadata, whatever needs a
-leader, then what the predecessor left under way.
+"""Controller failover (C6), in order: watches, stale notifications, context, metadata, partitions that need a
+leader, then the unfinished work of the predecessor.
 
-One addition to Kafka's order: a leader that registered after its partition's state was last written is
+One addition to Kafka's order: if a leader registered after its partition's state was last written, it is
 another incarnation than the one that was elected. It may know a lower high watermark than it exposed before,
 so its epoch is raised (docs/decisions/0001-restarted-leader.md).
 """
@@ -19,7 +19,7 @@ from fencepost.traces.events import Name
 
 
 def fail_over(controller: ControllerState) -> ZooKeeperSteps:
-    """Take over from whoever was controller before."""
+    """Take over from the previous controller."""
     context = controller.context
     context.set_live((yield from loading.read_brokers(controller)))
     context.assignments = yield from loading.read_topics(controller)
@@ -38,7 +38,7 @@ def fail_over(controller: ControllerState) -> ZooKeeperSteps:
 
 
 def _take_up_deletions(controller: ControllerState) -> ZooKeeperSteps:
-    """What the predecessor was asked to delete is out of service from the start."""
+    """Topics that the predecessor had to delete are out of service from the start."""
     context = controller.context
     if context.admin is None:
         yield from loading.read_admin(controller)
@@ -57,7 +57,7 @@ def _take_out_of_service(controller: ControllerState, topics: tuple[str, ...]) -
 
 
 def _start_state_machines(controller: ControllerState) -> None:
-    """Everybody has just heard of all partitions, so that only those that host one are told more of it
+    """All brokers just got all partitions, so only those that host a partition get more about it
     (LeaderAndIsr)."""
     context, live = controller.context, controller.context.live_brokers
     online, offline = PartitionPhase.ONLINE, PartitionPhase.OFFLINE
@@ -74,7 +74,7 @@ def _start_state_machines(controller: ControllerState) -> None:
 
 
 def _resume(controller: ControllerState) -> ZooKeeperSteps:
-    """What stood below /admin when this reign began; what came since has its watch."""
+    """Resume the work in /admin as of the beginning of this reign; later changes fire watches."""
     admin = controller.context.admin
     assert admin is not None
     if admin.reassign:
@@ -93,14 +93,15 @@ def _delete_stale_notifications(controller: ControllerState) -> ZooKeeperSteps:
 
 
 def _load_states(controller: ControllerState) -> ZooKeeperSteps:
-    """Read every partition's state; returns those whose leader registered after its state was written."""
+    """Read every partition's state. Returns those with a leader that registered after the state was
+    written."""
     context = controller.context
     states = yield from controller.writer.read_states(context, sorted(context.assignments))
     return [key for key, state in states.items() if context.live_brokers.get(state.leader, -1) > state.mzxid]
 
 
 def _put_dead_replicas_offline(controller: ControllerState) -> ZooKeeperSteps:
-    """Brokers that died while nobody watched leave the ISRs now."""
+    """Remove brokers from ISRs that died while there was no controller."""
     context = controller.context
     live = context.live_brokers
     all_alive = {isr: live.keys() >= set(isr) for isr in {state.isr for state in context.states.values()}}

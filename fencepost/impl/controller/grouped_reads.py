@@ -1,5 +1,5 @@
-"""Reading many nodes in few requests. Owns the requests and the watches that go with them; must not know what
-the nodes mean."""
+"""Reading many nodes in few requests. Owns the requests and their watches. Must not know the meaning of the
+nodes."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from fencepost.impl.zookeeper.interface import (
 )
 
 NOT_MULTI = -1
-"""Instead of a transaction: the read was no multi-read and has set its watch itself."""
+"""In place of a transaction: the read was no multi-read and has set its watch itself."""
 
 
 def _as_it_is(node: Data) -> Any:
@@ -31,14 +31,15 @@ def read_nodes(
     watch: bool = False,
     read: Callable[[Data], Any] = _as_it_is,
 ) -> ZooKeeperSteps:
-    """Returns what `read`, a pure function, makes of each node, or Failed, in order of the paths. nodes:
-    paths, and how many bytes each is believed to hold. watch: each that is there is watched.
+    """Read many nodes. Returns the result of `read`, a pure function, for each node, or Failed, in the order
+    of the paths.
 
-    A multi-read sets no watches, so that they are set behind it, for what has changed since its answer:
+    nodes: paths and estimated bytes. watch: set a watch on each existing node. A multi-read sets no watches,
+    so they are set after it, for changes since its answer:
 
         1. the multi-read is answered, and says after which transaction (zxid)
-        2. a node is changed; nobody watches it yet
-        3. SetWatches names the zxid of 1: the change of 2 is later, so that its watch fires at once
+        2. a node is changed; it has no watch yet
+        3. SetWatches names the zxid of 1: the change of 2 is later, so its watch fires at once
     """
     made = read_groups(nodes, grouping)
     requests = tuple(
@@ -46,8 +47,8 @@ def read_nodes(
     )
 
     def kept(reply: Reply) -> tuple[list[Any], int]:
-        """What is made of each node of a group, and the transaction to watch them from: NOT_MULTI if they are
-        watched already."""
+        """The results for the nodes of a group, and the transaction from which to watch them; NOT_MULTI if
+        they are watched already."""
         if isinstance(reply, MultiReadDone):
             return [read(one) if isinstance(one, Data) else one for one in reply.replies], reply.zxid
         return [read(reply) if isinstance(reply, Data) else reply], NOT_MULTI

@@ -1,4 +1,4 @@
-"""The protections of the controller's procedures, as methods so that a bug can take one away.
+"""The protections of the controller's procedures, as methods so that a planted bug can remove one.
 
 Owns small decisions that would otherwise stand in the midst of a procedure. Must not ask ZooKeeper nor tell a
 broker by itself: a procedure does.
@@ -16,11 +16,11 @@ Resume = Callable[[tuple[str, ...]], ZooKeeperSteps]
 
 
 class ControllerGuards:
-    """What a procedure may not forget."""
+    """Checks that a procedure needs."""
 
     def keep_pending(self, entries: Targets, removed: list[TopicPartition]) -> Targets:
-        """Protection KAFKA-6193: only what was asked for is removed, whatever else is pending stays in the
-        node, where the next controller finds it."""
+        """Protection KAFKA-6193: only the requested entries are removed. All other pending entries stay in
+        the node, where the next controller finds them."""
         return {key: target for key, target in entries.items() if key not in removed}
 
     def assigned_replicas_only(self, replicas: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
@@ -35,8 +35,8 @@ class ControllerGuards:
             yield from resume(topics)
 
     def offline_without_state(self, *, has_state: bool) -> bool:
-        """Protection KAFKA-6650: the replicas of a topic that goes may go offline also if the partition has
-        no state (any more)."""
+        """Protection KAFKA-6650: the replicas of a topic under deletion may go offline even if the partition
+        has no state."""
         return True
 
     def dead_replicas_offline(self, members: set[int], live: Collection[int]) -> set[int]:
@@ -45,8 +45,16 @@ class ControllerGuards:
         return {member for member in members if member not in live}
 
     def shutdown_fencing(self, live_epoch: int, asked_epoch: int) -> ErrorCode:
-        """Protection KAFKA-7235 (KIP-380): a request of an earlier incarnation, sent again before the broker
-        bounced, takes nothing from the one that lives."""
+        """Protection KAFKA-7235 (KIP-380): a retried request of an earlier incarnation takes nothing from the
+        current one.
+
+        Args:
+            live_epoch: the broker epoch of the current incarnation.
+            asked_epoch: the broker epoch in the request.
+
+        Returns:
+            the error; NONE if the request may be executed.
+        """
         return ErrorCode.NONE if live_epoch == asked_epoch else ErrorCode.STALE_BROKER_EPOCH
 
     def answers_a_deletion(self, request: StopReplicaRequest, key: TopicPartition) -> bool:
@@ -54,9 +62,9 @@ class ControllerGuards:
         deletion, not any other. Whether this one did.
 
             1. a broker stops cleanly: a StopReplica that deletes nothing is on its way to it
-            2. the topic is to be deleted: a second StopReplica, which deletes, waits for the answer to the
+            2. the topic is to be deleted: a second StopReplica, which deletes, waits for the response to the
                first
             3. the first one is answered
-            4. the broker is gone before it hears of the second: its replica is still there
+            4. the broker is gone before it gets the second: its replica still exists
         """
         return any(stopped == key and delete for stopped, _, delete in request.partitions)

@@ -1,5 +1,5 @@
-"""Procedures behind the controller's watches and answers (C5, C9): each reads ZooKeeper again and acts on
-what it finds, not on what the watch said."""
+"""Procedures for the controller's watches and for responses of brokers (C5, C9). Each reads ZooKeeper again
+and acts on the result, not on the watch."""
 
 from collections.abc import Sequence
 
@@ -16,11 +16,11 @@ from fencepost.impl.zookeeper.interface import Data, GetChildren, names_of
 from fencepost.traces.outcomes import ErrorCode
 
 ISR_CHANGE_BYTES = 64 * 1024
-"""What a notification is believed to hold: a thousand partitions."""
+"""Estimated size of a notification in bytes: a thousand partitions."""
 
 
 def brokers_changed(controller: ControllerState) -> ZooKeeperSteps:
-    """Brokers came, went, or bounced (same id, another epoch: gone, then new)."""
+    """Brokers came, left, or bounced (same id, another epoch: left, then came)."""
     context = controller.context
     before = context.live_brokers
     now = yield from read_brokers(controller)
@@ -57,8 +57,7 @@ def _went_offline(controller: ControllerState, gone: set[int]) -> ZooKeeperSteps
         if context.states[key].leader not in gone and gone.intersection(context.assignments[key])
     ]
     yield from elections.elect_offline_together(controller, led)
-    # a leader may have taken one of them back since: what is remembered of an ISR is as old as the last
-    # notification
+    # a leader may have added one of them again since: the known ISR is as old as the last notification
     outside = [
         key
         for key in followed
@@ -84,7 +83,7 @@ def _came_online(controller: ControllerState, new: list[int]) -> ZooKeeperSteps:
 
 
 def unclean_enabled(controller: ControllerState, topic: str) -> ZooKeeperSteps:
-    """An unclean election of the topic's partitions that are without a leader."""
+    """Hold an unclean election for the topic's partitions without a leader."""
     context = controller.context
     keys = [key for key in context.partitions_of(topic) if key in context.states and context.in_service(key)]
     yield from elections.elect_offline_together(controller, keys)
@@ -92,7 +91,7 @@ def unclean_enabled(controller: ControllerState, topic: str) -> ZooKeeperSteps:
 
 
 def elect_all_offline(controller: ControllerState) -> ZooKeeperSteps:
-    """Every partition without a live leader gets one if it can."""
+    """Elect a leader for every partition without a live one, if possible."""
     context = controller.context
     keys = context.without_leader()
     new = [key for key in keys if key not in context.states]
@@ -101,7 +100,7 @@ def elect_all_offline(controller: ControllerState) -> ZooKeeperSteps:
 
 
 def topics_changed(controller: ControllerState) -> ZooKeeperSteps:
-    """Topics came or went: the new ones get leaders."""
+    """Topics were created or deleted: elect leaders for new ones."""
     names = yield from list_topics()
     known = {key.topic for key in controller.context.assignments}
     assignments = yield from read_assignments(controller, [name for name in names if name not in known])
@@ -109,7 +108,15 @@ def topics_changed(controller: ControllerState) -> ZooKeeperSteps:
 
 
 def topics_written(controller: ControllerState, topics: Sequence[str]) -> ZooKeeperSteps:
-    """Topics' nodes were written: partitions may have been added."""
+    """Topics' nodes were written: partitions may have been added.
+
+    Args:
+        controller: the active controller.
+        topics: the topics.
+
+    Returns:
+        the steps.
+    """
     assignments = yield from read_assignments(controller, topics)
     yield from _take_up_partitions(controller, assignments)
 
@@ -117,7 +124,7 @@ def topics_written(controller: ControllerState, topics: Sequence[str]) -> ZooKee
 def _take_up_partitions(
     controller: ControllerState, assignments: dict[TopicPartition, tuple[int, ...]]
 ) -> ZooKeeperSteps:
-    """Partitions that are new get leaders; those added to a topic that is being deleted are refused."""
+    """Elect leaders of new partitions. Partitions added to a topic under deletion are refused."""
     context = controller.context
     refused: dict[str, None] = {}
     new = []
@@ -141,9 +148,11 @@ def replicas_stopped(
     request: StopReplicaRequest,
     results: tuple[tuple[TopicPartition, ErrorCode], ...],
 ) -> ZooKeeperSteps:
-    """A broker answered this StopReplica: a deletion or a reassignment may go on. The answer may have waited
-    in the queue until the broker was another incarnation, or this controller was elected once more: then it
-    is to nothing that is waited for now."""
+    """A broker answered this StopReplica: a deletion or a reassignment may continue.
+
+    The response may have waited in the queue until the broker was another incarnation, or this controller was
+    elected again. Then no current work waits for it.
+    """
     context = controller.context
     if request.controller_epoch != context.epoch or request.broker_epoch != context.live_brokers.get(broker):
         return
@@ -160,7 +169,7 @@ def replicas_stopped(
 
 
 def isr_changed(controller: ControllerState) -> ZooKeeperSteps:
-    """Leaders changed ISRs: read them, tell everybody, remove the notifications."""
+    """Leaders changed ISRs: read the states, send them to all brokers, remove the notifications."""
     context = controller.context
     listed = yield GetChildren(znodes.ISR_CHANGES, watch=True)
     paths = [f"{znodes.ISR_CHANGES}/{name}" for name in names_of(listed)]

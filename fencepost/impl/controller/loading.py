@@ -1,5 +1,5 @@
-"""What the controller reads from ZooKeeper (C5): brokers and topics, and what stood below /admin at
-fail-over. Owns the reads and their watches."""
+"""The controller's reads from ZooKeeper (C5): brokers and topics, and the nodes in /admin at failover. Owns
+the reads and their watches."""
 
 from collections.abc import Sequence
 
@@ -13,9 +13,9 @@ from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Data, Done, Exists, GetChildren, names_of
 
 BROKER_BYTES = 512
-"""What a broker's registration holds at most."""
+"""The largest size of a broker's registration."""
 WAVE = 5_000
-"""Topics that are read before the largest of them says what to believe of the next."""
+"""Topics that are read before the size of the largest becomes the estimate for the next ones."""
 
 
 def read_brokers(controller: ControllerState) -> ZooKeeperSteps:
@@ -38,7 +38,8 @@ def list_topics() -> ZooKeeperSteps:
 
 
 def read_topics(controller: ControllerState) -> ZooKeeperSteps:
-    """The assignments of all topics, watched: topics that come and go, and partitions that are added."""
+    """The assignments of all topics, watched: for topics that are created and deleted, and partitions that
+    are added."""
     names = yield from list_topics()
     return (yield from read_assignments(controller, names))
 
@@ -78,9 +79,11 @@ def _assigned(controller: ControllerState, topic: str, node: Data) -> dict[int, 
 
 
 def read_admin(controller: ControllerState) -> ZooKeeperSteps:
-    """What there is to resume below /admin, watched, into the context of this reign. It runs beside the
-    fail-over: its requests go out right behind the first one, and since ZooKeeper answers in order, its
-    answers are here before those to whatever is asked later."""
+    """Read the work to resume in /admin, watched, into the context of this reign.
+
+    It runs concurrently with the failover. Its requests are sent right after the first one. ZooKeeper answers
+    in order, so its answers come before those to any later request.
+    """
     context = controller.context
     topics, reassign, preferred = yield (
         GetChildren(znodes.DELETE_TOPICS, watch=True),

@@ -1,11 +1,11 @@
-"""The state machines of partitions and replicas as tables (C7): which state may follow which. An illegal
-transition is refused."""
+"""The state machines of partitions and replicas as tables of legal transitions (C7). An illegal transition is
+refused."""
 
 from enum import StrEnum
 
 
 class PartitionPhase(StrEnum):
-    """Of one partition, at the controller."""
+    """The state of one partition at the controller."""
 
     NON_EXISTENT = "NonExistentPartition"
     NEW = "NewPartition"
@@ -14,7 +14,7 @@ class PartitionPhase(StrEnum):
 
 
 class ReplicaPhase(StrEnum):
-    """Of one replica, at the controller."""
+    """The state of one replica at the controller."""
 
     NON_EXISTENT = "NonExistentReplica"
     NEW = "NewReplica"

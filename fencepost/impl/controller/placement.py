@@ -1,15 +1,15 @@
-"""Where the replicas of a new topic, or of new partitions, go (C14): Kafka's rack-unaware round robin, as a
-pure function.
+"""The placement of replicas of a new topic, or of new partitions (C14): Kafka's rack-unaware round robin, as
+a pure function.
 
-Owns the rule. Must not know ZooKeeper, nor where start and shift come from (Kafka draws both; a test or a
-plan names them).
+Owns the rule. Must not know ZooKeeper, or the source of start and shift (Kafka draws both at random; a test
+or a plan gives them).
 """
 
 from fencepost.traces.errors import FencepostError
 
 
 class ReplicationFactorError(FencepostError):
-    """There are not as many brokers as replicas asked for."""
+    """There are fewer brokers than requested replicas."""
 
 
 def place_replicas(
@@ -21,11 +21,13 @@ def place_replicas(
     shift: int = 0,
     first_partition: int = 0,
 ) -> dict[int, tuple[int, ...]]:
-    """Replicas by partition number, preferred leader first. start: index of the broker that leads partition
-    0; shift: distance between its first two replicas, less one; it grows by one with each round over the
-    brokers, so that two brokers share few partitions. first_partition: number of the first new one, when
-    partitions are added to a topic that was placed with the same start and shift. Raises
-    ReplicationFactorError."""
+    """The replicas by partition number, preferred leader first. Raises ReplicationFactorError.
+
+    start: index of the broker that leads partition 0. shift: distance between its first two replicas, minus
+    one. It grows by one with each round over the brokers, so that two brokers share few partitions.
+    first_partition: number of the first new partition, if partitions are added to a topic that was placed
+    with the same start and shift.
+    """
     count = len(brokers)
     if not 1 <= replication_factor <= count:
         raise ReplicationFactorError(

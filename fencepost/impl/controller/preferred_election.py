@@ -14,13 +14,13 @@ IMBALANCE_PERCENT = 10
 
 
 def preferred_election_requested(controller: ControllerState) -> ZooKeeperSteps:
-    """Elect what the node asks for, then remove it. A new controller finds the node and does it again, which
-    changes nothing that is done.
+    """Elect the leaders that the node asks for, then remove the node. A new controller finds the node and
+    repeats the work, which has no effect on finished partitions.
 
-    A node as it was made, of version 0, is emptied before it is removed: a removal that is sent again because
-    its reply was lost then meets another version in the node that an operator has made meanwhile (as
-    reassignment.remove_entries). To empty it fires the watch, so that this is asked again, for nothing but
-    the removal.
+    A node of version 0, as it was created, is emptied before it is removed. If the reply to a removal is
+    lost, the removal is sent again. It then finds another version in a node that an operator has created
+    meanwhile (as in reassignment.remove_entries). Emptying the node fires the watch, so this procedure runs
+    again, only for the removal.
     """
     yield Exists(znodes.PREFERRED_ELECTION, watch=True)
     reply = yield GetData(znodes.PREFERRED_ELECTION)
@@ -45,13 +45,22 @@ def _asked_for(controller: ControllerState, data: bytes) -> list[TopicPartition]
 
 
 def eligible(controller: ControllerState, key: TopicPartition) -> bool:
-    """Not while its replicas change, nor while its topic goes."""
+    """Whether a partition may be balanced: not while its replicas change, and not while its topic is deleted.
+
+    Args:
+        controller: the active controller.
+        key: the partition.
+
+    Returns:
+        whether it may.
+    """
     context = controller.context
     return key in context.states and context.in_service(key) and key not in context.reassigning
 
 
 def balance_leaders(controller: ControllerState) -> ZooKeeperSteps:
-    """Give leadership back to preferred replicas where too many partitions of a broker are led elsewhere."""
+    """Give leadership back to the preferred replicas of a broker if other brokers lead too many of its
+    partitions."""
     context = controller.context
     for broker in sorted(context.live_brokers):
         preferred = sorted(key for key, replicas in context.assignments.items() if replicas[0] == broker)

@@ -1,22 +1,21 @@
-"""Partition reassignment (C12): from the old replicas to the target ones, without ever having fewer than
-there were.
+"""Partition reassignment (C12): from the old replicas to the target replicas, without ever having fewer
+replicas than before.
 
-Owns the order, which a new controller takes up from what stands in ZooKeeper, whichever step its predecessor
-died at:
+Owns the order. A new controller continues from ZooKeeper's content, at whichever step its predecessor died:
 
-    1. /admin/reassign_partitions names the target; entries that cannot be done are removed
+    1. /admin/reassign_partitions names the target; impossible entries are removed
     2. AR := old + target in the topic's node
-    3. the leader epoch is raised: leader and new replicas learn of AR, the new ones begin to fetch
+    3. the leader epoch is raised: leader and new replicas get AR, the new ones begin to fetch
     4. wait, by a watch on the partition's state, until the whole target is in the ISR
     5. one write of the state: a leader within the target, the ISR without the old replicas. A late fetch of
-       one of them cannot bring it back (KAFKA-1097): until the leader has heard of AR = target its ISR writes
-       meet another version, from then on it refuses the fetch
-    6. the old replicas are told to stop and delete, and answer
+       one of them cannot restore it (KAFKA-1097): until the leader has AR = target, its ISR writes fail
+       because of the version; from then on it refuses the fetch
+    6. the old replicas get StopReplica with deletion, and answer
     7. AR := target in the topic's node
-    8. the entry is removed, the node with the last one; everybody learns of the new AR
+    8. the entry is removed, the node with the last one; all brokers get the new AR
 
-Kafka does not wait for the answers of step 6, so that a controller that dies then leaves replicas behind that
-nobody will ever delete.
+Kafka does not wait for the responses of step 6. A controller that dies then leaves replicas that are never
+deleted.
 """
 
 from collections.abc import Collection
@@ -46,16 +45,16 @@ from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 
 ATTEMPTS = 16
-"""Rounds of changing entries: each is lost to an admin tool that writes the node."""
+"""Rounds of changing entries. Reason: a round fails only because an admin tool writes the node."""
 FENCE_BYTES = 256
-"""More than the fence of a write takes of a request."""
+"""More bytes than the fence of a write takes in a request."""
 
 # ---- step 1
 
 
 def reassignments_requested(controller: ControllerState, *, resuming: bool = False) -> ZooKeeperSteps:
-    """Take up the entries that are new. KAFKA-6193: all are known before any is removed, so that a removal
-    keeps the others. resuming: at fail-over."""
+    """Start the new entries. KAFKA-6193: all are known before any is removed, so a removal keeps the others.
+    resuming: at failover."""
     yield Exists(znodes.REASSIGN, watch=True)
     reply = yield GetData(znodes.REASSIGN)
     if not isinstance(reply, Data):
@@ -84,7 +83,7 @@ def reassignments_requested(controller: ControllerState, *, resuming: bool = Fal
 
 
 def _asks_for_nothing(data: bytes) -> bool:
-    """A predecessor emptied the node and died before it removed it."""
+    """Whether a predecessor emptied the node and died before it removed it."""
     return data == znodes.encode_reassignments({})
 
 
@@ -104,12 +103,14 @@ def why_not(
     resuming: bool,
     accepted: bool = False,
 ) -> str:
-    """Why a reassignment cannot be done; empty if it can. One that the predecessor may have begun (AR holds
-    the target) survives the death of a target broker. If AR *is* the target, the predecessor may have died
-    between steps 1 and 2 of one that only adds replicas: no leader knows of them yet, and they would never be
-    in sync (found by the swarm, profile chaos, seed 408). accepted: the predecessor wrote the entry itself,
-    after these checks; its target may be another than that which AR was grown for, so that to refuse it now
-    would leave AR grown."""
+    """Why a reassignment is impossible; "" if it is possible.
+
+    A reassignment that the predecessor may have begun (AR contains the target) survives the death of a target
+    broker. If AR *is* the target, the predecessor may have died between steps 1 and 2 of one that only adds
+    replicas. Then no leader knows of them yet, and they would never be in sync (found by the swarm, profile
+    chaos, seed 408). accepted: the predecessor wrote the entry itself, after these checks. AR may have been
+    extended for another target, and refusing the entry now would leave it extended.
+    """
     context = controller.context
     if key not in context.assignments:
         return "the partition does not exist"
@@ -128,13 +129,15 @@ def why_not(
 
 
 def remove_entries(controller: ControllerState, done: Targets) -> ZooKeeperSteps:
-    """Take these entries out of the node, if they still ask for these targets; the last ones take the node
-    with them. A node as it was made, of version 0, is emptied before it is removed:
+    """Remove these entries from the node, if they still have these targets; with the last ones, remove the
+    node.
 
-    1. the removal is done and its reply lost; the request is sent again
-    2. meanwhile an operator has made the next node, which begins at version 0 too
-    3. the second removal meets another version, and what was asked for meanwhile stands (found by the swarm,
-       profile reassignment, seed 294)
+    A node of version 0, as it was created, is emptied before it is removed:
+
+    1. the removal is applied and its reply lost; the request is sent again
+    2. meanwhile an operator has created the next node, which begins at version 0 too
+    3. the second removal finds another version, and the new request stays (found by the swarm, profile
+       reassignment, seed 294)
     """
     context = controller.context
     for _ in range(ATTEMPTS):
@@ -160,9 +163,9 @@ def remove_entries(controller: ControllerState, done: Targets) -> ZooKeeperSteps
 
 
 def reassign(controller: ControllerState, targets: Targets) -> ZooKeeperSteps:
-    """Ask for these targets, as the admin tool does, or for others than before: a reassignment under way goes
-    on to its new target from where it is. To cancel one is to ask for the replicas that it began with.
-    Returns why it could not be written; empty if it was."""
+    """Request these targets, as the admin tool does, or others than before. A running reassignment continues
+    to its new target from its current state. To cancel one, request the replicas that it began with. Returns
+    why it could not be written; "" if it was."""
     context = controller.context
     moved = [key for key in targets if key in context.reassigning]
     for _ in range(ATTEMPTS):
@@ -201,8 +204,8 @@ def reassign(controller: ControllerState, targets: Targets) -> ZooKeeperSteps:
 
 
 def begin(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
-    """Begin, or go on under a new controller or with a broker that returned. A partition without a state had
-    no live replica ever: its first leader will be elected first."""
+    """Begin, or continue under a new controller or with a broker that returned. A partition without a state
+    never had a live replica: its first leader is elected first."""
     states = yield from controller.writer.read_states(controller.context, keys, watch=True)
     caught_up = {key: None for key, state in states.items() if _caught_up(controller, key, state)}
     yield from move_to_target(controller, caught_up)
@@ -214,7 +217,15 @@ def _caught_up(controller: ControllerState, key: TopicPartition, state: LeaderAn
 
 
 def grow(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
-    """Steps 2 and 3."""
+    """Steps 2 and 3.
+
+    Args:
+        controller: the active controller.
+        keys: the partitions.
+
+    Returns:
+        the steps.
+    """
     context = controller.context
     both = {}
     for key in keys:
@@ -227,7 +238,7 @@ def grow(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKe
         controller.settle_replicas(key)
 
     def strategy(_: TopicPartition, state: LeaderAndIsr) -> Choice | None:
-        """The same leader in a new epoch, so that it obeys and learns of AR."""
+        """The same leader in a new epoch, so that it obeys and gets AR."""
         return (state.leader, state.isr) if state.leader in context.live_brokers else None
 
     raised = yield from elections.elect_together(controller, written, strategy)
@@ -235,7 +246,15 @@ def grow(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKe
 
 
 def states_changed(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
-    """Step 4: the states of partitions that are reassigned were written: is the target in the ISR?"""
+    """Step 4: the states of partitions under reassignment were written. Is the target in the ISR?
+
+    Args:
+        controller: the active controller.
+        keys: the partitions.
+
+    Returns:
+        the steps.
+    """
     context = controller.context
     waiting = [key for key in keys if key in context.reassigning and key not in context.stopping]
     states = yield from controller.writer.read_states(context, waiting, watch=True)
@@ -248,7 +267,15 @@ def states_changed(controller: ControllerState, keys: Collection[TopicPartition]
 
 
 def move_to_target(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
-    """Step 5, then ask for step 6."""
+    """Step 5, then request step 6.
+
+    Args:
+        controller: the active controller.
+        keys: the partitions.
+
+    Returns:
+        the steps.
+    """
     context = controller.context
     both = {key: context.assignments[key] for key in keys}
     for key in keys:
@@ -264,7 +291,7 @@ def move_to_target(controller: ControllerState, keys: Collection[TopicPartition]
     for key in keys:
         if (
             key not in moved
-        ):  # nobody of the target can lead now: the watch on the state, or a broker, calls again
+        ):  # no broker of the target can lead now: the watch on the state, or a broker, starts this again
             context.assignments[key] = both[key]
             continue
         old = [broker for broker in both[key] if broker not in context.reassigning[key]]
@@ -278,7 +305,7 @@ def move_to_target(controller: ControllerState, keys: Collection[TopicPartition]
 def _stop_and_delete(controller: ControllerState, key: TopicPartition, broker: int) -> None:
     if broker not in controller.context.live_brokers:
         del controller.context.stopping[key][broker]
-        controller.replicas[broker].pop(key, None)  # nobody will ever say what became of it
+        controller.replicas[broker].pop(key, None)  # its deletion will never be confirmed
         return
     if controller.replica_phase(key, broker) is not ReplicaPhase.OFFLINE:
         controller.move_replica(key, broker, ReplicaPhase.OFFLINE)
@@ -288,16 +315,25 @@ def _stop_and_delete(controller: ControllerState, key: TopicPartition, broker: i
 
 
 def on_stopped(controller: ControllerState, key: TopicPartition, broker: int, error: ErrorCode) -> None:
-    """An old replica's broker answered. One that refused obeys a later epoch than this controller knows,
-    which its successor will see to."""
+    """An old replica's broker answered. If it refused, it obeys a later epoch than this controller's; the
+    successor handles the replica."""
     if broker in controller.context.stopping.get(key, {}) and error is ErrorCode.NONE:
         controller.move_replica(key, broker, ReplicaPhase.DELETION_SUCCESSFUL, ReplicaPhase.NON_EXISTENT)
         del controller.context.stopping[key][broker]
 
 
 def brokers_changed(controller: ControllerState, gone: set[int], new: set[int]) -> ZooKeeperSteps:
-    """Old replicas whose brokers died are not waited for; one that returned is told again; a target that
-    returned goes on catching up."""
+    """Do not wait for old replicas of dead brokers. Send the request again to a broker that returned; a
+    target that returned continues to catch up.
+
+    Args:
+        controller: the active controller.
+        gone: ids of brokers that left.
+        new: ids of brokers that came.
+
+    Returns:
+        the steps.
+    """
     context = controller.context
     again = []
     for key in sorted(context.reassigning):
@@ -314,8 +350,8 @@ def brokers_changed(controller: ControllerState, gone: set[int], new: set[int]) 
 
 
 def retire_stopped(controller: ControllerState) -> ZooKeeperSteps:
-    """Steps 7 and 8, of those of which no old replica is left. A deletion of the topic that waited for them
-    goes on."""
+    """Steps 7 and 8, for partitions without an old replica left. A deletion of the topic that waited for them
+    continues."""
     context = controller.context
     targets = {key: context.reassigning[key] for key, left in context.stopping.items() if not left}
     if not targets:

@@ -1,4 +1,4 @@
-"""What the controller's procedures share."""
+"""The state that the controller's procedures share."""
 
 from collections import defaultdict
 
@@ -22,18 +22,27 @@ from fencepost.traces.events import Name
 
 @define
 class ControllerState:
-    """active: between the end of an election won and resignation. phases, replicas: the state machines, of
-    replicas by broker; refused: illegal transitions that were met."""
+    """The state of a controller."""
 
+    # The context that all parts share.
     broker_context: BrokerContext
+    # The fenced writes to ZooKeeper.
     writer: ControllerWriter
+    # The requests to brokers.
     channels: Channels
+    # The strategies of leader election.
     election: LeaderElection
+    # The protections.
     guards: ControllerGuards = field(factory=ControllerGuards)
+    # What the controller knows about the cluster.
     context: ControllerContext = field(factory=ControllerContext)
+    # True from the end of a won election to the resignation.
     active: bool = False
+    # The state machine of each partition.
     phases: dict[TopicPartition, PartitionPhase] = field(factory=dict)
+    # The state machines of replicas, by broker.
     replicas: defaultdict[int, dict[TopicPartition, ReplicaPhase]] = field(factory=lambda: defaultdict(dict))
+    # The number of illegal transitions that were refused.
     refused: int = 0
 
     def move(self, key: TopicPartition, phase: PartitionPhase) -> bool:
@@ -48,35 +57,49 @@ class ControllerState:
     # ---- replicas
 
     def adopt_replicas(self, key: TopicPartition) -> None:
-        """The assigned replicas that nobody knew of are new."""
+        """New assigned replicas start in the state NewReplica."""
         for replica in self.context.assignments[key]:
             if key not in self.replicas[replica]:
                 self.move_replica(key, replica, ReplicaPhase.NEW)
 
     def settle_replicas(self, key: TopicPartition) -> None:
-        """The assigned replicas are online or offline, as their brokers are."""
+        """Set the assigned replicas online or offline, as their brokers are."""
         for replica in self.context.assignments[key]:
             self.settle_replica(key, replica)
 
     def settle_replica(self, key: TopicPartition, broker: int) -> None:
-        """As `settle_replicas`, of one. Needs no leadership information: a partition may be without
-        (KAFKA-6650)."""
+        """As `settle_replicas`, for one replica. It needs no leader state, because a partition may have none
+        (KAFKA-6650).
+
+        Args:
+            key: the partition.
+            broker: the broker of the replica.
+        """
         live = broker in self.context.live_brokers
         self.move_replica(key, broker, ReplicaPhase.ONLINE if live else ReplicaPhase.OFFLINE)
 
     def forget_partition(self, key: TopicPartition) -> None:
-        """Nothing of it exists any more."""
+        """The partition no longer exists."""
         self.context.assignments.pop(key, None)
         self.context.states.pop(key, None)
         self.phases.pop(key, None)
 
     def replica_phase(self, key: TopicPartition, broker: int) -> ReplicaPhase:
-        """Where the replica of a broker stands."""
+        """The state of the replica on a broker."""
         return self.replicas[broker].get(key, ReplicaPhase.NON_EXISTENT)
 
     def move_replica(self, key: TopicPartition, broker: int, *phases: ReplicaPhase) -> bool:
-        """Change a replica's phase, one after another; the first illegal transition is refused, logged and
-        counted, and ends it."""
+        """Change a replica's state step by step. The first illegal transition is refused, logged and counted,
+        and ends it.
+
+        Args:
+            key: the partition.
+            broker: the broker of the replica.
+            phases: the states to pass through, in order.
+
+        Returns:
+            whether all transitions were legal.
+        """
         for phase in phases:
             current = self.replica_phase(key, broker)
             if phase not in REPLICA_TRANSITIONS[current]:
@@ -100,12 +123,12 @@ class ControllerState:
         )
 
     def reset_on_resign(self) -> ControllerContext:
-        """Protection KAFKA-5310: what the next reign begins with: nothing of this one, so that no old
-        reassignment is taken up again."""
+        """Protection KAFKA-5310: the next reign begins without any state of this one, so that no old
+        reassignment is continued."""
         return ControllerContext()
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Reset all state."""
         self.channels.close()
         self.context = self.reset_on_resign()
         self.phases = {}

@@ -1,7 +1,6 @@
-"""Leader election strategies (C8): pure functions from what the controller knows to the next leader and ISR.
+"""Leader election strategies (C8): pure functions from the controller's knowledge to the next leader and ISR.
 
-Each returns (leader, isr), or None where the strategy has no candidate. The caller raises the leader epoch
-and writes by CAS.
+Each returns (leader, isr), or None without a candidate. The caller raises the leader epoch and writes by CAS.
 """
 
 from collections.abc import Collection
@@ -11,13 +10,13 @@ NO_LEADER = -1
 
 
 class LeaderElection:
-    """The strategies of the controller, as methods so that a bug can take one away."""
+    """The controller's strategies, as methods so that a planted bug can replace one."""
 
     def offline(
         self, assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int], *, unclean: bool
     ) -> Choice | None:
-        """The first live replica in AR order that is in the ISR; if none and the topic allows it, the first
-        live one (which loses data)."""
+        """The first live replica in AR order that is in the ISR. If there is none and the topic allows it:
+        the first live one (which loses data)."""
         for replica in assignment:
             if replica in live and replica in isr:
                 return replica, tuple(member for member in isr if member in live)
@@ -30,17 +29,26 @@ class LeaderElection:
     def preferred(
         self, assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int]
     ) -> Choice | None:
-        """The first replica of AR, if it is alive and in sync."""
+        """The first replica of AR, if it is alive and in sync.
+
+        Args:
+            assignment: the replicas (AR).
+            isr: the in-sync replicas.
+            live: ids of live brokers.
+
+        Returns:
+            leader and ISR, or None.
+        """
         candidate = assignment[0]
         return (candidate, isr) if candidate in live and candidate in isr else None
 
     def reassignment(
         self, target: tuple[int, ...], isr: tuple[int, ...], live: Collection[int], leader: int
     ) -> Choice | None:
-        """Within the target: the leader stays if it is part of it, else the first live one leads. Whoever is
-        not part of it leaves the ISR."""
+        """A leader within the target: the current leader if it is in the target, otherwise the first live
+        one. Replicas outside of the target leave the ISR."""
         if not set(target) <= set(isr):
-            return None  # not all of them caught up: nobody may be taken away
+            return None  # not all of them are caught up: no replica may be removed
         able = [replica for replica in target if replica in live]
         if not able:
             return None
@@ -60,7 +68,15 @@ class LeaderElection:
         return next(((replica, stay) for replica in able if replica in stay), None)
 
     def keep_last_isr_member(self, isr: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:
-        """Protection KAFKA-708: the ISR without the dead, but never empty: the last member stays, so that no
-        other replica can lead cleanly."""
+        """Protection KAFKA-708: the ISR without dead brokers, but never empty. The last member stays, so that
+        no other replica can lead cleanly.
+
+        Args:
+            isr: the in-sync replicas.
+            gone: ids of dead brokers.
+
+        Returns:
+            the new ISR.
+        """
         kept = [member for member in isr if member not in gone]
         return tuple(kept) if kept else isr[-1:]

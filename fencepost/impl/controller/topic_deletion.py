@@ -1,16 +1,16 @@
-"""Topic deletion (C14): every replica is deleted on its broker, then the topic's nodes go.
+"""Topic deletion (C14): every replica is deleted on its broker, then the topic's nodes are removed.
 
-Owns the order. A replica goes Offline -> DeletionStarted -> DeletionSuccessful, or DeletionIneligible while
-its broker is down.
+Owns the order. The states of a replica are Offline -> DeletionStarted -> DeletionSuccessful, or
+DeletionIneligible while its broker is down.
 
     1. /admin/delete_topics/T appears; a topic under reassignment waits
-    2. everybody forgets the topic (UpdateMetadata); no partition of it is elected any more
+    2. all brokers forget the topic (UpdateMetadata); its partitions have no more elections
     3. each live broker gets a StopReplica that deletes; a dead one gets it when it returns
     4. all have answered: the partitions' nodes, the topic's node, its configuration, and last
        /admin/delete_topics/T are removed
 
-Whichever step a controller dies at, the node of step 1 is still there, and its successor begins again
-(KAFKA-1681): each step may be done twice.
+At whichever step a controller dies, the node of step 1 still exists, and its successor begins again
+(KAFKA-1681). So each step may be repeated.
 """
 
 from fencepost.impl.controller.loading import read_topics
@@ -27,7 +27,7 @@ UNDER_WAY = (ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_SUCCESSFUL)
 
 
 def deletions_requested(controller: ControllerState) -> ZooKeeperSteps:
-    """Topics are to be deleted: take them up; a request for a topic that does not exist is removed."""
+    """Topics are to be deleted: start. A request for a topic that does not exist is removed."""
     context = controller.context
     listed = yield GetChildren(znodes.DELETE_TOPICS, watch=True)
     yield from take_up(controller, names_of(listed))
@@ -36,7 +36,7 @@ def deletions_requested(controller: ControllerState) -> ZooKeeperSteps:
 
 
 def take_up(controller: ControllerState, topics: tuple[str, ...]) -> ZooKeeperSteps:
-    """From now on these topics are to be deleted."""
+    """Mark these topics as to be deleted."""
     context = controller.context
     unknown = {topic for topic in topics if not context.partitions_of(topic)}
     if unknown:
@@ -51,8 +51,8 @@ def take_up(controller: ControllerState, topics: tuple[str, ...]) -> ZooKeeperSt
 
 
 def resume(controller: ControllerState) -> ZooKeeperSteps:
-    """Begin what may begin, ask again where a broker returned, and complete what is done. Doing it once more
-    than needed changes nothing."""
+    """Begin deletions that can begin, repeat requests to brokers that returned, and complete finished
+    deletions. Extra calls have no effect."""
     context = controller.context
     for topic in list(context.deleting):
         keys = context.partitions_of(topic)
@@ -103,7 +103,7 @@ def _all_deleted(controller: ControllerState, keys: list[TopicPartition]) -> boo
 
 
 def on_stopped(controller: ControllerState, key: TopicPartition, broker: int, error: ErrorCode) -> None:
-    """A broker answered for one replica of a topic that goes."""
+    """A broker answered for one replica of a topic under deletion."""
     if controller.replica_phase(key, broker) is ReplicaPhase.DELETION_STARTED:
         deleted = error is ErrorCode.NONE
         controller.move_replica(
@@ -134,8 +134,8 @@ def _complete(controller: ControllerState, topic: str, keys: list[TopicPartition
 
 
 def restore_assignment(controller: ControllerState, topic: str) -> ZooKeeperSteps:
-    """Protection KAFKA-6612: partitions added to a topic that is being deleted are taken out of its node
-    again; else they would outlive it."""
+    """Protection KAFKA-6612: partitions added to a topic under deletion are removed from its node again;
+    otherwise they would survive it."""
     context = controller.context
     path = znodes.topic_path(topic)
     reply = yield GetData(path)

@@ -1,8 +1,8 @@
-"""How the controller writes to ZooKeeper: fenced by the version of /controller_epoch, and by CAS on each
+"""The controller's writes to ZooKeeper: fenced by the version of /controller_epoch, and by CAS on each
 partition's state (C3).
 
-Owns the two checks and what their failure means, and how many writes or reads go in one request. Must not
-know why anything is written.
+Owns the two checks and the handling of their failures, and how many writes or reads are in one request. Must
+not know the purpose of a write.
 
     1. the controller pauses (GC); its session expires; another broker becomes controller and writes
        /controller_epoch
@@ -10,7 +10,8 @@ know why anything is written.
     3. multi[check /controller_epoch version, write] refuses: the version moved; the old controller resigns
 
 Groups: the members of a group are written together or not at all, so one conflict (a leader changed an ISR)
-refuses them all; they are then written one by one, each under the same fence, so that it fails nobody else.
+refuses them all. They are then written one by one, each under the same fence, so that the conflict affects no
+other member.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -49,32 +50,43 @@ ASSIGNMENT_ATTEMPTS = 16
 MOST_BELOW = 10_000
 """Requests for what lies below one node that is removed; our own nodes have two below them."""
 Member = tuple[WriteOperation, ...]
-"""Writes that stand or fall together."""
+"""Writes that are applied together or not at all."""
 
 
 class ControllerMovedError(Exception):
-    """Another controller has taken over; whoever sees this resigns. Never leaves the controller."""
+    """Another controller has taken over; a procedure that gets this resigns. It never leaves the
+    controller."""
 
 
 @define
 class ControllerWriter:
-    """Writes on behalf of the controller whose epoch the context holds."""
+    """Writes for the controller with the epoch in the context."""
 
     broker_context: BrokerContext
 
     def fenced_zookeeper_write(self, context: ControllerContext) -> tuple[WriteOperation, ...]:
-        """Protection KAFKA-6082: what every controller write carries in the same transaction."""
+        """Protection KAFKA-6082: the check that every controller write has in the same transaction."""
         return (Check(znodes.CONTROLLER_EPOCH, context.epoch_version),)
 
     def write(self, context: ControllerContext, *operations: WriteOperation) -> ZooKeeperSteps:
-        """Do all operations or none. Returns MultiDone, or Failed with `index` counted among `operations`.
+        """Apply all operations or none. Returns MultiDone, or Failed with `index` counted among `operations`.
         Raises ControllerMovedError."""
         (reply,) = yield from self.write_all(context, (operations,))
         return reply
 
     def write_all(self, context: ControllerContext, members: Sequence[Member]) -> ZooKeeperSteps:
-        """Do each member or not, whatever becomes of the others, in few round trips. No member may depend on
-        another. Returns for each what `write` returns. Raises ControllerMovedError."""
+        """Apply each member independently of the others, in few round trips. No member may depend on another.
+
+        Args:
+            context: the controller's state.
+            members: the groups of operations.
+
+        Returns:
+            the steps; their result has for each member what `write` returns.
+
+        Raises:
+            ControllerMovedError: if another controller has taken over.
+        """
         assert context.epoch_version >= 0, (
             "a controller that was never elected writes nothing: its fence would fit any version"
         )
@@ -97,7 +109,7 @@ class ControllerWriter:
         return replies
 
     def written_alone(self, group: list[int]) -> list[list[int]]:
-        """One conflict never fails the rest: the members of a group that was refused, each for itself."""
+        """After one conflict, write the members of the refused group one by one."""
         return [[place] for place in group] if len(group) > 1 else []
 
     def _write(
@@ -107,7 +119,7 @@ class ControllerWriter:
         members: Sequence[Member],
         made: list[list[int]],
     ) -> ZooKeeperSteps:
-        """One multi for each group of members. Returns their replies, without what the fence adds."""
+        """One multi for each group of members. Returns their replies, without the part of the fence."""
         requests = tuple(
             Multi((*fence, *chain.from_iterable(members[place] for place in group))) for group in made
         )
@@ -132,8 +144,8 @@ class ControllerWriter:
     def read_states(
         self, context: ControllerContext, keys: Collection[TopicPartition], *, watch: bool = False
     ) -> ZooKeeperSteps:
-        """Read partitions' states into the context, in groups. Returns those of the partitions that have one.
-        Raises ControllerMovedError if a later controller wrote one of them."""
+        """Read partitions' states into the context, in groups. Returns those of existing states. Raises
+        ControllerMovedError if a later controller wrote one of them."""
         replicas = max((len(context.assignments.get(key, ())) for key in keys), default=0)
         nodes = dict.fromkeys(znodes.state_paths(keys), znodes.state_bytes(replicas))
         found = yield from read_nodes(self.broker_context.grouping, nodes, watch=watch, read=_decoded)
@@ -159,8 +171,8 @@ class ControllerWriter:
     def create_states(
         self, context: ControllerContext, states: Mapping[TopicPartition, LeaderAndIsr]
     ) -> ZooKeeperSteps:
-        """Write the first states of new partitions, in groups. Returns those of which the context now holds a
-        state of this controller's making."""
+        """Write the first states of new partitions, in groups. Returns the partitions with a state of this
+        controller in the context afterwards."""
         parents = dict.fromkeys(znodes.partition_paths(key)[0] for key in states)
         yield from self.write_all(context, [(Create(path),) for path in parents])
         members: list[Member] = []
@@ -173,8 +185,8 @@ class ControllerWriter:
     def update_states(
         self, context: ControllerContext, states: Mapping[TopicPartition, LeaderAndIsr]
     ) -> ZooKeeperSteps:
-        """Replace states by CAS on the versions that the context holds, in groups. A conflict fails no other
-        partition; what stands there is read. Returns the partitions written."""
+        """Replace states by CAS on the versions in the context, in groups. A conflict affects no other
+        partition; its current state is read. Returns the partitions written."""
         replies = yield from self.write_all(
             context,
             [
@@ -190,8 +202,8 @@ class ControllerWriter:
         states: Mapping[TopicPartition, LeaderAndIsr],
         replies: Sequence[MultiDone | Failed],
     ) -> ZooKeeperSteps:
-        """What was written is known with its version; of the rest what stands there is read: it may be ours,
-        by an attempt whose reply was lost."""
+        """Note the versions of written states. For the others read the current state: it may be ours, from an
+        attempt with a lost reply."""
         written: dict[TopicPartition, None] = {}
         conflicts = []
         for (key, state), reply in zip(states.items(), replies, strict=True):
@@ -213,8 +225,16 @@ class ControllerWriter:
     def update_assignments(
         self, context: ControllerContext, assignments: Mapping[TopicPartition, tuple[int, ...]]
     ) -> ZooKeeperSteps:
-        """Write assigned replicas into their topics' nodes, of which others write other partitions. Returns
-        the partitions that stand there so."""
+        """Write assigned replicas into their topics' nodes. Other clients write other partitions of these
+        nodes.
+
+        Args:
+            context: the controller's state.
+            assignments: the replicas of each partition.
+
+        Returns:
+            the steps; their result is the partitions that are now assigned so.
+        """
         written: dict[TopicPartition, None] = {}
         topics: dict[str, dict[int, tuple[int, ...]]] = {}
         for key, replicas in assignments.items():
@@ -280,7 +300,15 @@ class ControllerWriter:
                 doomed.pop()
 
     def delete(self, context: ControllerContext, path: str) -> ZooKeeperSteps:
-        """Remove a node; one that is gone already is fine."""
+        """Remove a node; a missing node is fine.
+
+        Args:
+            context: the controller's state.
+            path: the node.
+
+        Returns:
+            the steps.
+        """
         yield from self.delete_all(context, (path,))
 
 
@@ -293,7 +321,7 @@ def _decoded(node: Data) -> LeaderAndIsr | Data:
 
 
 def _written(state: LeaderAndIsr, zk_version: int) -> LeaderAndIsr:
-    """As it stands now."""
+    """The state as written now."""
     return LeaderAndIsr(
         leader=state.leader,
         leader_epoch=state.leader_epoch,

@@ -1,2 +1,2 @@
-"""Consumer groups and their committed offsets (docs/spec/cluster.md P3, P4): a part of every broker, at work
-where it leads a partition of __consumer_offsets."""
+"""Consumer groups and their committed offsets (docs/spec/cluster.md P3, P4). Every broker has this part; it
+is active for the partitions of __consumer_offsets that the broker leads."""

@@ -1,6 +1,7 @@
-"""The group coordinator of one broker: requests and timers of consumer groups, handed to the part that knows.
+"""The group coordinator of one broker: it passes requests and timers of consumer groups to the responsible
+part.
 
-Owns the wiring, FindCoordinator, and what is said about groups. Must not know any rule. Kafka's
+Owns the wiring, FindCoordinator, and the descriptions of groups. Must not know any rule. Kafka's
 GroupCoordinator and GroupMetadataManager in one.
 """
 
@@ -29,15 +30,23 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 class GroupCoordinator:
     """topic: __consumer_offsets."""
 
+    # The groups, and the state of each offsets partition.
     table: GroupTable
+    # Appends to __consumer_offsets.
     log: GroupLog
+    # Loads and unloads groups.
     loading: GroupLoading
+    # JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
     membership: GroupMembership
+    # Committed offsets.
     offsets: GroupOffsets
+    # The metadata from UpdateMetadata.
     metadata: MetadataCache
     topic: InternalTopic
     started: bool = False
+    # The handler of each class of requests.
     handlers: dict[type, Callable[[int, Any], None]] = field(factory=dict)
+    # The handler of each timer, by the first element of its key.
     timers: dict[str | int, Callable[..., None]] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
@@ -68,7 +77,7 @@ class GroupCoordinator:
         }
 
     def moved(self, partition: Partition) -> None:
-        """A replica's role or high watermark may have changed; those of other topics are nothing to it."""
+        """A replica's role or high watermark may have changed. Replicas of other topics are ignored."""
         if partition.key.topic != OFFSETS_TOPIC:
             return
         if not self.started:
@@ -85,10 +94,15 @@ class GroupCoordinator:
         """Create __consumer_offsets, unless it is under way, or may not be."""
         self.topic.create()
 
-    # ---- what is said about groups
+    # ---- descriptions of groups
 
     def list_groups(self, source: int, request: kafka.ListGroupsRequest) -> None:
-        """Those that this broker coordinates."""
+        """Answer with the groups that this broker coordinates.
+
+        Args:
+            source: the client.
+            request: the request.
+        """
         groups = tuple(
             (group_id, group.protocol_type, group.phase.value)
             for group_id, group in sorted(self.table.groups.items())
@@ -100,7 +114,12 @@ class GroupCoordinator:
         self.table.broker_context.reply(source, response, request.correlation_id)
 
     def describe(self, source: int, request: kafka.DescribeGroupRequest) -> None:
-        """All about one group."""
+        """Answer with the description of one group.
+
+        Args:
+            source: the client.
+            request: the group.
+        """
         error = self.log.not_coordinator(self.table.number_of(request.group_id))
         response = kafka.DescribeGroupResponse(correlation_id=request.correlation_id, error=error)
         if error is NO_ERROR:

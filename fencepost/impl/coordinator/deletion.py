@@ -1,9 +1,8 @@
-"""DeleteGroups and OffsetDelete: an administrator takes a group, or some of its offsets, away (KIP-229,
-KIP-496).
+"""DeleteGroups and OffsetDelete: an administrator deletes a group, or some of its offsets (KIP-229, KIP-496).
 
-Owns what may go (Kafka's GroupCoordinator.handleDeleteGroups and handleDeleteOffsets). Must not know how it
-is written: offsets.py does. Kafka answers as soon as the tombstones are appended; here the answer comes when
-they are durable, so that what is answered stays.
+Owns what may be deleted (Kafka's GroupCoordinator.handleDeleteGroups and handleDeleteOffsets). Must not know
+how it is written: offsets.py does that. Kafka answers as soon as the tombstones are appended. Here the
+response is sent when they are durable, so that a confirmed deletion stays.
 """
 
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ Results = dict[TopicPartition, ErrorCode]
 
 @define
 class GroupDeletion:
-    """Of all groups of this broker."""
+    """Deletion for all groups of this broker."""
 
     table: GroupTable
     log: GroupLog
@@ -47,7 +46,12 @@ class GroupDeletion:
     # ---- groups
 
     def delete_group(self, source: int, request: kafka.DeleteGroupRequest) -> None:
-        """An empty group goes with its offsets; answered when that is durable."""
+        """Delete an empty group with its offsets. The response is sent when that is durable.
+
+        Args:
+            source: the client.
+            request: the group.
+        """
         group, error = self._known(request.group_id)
         if group is not None and group.phase is not GroupPhase.EMPTY:
             error = ErrorCode.NON_EMPTY_GROUP
@@ -71,7 +75,13 @@ class GroupDeletion:
     # ---- offsets
 
     def delete_offsets(self, source: int, request: kafka.OffsetDeleteRequest) -> None:
-        """Offsets of partitions that nobody in the group consumes go; answered when that is durable."""
+        """Delete offsets of partitions that no member of the group consumes. The response is sent when that
+        is durable.
+
+        Args:
+            source: the client.
+            request: the group and the partitions.
+        """
         answer = partial(self._offsets_deleted, source, request)
         if not request.group_id:
             answer({}, ErrorCode.INVALID_GROUP_ID, -1)
@@ -91,8 +101,8 @@ class GroupDeletion:
     def _deletable(
         self, group: Group, partitions: Sequence[TopicPartition]
     ) -> tuple[Results, list[TopicPartition]]:
-        """What becomes of each, and which of them the group has an offset of. What members that are about
-        to join consume is not known: then nothing goes."""
+        """The result for each partition, and those with an offset to delete. If members are about to join,
+        their subscriptions are not known, and nothing is deleted."""
         consumed = frozenset() if group.phase is GroupPhase.EMPTY else group.subscribed_topics()
         results: Results = {}
         for key in partitions:

@@ -1,7 +1,7 @@
 """One group at its coordinator: members, generation, assignment, offsets.
 
-Owns the state and its small rules: who leads, which protocol is chosen, who has joined. Must not know
-requests' answers, timers or logs.
+Owns the state and its simple rules: which member leads, which protocol is chosen, which members have joined.
+Must not know responses, timers or logs.
 """
 
 from attrs import define, field, frozen
@@ -16,19 +16,18 @@ Protocols = tuple[tuple[str, bytes], ...]
 
 
 def member_id_of(name: str, *, node: int, broker_epoch: int, number: int) -> str:
-    """The id that a broker gives to a member: its instance's name or its client's, and what makes it
-    unique."""
+    """A new member id: the name of the instance or client, and a unique suffix."""
     return f"{name}-{node}-{broker_epoch}-{number}"
 
 
 def name_in(member_id: str) -> str:
-    """The instance or client to which a broker gave this id."""
+    """The instance or client in a member id."""
     return member_id.rsplit("-", 3)[0]
 
 
 @frozen
 class Waiting:
-    """A request that has no answer yet."""
+    """A request without a response yet."""
 
     source: int
     correlation_id: int
@@ -36,28 +35,37 @@ class Waiting:
 
 @define
 class Member:
-    """join, sync: its JoinGroup or SyncGroup that waits. protocols: name and subscription, in its order of
-    preference."""
+    """A member of a group."""
 
+    # The member id.
     member_id: str
+    # group.instance.id of a static member; None for a dynamic one.
     group_instance_id: str | None
+    # The client id.
     client_id: str
+    # How long a rebalance waits for the member.
     rebalance_timeout_ms: int
+    # session.timeout.ms.
     session_timeout_ms: int
+    # Name and subscription of each protocol, in the member's order of preference.
     protocols: Protocols
+    # The assignment; b"" before the first.
     assignment: bytes = b""
+    # The host that it joined from; "" if it is not known.
     client_host: str = ""
+    # Its waiting JoinGroup; None if there is none.
     join: Waiting | None = None
+    # Its waiting SyncGroup; None if there is none.
     sync: Waiting | None = None
 
     def subscription(self, protocol: str) -> bytes:
-        """What it told under this protocol."""
+        """Its subscription under this protocol."""
         return next((data for name, data in self.protocols if name == protocol), b"")
 
 
 @frozen
 class StoredOffset:
-    """A committed offset, and where in the log it stands: of two commits the later one in the log counts."""
+    """A committed offset and its offset in the log. Of two commits the later one in the log wins."""
 
     value: OffsetValue
     stands_at: int
@@ -65,32 +73,43 @@ class StoredOffset:
 
 @define
 class Group:
-    """number: of its offsets partition. generation: moves up while the group exists. members: by id, in order
-    of joining. static: member id of each group.instance.id. pending: ids that were given out and have not
-    joined yet (KIP-394). delaying: an empty group that waits for more members, for at most remaining_ms more;
-    newcomer: one came meanwhile. since_ms: when it came into its phase. expiring: offsets whose tombstone is
-    on its way."""
+    """One consumer group."""
 
+    # The group.
     group_id: str
+    # The number of its offsets partition.
     number: int
+    # The state.
     phase: GroupPhase = GroupPhase.EMPTY
+    # The generation; it increases while the group exists.
     generation: int = 0
+    # "consumer" for consumers; "" before the first member.
     protocol_type: str = ""
+    # The chosen protocol; None if there is none.
     protocol: str | None = None
+    # The member id of the leader; None if there is none.
     leader: str | None = None
+    # The members by id, in the order of joining.
     members: dict[str, Member] = field(factory=dict)
+    # The member id of each group.instance.id.
     static: dict[str, str] = field(factory=dict)
+    # Member ids that were assigned and have not joined yet (KIP-394).
     pending: dict[str, None] = field(factory=dict)
+    # The committed offsets.
     offsets: dict[TopicPartition, StoredOffset] = field(factory=dict)
+    # Offsets with a tombstone that is being written.
     expiring: dict[TopicPartition, None] = field(factory=dict)
     open: dict[int, dict[TopicPartition, StoredOffset]] = field(factory=dict)
     delaying: bool = False
+    # Whether a member came during this wait.
     newcomer: bool = False
+    # The longest further time of this wait.
     remaining_ms: int = 0
+    # When it entered its state, in host time.
     since_ms: int = 0
 
     def move_to(self, phase: GroupPhase, now_ms: int) -> None:
-        """Come into another phase."""
+        """Enter another state."""
         assert phase in GROUP_TRANSITIONS[self.phase], f"{self.group_id}: from {self.phase} to {phase}"
         self.phase, self.since_ms = phase, now_ms
 
@@ -101,14 +120,14 @@ class Group:
     # ---- members
 
     def add(self, member: Member) -> None:
-        """A member joins; the first one leads."""
+        """Add a member; the first one leads."""
         self.members[member.member_id] = member
         if member.group_instance_id is not None:
             self.static[member.group_instance_id] = member.member_id
         self.leader = self.leader or member.member_id
 
     def remove(self, member: Member) -> None:
-        """A member is gone; who joined next leads."""
+        """Remove a member; if it led, the next in the order of joining leads."""
         self.members.pop(member.member_id, None)
         instance = member.group_instance_id
         if instance is not None and self.static.get(instance) == member.member_id:
@@ -117,7 +136,7 @@ class Group:
             self.leader = next(iter(self.members), None)
 
     def rename(self, member: Member, member_id: str) -> None:
-        """A static member has come back under another id; it keeps its place."""
+        """A static member has returned with another id; it keeps its place."""
         assert member.group_instance_id is not None
         if self.leader == member.member_id:
             self.leader = member_id
@@ -129,7 +148,15 @@ class Group:
         }
 
     def identity_error(self, member_id: str, instance: str | None) -> ErrorCode:
-        """Whether somebody who names this id is a member."""
+        """Check the identity in a request.
+
+        Args:
+            member_id: the member id in the request.
+            instance: the group.instance.id in the request; None if there is none.
+
+        Returns:
+            the error; NONE if it is a member.
+        """
         if instance is not None:
             known = self.static.get(instance)
             if known is None:
@@ -139,11 +166,11 @@ class Group:
         return NO_ERROR if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def all_have_joined(self) -> bool:
-        """Nobody is waited for."""
+        """Whether no member has to join any more."""
         return not self.pending and all(member.join is not None for member in self.members.values())
 
     def elect_joined_leader(self) -> bool:
-        """The leader of the next generation must have joined; whether there is one."""
+        """Choose a leader of the next generation that has joined. Returns whether there is one."""
         leader = self.members.get(self.leader or "")
         if leader is None or leader.join is None:
             self.leader = next(
@@ -153,13 +180,13 @@ class Group:
         return leader is not None and leader.join is not None
 
     def rebalance_timeout_ms(self) -> int:
-        """The longest that a member asks for."""
+        """The longest rebalance timeout of all members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     # ---- protocols
 
     def accepts(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether somebody with these protocols can join: one of them is known to everybody."""
+        """Whether a client with these protocols can join: all members support one of them."""
         if not protocols or not protocol_type:
             return False
         if self.phase is GroupPhase.EMPTY or not self.members:
@@ -167,13 +194,13 @@ class Group:
         return protocol_type == self.protocol_type and any(name in self.candidates() for name, _ in protocols)
 
     def candidates(self) -> frozenset[str]:
-        """Protocols that every member knows."""
+        """The protocols that all members support."""
         known = [frozenset(name for name, _ in member.protocols) for member in self.members.values()]
         return frozenset.intersection(*known) if known else frozenset()
 
     def choose_protocol(self) -> str:
-        """Each member votes for the first one that everybody knows; most votes win, and the leader's order
-        among equals."""
+        """Each member votes for its first protocol that all members support. The one with most votes wins;
+        between equals the leader's order decides."""
         candidates = self.candidates()
         votes: dict[str, int] = {}
         for member in self.members.values():
@@ -182,13 +209,13 @@ class Group:
         return max(votes, key=lambda name: votes[name])
 
     def subscriptions(self) -> Protocols:
-        """(member id, subscription) of everybody, for the leader."""
+        """(member id, subscription) of all members, for the leader."""
         return tuple(
             (member.member_id, member.subscription(self.protocol or "")) for member in self.members.values()
         )
 
     def subscribed_topics(self) -> frozenset[str] | None:
-        """What the members consume; None if that cannot be told."""
+        """The topics that the members consume; None if they are not known."""
         if self.protocol_type != PROTOCOL_TYPE or self.protocol is None:
             return None
         told = [decode_subscription(data) for _, data in self.subscriptions()]
@@ -199,7 +226,7 @@ class Group:
     # ---- as a record
 
     def as_value(self, assignments: dict[str, bytes]) -> GroupValue:
-        """The generation with an assignment, to be written."""
+        """The generation with an assignment, as a record."""
         return GroupValue(
             protocol_type=self.protocol_type,
             generation=self.generation,
@@ -223,7 +250,16 @@ class Group:
 
 
 def group_of(group_id: str, number: int, value: GroupValue) -> Group:
-    """A group as its record tells it: what was only in memory is gone."""
+    """A group from its record; state that was only in memory is lost.
+
+    Args:
+        group_id: the group.
+        number: the number of its offsets partition.
+        value: the record.
+
+    Returns:
+        the group.
+    """
     group = Group(
         group_id,
         number,

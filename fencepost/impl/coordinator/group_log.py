@@ -31,7 +31,7 @@ class GroupLog(DurableAppends):
 
     def not_coordinator(self, number: int) -> ErrorCode:
         """Protection KAFKA-4362: a broker answers for a group only while it leads the group's offsets
-        partition, and in the epoch in which it loaded it."""
+        partition, in the epoch in which it loaded the group."""
         partition = self.table.partitions.get(TopicPartition(OFFSETS_TOPIC, number))
         if not self.table.count or partition is None or not partition.is_leader:
             return ErrorCode.NOT_COORDINATOR
@@ -58,10 +58,22 @@ class GroupLog(DurableAppends):
         return self.write(key, epoch, records, done, timeout_ms, producer=producer)
 
     def store(self, group: Group, epoch: int, assignments: dict[str, bytes], done: Done) -> None:
-        """Append a generation with its assignment."""
+        """Append a generation with its assignment.
+
+        Args:
+            group: the group.
+            epoch: the epoch in which this broker coordinates it.
+            assignments: the assignment of each member.
+            done: called with the result.
+        """
         record = (encode_key(GroupKey(group.group_id)), encode_group(group.as_value(assignments)))
         self.append(group.number, epoch, (record,), done)
 
 
 def nobody_waits(error: ErrorCode, base_offset: int) -> None:
-    """For an append that is a matter of tidiness: if it fails, the next coordinator does it again."""
+    """The callback of a clean-up append: if it fails, the next coordinator repeats it.
+
+    Args:
+        error: not used.
+        base_offset: not used.
+    """

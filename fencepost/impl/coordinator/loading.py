@@ -114,9 +114,8 @@ class GroupLoading(PlaceLoading):
         for group_id, value in load.groups.items():
             assert isinstance(value, GroupValue)
             group = self.table.groups[group_id] = group_of(group_id, place.number, value)
-            group.since_ms = (
-                self.table.now_ms
-            )  # who was about to join it at the coordinator before has the whole retention to do it here
+            # members about to join at the previous coordinator have the whole retention time here
+            group.since_ms = self.table.now_ms
         for (group_id, key), stored in load.offsets.items():
             assert isinstance(stored, StoredOffset) and isinstance(stored.value, OffsetValue)
             known = self.table.groups.get(group_id) or self.table.create(group_id)

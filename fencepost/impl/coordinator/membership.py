@@ -1,15 +1,15 @@
 """Members: JoinGroup, SyncGroup, Heartbeat, LeaveGroup (P3).
 
-Owns who is admitted, and what each request means in each phase:
+Owns the admission of members, and the meaning of each request in each state:
 
     Empty, Stable --a member comes or goes--> PreparingRebalance
-        everybody has to join again
+        all members have to join again
     PreparingRebalance --all have joined, or the time is over--> CompletingRebalance
-        a new generation; its leader is told who is in it
+        a new generation; its leader gets the list of members
     CompletingRebalance --the leader's assignment is durable--> Stable
-        everybody is told his part
+        all members get their assignments
 
-Must not know offsets, nor how a phase ends: rebalance.py does.
+Must not know offsets, or how a state ends: rebalance.py does.
 """
 
 from functools import partial
@@ -25,20 +25,26 @@ from fencepost.impl.messages import group_api as kafka
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 LONGEST_ID_SUFFIX = 64
-"""What a broker adds to a name to make it a member id: three numbers of 64 bits and their hyphens."""
+"""The longest suffix of a member id: three numbers of 64 bits and their hyphens."""
 LONGEST_TIMEOUT_MS = (1 << 31) - 1
 
 
 @define
 class GroupMembership(Rebalances):
-    """Of all groups of this broker. last_member: how many ids this process has given out."""
+    """Membership of all groups of this broker. last_member: the number of ids that this process has
+    assigned."""
 
     last_member: int = 0
 
     # ---- JoinGroup
 
     def join(self, source: int, request: kafka.JoinGroupRequest) -> None:
-        """Answered when the next generation is known."""
+        """Handle JoinGroup. The response is sent when the next generation is known.
+
+        Args:
+            source: the client.
+            request: the request.
+        """
         waiting = Waiting(source, request.correlation_id)
         group, error = self._joinable(request)
         if group is None or error is not NO_ERROR:
@@ -93,8 +99,7 @@ class GroupMembership(Rebalances):
             number=self.last_member,
         )
         if instance is None:
-            # KIP-394: an id first, so that a request whose answer is lost leaves no member behind that nobody
-            # knows of
+            # KIP-394: assign an id first. A request with a lost response then leaves no unknown member.
             group.pending[member_id] = None
             broker_context.set_timer(self.session_timer(group, member_id), request.session_timeout_ms)
             self.refuse_join(waiting, ErrorCode.MEMBER_ID_REQUIRED, member_id)
@@ -131,7 +136,7 @@ class GroupMembership(Rebalances):
         member.rebalance_timeout_ms = request.rebalance_timeout_ms
         member.session_timeout_ms = request.session_timeout_ms
         if group.phase is GroupPhase.COMPLETING and same:
-            self.answer_join(group, member)  # its answer was lost
+            self.answer_join(group, member)  # its response was lost
         elif group.phase is GroupPhase.STABLE and same and member.member_id != group.leader:
             self.answer_join(group, member)
         elif group.phase is GroupPhase.PREPARING:
@@ -168,8 +173,14 @@ class GroupMembership(Rebalances):
             self.prepare(group, f"{instance} is back")
 
     def persist_static_member(self, group: Group, member: Member, leader: str) -> None:
-        """Protection KAFKA-10284: the new id is written before it is told, so that the next coordinator knows
-        it, too."""
+        """Protection KAFKA-10284: the new id is written before it is sent, so that the next coordinator knows
+        it, too.
+
+        Args:
+            group: the group.
+            member: the static member with its new id.
+            leader: the member id of the leader in the response.
+        """
         assignments = {known.member_id: known.assignment for known in group.members.values()}
         done = partial(self._persisted, group, member, leader)
         self.log.store(group, self.table.epoch_of(group), assignments, done)
@@ -181,7 +192,8 @@ class GroupMembership(Rebalances):
             waiting, member.join = member.join, None
             self.refuse_join(waiting, STORE_ERRORS.get(error, error), member.member_id)
         elif group.phase is GroupPhase.STABLE:
-            self.answer_join(group, member, leader)  # it follows, even if it led: nobody assigns anew
+            # it becomes a follower, even if it led: no new assignment is made
+            self.answer_join(group, member, leader)
         else:
             self._complete_if_all_have_joined(group)
 
@@ -197,13 +209,27 @@ class GroupMembership(Rebalances):
         return group, group.identity_error(member_id, instance)
 
     def while_loading(self, error: ErrorCode, instead: ErrorCode) -> ErrorCode:
-        """Clients do not expect COORDINATOR_LOAD_IN_PROGRESS of SyncGroup and Heartbeat, and may give up:
-        Apache Kafka lets a member join again, and tells a heartbeat that all is well (GroupCoordinator, 0.9
-        to 4.x)."""
+        """The error of a SyncGroup or Heartbeat while the group is loading.
+
+        Clients do not expect COORDINATOR_LOAD_IN_PROGRESS here and may give up. Apache Kafka makes a member
+        join again, and answers a heartbeat with no error (GroupCoordinator, 0.9 to 4.x).
+
+        Args:
+            error: the error.
+            instead: the replacement for COORDINATOR_LOAD_IN_PROGRESS.
+
+        Returns:
+            the error to send.
+        """
         return instead if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error
 
     def sync(self, source: int, request: kafka.SyncGroupRequest) -> None:
-        """Answered when the generation's assignment is durable."""
+        """Handle SyncGroup. The response is sent when the generation's assignment is durable.
+
+        Args:
+            source: the client.
+            request: the request.
+        """
         waiting = Waiting(source, request.correlation_id)
         group, error = self._member(request.group_id, request.member_id, request.group_instance_id)
         if group is None or error is not NO_ERROR:
@@ -224,7 +250,12 @@ class GroupMembership(Rebalances):
             self.refuse_sync(waiting, ErrorCode.REBALANCE_IN_PROGRESS)
 
     def heartbeat(self, source: int, request: kafka.HeartbeatRequest) -> None:
-        """A member is alive; whether its generation is."""
+        """Handle Heartbeat: the member is alive. The response says whether its generation is current.
+
+        Args:
+            source: the client.
+            request: the request.
+        """
         group, error = self._member(request.group_id, request.member_id, request.group_instance_id)
         if group is not None and error is NO_ERROR:
             if request.generation_id != group.generation:
@@ -238,8 +269,13 @@ class GroupMembership(Rebalances):
         self.table.broker_context.reply(source, response, request.correlation_id)
 
     def leave(self, source: int, request: kafka.LeaveGroupRequest) -> None:
-        """A member goes; the others need not wait for its session. An instance id without a member id means
-        whoever has it (KIP-345: an operator removes a static member)."""
+        """Handle LeaveGroup: the others need not wait for the session timeout. An instance id without a
+        member id means its current member (KIP-345: an operator removes a static member).
+
+        Args:
+            source: the client.
+            request: the request.
+        """
         group, error = self._member(request.group_id, request.member_id, request.group_instance_id)
         if group is not None and request.group_instance_id is not None and not request.member_id:
             known = group.static.get(request.group_instance_id)

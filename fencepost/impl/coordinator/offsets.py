@@ -1,8 +1,8 @@
 """Committed offsets: commit, fetch, retention (P4).
 
-Owns whose commits count, what is read back, and what expires when. Must not know rebalances. A commit is read
-back once it is below the high watermark, and never before; of two commits the one that stands later in the
-log counts, whichever was answered first.
+Owns which commits are accepted, what a fetch returns, and when offsets expire. Must not know rebalances. A
+commit is visible once it is below the high watermark, and never before. Of two commits the later one in the
+log wins, whichever was answered first.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ from fencepost.traces.events import Name
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 MAXIMUM_METADATA = 4096
-"""offset.metadata.max.bytes: characters of a commit's metadata."""
+"""offset.metadata.max.bytes: the longest metadata of a commit in characters."""
 LARGEST_EPOCH = (1 << 31) - 1
 EXPIRY_TIMER = ("group_expiry",)
 COMMIT_ERRORS = {
@@ -45,12 +45,12 @@ COMMIT_ERRORS = {
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
 }
-"""What a client is told of an append's error."""
+"""The client's error for each error of an append."""
 
 
 @define
 class GroupOffsets:
-    """Of all groups of this broker."""
+    """Committed offsets of all groups of this broker."""
 
     table: GroupTable
     log: GroupLog
@@ -59,13 +59,18 @@ class GroupOffsets:
     # ---- commit
 
     def commit(self, source: int, request: kafka.OffsetCommitRequest) -> None:
-        """Write the offsets; answered when they are below the high watermark."""
+        """Write the offsets. The response is sent when they are below the high watermark.
+
+        Args:
+            source: the client.
+            request: the offsets.
+        """
         group, error = self._admit(request)
         if group is None or error is not NO_ERROR:
             self._committed(source, request, error, appended=False)
             return
         self.membership.heard(group, request.member_id)
-        if not request.offsets:  # nothing to write, and nothing to wait for
+        if not request.offsets:  # nothing to write or wait for
             self._committed(source, request, NO_ERROR, appended=False)
             return
         now_ms = self.table.now_ms
@@ -86,8 +91,8 @@ class GroupOffsets:
         self.log.append(group.number, self.table.epoch_of(group), records, done)
 
     def _admit(self, request: kafka.OffsetCommitRequest) -> tuple[Group | None, ErrorCode]:
-        """The group, made if somebody who assigns himself commits first; and whether the commit may be
-        written."""
+        """The group, and whether the commit may be written. The group is created if a consumer without a
+        group membership commits first."""
         error = self.log.not_coordinator(self.table.number_of(request.group_id))
         if error is not NO_ERROR:
             return None, error
@@ -122,7 +127,7 @@ class GroupOffsets:
         return NO_ERROR
 
     def generation_fencing(self, group: Group, generation: int) -> ErrorCode:
-        """Protection P3: only a member of the group's present generation commits, and not while the next one
+        """Protection P3: only a member of the group's current generation commits, and not while the next one
         waits for its assignment."""
         if generation != group.generation:
             return ErrorCode.ILLEGAL_GENERATION
@@ -145,7 +150,13 @@ class GroupOffsets:
         self._committed(source, request, COMMIT_ERRORS.get(error, error), appended=base_offset >= 0)
 
     def materialise(self, group: Group, key: TopicPartition, stored: StoredOffset) -> None:
-        """It is what a fetch reads, unless a later record of the log is."""
+        """Make a committed offset visible to fetches, unless a later record of the log already is.
+
+        Args:
+            group: the group.
+            key: the partition.
+            stored: the offset.
+        """
         known = group.offsets.get(key)
         if known is None or known.stands_at < stored.stands_at:
             group.offsets[key] = stored
@@ -167,7 +178,12 @@ class GroupOffsets:
     # ---- fetch
 
     def fetch(self, source: int, request: kafka.OffsetFetchRequest) -> None:
-        """What is committed."""
+        """Answer with the committed offsets.
+
+        Args:
+            source: the client.
+            request: the group and the partitions.
+        """
         error = self.log.not_coordinator(self.table.number_of(request.group_id))
         offsets: tuple[kafka.CommittedOffset, ...] = ()
         if error is NO_ERROR:
@@ -204,14 +220,14 @@ class GroupOffsets:
     # ---- retention
 
     def expire(self) -> None:
-        """Look for offsets that nobody needs any more, and for groups that have none."""
+        """Remove expired offsets, and groups without offsets."""
         for _, group in sorted(self.table.groups.items()):
             if self.log.not_coordinator(group.number) is NO_ERROR:
                 self._expire(group)
         self.start()
 
     def start(self) -> None:
-        """Look again later."""
+        """Check again later."""
         self.table.broker_context.set_timer(
             EXPIRY_TIMER, self.table.broker_context.options.groups.offsets_retention_check_ms
         )
@@ -227,8 +243,8 @@ class GroupOffsets:
             self.remove(group)
 
     def remove(self, group: Group, done: Done = nobody_waits) -> None:
-        """Nobody joins a dead group; when its tombstones are durable it is gone, and another one may have its
-        name."""
+        """Remove a group. Clients cannot join a dead group. When its tombstones are durable it is removed,
+        and its name is free."""
         records = [(encode_key(OffsetKey(group.group_id, key)), None) for key in sorted(group.offsets)]
         if group.generation:
             records.append((encode_key(GroupKey(group.group_id)), None))
@@ -252,8 +268,15 @@ class GroupOffsets:
     def forget(
         self, group: Group, keys: Sequence[TopicPartition], why: str, done: Done = nobody_waits
     ) -> None:
-        """Write that these offsets are no more, and forget them once it is durable, unless they are committed
-        anew meanwhile."""
+        """Write tombstones for these offsets, and remove the offsets once that is durable, unless they were
+        committed again meanwhile.
+
+        Args:
+            group: the group.
+            keys: the partitions.
+            why: the group's state, or DELETED, for the event.
+            done: called with the result.
+        """
         group.expiring.update(dict.fromkeys(keys))
         for key in keys:
             self.tell(group, key, why)
@@ -262,8 +285,8 @@ class GroupOffsets:
         self.log.append(group.number, self.table.epoch_of(group), records, forgotten)
 
     def expired(self, group: Group) -> list[TopicPartition]:
-        """Which offsets may go (KIP-211): of an empty group all, of a stable one those of topics that it does
-        not consume."""
+        """The offsets that have expired (KIP-211): of an empty group all, of a stable one those of topics
+        that it does not consume."""
         if not self.no_expiry_while_rebalancing(group):
             return []
         topics = group.subscribed_topics() if group.phase is GroupPhase.STABLE else frozenset()
@@ -279,13 +302,13 @@ class GroupOffsets:
         ]
 
     def no_expiry_while_rebalancing(self, group: Group) -> bool:
-        """Protection KAFKA-13636: between two generations nothing expires; who consumes what is not known
-        then."""
+        """Protection KAFKA-13636: nothing expires between two generations, because the subscriptions are not
+        known then."""
         return group.phase in (GroupPhase.EMPTY, GroupPhase.STABLE)
 
     def expires_at_ms(self, value: OffsetValue, since_ms: int) -> int:
-        """Protection KAFKA-8069: an offset that names no end of its own has the retention's. since_ms: when
-        its group became empty (-1: the commit counts)."""
+        """Protection KAFKA-8069: an offset without an expiry time of its own expires by the retention.
+        since_ms: when its group became empty (-1: the time of the commit counts)."""
         if value.expires_at_ms != NO_EXPIRY:
             return value.expires_at_ms
         begins = since_ms if since_ms >= 0 else value.commit_timestamp_ms
@@ -302,7 +325,7 @@ class GroupOffsets:
         done(error, base_offset)
 
     def tell(self, group: Group, key: TopicPartition, why: str) -> None:
-        """An event about an offset that goes. why: the group's phase, or DELETED."""
+        """Record an event for an offset that is removed. why: the group's state, or DELETED."""
         told = {"group": group.group_id, "topic": key.topic, "partition": key.partition}
         self.table.broker_context.record(
             Name.GROUP_OFFSET_EXPIRED,

@@ -1,7 +1,7 @@
-"""A rebalance, from the moment in which somebody comes or goes until everybody knows his part.
+"""A rebalance, from a change of membership until all members have their assignments.
 
-Owns the phases of a group and their time-outs. Must not know who sent which request for what reason:
-membership.py does. Static members that do not join stay in the group until their session ends (KIP-345).
+Owns the states of a group and their timeouts. Must not know the requests and their reasons: membership.py
+does. Static members that do not join stay in the group until their session ends (KIP-345).
 """
 
 from functools import partial
@@ -23,12 +23,12 @@ STORE_ERRORS = {
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
-"""What members are told when an assignment could not be written."""
+"""The members' error for each error of writing an assignment."""
 
 
 @define
 class Rebalances:
-    """Of all groups of this broker."""
+    """Rebalances of all groups of this broker."""
 
     table: GroupTable
     log: GroupLog
@@ -36,11 +36,24 @@ class Rebalances:
     # ---- sessions
 
     def session_timer(self, group: Group, member_id: str) -> tuple[str, str, str]:
-        """The timer of a member's session, or of an id that was given out."""
+        """The timer of a member's session, or of an assigned id.
+
+        Args:
+            group: the group.
+            member_id: the member id.
+
+        Returns:
+            the key of the timer.
+        """
         return (SESSION_TIMER, group.group_id, member_id)
 
     def heard(self, group: Group, member_id: str) -> None:
-        """A member is alive."""
+        """A member is alive: restart its session.
+
+        Args:
+            group: the group.
+            member_id: the member id.
+        """
         member = group.members.get(member_id)
         if member is not None:
             self.table.broker_context.set_timer(
@@ -48,7 +61,13 @@ class Rebalances:
             )
 
     def on_session(self, group_id: str, member_id: str) -> None:
-        """A session has ended in silence. Who waits for an answer cannot speak, and is not silent."""
+        """A session timed out. A member with a waiting request cannot send another one, so it does not count
+        as silent.
+
+        Args:
+            group_id: the group.
+            member_id: the member id.
+        """
         group = self.table.groups.get(group_id)
         if group is None:
             return
@@ -65,7 +84,7 @@ class Rebalances:
             self.remove(group, member, f"the session of {member_id} has ended")
 
     def remove(self, group: Group, member: Member, why: str) -> None:
-        """A member is gone: the others rebalance."""
+        """Remove a member; the others rebalance."""
         self._answer_waiting(member, ErrorCode.UNKNOWN_MEMBER_ID)
         self.table.broker_context.cancel_timer(self.session_timer(group, member.member_id))
         group.remove(member)
@@ -77,7 +96,13 @@ class Rebalances:
     # ---- joining
 
     def prepare(self, group: Group, why: str) -> None:
-        """Everybody has to join again; if a rebalance is being prepared already, it waits for one more."""
+        """Start a rebalance: all members have to join again. If one is already being prepared, it waits for
+        one more member.
+
+        Args:
+            group: the group.
+            why: the reason, for the event.
+        """
         broker_context = self.table.broker_context
         if group.phase is GroupPhase.PREPARING:
             group.newcomer = True
@@ -100,7 +125,8 @@ class Rebalances:
             self.complete_join(group)
 
     def on_join_timer(self, group_id: str) -> None:
-        """The time to join is over, or the delay of an empty group: it goes on while members come."""
+        """The time to join is over, or the delay of an empty group; the delay is extended while members
+        come."""
         group = self.table.groups.get(group_id)
         if group is None or group.phase is not GroupPhase.PREPARING:
             return
@@ -114,8 +140,8 @@ class Rebalances:
         self.complete_join(group)
 
     def complete_join(self, group: Group) -> None:
-        """Who has not joined is out (a static member stays until its session ends); a new generation
-        begins."""
+        """Remove members that have not joined (a static member stays until its session ends) and begin a new
+        generation."""
         group.delaying = False
         for member in list(group.members.values()):
             if member.join is None and member.group_instance_id is None:
@@ -140,11 +166,11 @@ class Rebalances:
         self.await_assignment(group)
 
     def await_assignment(self, group: Group) -> None:
-        """Protection KAFKA-12890: the assignment is not waited for longer than the rebalance time-out."""
+        """Protection KAFKA-12890: the wait for the assignment is limited to the rebalance timeout."""
         self.table.broker_context.set_timer((SYNC_TIMER, group.group_id), group.rebalance_timeout_ms())
 
     def answer_join(self, group: Group, member: Member, leader: str | None = None) -> None:
-        """JoinGroup's answer: the leader is told who is in the generation."""
+        """Send the response to JoinGroup; the leader gets the list of members."""
         assert member.join is not None
         waiting, member.join = member.join, None
         leads = member.member_id == group.leader and leader is None
@@ -163,7 +189,12 @@ class Rebalances:
     # ---- the assignment
 
     def assign(self, group: Group, assignments: dict[str, bytes]) -> None:
-        """The leader has assigned: everybody is told once that is durable."""
+        """The leader has sent the assignments; all members get theirs once that is durable.
+
+        Args:
+            group: the group.
+            assignments: the assignment of each member.
+        """
         known = {member_id: assignments.get(member_id, b"") for member_id in group.members}
         done = partial(self._assigned, group, group.generation, known)
         self.log.store(group, self.table.epoch_of(group), known, done)
@@ -186,7 +217,12 @@ class Rebalances:
                 self.answer_sync(group, member)
 
     def answer_sync(self, group: Group, member: Member) -> None:
-        """SyncGroup's answer."""
+        """Send the response to SyncGroup.
+
+        Args:
+            group: the group.
+            member: the member with a waiting SyncGroup.
+        """
         assert member.sync is not None
         waiting, member.sync = member.sync, None
         self.heard(group, member.member_id)
@@ -199,12 +235,23 @@ class Rebalances:
         self.table.broker_context.reply(waiting.source, response, waiting.correlation_id)
 
     def refuse_sync(self, waiting: Waiting, error: ErrorCode) -> None:
-        """A SyncGroup's answer that says no."""
+        """Answer a SyncGroup with an error.
+
+        Args:
+            waiting: the request.
+            error: the error.
+        """
         response = kafka.SyncGroupResponse(correlation_id=waiting.correlation_id, error=error)
         self.table.broker_context.reply(waiting.source, response, waiting.correlation_id)
 
     def refuse_join(self, waiting: Waiting, error: ErrorCode, member_id: str = "") -> None:
-        """A JoinGroup's answer that says no."""
+        """Answer a JoinGroup with an error.
+
+        Args:
+            waiting: the request.
+            error: the error.
+            member_id: the member id in the response.
+        """
         response = kafka.JoinGroupResponse(
             correlation_id=waiting.correlation_id, error=error, member_id=member_id
         )
@@ -219,7 +266,7 @@ class Rebalances:
                 self.refuse_sync(waiting, error)
 
     def on_sync_timer(self, group_id: str) -> None:
-        """The assignment did not come: whoever has not asked for it is out."""
+        """The assignment did not come in time: members that have not asked for it are removed."""
         group = self.table.groups.get(group_id)
         if group is None or group.phase is not GroupPhase.COMPLETING:
             return
@@ -240,12 +287,12 @@ class Rebalances:
     # ---- loading and unloading
 
     def loaded(self, group: Group) -> None:
-        """A group came from the log: its members have their session's time to speak."""
+        """A group was loaded from the log: the sessions of its members start now."""
         for member_id in group.members:
             self.heard(group, member_id)
 
     def unloaded(self, group: Group) -> None:
-        """This broker does not coordinate the group any more: who waits has to ask another one."""
+        """This broker no longer coordinates the group: waiting members must ask another broker."""
         broker_context = self.table.broker_context
         for member in group.members.values():
             self._answer_waiting(member, ErrorCode.NOT_COORDINATOR)

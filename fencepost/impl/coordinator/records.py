@@ -1,9 +1,9 @@
-"""The records of __consumer_offsets, in Kafka's own formats, and which of its partitions a group belongs to.
+"""The records of __consumer_offsets in Kafka's formats, and the partition of a group.
 
 Owns the bytes (Kafka's message definitions OffsetCommitKey, OffsetCommitValue, GroupMetadataKey,
 GroupMetadataValue; all numbers big-endian, strings after an int16 length, bytes after an int32 length). Must
-not know logs. Written: keys 1 and 2, values 3; read: values 0 to 3. A key or a value of a version that this
-module does not know is None: whoever reads goes on without it, as Kafka does.
+not know logs. Written: keys 1 and 2, values 3; read: values 0 to 3. A key or value of an unknown version is
+decoded as None and skipped, as in Kafka.
 """
 
 import struct
@@ -14,16 +14,16 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 
 OFFSETS_TOPIC = "__consumer_offsets"
 NO_EXPIRY = -1
-"""An offset that says nothing of its end: the retention decides."""
+"""An offset without an expiry time of its own: the retention decides."""
 OFFSET_KEY, GROUP_KEY, VALUE = 1, 2, 3
 KNOWN_VALUES = range(4)
 LONGEST_STRING = (1 << 15) - 1
-"""Bytes of a string in a record: its length is an int16."""
+"""The longest string of a record in bytes: its length is an int16."""
 
 
 @frozen
 class OffsetKey:
-    """Of a committed offset."""
+    """The key of a committed offset."""
 
     group: str
     partition: TopicPartition
@@ -31,14 +31,15 @@ class OffsetKey:
 
 @frozen
 class GroupKey:
-    """Of a group's metadata."""
+    """The key of a group's metadata."""
 
     group: str
 
 
 @frozen(kw_only=True)
 class OffsetValue:
-    """What was committed, and when (host time, ms). expires_at_ms: values of version 1 only."""
+    """A committed offset and the time of the commit (host time, ms). expires_at_ms: in values of version 1
+    only."""
 
     offset: int
     leader_epoch: int = -1
@@ -51,25 +52,39 @@ class OffsetValue:
 class MemberValue:
     """A member of a generation."""
 
+    # The member id.
     member_id: str
+    # group.instance.id of a static member; None for a dynamic one.
     group_instance_id: str | None
+    # The client id.
     client_id: str
+    # The host that it joined from.
     client_host: str
+    # How long a rebalance waits for the member.
     rebalance_timeout_ms: int
+    # session.timeout.ms.
     session_timeout_ms: int
+    # The subscription under the group's protocol.
     subscription: bytes
+    # The assignment.
     assignment: bytes
 
 
 @frozen(kw_only=True)
 class GroupValue:
-    """A generation with its assignment. since_ms: when the group came into its state."""
+    """A generation with its assignment."""
 
+    # "consumer" for consumers.
     protocol_type: str
+    # The generation.
     generation: int
+    # The chosen protocol; None if there is none.
     protocol: str | None
+    # The member id of the leader; None if there is none.
     leader: str | None
+    # When the group entered its state, in host time.
     since_ms: int
+    # The members of the generation.
     members: tuple[MemberValue, ...]
 
 
@@ -83,8 +98,8 @@ def java_hash(text: str) -> int:
 
 
 def partition_of(group: str, partitions: int) -> int:
-    """The partition of __consumer_offsets that a group's records are in (Utils.abs in Kafka: the least
-    integer counts as 0)."""
+    """The partition of __consumer_offsets with a group's records (Utils.abs in Kafka: the smallest integer
+    counts as 0)."""
     number = java_hash(group)
     return 0 if number == -(1 << 31) else abs(number) % partitions
 
@@ -104,7 +119,7 @@ def _bytes(data: bytes) -> bytes:
 
 
 def fits(*texts: str | None, room: int = 0) -> bool:
-    """Whether each of these texts can be a string of a record. room: bytes that will be added to each."""
+    """Whether each of these texts fits into a string of a record. room: bytes that will be added to each."""
     return all(text is None or len(text.encode()) <= LONGEST_STRING - room for text in texts)
 
 
@@ -148,7 +163,7 @@ def encode_group(value: GroupValue) -> bytes:
 
 
 class _Reader:
-    """Takes fields from the front. Raises struct.error or UnicodeDecodeError where the bytes are none."""
+    """Takes fields from the front. Raises struct.error or UnicodeDecodeError if the bytes are invalid."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
@@ -192,7 +207,7 @@ def decode_key(data: bytes | None) -> OffsetKey | GroupKey | None:
 
 
 def decode_offset(data: bytes) -> OffsetValue | None:
-    """A committed offset; None for a version that is not known, or bytes that are none."""
+    """A committed offset; None for an unknown version or invalid bytes."""
     try:
         reader = _Reader(data)
         version = reader.number("h")
@@ -214,7 +229,7 @@ def decode_offset(data: bytes) -> OffsetValue | None:
 
 
 def decode_group(data: bytes) -> GroupValue | None:
-    """A group's metadata; None for a version that is not known, or bytes that are none."""
+    """A group's metadata; None for an unknown version or invalid bytes."""
     try:
         reader = _Reader(data)
         version = reader.number("h")

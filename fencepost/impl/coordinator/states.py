@@ -1,4 +1,5 @@
-"""The states of a group as a table (P3): which may follow which. An illegal transition is our own mistake."""
+"""The states of a group as a table of legal transitions (P3). An illegal transition is an error in our
+code."""
 
 from enum import StrEnum
 

@@ -1,7 +1,7 @@
-"""The groups of one broker, and what it knows of each offsets partition.
+"""The groups of one broker, and the state of each offsets partition.
 
-Owns the tables that the parts of the coordinator share, and the events that tell of groups. Must not know
-requests or rules.
+Owns the tables that the parts of the coordinator share, and the events about groups. Must not know requests
+or rules.
 """
 
 import msgspec
@@ -26,7 +26,9 @@ class GroupLoad(Load):
     by producer id."""
 
     groups: dict[str, object] = field(factory=dict)
+    # By (group, partition): the last record so far.
     offsets: dict[tuple[str, TopicPartition], object] = field(factory=dict)
+    # Groups with a tombstone as their last metadata record.
     removed: dict[str, None] = field(factory=dict)
     open: dict[int, dict[tuple[str, TopicPartition], object]] = field(factory=dict)
 
@@ -43,12 +45,12 @@ class GroupTable:
 
     @property
     def now_ms(self) -> int:
-        """Host time."""
+        """Host time in milliseconds."""
         return self.broker_context.now // MILLISECOND
 
     @property
     def count(self) -> int:
-        """Partitions of __consumer_offsets; 0 if there is no such topic."""
+        """The number of partitions of __consumer_offsets; 0 if the topic does not exist."""
         for topic in self.broker_context.options.topics:
             if topic.name == OFFSETS_TOPIC:
                 return topic.partitions
@@ -59,7 +61,7 @@ class GroupTable:
         return partition_of(group_id, max(1, self.count))
 
     def place(self, number: int) -> Place:
-        """What is known of an offsets partition."""
+        """The state of an offsets partition."""
         return self.places.setdefault(number, Place(number))
 
     def epoch_of(self, group: Group) -> int:
@@ -67,7 +69,7 @@ class GroupTable:
         return self.place(group.number).owned_epoch
 
     def create(self, group_id: str) -> Group:
-        """A group that nobody knew."""
+        """Create a group."""
         group = Group(group_id, self.number_of(group_id), since_ms=self.now_ms)
         self.groups[group_id] = group
         return group
@@ -77,12 +79,12 @@ class GroupTable:
         return [group for _, group in sorted(self.groups.items()) if group.number == number]
 
     def move(self, group: Group, phase: GroupPhase, why: str = "") -> None:
-        """Let a group come into another phase, and tell it."""
+        """Change the state of a group and record the event."""
         group.move_to(phase, self.now_ms)
         self.tell(group, why)
 
     def tell(self, group: Group, why: str = "") -> None:
-        """An event about where a group is."""
+        """Record an event with the state of a group."""
         told = {
             "group": group.group_id,
             "generation": group.generation,

@@ -1,1 +1,2 @@
-"""What every core shares: its interface to the world, its context, procedures, files, names of partitions."""
+"""Common parts of all cores: the interface to the world, the context, procedures, files, names of
+partitions."""

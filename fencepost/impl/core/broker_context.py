@@ -1,7 +1,6 @@
-"""What every part of a core shares: its identity, its options, its files, the time of the step and the
-effects so far.
+"""The context that all parts of a core share: identity, options, files, the time of the step and its effects.
 
-Owns the outbox. Must not know what any part does with it. `now` moves only at the beginning of a step.
+Owns the outbox. Must not know how a part uses it. `now` changes only at the beginning of a step.
 """
 
 from attrs import define, field
@@ -26,7 +25,7 @@ from fencepost.traces.plan import ClusterOptions, TopicOptions
 MILLISECOND = 1_000_000
 CAUSE_BUCKET = 100 * MILLISECOND
 FIRST_CLIENT = 1000
-"""Node ids from here on are clients; below are brokers."""
+"""Node ids from here on are clients; lower ones are brokers."""
 FIRST_WIRE_CLIENT = 1 << 48
 """Node ids from here on are connections of Kafka's protocol (wire/); our own clients draw theirs below."""
 ZNODE_REFUSED = "znode_refused"
@@ -40,64 +39,92 @@ INTERNAL_TOPICS = {
         name="__transaction_state", cleanup_policy="compact", segment_bytes=100 * 1024 * 1024
     ),
 }
-"""Kafka's own topics, where a plan does not say otherwise."""
+"""Kafka's own topics, with the options that apply unless the plan has others."""
 
 
 @define
 class BrokerContext:
-    """node: broker id. now: host time of the current step, nanoseconds. outbox: effects of the current step,
-    in release order. broker_epoch: czxid of this incarnation's registration, -1 until registered. session_id:
-    of the current ZooKeeper session, 0 before the first. correlation_id: the last one used; no two
-    incarnations share any. port: where the process listens, 0 in the simulator. grouping: how ZooKeeper
-    requests are put together. broker_state: as impl/core/broker_states.py names it, moved by that alone;
-    refused_states: illegal transitions that were met. configured: the options of topics whose configuration
-    in ZooKeeper says other than the plan, moved by impl/broker/dynamic_config.py alone."""
+    """The context of one broker incarnation."""
 
+    # The broker id.
     node: int
+    # The options of the cluster.
     options: ClusterOptions
+    # The broker's log directory.
     files: FileSystem
+    # Host time of the current step in nanoseconds; it never decreases.
     now: int = 0
+    # The czxid of this incarnation's registration (KIP-380); -1 until it is registered.
     broker_epoch: int = -1
+    # The current ZooKeeper session; 0 before the first.
     session_id: int = 0
+    # Effects of the current step, in the order of release. Empty between steps.
     outbox: list[Effect] = field(factory=list)
+    # The last one used. No two incarnations of a broker share one.
     correlation_id: int = 0
+    # The port of the process; 0 in the simulator.
     port: int = 0
+    # How ZooKeeper requests are grouped.
     grouping: Grouping = GROUPED
+    # The state, as named in impl/core/broker_states.py; only that module changes it.
     broker_state: str = "NotRunning"
+    # The number of illegal transitions that were refused.
     refused_states: int = 0
+    # The options of topics with a configuration in ZooKeeper that differs from the plan; only
+    # impl/broker/dynamic_config.py changes it.
     configured: dict[str, TopicOptions] = field(factory=dict)
+    # The id of the last ZooKeeper request.
     _request_id: int = 0
 
     def send(self, target: int, message: Message, cause: tuple[int, ...] = ()) -> None:
-        """Send a message when the step's effects are released."""
+        """Send a message when the step's effects are released.
+
+        Args:
+            target: node id of the receiver.
+            message: the message.
+            cause: small integers that identify what caused it; they key the network's randomness.
+        """
         self.outbox.append(Send(target, message, cause))
 
     def reply(self, target: int, message: Message, correlation_id: int) -> None:
-        """Answer a request. A client's correlation id names its operation and attempt, so it is a cause; a
-        broker's is a running number, so time is."""
+        """Answer a request.
+
+        The correlation id of a client names its operation and attempt, so it is the cause. That of a broker
+        is a running number, so the time is the cause.
+
+        Args:
+            target: the sender of the request.
+            message: the response.
+            correlation_id: that of the request.
+        """
         cause = (correlation_id,) if target >= FIRST_CLIENT else (self.now // CAUSE_BUCKET,)
         self.outbox.append(Send(target, message, cause))
 
     def send_periodic(self, target: int, message: Message) -> None:
-        """Send traffic that no single operation causes; what keys its randomness is the time, coarsely."""
+        """Send traffic that no single operation causes. Its randomness is keyed by the time, coarsely.
+
+        Args:
+            target: node id of the receiver.
+            message: the message.
+        """
         self.outbox.append(Send(target, message, (self.now // CAUSE_BUCKET,)))
 
     def set_timer(self, key: TimerKey, delay_ms: int) -> None:
-        """Fire `key` after `delay_ms` of host time."""
+        """Fire the timer `key` after `delay_ms` of host time."""
         self.outbox.append(SetTimer(key, self.now + delay_ms * MILLISECOND))
 
     def cancel_timer(self, key: TimerKey) -> None:
-        """Forget `key`."""
+        """Cancel the timer `key`."""
         self.outbox.append(CancelTimer(key))
 
     def ask_zookeeper(self, request: ZooKeeperRequest) -> int:
-        """Send a request on the current session; returns its id."""
+        """Send a ZooKeeper request on the current session; returns its id."""
         self._request_id += 1
         self.outbox.append(AskZooKeeper(self._request_id, request))
         return self._request_id
 
     def next_correlation_id(self) -> int:
-        """A fresh correlation id of this incarnation."""
+        """A new correlation id of this incarnation."""
         self.correlation_id += 1
         return self.correlation_id
 
@@ -126,7 +153,7 @@ class BrokerContext:
         detail: str = "",
         on_disk: bool = False,
     ) -> None:
-        """Add a trace event; the driver stamps it with the world's time. on_disk: see Record."""
+        """Add a trace event; the driver adds the time. on_disk: see Record."""
         event = make_event(
             time=0,
             name=name,
@@ -151,11 +178,11 @@ class BrokerContext:
         self.outbox.append(RecordEvent(event, on_disk))
 
     def topic_options(self, topic: str) -> TopicOptions:
-        """The options of a topic as they are now."""
+        """The current options of a topic."""
         return self.configured.get(topic) or self.planned_options(topic)
 
     def planned_options(self, topic: str) -> TopicOptions:
-        """The options of a topic without those of its configuration in ZooKeeper; Kafka's for one that the
-        plan does not name."""
+        """The options of a topic without its configuration in ZooKeeper; Kafka's defaults for a topic that is
+        not in the plan."""
         default = INTERNAL_TOPICS.get(topic, DEFAULT_TOPIC)
         return next((options for options in self.options.topics if options.name == topic), default)

@@ -1,8 +1,8 @@
-"""What a broker is about, from its start to its end, as a table (C9): which state may follow which. An
-illegal transition is refused, recorded and counted.
+"""The states of a broker from start to end, with the table of legal transitions (C9). An illegal transition
+is refused, recorded and counted.
 
-Owns the table and the one way to move. Must not know why a broker moves. A process that dies makes no
-transition: the next one starts from NotRunning.
+Owns the table and the only function that changes the state. Must not know why a broker changes state. A
+process that dies makes no transition: the next one starts from NotRunning.
 """
 
 from enum import StrEnum
@@ -34,17 +34,25 @@ BROKER_TRANSITIONS: dict[BrokerState, frozenset[BrokerState]] = {
     _B.PENDING_CONTROLLED_SHUTDOWN: frozenset({_B.SHUTTING_DOWN, _B.NOT_RUNNING}),
     _B.SHUTTING_DOWN: frozenset({_B.NOT_RUNNING}),
 }
-"""NotRunning follows every state: a log directory may fail at any time, and the broker halts."""
+"""NotRunning can follow every state: a log directory may fail at any time, and then the broker halts."""
 UP = frozenset({_B.RUNNING, _B.RUNNING_AS_CONTROLLER})
 
 
 def state_of(broker_context: BrokerContext) -> BrokerState:
-    """What the broker is about now."""
+    """The current state of the broker."""
     return BrokerState(broker_context.broker_state)
 
 
 def enter(broker_context: BrokerContext, state: BrokerState) -> bool:
-    """Move; an illegal transition is refused, recorded and counted. Returns whether it moved."""
+    """Change the state. An illegal transition is refused, recorded and counted.
+
+    Args:
+        broker_context: the broker.
+        state: the new state.
+
+    Returns:
+        whether the state changed.
+    """
     current = state_of(broker_context)
     if state not in BROKER_TRANSITIONS[current]:
         broker_context.refused_states += 1
@@ -56,13 +64,19 @@ def enter(broker_context: BrokerContext, state: BrokerState) -> bool:
 
 
 def registered(broker_context: BrokerContext) -> None:
-    """The broker is registered: it serves, unless it did before, or is about to stop."""
+    """The broker is registered. It becomes Running, unless it already was, or is about to stop."""
     if state_of(broker_context) in (BrokerState.STARTING, BrokerState.RECOVERING):
         enter(broker_context, BrokerState.RUNNING)
 
 
 def controls(broker_context: BrokerContext, *, active: bool) -> None:
-    """It was elected controller, or resigned; one that is about to stop stays so."""
+    """The broker was elected controller (`active`), or resigned. A broker that is about to stop keeps its
+    state.
+
+    Args:
+        broker_context: the broker.
+        active: whether it is the controller now.
+    """
     before, after = BrokerState.RUNNING, BrokerState.RUNNING_AS_CONTROLLER
     if not active:
         before, after = after, before

@@ -1,8 +1,8 @@
-"""The interface between a sans-IO core and the world that drives it: what comes in, what goes out.
+"""The interface between a sans-IO core and its driver: inputs and effects.
 
-The four verbs of a driver: hand an input to `step`, release its effects in order, keep the timers, deliver
-what the effects asked for. Effects are released only after every file call of the step has returned: persist
-before send holds by construction. Times are integer nanoseconds of the host's own clock.
+A driver does four things: pass inputs to `step`, release the effects in order, keep the timers, and carry out
+what the effects request. Effects are released only after every file call of the step has returned, so data is
+persistent before a message is sent. Times are integer nanoseconds of the host's own clock.
 """
 
 from typing import Protocol
@@ -16,44 +16,44 @@ from fencepost.traces.operations import Operation
 from fencepost.traces.plan import PlannedOperation
 
 TimerKey = tuple[str | int, ...]
-"""Names a timer within one core; setting a key again replaces its deadline."""
+"""The name of a timer within one core. Setting a timer again replaces its deadline."""
 
 
 # ---- inputs
 
 
 class Started(Struct, frozen=True, gc=False):
-    """The process is up; its files are what the disk kept."""
+    """The process has started; its files are what the disk kept."""
 
 
 class MessageArrived(Struct, frozen=True, gc=False):
-    """A message from another host. source: a node id (brokers 1.., clients from 1000)."""
+    """A message from another host. source: node id (brokers from 1, clients from 1000)."""
 
     source: int
     message: Message
 
 
 class TimerFired(Struct, frozen=True, gc=False):
-    """A timer that was set, reached its deadline and was neither replaced nor cancelled."""
+    """A timer reached its deadline; it was neither replaced nor cancelled."""
 
     key: TimerKey
 
 
 class ZooKeeperReplied(Struct, frozen=True, gc=False):
-    """The answer to the request of this id; replies come in the order of requests."""
+    """The reply to the request with this id; replies come in the order of requests."""
 
     request_id: int
     reply: Reply
 
 
 class ZooKeeperWatchFired(Struct, frozen=True, gc=False):
-    """A one-shot watch fired; delivered before any reply that shows the change."""
+    """A one-shot watch fired. It is delivered before any reply that shows the change."""
 
     watch: WatchEvent
 
 
 class ZooKeeperConnected(Struct, frozen=True, gc=False):
-    """A session is usable. new: it is another session than before (all ephemerals and watches of the old one
+    """A session is usable. new: it is not the previous session (all ephemeral nodes and watches of that one
     are gone)."""
 
     session_id: int
@@ -61,35 +61,40 @@ class ZooKeeperConnected(Struct, frozen=True, gc=False):
 
 
 class ZooKeeperDisconnected(Struct, frozen=True, gc=False):
-    """The connection is lost, the session may live on. Outstanding requests are answered with CONNECTION_LOSS
-    first."""
+    """The connection is lost; the session may still be alive. Before this, outstanding requests are answered
+    with CONNECTION_LOSS."""
 
 
 class ZooKeeperSessionExpired(Struct, frozen=True, gc=False):
-    """The session is gone. The driver opens a new one by itself; `ZooKeeperConnected(new=True)` follows."""
+    """The session has expired. The driver opens a new one; `ZooKeeperConnected(new=True)` follows."""
 
 
 class StopRequested(Struct, frozen=True, gc=False):
-    """The process is asked to stop (SIGTERM); a broker first asks the controller to take its leaders away."""
+    """The process is asked to stop (SIGTERM). A broker first asks the controller to move its leaders."""
 
 
 class Invoke(Struct, frozen=True, gc=False):
-    """For a client core: begin this operation (impl/client); the core must be idle."""
+    """For a client core: begin this operation (impl/client). The core must be idle."""
 
     operation: PlannedOperation
 
 
 class Produce(Struct, frozen=True, kw_only=True, gc=False):
-    """For a producer core: one call of the application's send; its records stay together, in order. op_id: of
-    the operation that it becomes. partition: -1 if the partitioner chooses. values: None for a tombstone.
-    value_ids: of the records, in a trace."""
+    """For a producer core: one call of the application's send. Its records stay together and in order."""
 
+    # The id of the resulting operation.
     op_id: int
+    # The topic.
     topic: str
+    # The partition; -1 if the partitioner chooses.
     partition: int = -1
+    # The key of the records; None if there is none.
     key: bytes | None = None
+    # The values of the records; None for a tombstone.
     values: tuple[bytes | None, ...]
+    # The value ids of the records in a trace; as many as `values`.
     value_ids: tuple[int, ...]
+    # 0, 1 or -1 (all).
     acks: int = -1
 
 
@@ -112,8 +117,8 @@ Input = (
 
 
 class Send(Struct, frozen=True, gc=False):
-    """Send a message to a node. cause: what made it be sent, as small integers: it keys the network's
-    randomness for this message, so that it must not contain running numbers."""
+    """Send a message to a node. cause: what caused it, as small integers. It keys the network's randomness
+    for this message, so it must not contain running numbers."""
 
     target: int
     message: Message
@@ -121,29 +126,31 @@ class Send(Struct, frozen=True, gc=False):
 
 
 class SetTimer(Struct, frozen=True, gc=False):
-    """Fire `key` at host time `at` (or at once if that has passed)."""
+    """Fire `key` at host time `at`, or at once if that time has passed."""
 
     key: TimerKey
     at: int
 
 
 class CancelTimer(Struct, frozen=True, gc=False):
-    """Forget `key`; nothing happens if it is not set."""
+    """Cancel the timer `key`; no effect if it is not set."""
 
     key: TimerKey
 
 
 class AskZooKeeper(Struct, frozen=True, gc=False):
-    """Send a request on the current session. Requests of one session are carried out in order."""
+    """Send a request on the current session. ZooKeeper executes the requests of one session in order."""
 
     request_id: int
     request: ZooKeeperRequest
 
 
 class RecordEvent(Struct, frozen=True, gc=False):
-    """A trace event; the driver stamps it with the world's time and the node's id. on_disk: it tells what the
-    step's file calls have made of the files, which stays true if the process dies before the step's effects
-    leave the host."""
+    """A trace event; the driver adds the time and the node's id.
+
+    on_disk: it reports the result of the step's file calls. It stays true if the process dies before the
+    step's effects leave the host.
+    """
 
     event: Event
     on_disk: bool = False
@@ -158,7 +165,7 @@ class Begin(Struct, frozen=True, gc=False):
 
 
 class Complete(Struct, frozen=True, gc=False):
-    """A client core finished an operation. Its invoke and completion times are the world's to fill in."""
+    """A client core finished an operation. The world fills in its invocation and completion times."""
 
     operation: Operation
 
@@ -176,6 +183,13 @@ class Core(Protocol):
     """A sans-IO core."""
 
     def step(self, input: Input, now: int) -> list[Effect]:
-        """Apply one input at host time `now` (nanoseconds) and return the effects in the order in which they
-        must be released."""
+        """Apply one input.
+
+        Args:
+            input: the input.
+            now: host time in nanoseconds; it never decreases.
+
+        Returns:
+            the effects, in the order in which they must be released.
+        """
         ...

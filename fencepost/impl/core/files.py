@@ -1,8 +1,8 @@
-"""The file-system interface: synchronous calls on an injected object, real (`os`) or simulated.
+"""The file-system interface: synchronous calls on an injected object, either real (`os`) or simulated.
 
-Paths are relative, with "/" between parts. A write is durable only after `sync` of its file; a created,
-renamed or removed name only after `sync_directory` of its parent. Errors are OSError subclasses
-(FileNotFoundError, ENOSPC, EIO), as `os` raises them.
+Paths are relative, with "/" between parts. A write is durable only after `sync` of its file. A created,
+renamed or removed name is durable only after `sync_directory` of its parent. Errors are the subclasses of
+OSError that `os` raises (FileNotFoundError, ENOSPC, EIO).
 """
 
 from typing import Protocol
@@ -16,7 +16,7 @@ class File(Protocol):
         ...
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes from `position`; fewer only at the end of the file."""
+        """Read up to `size` bytes from `position`; fewer only at the end of the file."""
         ...
 
     def truncate(self, size: int) -> None:
@@ -28,11 +28,11 @@ class File(Protocol):
         ...
 
     def size(self) -> int:
-        """Bytes in the file."""
+        """The size of the file in bytes."""
         ...
 
     def close(self) -> None:
-        """Release it; does not sync."""
+        """Close the file, without a sync."""
         ...
 
 
@@ -40,7 +40,8 @@ class FileSystem(Protocol):
     """A tree of files."""
 
     def open(self, path: str, *, create: bool = True) -> File:
-        """Open for reading and appending. Raises FileNotFoundError if it is absent and not `create`."""
+        """Open a file for reading and appending. Raises FileNotFoundError if it does not exist and `create`
+        is false."""
         ...
 
     def exists(self, path: str) -> bool:
@@ -48,15 +49,15 @@ class FileSystem(Protocol):
         ...
 
     def make_directory(self, path: str) -> None:
-        """Create a directory and its parents; nothing happens if it exists."""
+        """Create a directory and its parents; no effect if it exists."""
         ...
 
     def list(self, path: str) -> list[str]:
-        """Names in a directory, sorted; empty if it is absent."""
+        """The sorted names in a directory; empty if it does not exist."""
         ...
 
     def rename(self, source: str, target: str) -> None:
-        """Atomically replace `target` by `source`."""
+        """Atomically rename `source` to `target`, replacing a file of that name."""
         ...
 
     def remove(self, path: str) -> None:
@@ -64,8 +65,8 @@ class FileSystem(Protocol):
         ...
 
     def remove_directory(self, path: str) -> None:
-        """Remove a directory with the files in it, none of which anybody needs: what a crash leaves of it is
-        the next start's to remove. Raises FileNotFoundError; IsADirectoryError if a directory lies in it."""
+        """Remove a directory with its files. After a crash in between, the next start removes the rest.
+        Raises FileNotFoundError; IsADirectoryError if it contains a directory."""
         ...
 
     def sync_directory(self, path: str) -> None:

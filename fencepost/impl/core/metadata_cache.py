@@ -1,5 +1,5 @@
-"""What this broker tells clients about leaders, learnt from UpdateMetadata only. May be stale; must not be
-used to decide anything but liveness."""
+"""The metadata that this broker returns to clients, from UpdateMetadata only. It may be stale; only decisions
+about which brokers are alive may use it."""
 
 from collections.abc import Iterable
 
@@ -20,22 +20,24 @@ from fencepost.traces.outcomes import ErrorCode
 
 @define
 class MetadataCache:
-    """leaders: (leader, leader epoch) per partition; live_brokers: sorted ids, and shutting_down those that
-    run but are about to stop. latest: (controller epoch, correlation id) of the request that was taken over
-    last. topics: the same partitions by topic and number, as the controller described them last.
-    controller_id: of that request, -1 before the first."""
+    """The metadata cache of one broker."""
 
+    # (leader, leader epoch) per partition.
     leaders: dict[TopicPartition, tuple[int, int]] = field(factory=dict)
+    # The same partitions by topic and number, in the controller's last description.
     topics: dict[str, dict[int, PartitionState]] = field(factory=dict)
+    # The controller that sent the last applied request; -1 before the first.
     controller_id: int = -1
+    # Ids of the brokers that may lead or join an ISR, sorted.
     live_brokers: tuple[int, ...] = ()
+    # Ids of the brokers that run and are about to stop.
     shutting_down: tuple[int, ...] = ()
+    # (controller epoch, correlation id) of the last applied request; it never decreases.
     latest: tuple[int, int] = (-1, -1)
 
     def update(self, request: UpdateMetadataRequest) -> None:
-        """Take over what the controller said, unless it said something later already: a request that was sent
-        again may be overtaken by the next, and nothing but the next request would ever mend what a late copy
-        of the old one undid."""
+        """Apply a controller's request, unless a later one was already applied. A retried request may arrive
+        after the next one, and nothing would repair the effect of the stale copy before another request."""
         epoch, number = self.latest
         if request.controller_epoch == epoch and request.correlation_id < number:
             return
@@ -61,19 +63,19 @@ class MetadataCache:
                 del self.topics[key.topic]
 
     def runs(self, broker: int) -> bool:
-        """Whether the broker was said to be alive, be it about to stop."""
+        """Whether the broker is alive by the metadata, even if it is about to stop."""
         return broker in self.live_brokers or broker in self.shutting_down
 
     def knows(self, topic: str) -> bool:
-        """Whether the topic exists, as far as the controller said; every topic has a partition 0."""
+        """Whether the topic exists by the metadata; every topic has a partition 0."""
         return TopicPartition(topic, 0) in self.leaders
 
     def leader_of(self, key: TopicPartition) -> int:
-        """Below 0 without one."""
+        """The leader; negative if there is none."""
         return self.leaders.get(key, (NO_LEADER, -1))[0]
 
     def answer(self, request: MetadataRequest) -> MetadataResponse:
-        """The topics asked for, or the whole cache."""
+        """The metadata of the requested topics, or of all."""
         names: Iterable[str] = self.topics if request.topics is None else request.topics
         return MetadataResponse(
             correlation_id=request.correlation_id,

@@ -1,11 +1,12 @@
-"""Procedures: sequences of ZooKeeper requests written as generators that read top to bottom and stay sans-IO.
+"""Procedures: sequences of ZooKeeper requests, written as generators that read from top to bottom and stay
+sans-IO.
 
-A procedure yields one request and gets its reply, or a tuple of requests (sent at once, carried out in order)
-and gets the list of replies, or `Pipelined` requests, which a window holds back. Requests that meet
-CONNECTION_LOSS or SESSION_EXPIRED are sent again when ZooKeeper is connected, on whichever session is then
-current, as Kafka's clients do: therefore a write may have been done already when its retry fails, and a
-procedure may go on in a later session than it began in. Procedures guard themselves by versions, never by
-timing.
+A procedure yields one request and gets its reply; or a tuple of requests (sent at once, executed in order)
+and gets the list of replies; or `Pipelined` requests, which are sent in a window. Requests that fail with
+CONNECTION_LOSS or SESSION_EXPIRED are sent again when ZooKeeper is connected, on the session that is then
+current, as Kafka's clients do. Therefore a write may already have been applied when its retry fails, and a
+procedure may continue in a later session than it began in. Procedures protect themselves by versions, never
+by timing.
 """
 
 from collections.abc import Callable, Generator
@@ -24,10 +25,13 @@ def _as_it_is(reply: Reply) -> Any:
 
 @frozen
 class Pipelined:
-    """Requests of which at most `window` are on their way at a time. They are carried out in order, unless
-    the connection is lost meanwhile. kept: what the procedure is handed of each reply, a pure function that
-    is called when the reply comes: while ZooKeeper is at work on the next ones, so that a large read is
-    decoded in passing and its bytes are not held until the last one is there."""
+    """Requests of which at most `window` are in flight. They are executed in order, unless the connection is
+    lost meanwhile.
+
+    kept: a pure function that selects what the procedure gets of each reply. It runs when the reply comes,
+    while ZooKeeper works on the next requests. So a large read is decoded as it arrives, and its bytes are
+    not kept until the end.
+    """
 
     requests: tuple[ZooKeeperRequest, ...]
     window: int
@@ -37,26 +41,31 @@ class Pipelined:
 Asked = ZooKeeperRequest | tuple[ZooKeeperRequest, ...] | Pipelined
 Procedure = Generator[Asked, Any, None]
 ZooKeeperSteps = Generator[Asked, Any, Any]
-"""A part of a procedure, which returns something."""
+"""A part of a procedure that returns a value."""
 RETRIED = frozenset({ZooKeeperError.CONNECTION_LOSS, ZooKeeperError.SESSION_EXPIRED})
 
 
 @define
 class _Waiting:
-    """A procedure that waits for replies. replies: what is kept of each; missing: places in it that have not
-    come; sent: requests that were sent, from the first on."""
+    """A procedure that waits for replies."""
 
+    # The generator.
     procedure: Procedure
+    # The requests.
     asked: Pipelined
+    # The kept part of each reply, by request.
     replies: list[Any]
+    # Whether the procedure yielded one request, not a tuple.
     single: bool
+    # The number of replies that have not come.
     missing: int
+    # The number of requests sent so far, in order.
     sent: int = 0
 
 
 @define
 class Procedures:
-    """Runs procedures side by side. connected: whether requests can be sent; lost: those to send again, in
+    """Runs procedures concurrently. connected: whether requests can be sent. lost: requests to send again, in
     order."""
 
     broker_context: BrokerContext
@@ -65,11 +74,11 @@ class Procedures:
     _lost: list[tuple[_Waiting, int]] = field(factory=list)
 
     def start(self, procedure: Procedure) -> None:
-        """Run until its first request."""
+        """Run `procedure` up to its first request."""
         self._advance(procedure, None)
 
     def on_reply(self, replied: ZooKeeperReplied) -> None:
-        """Hand a reply to the procedure that waits for it."""
+        """Pass a reply to the procedure that waits for it."""
         entry = self._waiting.pop(replied.request_id, None)
         if entry is None:
             return
@@ -86,14 +95,14 @@ class Procedures:
             self._advance(waiting.procedure, waiting.replies[0] if waiting.single else waiting.replies)
 
     def on_connected(self) -> None:
-        """Send again what was lost."""
+        """Send lost requests again."""
         self.connected = True
         lost, self._lost = self._lost, []
         for waiting, index in lost:
             self._send(waiting, index)
 
     def on_disconnected(self) -> None:
-        """Hold requests back; those in flight are answered CONNECTION_LOSS by the driver."""
+        """Hold requests back. The driver answers those in flight with CONNECTION_LOSS."""
         self.connected = False
 
     def _advance(self, procedure: Procedure, value: object) -> None:

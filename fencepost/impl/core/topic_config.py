@@ -1,8 +1,8 @@
-"""What a topic's configuration may say: Kafka's names, and what their values mean to the options of a topic.
+"""Topic configuration: Kafka's names of settings, and their effect on the options of a topic.
 
-Owns the tables, the reading of values, and how Kafka prints them. Must not know who asked for the change, or
-who obeys it. Names, types, defaults and the brokers' names for the same setting are Kafka's (TopicConfig,
-LogConfig.TopicConfigSynonyms).
+Owns the tables, the parsing of values, and how Kafka prints them. Must not know which request changes a
+setting, or which part uses it. Names, types, defaults and the broker's names for the same settings are
+Kafka's (TopicConfig, LogConfig.TopicConfigSynonyms).
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from attrs import evolve, fields_dict, frozen
 from fencepost.traces.plan import CENTURY_MS, GIBIBYTE, MILLION, PEBIBYTE, UNLIMITED, TopicOptions
 
 LARGEST = (1 << 63) - 1
-"""Kafka's way to say for ever, or never."""
+"""Kafka's value for "for ever" or "never"."""
 LARGEST_INTEGER = (1 << 31) - 1
 
 
@@ -32,21 +32,21 @@ class Kind(StrEnum):
 
 @frozen
 class Setting:
-    """What is known of one name."""
+    """What is known about one setting."""
 
     field: str
-    """Of TopicOptions; empty for a setting without meaning here."""
+    """The field of TopicOptions; empty if the setting has no effect here."""
     read: Callable[[str], int | bool | str]
-    """The field's value. Raises ValueError for a text that is none."""
+    """Parses the value. Raises ValueError for an invalid text."""
     expected: str
-    """What a value must be, in words."""
+    """The valid values, in words."""
     kind: Kind = Kind.LONG
     synonym: str = ""
-    """The brokers' setting that is its default, where Kafka has one with a default of its own."""
+    """The broker's setting that is its default, if Kafka has one with a default."""
     default: str = ""
-    """Kafka's default; of a setting without meaning here also its value where nobody says another."""
+    """Kafka's default. For a setting without effect here, also its value unless it is changed."""
     write: Callable[[Any], str] = str
-    """The text of a field's value, as Kafka prints it."""
+    """Formats the field's value as Kafka prints it."""
 
 
 def _number(
@@ -58,7 +58,8 @@ def _number(
     default: str = "",
     beyond: int | None = None,
 ) -> Setting:
-    """beyond: what a larger number is taken for, up to Kafka's largest; None: it is refused."""
+    """A setting with a number. beyond: the value for larger numbers, up to Kafka's largest; None: they are
+    refused."""
 
     def read(text: str) -> int:
         number = int(text) if text.lstrip("-").isdecimal() else LARGEST + 1
@@ -72,7 +73,7 @@ def _number(
 
 
 def _flush_messages() -> Setting:
-    """Kafka says its largest number for what is 0 here: never."""
+    """Kafka uses its largest number for "never"; here this is 0."""
     setting, never = _number("flush_messages", 0, MILLION), str(LARGEST)
     return evolve(
         setting,
@@ -87,7 +88,7 @@ def _ratio(text: str) -> int:
     try:
         ratio = Decimal(text)
         within = 0 <= ratio <= 1
-    except InvalidOperation:  # no number, or one that is called not-a-number: to compare that is an error
+    except InvalidOperation:  # not a number; comparing NaN is an error
         raise ValueError(text) from None
     if not within:
         raise ValueError(text)
@@ -108,7 +109,8 @@ def _policy(text: str) -> str:
 
 
 def _one_of(*values: str, kind: Kind = Kind.STRING, synonym: str = "") -> Setting:
-    """Without meaning here, so that only what is the case anyway is taken. The first value is the default."""
+    """A setting without effect here, so only the value that is in effect anyway is accepted. The first value
+    is the default."""
 
     def read(text: str) -> str:
         if text not in values:
@@ -119,7 +121,7 @@ def _one_of(*values: str, kind: Kind = Kind.STRING, synonym: str = "") -> Settin
 
 
 def _free(kind: Kind, synonym: str, default: str, high: int = LARGEST) -> Setting:
-    """A number without meaning here; any is taken."""
+    """A setting with a number and without effect here; any number is accepted."""
     return _number("", 0, high, kind, synonym, default)
 
 
@@ -184,14 +186,21 @@ ACCEPTED: Mapping[str, Setting] = {
     "segment.index.bytes": _free(Kind.INT, "log.index.size.max.bytes", "10485760", LARGEST_INTEGER),
     "segment.jitter.ms": _free(Kind.LONG, "", "0"),
 }
-"""Settings of Kafka's that clients and tools name and brokers here do not need. One that would change what a
-client is promised is taken only with the value that is the case anyway; the others are tuning, and any value
-of theirs is kept and printed."""
+"""Kafka's settings that clients and tools name and the brokers here do not need. If a setting would change a
+guarantee, only the value that is in effect anyway is accepted. The others are tuning: any value is stored and
+printed."""
 
 
 def configured(planned: TopicOptions, config: Mapping[str, str]) -> tuple[TopicOptions, dict[str, str]]:
-    """The options with these overrides, and what was refused of them. An unknown name is ignored, as Kafka
-    does."""
+    """Apply overrides to the options of a topic.
+
+    Args:
+        planned: the options without overrides.
+        config: overrides by Kafka's names. Unknown names are ignored, as in Kafka.
+
+    Returns:
+        the options with the overrides, and the refused values by name.
+    """
     values: dict[str, Any] = {}
     refused: dict[str, str] = {}
     for name, text in sorted(config.items()):

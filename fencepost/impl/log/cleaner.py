@@ -1,24 +1,23 @@
-"""Compaction: of each key the latest record stays (KIP-58, KIP-534).
+"""Compaction: the latest record of each key stays (KIP-58, KIP-534).
 
-Owns what a cleaned segment holds and how it takes the place of the old ones. Must not know leaders; the high
-watermark is told.
+Owns the content of a cleaned segment and how it replaces the old ones. Must not know leaders; the caller
+passes the high watermark.
 
     start          first dirty offset          bound = min(high watermark, open transactions, active segment)
     |--- clean -----------|------- dirty ------------|--------- not touched ----------|
 
-1. read the dirty part: the last offset of every key
-2. write what is still the latest into `.cleaned`, group by group
-3. sync, rename to `.swap`: from here on the cleaned segment is the truth
-4. remove the old ones, rename `.swap` to `.log`. A crash before 3
-                                          changes nothing; after it, loading the log
-goes on with 4 (recovery.finish_swap).
+1. Read the dirty part: the last offset of every key.
+2. Write the records that are still the latest into `.cleaned`, group by group.
+3. Sync, rename to `.swap`: from here on the cleaned segment is the truth.
+4. Remove the old ones, rename `.swap` to `.log`. A crash before 3 changes nothing; after it, loading the log
+   continues with 4 (recovery.finish_swap).
 
-A record without a key goes; control records stay. A tombstone stays until `delete.retention.ms` after the
-first compaction that saw it, so that a reader who began at the start before that sees it; the time of its end
-is written into its batch (KAFKA-4529 asked the age of the wrong segment). The last batch of a producer stays,
-empty if need be: its sequence number is what recognises a duplicate (KAFKA-5490). Markers stay, and with them
-the entries of the transaction indexes: an entry whose records are gone does no harm, a missing one shows
-records that never were (KAFKA-13727).
+A record without a key is removed; control records stay. A tombstone stays until `delete.retention.ms` after
+the first compaction that saw it, so that a reader who began before that at the start sees it. The time of its
+removal is written into its batch (KAFKA-4529 used the age of the wrong segment). The last batch of a producer
+stays, empty if necessary, because its sequence number detects duplicates (KAFKA-5490). Markers stay, and with
+them the entries of the transaction indexes. An entry without records does no harm, but a missing one makes
+aborted records visible (KAFKA-13727).
 """
 
 from collections.abc import Iterator
@@ -37,13 +36,13 @@ from fencepost.impl.log.segment.segment import Segment
 from fencepost.impl.log.segmented_log import SegmentedLog
 
 MOST_KEYS = 5_000_000
-"""Bound on the map of one pass (log.cleaner.dedupe.buffer.size in Kafka); the rest of the dirty part waits
-for the next one."""
+"""The most keys in the map of one pass (log.cleaner.dedupe.buffer.size in Kafka). The rest of the dirty part
+waits for the next pass."""
 
 
 @frozen(kw_only=True)
 class Cleaned:
-    """What a pass did. first_dirty_offset: where the next one begins."""
+    """The result of a pass. first_dirty_offset: where the next one begins."""
 
     first_dirty_offset: int
     records_dropped: int = 0
@@ -53,14 +52,19 @@ class Cleaned:
 
 @define
 class Transactions:
-    """What the markers say about transactional records. aborted: (producer id, first, last offset) of
-    transactions that never were."""
+    """What the markers say about transactional records. aborted: (producer id, first, last offset) of aborted
+    transactions."""
 
     open_since: dict[int, int] = field(factory=dict)
     aborted: list[tuple[int, int, int]] = field(factory=list)
 
     def see(self, header: BatchHeader, data: bytes) -> None:
-        """Take notice of a batch."""
+        """Note the markers of a batch.
+
+        Args:
+            header: the header of the batch.
+            data: the buffer that holds it.
+        """
         if not header.is_transactional:
             return
         if not header.is_control:
@@ -72,25 +76,25 @@ class Transactions:
             self.aborted.append((header.producer_id, begun, header.last_offset))
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Whether the records of this batch never were."""
+        """Whether the records of this batch were aborted."""
         return header.is_transactional and any(
             producer == header.producer_id and first <= header.base_offset <= last
             for producer, first, last in self.aborted
         )
 
     def is_undecided(self, header: BatchHeader) -> bool:
-        """Whether the marker lies beyond what was read."""
+        """Whether the marker of this batch's transaction is beyond the part that was read."""
         begun = self.open_since.get(header.producer_id)
         return header.is_transactional and begun is not None and begun <= header.base_offset
 
     def is_committed(self, header: BatchHeader) -> bool:
-        """Whether its records count."""
+        """Whether its records are committed."""
         return not (self.is_aborted(header) or self.is_undecided(header))
 
 
 @define
 class Cleaner:
-    """Of one log. now_ms: of this pass."""
+    """The cleaner of one log. now_ms: the time of this pass."""
 
     log: SegmentedLog
     now_ms: int = 0
@@ -99,7 +103,16 @@ class Cleaner:
     dropped: int = 0
 
     def clean(self, *, first_dirty_offset: int, high_watermark: int, now_ms: int) -> Cleaned:
-        """One pass over the log; nothing happens if no whole segment is dirty."""
+        """Run one pass over the log. No effect if no whole segment is dirty.
+
+        Args:
+            first_dirty_offset: where the part begins that was never cleaned.
+            high_watermark: records from here on are not committed and stay.
+            now_ms: the current time in milliseconds.
+
+        Returns:
+            what the pass did.
+        """
         assert self.log.options.compact, f"{self.log.directory} is not a compacted log"
         self.now_ms, self.dropped, self.latest, self.transactions = now_ms, 0, {}, Transactions()
         first_dirty = max(first_dirty_offset, self.log.log_start_offset)
@@ -117,8 +130,8 @@ class Cleaner:
         )
 
     def clean_below(self, high_watermark: int) -> int:
-        """Protection KAFKA-13194: neither what is not committed (it may be cut, and must not have displaced a
-        committed record) nor the active segment."""
+        """Protection KAFKA-13194: clean neither the active segment nor uncommitted records. These may be
+        truncated, and must not have replaced a committed record."""
         undecided = self.log.producers.first_open_offset()
         bound = min(high_watermark, self.log.segments.active.base_offset)
         return bound if undecided is None else min(bound, undecided)
@@ -126,7 +139,7 @@ class Cleaner:
     # ---- what stays
 
     def _read_keys(self, segments: list[Segment], first_dirty: int) -> tuple[int, int]:
-        """Fill the map from the dirty part; returns how many segments can be cleaned and where the cleaned
+        """Fill the map from the dirty part. Returns how many segments can be cleaned and where the cleaned
         part will end."""
         end = first_dirty
         for segment in segments:
@@ -165,19 +178,19 @@ class Cleaner:
         ]
 
     def tombstone_may_go(self, header: BatchHeader) -> bool:
-        """Protection KAFKA-4529: not before delete.retention.ms after it became clean."""
+        """Protection KAFKA-4529: a tombstone stays until delete.retention.ms after it became clean."""
         return header.delete_horizon_ms is not None and self.now_ms >= header.delete_horizon_ms
 
     def last_of_producer(self, header: BatchHeader) -> bool:
-        """Protection KAFKA-5490: the batch that tells the last sequence number of its producer, by epoch and
-        offset (KAFKA-8335)."""
+        """Protection KAFKA-5490: the batch with the last sequence number of its producer, by epoch and offset
+        (KAFKA-8335)."""
         producer = self.log.producers.producers.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
             return False
         return any(batch.last_offset == header.last_offset for batch in producer.batches[-1:])
 
     def _clean_batch(self, header: BatchHeader, data: bytes) -> bytes | None:
-        """The batch as it will be; None if it goes."""
+        """The batch after cleaning; None if it is removed."""
         records = read_records(data, header)
         kept = self.retained(header, records)
         self.dropped += len(records) - len(kept)
@@ -207,11 +220,11 @@ class Cleaner:
             empty_timestamp_ms=header.max_timestamp_ms,
         )
 
-    # ---- taking the place of the old
+    # ---- replacing the old segments
 
     def _groups(self, segments: list[Segment]) -> Iterator[list[Segment]]:
-        """Neighbours that together make at most one segment (cleaned segments shrink, and many small ones
-        cost files)."""
+        """Neighbouring segments that together make at most one segment. (Cleaned segments shrink, and many
+        small ones cost files.)"""
         group: list[Segment] = []
         size = 0
         for segment in segments:
@@ -227,7 +240,7 @@ class Cleaner:
             yield group
 
     def _replace(self, group: list[Segment]) -> int:
-        """Write the cleaned segment of a group and put it in its place; returns its size."""
+        """Write the cleaned segment of a group and put it in place; returns its size."""
         log, base = self.log, group[0].base_offset
         for kind in (LOG, *INDEXES):
             path = segment_path(log.directory, base, kind, CLEANED)
@@ -259,8 +272,8 @@ class Cleaner:
         return new.size
 
     def _keep_aborted(self, group: list[Segment]) -> None:
-        """Write the transaction index of the cleaned segment, as `.swap`: without a log of that name it
-        counts for nothing."""
+        """Write the transaction index of the cleaned segment, as `.swap`. It has no effect without a log of
+        that name."""
         log = self.log
         for segment in group:
             log.believe_aborted(segment)

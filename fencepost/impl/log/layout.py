@@ -1,4 +1,4 @@
-"""The names of the files of a log directory, as Kafka gives them.
+"""The names of the files of a log directory, as in Kafka.
 
 Owns names only. A partition's directory is `topic-number`; in it each segment is named by its base offset in
 20 digits:
@@ -7,11 +7,11 @@ Owns names only. A partition's directory is `topic-number`; in it each segment i
                                     way in (impl/log/cleaner.py)
     00000000000000000000.index      offset -> position, sparse
     00000000000000000000.timeindex  timestamp -> offset, sparse
-    00000000000000000000.txnindex   aborted transactions whose markers stand in the segment
+    00000000000000000000.txnindex   aborted transactions with a marker in the segment
     00000000000000000042.snapshot   producers as they were at offset 42
     leader-epoch-checkpoint
 
-and at the top of the log directory the checkpoints over all partitions and the marker of a clean shutdown.
+The top of the log directory has the checkpoints over all partitions and the marker of a clean shutdown.
 """
 
 from attrs import frozen
@@ -29,14 +29,14 @@ LOG_STARTS = "log-start-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 
 DOOMED = "-delete"
-"""How the directory of a deleted replica ends, until it is gone."""
+"""The suffix of the directory of a deleted replica, until it is removed."""
 LONGEST_NAME = 255
-"""Bytes of a name in a directory (NAME_MAX of Linux)."""
+"""The most bytes of a file name (NAME_MAX of Linux)."""
 
 
 def doomed_directory(replica: str, number: int) -> str:
-    """What the directory of a replica is called once it is deleted; Kafka has a UUID for the number, and cuts
-    a long topic as this does."""
+    """The name of a replica's directory after it was deleted. Kafka uses a UUID for the number, and cuts a
+    long topic in the same way."""
     topic, _, partition = replica.rpartition("-")
     suffix = f"-{partition}.{number}{DOOMED}"
     return f"{topic[: LONGEST_NAME - len(suffix)]}{suffix}"
@@ -56,7 +56,7 @@ class SegmentName:
 
 
 def parse_segment_name(name: str) -> SegmentName | None:
-    """What a file name says; None if it is not of that form."""
+    """The parts of a file name; None if it does not have that form."""
     digits, rest = name[:DIGITS], name[DIGITS:]
     if len(digits) != DIGITS or not (digits.isascii() and digits.isdigit()):
         return None
@@ -68,6 +68,16 @@ def parse_segment_name(name: str) -> SegmentName | None:
 
 
 def segment_path(directory: str, offset: int, kind: str, suffix: str = "") -> str:
-    """The path of one file of one segment."""
+    """The path of one file of one segment.
+
+    Args:
+        directory: the replica's directory.
+        offset: the base offset of the segment.
+        kind: LOG, INDEX, ...
+        suffix: "" or one of CLEANED, SWAP, DELETED.
+
+    Returns:
+        the path.
+    """
     name = str(SegmentName(offset=offset, kind=kind, suffix=suffix))
     return f"{directory}/{name}" if directory else name

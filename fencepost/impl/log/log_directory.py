@@ -1,12 +1,12 @@
-"""The log directory of a broker: all its logs, opened after a clean stop or any other, and closed whole.
+"""The log directory of a broker: all its logs, opened after a clean or unclean stop, and closed.
 
-Owns the order of start and stop and the checkpoints over all partitions. Must not know roles. Kafka's
-LogManager, without its threads.
+Owns the order of start and stop and the checkpoints over all partitions. Must not know roles. It corresponds
+to Kafka's LogManager without threads.
 
-    start   1. take the marker away
+    start   1. remove the marker
             2. read the checkpoints
             3. open every log, recovering it if there was no marker
-    stop    1. close every log        2. write the checkpoints  3. put the marker
+    stop    1. close every log        2. write the checkpoints  3. create the marker
 """
 
 from collections.abc import Iterator
@@ -34,19 +34,27 @@ from fencepost.traces.errors import FencepostError
 
 @define(eq=False)
 class LogDirectory:
-    """logs: by partition. clean: whether the last stop was clean. first_dirty: where each compacted log is
-    not yet clean. recovery_points, log_starts: as they stand in the checkpoints. written: each checkpoint, by
-    name, as it was written or read last."""
+    """The log directory of a broker."""
 
+    # The file system.
     files: FileSystem
+    # The class of logs.
     log_type: type[SegmentedLog] = SegmentedLog
+    # The class that recovers a log.
     recovery: type[LogRecovery] = LogRecovery
+    # The class of leader epoch caches.
     epoch_cache: type[LeaderEpochCache] = LeaderEpochCache
+    # Whether the last stop was clean.
     clean: bool = False
+    # The open logs, by partition.
     logs: dict[TopicPartition, SegmentedLog] = field(factory=dict)
+    # For each compacted log the offset from which on it is not clean.
     first_dirty: dict[TopicPartition, int] = field(factory=dict)
+    # The recovery points in the checkpoint.
     recovery_points: dict[TopicPartition, int] = field(factory=dict)
+    # The log start offsets in the checkpoint.
     log_starts: dict[TopicPartition, int] = field(factory=dict)
+    # Each checkpoint by name, as it was last written or read.
     written: dict[str, dict[TopicPartition, int]] = field(factory=dict)
 
     @classmethod
@@ -58,7 +66,20 @@ class LogDirectory:
         log_type: type[SegmentedLog] = SegmentedLog,
         recovery: type[LogRecovery] = LogRecovery,
     ) -> Self:
-        """Open the logs of these partitions. Raises LogOfflineError if the disk fails."""
+        """Open the logs of these partitions.
+
+        Args:
+            files: the file system.
+            options: the options of each log.
+            log_type: the class of logs.
+            recovery: the class that recovers a log.
+
+        Returns:
+            the log directory, with all logs open.
+
+        Raises:
+            LogOfflineError: if the disk fails.
+        """
         self = cls(files, log_type, recovery)
         self.begin()
         for key in sorted(options):
@@ -67,7 +88,7 @@ class LogDirectory:
         return self
 
     def begin(self) -> None:
-        """What comes before the first log is opened. Raises LogOfflineError."""
+        """The steps before the first log is opened. Raises LogOfflineError."""
         with _disk_of("start"):
             self.take_marker_first()
             self.recovery_points = read_offsets(self.files, RECOVERY_POINTS)
@@ -76,7 +97,7 @@ class LogDirectory:
         self.written = {name: dict(offsets) for name, offsets in self.checkpoints().items()}
 
     def checkpoints(self) -> dict[str, dict[TopicPartition, int]]:
-        """What each checkpoint is to hold, by its name."""
+        """The intended content of each checkpoint, by name."""
         return {
             RECOVERY_POINTS: self.recovery_points,
             LOG_STARTS: self.log_starts,
@@ -84,15 +105,26 @@ class LogDirectory:
         }
 
     def take_marker_first(self) -> None:
-        """Protection KAFKA-10471: the marker is gone before the first log is touched; a crash from here on is
-        a crash."""
+        """Protection KAFKA-10471: remove the marker before the first log is touched, so that a crash after
+        this point counts as one."""
         self.clean = take_clean_shutdown_marker(self.files)
 
     def loaded(self) -> None:
-        """All logs are open: nothing is left to do."""
+        """All logs are open."""
 
     def open(self, key: TopicPartition, options: LogOptions) -> SegmentedLog:
-        """Open or create one log."""
+        """Open or create one log.
+
+        Args:
+            key: the partition.
+            options: the options of the log.
+
+        Returns:
+            the open log.
+
+        Raises:
+            LogOfflineError: if the disk fails.
+        """
         with _disk_of("open"):
             if not self.files.exists(str(key)):
                 self.forget_former(key)
@@ -111,37 +143,39 @@ class LogDirectory:
         return log
 
     def forget_former(self, key: TopicPartition) -> None:
-        """A replica that is made anew has nothing of one of its name that was deleted: before there is a
-        directory, there is no checkpoint of it any more."""
+        """A new replica must not inherit from a deleted one of the same name: its old checkpoint entries are
+        removed before its directory exists."""
         for name, offsets in self.checkpoints().items():
             offsets.pop(key, None)
             if key in self.written.get(name, {}):
                 self._write(name)
 
     def may_have_gaps(self, key: TopicPartition) -> bool:
-        """Whether a log was ever compacted, or `expect_gaps` said that it may be."""
+        """Whether a log was ever compacted, or may be according to `expect_gaps`."""
         return key in self.first_dirty
 
     def expect_gaps(self, key: TopicPartition) -> None:
-        """An operator has a topic compacted that is not by its plan. The checkpoint of the cleaner says so,
-        durably, before there is a gap: at the next start the log is opened before anybody can be asked, and a
-        gap would be damage."""
+        """An operator enables compaction for a topic that is not compacted by its plan. The cleaner's
+        checkpoint records that durably before there is a gap. At the next start the log is opened before the
+        configuration is known, and a gap would count as damage."""
         if key not in self.first_dirty:
             self.first_dirty[key] = 0
             with _disk_of("checkpoint"):
                 self._write(CLEANER_OFFSETS)
 
     def forget(self, key: TopicPartition) -> None:
-        """A replica goes: release its files, and checkpoint nothing of it any more. Its directory is the
-        caller's to remove."""
+        """A replica is removed: release its files, and remove it from the checkpoints. The caller removes its
+        directory."""
         self.logs.pop(key).abandon()
         for offsets in self.checkpoints().values():
             offsets.pop(key, None)
 
     def checkpoint(self) -> None:
-        """Write what a later start may rely on. Offsets of partitions that are not open stay as they were
-        (KAFKA-1647). Raises LogOfflineError: no log of a directory whose disk fails may go on (KIP-112),
-        which is the caller's to see to."""
+        """Write the checkpoints. Offsets of partitions that are not open stay as they were (KAFKA-1647).
+
+        Raises LogOfflineError: if the disk fails, no log of the directory may continue (KIP-112); the caller
+        must take care of that.
+        """
         points = {key: log.recovery_point for key, log in self.logs.items()}
         starts = {key: log.log_start_offset for key, log in self.logs.items()}
         self.recovery_points = {**self.recovery_points, **points}
@@ -151,28 +185,34 @@ class LogDirectory:
                 self._write(name)
 
     def _write(self, name: str) -> None:
-        """Replace a checkpoint that moved."""
+        """Replace a checkpoint that changed."""
         offsets = self.checkpoints()[name]
         if offsets != self.written.get(name):
             write_offsets(self.files, name, offsets)
             self.written[name] = dict(offsets)
 
     def truncate_to(self, key: TopicPartition, offset: int) -> None:
-        """Cut a log."""
+        """Truncate the log of the partition `key` to `offset`."""
         self.lower_checkpoints(key, self.logs[key].cut_at(offset))
         self.logs[key].truncate_to(offset)
 
     def truncate_fully_and_start_at(self, key: TopicPartition, offset: int) -> None:
-        """Drop a log's records and go on at `offset`."""
+        """Remove all records of a log and continue at `offset`."""
         self.lower_checkpoints(key, offset)
         self.logs[key].truncate_fully_and_start_at(offset)
 
     def lower_checkpoints(self, key: TopicPartition, end_offset: int) -> None:
-        """Before a log is cut, and after recovery cut it, no checkpoint says any more that what will stand at
-        these offsets is durable, deleted or clean, whatever stood there before. A crash would bring that
-        back: batches that no sync reached would not be written anew, a log below its start would count as one
-        that lost its end, and superseded records would stay (Kafka: LogManager.truncateTo,
-        maybeTruncateCheckpoint)."""
+        """Before a log is truncated, and after recovery truncated it, lower its checkpoints: they must not
+        say that future records at these offsets are durable, deleted or clean.
+
+        Otherwise a crash would bring that back. Batches that no sync reached would not be rewritten, a log
+        below its start would count as one that lost its end, and superseded records would stay (Kafka:
+        LogManager.truncateTo, maybeTruncateCheckpoint).
+
+        Args:
+            key: the partition.
+            end_offset: the new log end offset.
+        """
         for name, offsets in self.checkpoints().items():
             if end_offset < offsets.get(key, 0):
                 offsets[key] = end_offset
@@ -196,7 +236,7 @@ class LogDirectory:
             put_clean_shutdown_marker(self.files)
 
     def abandon(self) -> None:
-        """Release all files as they are, as a crash does."""
+        """Release all files as they are, as in a crash."""
         for log in self.logs.values():
             log.abandon()
 

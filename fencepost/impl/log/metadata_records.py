@@ -1,12 +1,12 @@
-"""Records of `__cluster_metadata`: what the controllers of a KRaft cluster write down (KIP-500, KIP-631).
+"""Records of `__cluster_metadata`, which the controllers of a KRaft cluster write (KIP-500, KIP-631).
 
-Owns the frame and the table of types with their fields, up to Kafka 4.0, and of 4.4 what a new cluster
-writes. Must not know files, or what the records mean together.
+Owns the frame and the table of types with their fields, up to Kafka 4.0, and of 4.4 the types that a new
+cluster writes. Must not know files, or what the records mean together.
 
-A value is three unsigned varints (frame version, type, version of the type), then the fields in order, in
-the protocol's flexible form (KIP-482): compact strings and arrays, and at the end the tagged fields. The
-table is our own, because the classes of the wire protocol do not hold these types. A type or a version that
-it does not know is named by its number, and its bytes are left alone.
+A value is three unsigned varints (frame version, type, version of the type), then the fields in order, in the
+protocol's flexible form (KIP-482): compact strings and arrays, and at the end the tagged fields. The table is
+our own, because the classes of the wire protocol do not contain these types. An unknown type or version is
+named by its number, and its bytes are not decoded.
 """
 
 import struct
@@ -24,7 +24,7 @@ _VARINT_BYTES_MAX = 5
 
 @frozen
 class _Field:
-    """name, kind: a type, or [type] for an array. since: the first version of the record that has it.
+    """name, kind: a type, or [type] for an array. since: the first version of the record with this field.
     tag: -1 if it is not tagged."""
 
     name: str
@@ -133,13 +133,13 @@ _PLAIN = {
     "bool": struct.Struct(">?"),
 }
 SECRET = frozenset({"salt", "stored_key", "server_key"})
-"""Fields of which only the length is shown."""
+"""Only the length of these fields is shown."""
 
 
 @frozen(kw_only=True)
 class MetadataRecord:
-    """One record. name: of its type, or `type 99`; fields: by name, in order, without tagged ones that it
-    does not have; wrong: why they could not be read, empty if they could."""
+    """One record. name: of its type, or `type 99`. fields: by name, in order, without missing tagged ones.
+    wrong: why they could not be read; empty if they could."""
 
     name: str
     version: int
@@ -148,7 +148,7 @@ class MetadataRecord:
 
 
 def decode_metadata(value: bytes | None) -> MetadataRecord | None:
-    """The metadata record in a record's value; None for a value that has no frame of one."""
+    """The metadata record in a record's value; None if the value has no valid frame."""
     if not value:
         return None
     reader = _Reader(value)
@@ -174,15 +174,15 @@ def decode_metadata(value: bytes | None) -> MetadataRecord | None:
 
 
 class _Reader:
-    """The bytes of a value, from a position on. Everything raises ValueError, "what was expected, saw
-    what", where they end too early."""
+    """The bytes of a value, from a position on. Every method raises ValueError ("what was expected, saw
+    what") if the bytes end too early."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
     @property
     def left(self) -> int:
-        """Bytes that were not read."""
+        """The number of unread bytes."""
         return len(self.data) - self.at
 
     def take(self, size: int) -> bytes:
@@ -221,7 +221,7 @@ class _Reader:
             plain = _PLAIN[kind]
             return plain.unpack(self.take(plain.size))[0]
         if kind == "uuid":
-            return urlsafe_b64encode(self.take(16)).decode("ascii").rstrip("=")  # as Kafka's tools do
+            return urlsafe_b64encode(self.take(16)).decode("ascii").rstrip("=")  # as in Kafka's tools
         if kind in _STRUCTS:
             made: dict[str, Any] = {}
             self.struct(_STRUCTS[kind], version, made)
@@ -235,6 +235,6 @@ class _Reader:
         }
         if kind in made_by:
             return made_by[kind]()
-        if length > self.left:  # each takes a byte at least
+        if length > self.left:  # each takes at least one byte
             raise ValueError(f"{length} values at byte {self.at} of the value, saw {self.left} bytes")
         return [self.value(kind[1:-1], version) for _ in range(length)]

@@ -1,8 +1,7 @@
-"""The log of one replica as it is read: whether it is in service, its offsets, batches, times and
-transactions.
+"""The read side of a replica's log: whether it is in service, its offsets, batches, times and transactions.
 
-Owns what a reader may ask. Must not know how the log came to be or grows (segmented_log.py), nor high
-watermarks: whoever asks says up to where.
+Owns what a reader may use. Must not know how the log grows (segmented_log.py), or high watermarks: the caller
+passes the bound.
 """
 
 from collections.abc import Iterator
@@ -25,30 +24,38 @@ from fencepost.traces.errors import FencepostError
 
 
 class LogOfflineError(FencepostError):
-    """KAFKA_STORAGE_ERROR: a file call failed; the log takes no part until it is opened anew."""
+    """KAFKA_STORAGE_ERROR: a file call failed. The log is out of service until it is opened again."""
 
 
 @define(eq=False, kw_only=True)
 class ReadableLog:
-    """log_start_offset: the first offset that may be read; goes up only (but for a full truncation).
-    log_end_offset: the next record's. recovery_point: all below it is synced. offline: why the log is out of
-    service, "" while it is in. segments: never empty; the last one is appended to."""
+    """The log of one replica, for reading. log_start_offset <= recovery_point <= log_end_offset."""
 
+    # The file system.
     files: FileSystem
+    # The replica's directory.
     directory: str
+    # The options of the log.
     options: LogOptions
+    # The segments; never empty. The last one is appended to.
     segments: SegmentList
+    # The start offset of each leader epoch.
     epochs: LeaderEpochCache
+    # The state of producers at the log end.
     producers: ProducerState
+    # The first offset that may be read. It never decreases, except in a full truncation.
     log_start_offset: int = 0
+    # The offset of the next record.
     log_end_offset: int = 0
+    # Everything below it is synced.
     recovery_point: int = 0
+    # Why the log is out of service; "" while it is in service.
     offline: str = field(default="")
 
     # ---- service
 
     def in_service(self, what: str) -> "InService":
-        """Refuses work while the log is offline, and takes it offline when the file system fails inside."""
+        """Refuses work while the log is offline, and takes it offline if the file system fails inside."""
         if self.offline:
             raise offline_error(self.directory, what, self.offline)
         return InService(self, what)
@@ -56,9 +63,9 @@ class ReadableLog:
     # ---- reading
 
     def read(self, offset: int, *, max_bytes: int, end_offset: int) -> bytes:
-        """Whole batches from the one that holds `offset`, as many as end at or below `end_offset`, fit
-        `max_bytes` (at least one) and stand in one segment. A compacted log answers with the next batch there
-        is."""
+        """Whole batches from the one that holds `offset`. They end at or below `end_offset`, fit `max_bytes`
+        (at least one is returned) and are in one segment. A compacted log returns the next batch that
+        exists."""
         if end_offset > self.log_end_offset:
             end_offset = self.log_end_offset
         if offset >= end_offset and not self.offline:
@@ -73,13 +80,13 @@ class ReadableLog:
         return b""
 
     def bounded_read(self, segment: Segment, offset: int, *, max_bytes: int, end_offset: int) -> bytes:
-        """Protection KAFKA-2477: bounded by the ends that log and segment had when the read began, not by
-        what the file holds by now."""
+        """Protection KAFKA-2477: the read is bounded by the ends that log and segment had when it began, not
+        by the current size of the file."""
         return segment.read(offset, max_bytes=max_bytes, end_offset=end_offset)
 
     def find_timestamp(self, timestamp_ms: int, *, end_offset: int) -> Record | None:
-        """The first record below `end_offset` as late as `timestamp_ms` (ListOffsets); the bound keeps
-        unfinished transactions and what is not committed out (KAFKA-5522)."""
+        """The first record below `end_offset` with a timestamp of at least `timestamp_ms` (ListOffsets). The
+        bound excludes unfinished transactions and uncommitted records (KAFKA-5522)."""
         with self.in_service("look up a timestamp"):
             for segment in self.segments.from_offset(self.log_start_offset):
                 if segment.largest_timestamp_ms >= timestamp_ms:
@@ -97,16 +104,16 @@ class ReadableLog:
     # ---- transactions
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Up to where a reader of committed records may read: the first record whose transaction is not
-        decided, or the high watermark."""
+        """The end for a reader of committed records: the first record of an undecided transaction, or the
+        high watermark."""
         unstable = self.producers.first_unstable_offset(high_watermark)
         return (
             high_watermark if unstable is None else min(max(unstable, self.log_start_offset), high_watermark)
         )
 
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """Those that a reader of the committed records from `offset` to below `end_offset`, at most the last
-        stable offset, has to skip."""
+        """The transactions to skip for a reader of the committed records from `offset` to below `end_offset`,
+        which is at most the last stable offset."""
         with self.in_service("look up transactions"):
             for segment in self.segments.from_offset(offset):
                 self.believe_aborted(segment)
@@ -114,7 +121,7 @@ class ReadableLog:
             return aborted_between(indexes, offset, end_offset)
 
     def believe_aborted(self, segment: Segment) -> None:
-        """Look at a segment's transaction index, and make it again if it cannot be one."""
+        """Check a segment's transaction index, and rebuild it if it is invalid."""
         try:
             len(segment.transactions)
         except CorruptIndexError:
@@ -122,7 +129,16 @@ class ReadableLog:
 
 
 def offline_error(directory: str, what: str, why: object) -> LogOfflineError:
-    """The error to raise."""
+    """The error to raise.
+
+    Args:
+        directory: the replica's directory.
+        what: the work that failed.
+        why: the cause.
+
+    Returns:
+        the error.
+    """
     return LogOfflineError(
         expected="a log in service",
         seen=str(why),
@@ -133,14 +149,14 @@ def offline_error(directory: str, what: str, why: object) -> LogOfflineError:
 
 @define
 class InService:
-    """A piece of work of a log in service, as a context: a class of its own, as every read and append enters
-    one. what: the work, for the error."""
+    """A context for one piece of work of a log in service. It is a class, because every read and append
+    enters one. what: the work, for the error."""
 
     log: ReadableLog
     what: str
 
     def __enter__(self) -> None:
-        """The log was found in service."""
+        """The log must be in service."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

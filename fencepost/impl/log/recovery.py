@@ -1,13 +1,14 @@
-"""Loading the segments of a log: after a clean stop by trust, after any other by reading.
+"""Loading the segments of a log: without reading them after a clean stop, by reading them after any other
+stop.
 
-Owns what is left of a directory after whatever happened to it: half-made compactions are undone or finished,
-files without a segment go, segments from the recovery point on are read byte by byte and cut at the first bad
-batch, everything behind the cut goes, indexes are made again. Must not know epochs' or producers' rules; it
-hands every batch that it reads to a sink. What it returns is durable.
+Owns the repair of a directory. Half-made compactions are undone or finished. Files without a segment are
+removed. Segments from the recovery point on are read byte by byte and truncated at the first bad batch,
+everything after it is removed, and indexes are rebuilt. Must not know the rules of epochs or producers; it
+passes every batch that it reads to a sink. The result is durable.
 
-Why a cut takes the later segments with it: what a follower or a consumer got from behind the hole would be a
-log that no leader ever had. A gap that was there before any damage is another thing: compaction leaves them,
-and nobody but the topic's owner can say that it never ran.
+Why a truncation removes the later segments too: batches after the hole would be a log that no leader ever
+had. A gap that existed before any damage is different: compaction leaves gaps, and only the topic's owner can
+say that it never ran.
 """
 
 from collections.abc import Sequence
@@ -37,9 +38,14 @@ from fencepost.impl.log.segment.segment import Segment
 
 @frozen(kw_only=True)
 class Loaded:
-    """segments: in order, at least one. recovered_from: offset from which on batches were read and checked;
-    None if none had to be. epochs: (leader epoch, base offset) of the first batch of each epoch read from
-    there on. cut: whether anything was cut away."""
+    """The result of loading.
+
+    Attributes:
+        segments: in order, at least one.
+        recovered_from: the offset from which on batches were read and checked; None if none had to be.
+        epochs: (leader epoch, base offset) of the first batch of each epoch from there on.
+        cut: whether anything was removed.
+    """
 
     segments: list[Segment]
     recovered_from: int | None
@@ -49,14 +55,21 @@ class Loaded:
 
 @define
 class LogRecovery:
-    """recovery_point: everything below it was synced once. clean: the log was closed whole."""
+    """The recovery of one log."""
 
+    # The file system.
     files: FileSystem
+    # The replica's directory.
     directory: str
+    # The options of the log.
     options: LogOptions
+    # Everything below it was synced once.
     recovery_point: int = 0
+    # The first offset that may be read.
     log_start_offset: int = 0
+    # Whether the log was closed completely.
     clean: bool = False
+    # (leader epoch, base offset) of the first batch of each epoch that was read.
     epochs: list[tuple[int, int]] = field(factory=list)
 
     def load(self) -> Loaded:
@@ -75,14 +88,14 @@ class LogRecovery:
         return Loaded(segments=segments, recovered_from=recovered_from, epochs=self.epochs, cut=cut)
 
     def _recover_from(self, bases: list[int]) -> int:
-        """The number of the segment that holds the recovery point (the last one always counts: it may have
-        grown since)."""
+        """The number of the segment that holds the recovery point. The last segment is always included,
+        because it may have grown since."""
         below = [number for number, base in enumerate(bases) if base <= self.recovery_point]
         return below[-1] if below else 0
 
     def _first_unbelievable(self, segments: list[Segment]) -> int:
-        """The number of the first segment that reaches into the next one (or leaves a gap that may not be),
-        or does not end with a whole batch. Makes missing or bad indexes again."""
+        """The number of the first segment that overlaps the next one, leaves an illegal gap, or does not end
+        with a whole batch. Rebuilds missing or bad indexes."""
         previous: Segment | None = None
         for number, segment in enumerate(segments):
             try:
@@ -102,7 +115,7 @@ class LogRecovery:
     # ---- reading what cannot be trusted
 
     def _recover(self, segments: list[Segment], first: int) -> bool:
-        """Read the segments from number `first` on; keep what is good."""
+        """Read the segments from number `first` on and keep the good part."""
         for number in range(first, len(segments)):
             segment = segments[number]
             gap = number > 0 and not self._continues(segments[number - 1], segment)
@@ -117,16 +130,18 @@ class LogRecovery:
         return False
 
     def recover_segment(self, segment: Segment) -> bool:
-        """Protection L3: every byte is read and every checksum compared; the file is cut before the first bad
-        batch."""
+        """Protection L3: every byte is read and every checksum compared; the file is truncated before the
+        first bad batch."""
         expected = None if self.options.has_gaps else segment.base_offset
         return segment.recover(expected, self._see)
 
     def make_durable(self, segment: Segment) -> None:
-        """Protection: what was read is written anew, unless it lies below the recovery point. After a failed
-        sync, Linux counts the pages as clean: they can be read, a later sync succeeds without writing them,
-        and a power loss takes them (Rebello et al., Can Applications Recover from fsync Failures?, ATC 2020).
-        Whether that happened to the process before this one, nobody can ask."""
+        """Protection: everything that was read is rewritten, unless it is below the recovery point.
+
+        After a failed sync, Linux marks the pages as clean: they can be read, a later sync succeeds without
+        writing them, and a power loss removes them (Rebello et al., Can Applications Recover from fsync
+        Failures?, ATC 2020). This process cannot know whether that happened to the process before it.
+        """
         if segment.next_offset > self.recovery_point:
             segment.rewrite()
         segment.sync(indexes=True)
@@ -172,8 +187,8 @@ class LogRecovery:
         return bases
 
     def _incomplete_swaps(self, names: list[SegmentName]) -> list[SegmentName]:
-        """Kafka renames a segment's log first and its indexes after it: while one is still `.cleaned`, the
-        old segments are all there (KAFKA-6264)."""
+        """Kafka renames a segment's log first and its indexes after it. While one of them is still
+        `.cleaned`, all old segments exist (KAFKA-6264)."""
         cleaned = [name.offset for name in names if name.suffix == CLEANED]
         return [name for name in names if name.suffix == SWAP and cleaned and name.offset >= min(cleaned)]
 
@@ -183,7 +198,17 @@ class LogRecovery:
 
 
 def create_segment(files: FileSystem, directory: str, base_offset: int, options: LogOptions) -> Segment:
-    """An empty segment whose name is durable. Files of this base that a crash left are emptied."""
+    """Create an empty segment with a durable name. Files of this base that a crash left are emptied.
+
+    Args:
+        files: the file system.
+        directory: the replica's directory.
+        base_offset: the base offset.
+        options: the options of the log.
+
+    Returns:
+        the segment.
+    """
     segment = Segment.open(files, directory, base_offset, options)
     if segment.size:
         segment.file.truncate(0)
@@ -195,8 +220,8 @@ def create_segment(files: FileSystem, directory: str, base_offset: int, options:
 
 
 def remove_segment_files(files: FileSystem, directory: str, base_offset: int) -> None:
-    """Remove a segment, its batches first: without them the rest counts for nothing. Sync the directory
-    afterwards."""
+    """Remove the files of a segment, its batches first; without them the other files have no effect. Sync the
+    directory afterwards."""
     for kind in (LOG, *INDEXES, SNAPSHOT):
         path = segment_path(directory, base_offset, kind)
         if files.exists(path):
@@ -204,7 +229,13 @@ def remove_segment_files(files: FileSystem, directory: str, base_offset: int) ->
 
 
 def remove_all(files: FileSystem, directory: str, segments: Sequence[Segment]) -> None:
-    """Remove every segment durably, the last one first, so that a crash in between leaves no hole."""
+    """Remove every segment durably, the last one first, so that a crash in between leaves no hole.
+
+    Args:
+        files: the file system.
+        directory: the replica's directory.
+        segments: the segments to remove.
+    """
     for segment in reversed(segments):
         segment.close()
         remove_segment_files(files, directory, segment.base_offset)
@@ -212,10 +243,21 @@ def remove_all(files: FileSystem, directory: str, segments: Sequence[Segment]) -
 
 
 def mend_swap(files: FileSystem, directory: str, base_offset: int, options: LogOptions) -> bool:
-    """Whether a `.swap` may take the place of the segments that it was made of. It was durable before it got
-    its name, so that only a disk that lied or rotted can have damaged it: then the segment that it would
-    replace stays, if it is still there (what is left of the swap is an orphan); else the swap is cut before
-    its first bad batch, as Kafka recovers it."""
+    """Whether a `.swap` may replace the segments that it was made of.
+
+    It was durable before it got its name, so only a lying or rotting disk can have damaged it. If it is
+    damaged and the segment that it would replace still exists, that segment stays, and the swap is an orphan.
+    If not, the swap is truncated before its first bad batch, as in Kafka.
+
+    Args:
+        files: the file system.
+        directory: the replica's directory.
+        base_offset: the base offset of the swap.
+        options: the options of the log.
+
+    Returns:
+        whether to use it.
+    """
     swap = Segment.open(files, directory, base_offset, options, suffix=SWAP)
     try:
         for _, data in chunks(swap.file, 0, swap.size):
@@ -234,12 +276,12 @@ def mend_swap(files: FileSystem, directory: str, base_offset: int, options: LogO
 def finish_swap(
     files: FileSystem, directory: str, base_offset: int, options: LogOptions, *, end_offset: int = 0
 ) -> None:
-    """Put a compacted segment (`.swap`, durable) in the place of those that it was made of. Can be repeated
-    after a crash at any point.
+    """Replace the original segments by a compacted one (`.swap`, durable). Can be repeated after a crash at
+    any point.
 
-    It takes the place of every segment that begins inside of it, or below end_offset. After a crash only the
-    former is known: an old segment behind its last batch, all of whose records are superseded, may stay; that
-    costs room, and the next compaction removes it.
+    It replaces every segment that begins inside of it or below end_offset. After a crash only the former
+    condition is known. Then an old segment after its last batch, with superseded records only, may stay; that
+    costs space until the next compaction.
     """
     swap = Segment.open(files, directory, base_offset, options, suffix=SWAP)
     swap.rebuild_indexes()
@@ -263,6 +305,6 @@ def finish_swap(
                 files.remove(path)
     files.sync_directory(
         directory
-    )  # the log's name comes last: while it is `.swap`, a start does all of this again
+    )  # the log is renamed last: while it is `.swap`, a start repeats all of this
     files.rename(segment_path(directory, base_offset, LOG, SWAP), segment_path(directory, base_offset, LOG))
     files.sync_directory(directory)

@@ -1,8 +1,8 @@
-"""Retention: which old segments a log no longer needs.
+"""Retention: old segments that a log no longer needs.
 
-Owns the three reasons (below the log start, too old, too much) and the bound that none may cross. Must not
-know leaders; the high watermark is told. Segments go whole and the oldest first, so that what stays is a log
-without a hole.
+Owns the three reasons (below the log start, too old, too much) and the bound on removal. Must not know
+leaders; the caller passes the high watermark. Whole segments are removed, the oldest first, so that the rest
+is a log without a hole.
 """
 
 from attrs import define
@@ -14,14 +14,23 @@ from fencepost.impl.log.segmented_log import SegmentedLog
 
 @define
 class Retention:
-    """Of one log."""
+    """The retention of one log."""
 
     log: SegmentedLog
 
     def apply(self, *, high_watermark: int, now_ms: int) -> int:
-        """Remove what may go; returns how many segments went. Segments below the log start go whatever the
-        policy says, also those of a compacted topic (KAFKA-7400). The active segment is rolled if it may go
-        too."""
+        """Remove old segments.
+
+        Segments below the log start are removed under any policy, including those of a compacted topic
+        (KAFKA-7400). The active segment is rolled if it may be removed too.
+
+        Args:
+            high_watermark: segments that may hold records from here on stay.
+            now_ms: the current time in milliseconds.
+
+        Returns:
+            the number of removed segments.
+        """
         self._roll_if_due(high_watermark, now_ms)
         count = self._count(high_watermark, now_ms)
         if count == len(self.log.segments):
@@ -53,12 +62,20 @@ class Retention:
         return count
 
     def below_high_watermark(self, end_offset: int, high_watermark: int) -> bool:
-        """Protection L4: a segment that may hold uncommitted records stays, since a follower may have to
-        fetch it."""
+        """Protection L4: a segment that may hold uncommitted records stays, because a follower may have to
+        fetch it.
+
+        Args:
+            end_offset: the offset after the segment.
+            high_watermark: the leader's high watermark.
+
+        Returns:
+            whether the segment may be removed.
+        """
         return end_offset <= high_watermark
 
     def below_log_start(self, end_offset: int) -> bool:
-        """Protection KAFKA-7400: what may not be read any more goes, whatever the policy is."""
+        """Protection KAFKA-7400: records that may not be read any more are removed under any policy."""
         return end_offset <= self.log.log_start_offset
 
     def _too_old(self, segment: Segment, now_ms: int) -> bool:
@@ -70,6 +87,6 @@ class Retention:
         )
 
     def _too_much(self, excess: int) -> bool:
-        """excess: bytes over the bound when this segment and all before it are gone."""
+        """excess: bytes over the bound after this segment and all before it are removed."""
         options = self.log.options
         return options.delete and options.retention_bytes != UNLIMITED and excess >= 0

@@ -1,21 +1,21 @@
 """The log of one replica in segments of Kafka's format.
 
 Owns the order in which file, offsets, epochs and producers change. Must not know leaders, followers, high
-watermarks or clocks: whoever appends says in which epoch and when.
+watermarks or clocks: the caller passes epoch and time.
 
     log_start_offset <= recovery_point <= log_end_offset
     |---- deleted ----|------ durable ------|---- may be lost by a power loss ----|
 
-1. check producers
-2. roll if the segment is full
-3. checkpoint a new epoch
-4. write
-5. move the end
-6. update producers
-7. sync if due.
-Whatever fails before 5 leaves a log that ends where it ended. After any error of the file system the log is
-offline: what the disk holds is not known, so that nothing may be promised until the log is opened, and
-recovered, anew.
+1. Check producers.
+2. Roll if the segment is full.
+3. Checkpoint a new epoch.
+4. Write.
+5. Move the end.
+6. Update producers.
+7. Sync if due.
+
+A failure before 5 leaves the log end where it was. After any error of the file system the log is offline. The
+content of the disk is then unknown, so no promise is made until the log is opened again and recovered.
 """
 
 from typing import Self
@@ -49,17 +49,17 @@ from fencepost.traces.errors import FencepostError
 __all__ = ["CLOSED", "Appended", "LogOfflineError", "SegmentedLog", "UnexpectedOffsetError"]
 
 CLOSED = "closed"
-"""Why a log is out of service that was closed whole."""
+"""The reason for being out of service after a complete close."""
 
 
 class UnexpectedOffsetError(FencepostError):
-    """A leader sent batches that do not continue this log."""
+    """The batches of a leader do not continue this log."""
 
 
 @frozen(kw_only=True)
 class Appended:
-    """Where a produced batch stands. duplicate: it was there before, nothing was written; leader_epoch: of
-    the batch in the log (-1: not known any more)."""
+    """The place of a produced batch. duplicate: it was there before and nothing was written. leader_epoch: of
+    the batch in the log (-1: no longer known)."""
 
     base_offset: int
     last_offset: int
@@ -69,7 +69,7 @@ class Appended:
 
 @define(eq=False, kw_only=True)
 class SegmentedLog(ReadableLog):
-    """Written by one leader or follower at a time."""
+    """A replica's log. It has one writer at a time: a leader or a follower."""
 
     # ---- opening and closing
 
@@ -87,7 +87,7 @@ class SegmentedLog(ReadableLog):
         producer_state: type[ProducerState] = ProducerState,
         recovery: type[LogRecovery] = LogRecovery,
     ) -> Self:
-        """Open or create the log in `directory`, and recover it unless it was closed whole. Raises
+        """Open or create the log in `directory`; recover it unless it was closed completely. Raises
         LogOfflineError if the disk fails."""
         try:
             if not files.exists(directory):
@@ -128,14 +128,14 @@ class SegmentedLog(ReadableLog):
         )
 
     def configure(self, options: LogOptions) -> None:
-        """Other options from now on; what was written stays as it is, and the index of the active segment as
-        large as it was made."""
+        """Use other options from now on. Existing segments stay as they are, and so does the size of the
+        active segment's index."""
         self.options = options
         for segment in self.segments.all:
             segment.options = options
 
     def close(self) -> None:
-        """Make everything durable, producers included, and release the files. Afterwards the log may be
+        """Make everything durable, including producers, and release the files. Afterwards the log may be
         opened as clean."""
         with self.in_service("close"):
             self.flush()
@@ -154,9 +154,20 @@ class SegmentedLog(ReadableLog):
     # ---- writing
 
     def append_as_leader(self, data: bytes, leader_epoch: int, *, now_ms: int = 0) -> Appended:
-        """Append one produced batch, whose offsets count from 0, at the log end offset. Raises
-        CorruptBatchError, OutOfOrderSequenceError, InvalidProducerEpochError (nothing was written),
-        LogOfflineError (nobody knows)."""
+        """Append one produced batch at the log end offset.
+
+        Args:
+            data: the batch; its offsets count from 0.
+            leader_epoch: the epoch of this leader.
+            now_ms: the current time in milliseconds.
+
+        Returns:
+            its place in the log.
+
+        Raises:
+            CorruptBatchError, OutOfOrderSequenceError, InvalidProducerEpochError: nothing was written.
+            LogOfflineError: it is not known whether it was written.
+        """
         base_offset = self.log_end_offset
         stamped = with_leader_fields(data, base_offset=base_offset, leader_epoch=leader_epoch)
         header = self._produced(stamped)
@@ -209,9 +220,8 @@ class SegmentedLog(ReadableLog):
         return header
 
     def append_as_follower(self, data: bytes) -> list[BatchHeader]:
-        """Append the batches that a leader sent, as they are; returns their headers. Raises
-        UnexpectedOffsetError if they do not begin at the log end offset, CorruptBatchError,
-        LogOfflineError."""
+        """Append the unchanged batches of a leader; returns their headers. Raises UnexpectedOffsetError if
+        they do not begin at the log end offset, CorruptBatchError, LogOfflineError."""
         headers = list(read_headers(data))
         with self.in_service("append"):
             if headers and self.log_start_inside_batch(headers[0]):
@@ -235,8 +245,8 @@ class SegmentedLog(ReadableLog):
         return headers
 
     def log_start_inside_batch(self, header: BatchHeader) -> bool:
-        """Protection KAFKA-6975: the leader's log start may lie inside a batch, and batches come whole, so
-        that the first batch of an empty log may begin below its start."""
+        """Protection KAFKA-6975: the leader's log start may be inside a batch, and batches are sent whole. So
+        the first batch of an empty log may begin below its start."""
         empty = self.log_end_offset == self.log_start_offset
         return empty and header.base_offset < self.log_end_offset <= header.last_offset
 
@@ -257,8 +267,12 @@ class SegmentedLog(ReadableLog):
             self.flush()
 
     def update_producers(self, data: bytes, headers: list[BatchHeader]) -> None:
-        """Protection KAFKA-6683: producers learn of batches that are in the log, never of those that may
-        come."""
+        """Protection KAFKA-6683: the state of producers changes after a batch is in the log, never before.
+
+        Args:
+            data: the batches that were appended.
+            headers: their headers, in order.
+        """
         for header in headers:
             if header.is_control:
                 self.believe_aborted(self.segments.active)
@@ -266,23 +280,29 @@ class SegmentedLog(ReadableLog):
             note_aborted(self.segments.active, self.producers, self.producers.update(header, marker))
 
     def advance_log_end(self, offset: int) -> None:
-        """Protection KAFKA-7866: the end moves right after the write, before anything else that may fail;
-        else the next append takes the same offsets."""
+        """Protection KAFKA-7866: the end moves right after the write, before anything else can fail.
+        Otherwise the next append would use the same offsets."""
         self.log_end_offset = offset
 
     def trust_the_leader(self, headers: list[BatchHeader]) -> None:
-        """Protection KAFKA-6003: a follower appends what its leader has; sequence numbers were checked there,
-        against batches that this log may never have had."""
+        """Protection KAFKA-6003: a follower appends what its leader has. The leader checked the sequence
+        numbers, against batches that this log may never have had."""
 
     def take_snapshot(self) -> None:
-        """Protection KAFKA-5249: a snapshot holds the producers as they were at the offset that it is named
-        by. Its name is durable with the next sync of the directory."""
+        """Protection KAFKA-5249: a snapshot holds the producers as of the offset in its name. Its name is
+        durable with the next sync of the directory."""
         write_snapshot(self.files, self.directory, self.log_end_offset, self.producers)
 
     @classmethod
     def remove_snapshots_beyond(cls, files: FileSystem, directory: str, end_offset: int) -> None:
-        """Protection KAFKA-5829: what was cut goes, and nothing else: below the end a snapshot may know
-        producers whose batches were deleted."""
+        """Protection KAFKA-5829: remove the snapshots of the truncated part, and no others. A snapshot below
+        the end may have producers with deleted batches.
+
+        Args:
+            files: the file system.
+            directory: the replica's directory.
+            end_offset: the new log end offset.
+        """
         if remove_snapshots(files, directory, above=end_offset):
             files.sync_directory(directory)
 
@@ -293,8 +313,8 @@ class SegmentedLog(ReadableLog):
             self.recovery_point = self.log_end_offset
 
     def roll(self) -> None:
-        """Begin a new segment at the log end offset; the old one is durable before the new one has a name, so
-        that no crash leaves a hole."""
+        """Begin a new segment at the log end offset. The old one is durable before the new one has a name, so
+        no crash leaves a hole."""
         old = self.segments.active
         if not old.size:
             return
@@ -308,8 +328,7 @@ class SegmentedLog(ReadableLog):
     # ---- cutting
 
     def truncate_to(self, offset: int) -> None:
-        """Cut the log so that it ends at `offset`, or at the start of the batch that holds it; never extends
-        it."""
+        """Truncate the log to `offset`, or to the start of the batch that holds it. Never extends it."""
         with self.in_service("truncate"):
             if offset < self.segments.first.base_offset:
                 self.truncate_fully_and_start_at(offset)
@@ -318,12 +337,12 @@ class SegmentedLog(ReadableLog):
             self.cut_epochs(offset)
 
     def cut_epochs(self, offset: int) -> None:
-        """Protection KAFKA-10706: epochs that begin at or after the end go, also when no record was cut (an
-        elected leader that wrote nothing left one)."""
+        """Protection KAFKA-10706: epochs that begin at or after the end are removed even if no record is
+        truncated (an elected leader that wrote nothing left one)."""
         self.epochs.truncate_from_end(self.log_end_offset)
 
     def cut_at(self, offset: int) -> int:
-        """Where the log will end after a truncation to `offset`: batches are cut whole."""
+        """The end of the log after a truncation to `offset`: batches are truncated as a whole."""
         if offset >= self.log_end_offset:
             return self.log_end_offset
         with self.in_service("look up an offset"):
@@ -335,7 +354,7 @@ class SegmentedLog(ReadableLog):
         while len(self.segments) > 1 and self.segments.active.base_offset >= offset:
             self._remove(self.segments.active)
         remove_snapshots(self.files, self.directory, above=end)
-        self.files.sync_directory(self.directory)  # before anything else can stand at these offsets
+        self.files.sync_directory(self.directory)  # before other records can be at these offsets
         self.segments.active.truncate(offset)
         self.log_end_offset = end
         self.recovery_point = min(self.recovery_point, end)
@@ -345,8 +364,8 @@ class SegmentedLog(ReadableLog):
         )
 
     def truncate_fully_and_start_at(self, offset: int, *, log_start_offset: int | None = None) -> None:
-        """Drop everything and go on at `offset`. log_start_offset: if records may be read only from a later
-        offset on."""
+        """Remove all records and continue at `offset`. log_start_offset: given if records may be read only
+        from a later offset on."""
         with self.in_service("truncate"):
             remove_all(self.files, self.directory, self.segments.all)
             remove_snapshots(self.files, self.directory, above=-1)
@@ -362,8 +381,8 @@ class SegmentedLog(ReadableLog):
         remove_segment_files(self.files, self.directory, segment.base_offset)
 
     def advance_log_start_offset(self, offset: int) -> None:
-        """Records below `offset` may not be read any more (DeleteRecords, retention); their segments go with
-        the next retention."""
+        """Records below `offset` may no longer be read (DeleteRecords, retention). The next retention removes
+        their segments."""
         assert offset <= self.log_end_offset, (offset, self.log_end_offset)
         with self.in_service("delete records"):
             if offset > self.log_start_offset:
@@ -372,8 +391,8 @@ class SegmentedLog(ReadableLog):
                 self.keep_producers()
 
     def keep_producers(self) -> None:
-        """Protection KAFKA-7298 (KIP-360): a producer is known until it expires, though its records are
-        deleted; its retry would be written once more."""
+        """Protection KAFKA-7298 (KIP-360): a producer is kept until it expires, even after its records were
+        deleted. Otherwise its retry would be written again."""
 
     def remove_oldest(self, count: int) -> None:
         """Remove the `count` oldest segments, the oldest first; the last one stays."""

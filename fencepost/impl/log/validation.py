@@ -1,17 +1,16 @@
-"""What a client may append: every check that a produced batch passes before the log sees it, as Kafka's
-LogValidator has them.
+"""The checks of a produced batch before it is appended, as in Kafka's LogValidator.
 
-Owns the rules and their bounds. Must not know partitions, leaders or answers: a refusal carries the error
-code that Kafka answers. What is refused is not in the log, and nothing of it was decompressed beyond the
-bound. The coordinator's own batches and what a follower copies do not come here, as in Kafka (AppendOrigin).
-The checks, from cheap to dear:
+Owns the rules and their bounds. Must not know partitions, leaders or responses: a refusal has Kafka's error
+code. A refused batch is not in the log, and nothing of it was decompressed beyond the bound. The
+coordinator's own batches and those that a follower copies are not checked here, as in Kafka (AppendOrigin).
+The checks, in the order of cost:
 
 1. the size of the whole batch
 2. checksum and header (batch/header.py)
-3. what a client may not claim: control records, a delete horizon, the broker's time, gaps, no records, half a
-   producer
+3. claims that a client may not make: control records, a delete horizon, the broker's time, gaps, no records,
+   incomplete producer fields
 4. the bounds on records and on their bytes, before and while they are decompressed
-5. every record: its lengths, its offset delta, its time, its key where the topic is compacted
+5. every record: its lengths, its offset delta, its time, its key if the topic is compacted
 """
 
 from fencepost.impl.log.batch.compression import DecompressionError, TooMuchDataError, decompress
@@ -31,17 +30,17 @@ from fencepost.traces.errors import FencepostError
 from fencepost.traces.outcomes import ErrorCode
 
 MOST_PRODUCED_RECORDS = 262_144
-"""In one produced batch. Kafka has no such bound: max.message.bytes lets 149,796 of the smallest records
-through, compression any number. Each record becomes an object of some 300 bytes in a consumer, so that this
-many are 80 MB there."""
+"""The most records of one produced batch. Kafka has no such bound: max.message.bytes allows 149,796 of the
+smallest records, compression any number. Each record becomes an object of about 300 bytes in a consumer, so
+this many take 80 MB there."""
 MOST_PRODUCED_BYTES = 16 * 1024 * 1024
-"""Of the records of one produced batch when they are decompressed: 16 times max.message.bytes. Kafka has no
+"""The most decompressed bytes of the records of one produced batch: 16 times max.message.bytes. Kafka has no
 such bound; text shrinks to a tenth."""
 LATEST_TIMESTAMP_MS = (1 << 63) - 1
 
 
 class RefusedBatchError(FencepostError):
-    """A produced batch that may not be appended. error: what its producer is answered."""
+    """A produced batch that may not be appended. error: the error code for its producer."""
 
     def __init__(self, error: ErrorCode, *, expected: str, seen: str) -> None:
         self.error = error
@@ -51,9 +50,9 @@ class RefusedBatchError(FencepostError):
 def validated(data: bytes, options: LogOptions) -> bytes:
     """The batch as it may be appended.
 
-    data: what the client sent. options: of the partition's log. Returns the same bytes, but for a max
-    timestamp that is not its records': that is put right, as Kafka does. Raises CorruptBatchError if the
-    bytes are no whole batch, RefusedBatchError if they are one that may not be appended.
+    data: the bytes from the client. options: of the partition's log. Returns the same bytes, except that a
+    wrong max timestamp is corrected, as in Kafka. Raises CorruptBatchError if the bytes are not a whole
+    batch, RefusedBatchError if the batch may not be appended.
     """
     if len(data) > options.max_message_bytes:
         raise RefusedBatchError(
@@ -70,7 +69,7 @@ def validated(data: bytes, options: LogOptions) -> bytes:
 
 
 def _check_claims(header: BatchHeader, size: int) -> None:
-    """What only a broker may say, and what does not fit together."""
+    """Claims that only a broker may make, and fields that contradict each other."""
     if header.size != size:
         raise _invalid("one batch", f"{size - header.size} bytes after it")
     if header.is_control:
@@ -97,7 +96,7 @@ def _check_claims(header: BatchHeader, size: int) -> None:
 
 
 def _records(data: bytes, header: BatchHeader) -> Walked:
-    """Every record, in bounded memory."""
+    """Check every record, in bounded memory."""
     if header.count > MOST_PRODUCED_RECORDS:
         raise RefusedBatchError(
             ErrorCode.MESSAGE_TOO_LARGE,

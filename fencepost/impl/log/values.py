@@ -1,10 +1,9 @@
-"""Value ids as records: what a workload writes is a number, and the record's value is that number in decimal
-digits.
+"""Value ids as records: a workload writes numbers, and the record's value is the number in decimal digits.
 
-Owns the mapping between value ids and record batches. Must not know who asks. The id of a tombstone, or of a
-value that means something else, travels in a header. A record that some other producer wrote has a number
-made of its key and value, from FOREIGN on: records alike have the same one. What brokers write for themselves
-(control records, committed offsets) has none: NO_VALUE.
+Owns the mapping between value ids and record batches. Must not know the callers. The id of a tombstone, or of
+a value with another meaning, is in a header. A record of another producer has a number made of its key and
+value, from FOREIGN on; equal records have the same number. Records that brokers write for themselves (control
+records, committed offsets) have none: NO_VALUE.
 """
 
 from collections.abc import Iterator
@@ -19,34 +18,35 @@ from fencepost.impl.log.segmented_log import SegmentedLog
 
 NO_VALUE = -1
 FOREIGN = 1 << 62
-"""Value ids from here on are made of a record's content; those of workloads are far below."""
+"""Value ids from here on are derived from a record's content; those of workloads are far below."""
 OF_BROKERS = b"\x00"
-"""Keys of records that brokers write for themselves begin so: a 16-bit version below 256, big endian."""
+"""The first byte of keys of records that brokers write for themselves: a 16-bit version below 256, big
+endian."""
 KNOWN_BATCHES = 4096
-"""Batches whose value ids are remembered: more than are on their way through a cluster at once."""
+"""Batches with cached value ids: more than are in transit through a cluster at once."""
 LARGEST_REMEMBERED = 16 * 1024
-"""Bytes of such a batch: together they stay below 64 MiB. A workload's batches are far smaller; those of
-somebody else's producer need not be."""
+"""The largest such batch in bytes: together they stay below 64 MiB. A workload's batches are far smaller;
+those of other producers need not be."""
 KNOWN_LARGE_BATCHES = 32
-"""Of up to LARGEST_KNOWN bytes and MOST_KNOWN records that are remembered, too: a leader, its followers and
-their readers meet the same one within moments, and its records cost twenty times as much to decode as its
-bytes to compare."""
+"""Larger batches that are cached too, up to LARGEST_KNOWN bytes and MOST_KNOWN records. A leader, its
+followers and their readers decode the same batch within moments, and decoding its records costs twenty times
+as much as comparing its bytes."""
 LARGEST_KNOWN = 1024 * 1024
-"""Bytes of such a batch: together they, and their keys, stay below 64 MiB. A client's largest request is that
-long by default (max.request.size)."""
+"""The largest such batch in bytes: together with their keys they stay below 64 MiB. A client's largest
+request has this size by default (max.request.size)."""
 MOST_KNOWN = 16 * 1024
-"""Records of such a batch, of which a compressed one may have many more: together their numbers stay below 32
-MiB."""
+"""The most records of such a batch, since a compressed one may have many more: together their numbers stay
+below 32 MiB."""
 MAX_DIGITS = 19
-"""Of a 64-bit number: a longer value is no value id."""
+"""Digits of a 64-bit number. A longer value is not a value id."""
 VALUE_ID = "value-id"
-"""The header that tells a record's value id, whatever its value is."""
+"""The header with a record's value id, whatever its value is."""
 
 
 def batch_of(
     values: tuple[int, ...], *, timestamp_ms: int = 0, key: str = "", tombstone: bool = False
 ) -> bytes:
-    """A produced batch: offsets count from 0, its leader will stamp offset and epoch. key: of all its
+    """A produced batch: offsets count from 0, and its leader will set offset and epoch. key: of all its
     records, "" for none."""
     assert values, "a batch has at least one record"
     name = key.encode() if key else None
@@ -60,28 +60,47 @@ def batch_of(
 
 
 def values_of(data: bytes, header: BatchHeader) -> tuple[int, ...]:
-    """The value ids of a batch's records, in order. Raises CorruptBatchError."""
+    """The value ids of a batch's records.
+
+    Args:
+        data: the buffer.
+        header: the header of the batch in it.
+
+    Returns:
+        the ids in order.
+
+    Raises:
+        CorruptBatchError: if the records are invalid.
+    """
     return contents_of(data, header).values
 
 
 @frozen
 class Contents:
-    """What is remembered of a batch's records."""
+    """The cached content of a batch's records."""
 
     values: tuple[int, ...]
     """Value ids, in order."""
     keys: tuple[bytes | None, ...]
-    """Of each record; empty if none has any."""
+    """The key of each record; empty if no record has one."""
     tombstones: frozenset[int]
-    """Places of records without a value."""
+    """Indices of records without a value."""
 
     def key(self, place: int) -> bytes | None:
-        """Of one record."""
+        """The key of one record."""
         return self.keys[place] if self.keys else None
 
 
 def contents_of(data: bytes, header: BatchHeader) -> Contents:
-    """Value ids, keys and tombstones of a batch. Raises CorruptBatchError."""
+    """Value ids, keys and tombstones of a batch.
+
+    Args:
+        data: the buffer.
+        header: the header of the batch in it.
+
+    Raises:
+        CorruptBatchError: if the records are invalid.
+    """
     if header.size > LARGEST_KNOWN or header.count > MOST_KNOWN:
         return _contents(each_record(data, header))
     remembered = _known_under_checksum if header.size <= LARGEST_REMEMBERED else _known_large
@@ -89,8 +108,8 @@ def contents_of(data: bytes, header: BatchHeader) -> Contents:
 
 
 def _decoded(body: bytes) -> Contents:
-    """Of a batch without what its leader stamped: every replica and every reader meets the same bytes, and
-    they are decoded once."""
+    """The content of a batch without the leader's fields. Every replica and every reader has the same bytes,
+    so they are decoded once."""
     data = header_before(body) + body
     return _contents(each_record(data, unchecked_header(data)))
 
@@ -123,7 +142,7 @@ def value_of(record: Record) -> int:
 
 
 def foreign_id(key: bytes | None, value: bytes | None) -> int:
-    """The value id of a record that is no workload's."""
+    """The value id of a record that no workload wrote."""
     if key is not None and key.startswith(OF_BROKERS):
         return NO_VALUE
     lengths = b"%d %d " % (-1 if key is None else len(key), -1 if value is None else len(value))
@@ -132,8 +151,18 @@ def foreign_id(key: bytes | None, value: bytes | None) -> int:
 
 
 def runs_in_batch(data: bytes, header: BatchHeader) -> list[tuple[int, tuple[int, ...]]]:
-    """(base offset, value ids) of each run of records without a gap: a single one, unless the batch was
-    compacted. Raises CorruptBatchError."""
+    """The runs of records without a gap. There is one, unless the batch was compacted.
+
+    Args:
+        data: the buffer.
+        header: the header of the batch in it.
+
+    Returns:
+        (base offset, value ids) of each run.
+
+    Raises:
+        CorruptBatchError: if the records are invalid.
+    """
     if header.count == header.last_offset_delta + 1:
         return [(header.base_offset, values_of(data, header))]
     runs: list[tuple[int, tuple[int, ...]]] = []

@@ -1,9 +1,9 @@
-"""Requests and responses of administration, named as Kafka names them; messages/broker_api.py has the others
-and what is common to all.
+"""Requests and responses of administration, named as in Kafka. messages/broker_api.py has the other messages
+and the common parts.
 
-Each is shaped as Kafka's: several topics, resources or partitions in one request, an error for each of them
-in the answer. message: why, in one sentence, empty where the error says enough. timeout_ms: how long the
-answer may wait for what was asked to be done.
+They have Kafka's shape: one request may name several topics, resources or partitions, and the response has an
+error for each. message: the reason in one sentence, empty if the error says enough. timeout_ms: how long the
+response may wait until the request is carried out.
 """
 
 from enum import StrEnum
@@ -14,11 +14,11 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.outcomes import ErrorCode
 
 BROKERS_CHOICE = -1
-"""Instead of a number of partitions or a replication factor: the brokers' default."""
+"""In place of a number of partitions or a replication factor: use the broker's default."""
 
 
 class Result(Struct, frozen=True, kw_only=True, gc=False):
-    """What became of one topic, group or resource of a request. name: as the request has it."""
+    """The result for one topic, group or resource of a request. name: as in the request."""
 
     name: str
     error: ErrorCode
@@ -26,7 +26,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class PartitionResult(Struct, frozen=True, kw_only=True, gc=False):
-    """What became of one partition of a request."""
+    """The result for one partition of a request."""
 
     partition: TopicPartition
     error: ErrorCode
@@ -34,18 +34,21 @@ class PartitionResult(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ReplicasOf(Struct, frozen=True, kw_only=True, gc=False):
-    """Where the replicas of one partition go, the preferred leader first."""
+    """The replicas of one partition, the preferred leader first."""
 
     partition: int
     replicas: tuple[int, ...]
 
 
-# ---- topics: the controller answers, others NOT_CONTROLLER
+# ---- topics: the controller answers, other brokers return NOT_CONTROLLER
 
 
 class NewTopic(Struct, frozen=True, kw_only=True, gc=False):
-    """partitions, replication_factor: BROKERS_CHOICE for the default, and where `assignment` says it all.
-    config: a value of None is no value."""
+    """A topic to create.
+
+    partitions, replication_factor: BROKERS_CHOICE for the default, or if `assignment` gives them. config: a
+    value of None counts as no value.
+    """
 
     name: str
     partitions: int = BROKERS_CHOICE
@@ -64,7 +67,7 @@ class CreateTopicsRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class CreateTopicsResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """One result a topic."""
+    """One result per topic."""
 
     correlation_id: int
     results: tuple[Result, ...]
@@ -79,15 +82,18 @@ class DeleteTopicsRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class DeleteTopicsResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """One result a topic."""
+    """One result per topic."""
 
     correlation_id: int
     results: tuple[Result, ...]
 
 
 class MorePartitions(Struct, frozen=True, kw_only=True, gc=False):
-    """count: of all partitions that the topic shall have. assignment: replicas of each new partition;
-    None: the broker places them."""
+    """More partitions for a topic.
+
+    count: the number of partitions after the request. assignment: the replicas of each new partition; None:
+    the broker places them.
+    """
 
     name: str
     count: int
@@ -104,7 +110,7 @@ class CreatePartitionsRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class CreatePartitionsResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """One result a topic."""
+    """One result per topic."""
 
     correlation_id: int
     results: tuple[Result, ...]
@@ -114,14 +120,14 @@ class CreatePartitionsResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ResourceKind(StrEnum):
-    """What has a configuration."""
+    """The kinds of resources that have a configuration."""
 
     TOPIC = "topic"
     BROKER = "broker"
 
 
 class ConfigSource(StrEnum):
-    """Where a value comes from, in Kafka's names."""
+    """The source of a value, in Kafka's names."""
 
     DYNAMIC_TOPIC_CONFIG = "DYNAMIC_TOPIC_CONFIG"
     STATIC_BROKER_CONFIG = "STATIC_BROKER_CONFIG"
@@ -129,7 +135,7 @@ class ConfigSource(StrEnum):
 
 
 class DescribedResource(Struct, frozen=True, kw_only=True, gc=False):
-    """keys: the settings asked for; None: all."""
+    """keys: the requested settings; None: all."""
 
     kind: ResourceKind
     name: str
@@ -137,14 +143,14 @@ class DescribedResource(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class DescribeConfigsRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """What is configured."""
+    """Request configurations."""
 
     correlation_id: int
     resources: tuple[DescribedResource, ...]
 
 
 class ConfigSynonym(Struct, frozen=True, kw_only=True, gc=False):
-    """A setting that would count if those before it did not say anything."""
+    """A value of a setting that applies if those before it are missing."""
 
     name: str
     value: str
@@ -152,19 +158,24 @@ class ConfigSynonym(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ConfigEntry(Struct, frozen=True, kw_only=True, gc=False):
-    """A setting. kind: Kafka's type of it (impl/core/topic_config.py). synonyms: the first one is in
-    force."""
+    """A setting of a resource."""
 
+    # The name of the setting.
     name: str
+    # The value in force, as text.
     value: str
+    # Where the value comes from.
     source: ConfigSource
+    # Kafka's type of the setting (impl/core/topic_config.py).
     kind: str
+    # Whether clients cannot change it.
     read_only: bool = False
+    # All values that could apply; the first one is in force.
     synonyms: tuple[ConfigSynonym, ...] = ()
 
 
 class DescribedConfig(Struct, frozen=True, kw_only=True, gc=False):
-    """One resource's settings; none with an error."""
+    """The settings of one resource; none with an error."""
 
     kind: ResourceKind
     name: str
@@ -174,7 +185,7 @@ class DescribedConfig(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class DescribeConfigsResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """One answer per resource asked for, in that order."""
+    """One result per requested resource, in the same order."""
 
     correlation_id: int
     resources: tuple[DescribedConfig, ...]
@@ -190,7 +201,7 @@ class Alteration(StrEnum):
 
 
 class AlteredSetting(Struct, frozen=True, kw_only=True, gc=False):
-    """value: None only for DELETE."""
+    """A change of one setting. value: None only for DELETE."""
 
     name: str
     alteration: Alteration
@@ -198,7 +209,7 @@ class AlteredSetting(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AlteredResource(Struct, frozen=True, kw_only=True, gc=False):
-    """settings: what is said of one resource."""
+    """Changes of the settings of one resource."""
 
     kind: ResourceKind
     name: str
@@ -206,8 +217,8 @@ class AlteredResource(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AlterConfigsRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """incremental: what is not named stays as it is (IncrementalAlterConfigs); else it goes
-    (AlterConfigs), and every alteration is SET."""
+    """Change configurations. incremental: settings that are not named stay (IncrementalAlterConfigs).
+    Otherwise they are removed (AlterConfigs), and every alteration is SET."""
 
     correlation_id: int
     resources: tuple[AlteredResource, ...]
@@ -216,7 +227,7 @@ class AlterConfigsRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AlteredConfig(Struct, frozen=True, kw_only=True, gc=False):
-    """What became of one resource."""
+    """The result for one resource."""
 
     kind: ResourceKind
     name: str
@@ -225,24 +236,24 @@ class AlteredConfig(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AlterConfigsResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """One answer per resource, in that order."""
+    """One result per resource, in the same order."""
 
     correlation_id: int
     resources: tuple[AlteredConfig, ...]
 
 
-# ---- replicas and leaders: the controller answers, others NOT_CONTROLLER
+# ---- replicas and leaders: the controller answers, other brokers return NOT_CONTROLLER
 
 
 class Reassigned(Struct, frozen=True, kw_only=True, gc=False):
-    """replicas: the target; None: cancel the reassignment."""
+    """A partition to reassign. replicas: the target; None: cancel the reassignment."""
 
     partition: TopicPartition
     replicas: tuple[int, ...] | None
 
 
 class AlterPartitionReassignmentsRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Answered when the reassignments are under way (KIP-455)."""
+    """Answered when the reassignments have begun (KIP-455)."""
 
     correlation_id: int
     partitions: tuple[Reassigned, ...]
@@ -259,7 +270,7 @@ class AlterPartitionReassignmentsResponse(Struct, frozen=True, kw_only=True, gc=
 
 
 class ListPartitionReassignmentsRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """partitions: None for all that are reassigned."""
+    """partitions: None for all partitions under reassignment."""
 
     correlation_id: int
     partitions: tuple[TopicPartition, ...] | None
@@ -267,8 +278,8 @@ class ListPartitionReassignmentsRequest(Struct, frozen=True, kw_only=True, gc=Fa
 
 
 class OngoingReassignment(Struct, frozen=True, kw_only=True, gc=False):
-    """replicas: all that the partition has now. adding, removing: those of them, or to come, that it did
-    not have before, or will not have after."""
+    """A reassignment in progress. replicas: all current replicas. adding, removing: the replicas that it adds
+    and removes."""
 
     partition: TopicPartition
     replicas: tuple[int, ...]
@@ -277,7 +288,7 @@ class OngoingReassignment(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ListPartitionReassignmentsResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """Those of the partitions asked for that are reassigned."""
+    """Those of the requested partitions that are being reassigned."""
 
     correlation_id: int
     error: ErrorCode
@@ -285,9 +296,11 @@ class ListPartitionReassignmentsResponse(Struct, frozen=True, kw_only=True, gc=F
 
 
 class ElectLeadersRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Answered when the brokers' metadata shows the new leaders. partitions: None for all. unclean: any
-    live replica may lead where no replica in sync is alive, which loses data (KIP-460); else the preferred
-    replica shall lead."""
+    """Answered when the brokers' metadata shows the new leaders.
+
+    partitions: None for all. unclean: if no in-sync replica is alive, any live replica may lead, which loses
+    data (KIP-460); otherwise the preferred replica becomes leader.
+    """
 
     correlation_id: int
     partitions: tuple[TopicPartition, ...] | None
@@ -296,8 +309,8 @@ class ElectLeadersRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ElectLeadersResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """error: of the request as a whole. results: of all partitions asked for; where all were, of those
-    that needed an election."""
+    """error: of the whole request. results: of all requested partitions; if all were requested, of those that
+    needed an election."""
 
     correlation_id: int
     error: ErrorCode
@@ -315,8 +328,8 @@ class DescribeLogDirsRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class DescribedLog(Struct, frozen=True, kw_only=True, gc=False):
-    """size: of all its segments, bytes. offset_lag: how far the log's end is behind the high watermark, 0
-    nearly always."""
+    """A replica's log. size: bytes of all its segments. offset_lag: how many offsets the log end is below the
+    high watermark; almost always 0."""
 
     partition: TopicPartition
     size: int
@@ -324,7 +337,7 @@ class DescribedLog(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class DescribeLogDirsResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """A broker has one log directory; its name in the file system is the host's to know."""
+    """A broker has one log directory; only the host knows its name in the file system."""
 
     correlation_id: int
     error: ErrorCode

@@ -1,8 +1,8 @@
-"""Kafka's requests and responses as plain values, named as Kafka names them.
+"""Kafka's requests and responses as plain values, named as in Kafka.
 
-Every request carries a correlation id; its response repeats it, so that an answer to an abandoned request is
-recognised and dropped. Records travel as the log's own bytes (impl/log): a follower appends what the leader
-read, a client decodes it.
+Every request has a correlation id. The response repeats it, so that the sender can drop the response to an
+abandoned request. Records are the bytes of the log (impl/log): a follower appends the bytes that the leader
+read, and a client decodes them.
 """
 
 from msgspec import Struct
@@ -17,21 +17,22 @@ from fencepost.traces.outcomes import ErrorCode
 
 NO_EPOCH = -1
 LATEST, EARLIEST = -1, -2
-"""Timestamps of ListOffsets that ask for an end of the log."""
+"""Timestamps of ListOffsets that ask for the end or the start of the log."""
 NO_LEADER = -1
 LEADER_DURING_DELETE = -2
-"""The leader that UpdateMetadata names for a partition whose topic is being deleted: forget it."""
+"""The leader in UpdateMetadata for a partition of a topic that is being deleted: the receiver forgets the
+partition."""
 EPOCH_DURING_DELETE = -2
-"""The leader epoch of a StopReplica for a topic that is being deleted: whatever epoch the broker has obeyed
-(KIP-570)."""
+"""The leader epoch in StopReplica for a topic that is being deleted. It is valid for every epoch that the
+broker has obeyed (KIP-570)."""
 
 
 # ---- data path
 
 
 class ProduceRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Append a batch. records: one batch whose offsets count from 0. timeout: how long acks=all may wait,
-    nanoseconds."""
+    """Append a batch. records: one batch, with offsets that count from 0. timeout: how long acks=all may
+    wait, in nanoseconds."""
 
     correlation_id: int
     partition: TopicPartition
@@ -44,7 +45,7 @@ class ProduceRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ProduceResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """base_offset: -1 if nothing was appended; kept beside an error if the append came first."""
+    """base_offset: -1 if nothing was appended; kept together with an error if the append came first."""
 
     correlation_id: int
     error: ErrorCode
@@ -54,84 +55,99 @@ class ProduceResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class FetchPartition(Struct, frozen=True, kw_only=True, gc=False):
-    """One partition of a fetch. leader_epoch: that the fetcher believes in (-1: does not say)."""
+    """One partition of a fetch. leader_epoch: the epoch that the fetcher knows (-1: not sent)."""
 
     partition: TopicPartition
     offset: int
     leader_epoch: int = NO_EPOCH
     log_start_offset: int = 0
     max_bytes: int = 0
-    """Of this partition; 0: the request's max_bytes."""
+    """Bound for this partition in bytes; 0: the request's max_bytes."""
 
 
 class FetchRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """replica_id: the follower, or -1 for a client. max_wait: nanoseconds; max_bytes: per partition."""
+    """Read records of several partitions."""
 
+    # Repeated in the response.
     correlation_id: int
+    # The follower, or -1 for a client.
     replica_id: int
+    # How long the response may wait for data, in nanoseconds.
     max_wait: int
+    # Bytes of records per partition.
     max_bytes: int
+    # The partitions to read.
     partitions: tuple[FetchPartition, ...]
     min_bytes: int = 1
-    """Of records over all partitions: with fewer the answer waits until max_wait (fetch.min.bytes)."""
+    """fetch.min.bytes: with fewer bytes of records over all partitions, the response waits until max_wait."""
     total_max_bytes: int = 0
-    """Of records over all partitions; the first batch comes whole even if it is larger (KIP-74). 0: no
-    bound."""
+    """Bound in bytes over all partitions; the first batch is returned whole even if it is larger (KIP-74). 0:
+    no bound."""
     read_committed: bool = False
-    """Nothing at or after the last stable offset, and which transactions were aborted (KIP-98)."""
+    """Return nothing at or after the last stable offset, and list the aborted transactions (KIP-98)."""
 
 
 class FetchedPartition(Struct, frozen=True, kw_only=True, gc=False):
-    """records: batches in the log's format, from the batch that holds the offset asked for."""
+    """The result for one partition of a fetch."""
 
+    # The partition.
     partition: TopicPartition
+    # The error; NONE if there is none.
     error: ErrorCode
+    # The leader epoch of the broker that answers.
     leader_epoch: int = NO_EPOCH
+    # The leader's high watermark; -1 with an error.
     high_watermark: int = -1
+    # The leader's log start offset; -1 with an error.
     log_start_offset: int = -1
+    # Batches in the log's format, from the batch that contains the requested offset.
     records: bytes = b""
     last_stable_offset: int = -1
-    """Every transaction below it is decided; at most the high watermark. Only in an answer to a client."""
+    """Every transaction below it is decided; at most the high watermark. Only in a response to a client."""
     aborted: tuple[tuple[int, int], ...] = ()
-    """(producer id, first offset) of the aborted transactions in `records`, if read_committed was asked
-    for."""
+    """(producer id, first offset) of the aborted transactions in `records`, if read_committed was
+    requested."""
 
 
 class FetchResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """One answer per partition asked for, in that order."""
+    """One result per requested partition, in the same order."""
 
     correlation_id: int
     partitions: tuple[FetchedPartition, ...]
 
 
 class ListOffsetsRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """timestamp: LATEST for the latest offset that a client may read, EARLIEST for the first, else
-    milliseconds: the first record as late as that. replica_id: a follower's, or -1 for a client. leader_epoch
-    as in FetchPartition."""
+    """Ask for an offset by time."""
 
+    # Repeated in the response.
     correlation_id: int
+    # The partition.
     partition: TopicPartition
+    # The epoch that the sender knows (-1: not sent).
     leader_epoch: int = NO_EPOCH
+    # LATEST for the latest offset that a client may read, EARLIEST for the first. Otherwise milliseconds: the
+    # first record with this timestamp or a later one.
     timestamp: int = LATEST
+    # The follower, or -1 for a client.
     replica_id: int = -1
     read_committed: bool = False
-    """The latest offset is the last stable one, and a record at or after it is not found."""
+    """LATEST means the last stable offset, and records at or after it are not found."""
 
 
 class ListOffsetsResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """offset: the high watermark, or the log start offset, or that of the record found (-1: there is none as
-    late)."""
+    """offset: the high watermark, or the log start offset, or the offset of the record found (-1: there is no
+    such record)."""
 
     correlation_id: int
     error: ErrorCode
     offset: int = -1
     leader_epoch: int = NO_EPOCH
     timestamp: int = -1
-    """Of the record found, in milliseconds; -1 for an end of the log."""
+    """The timestamp of the record found in milliseconds; -1 for an end of the log."""
 
 
 class DeleteRecordsRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Delete what lies below `offset`, which may be the high watermark at most (KIP-107)."""
+    """Delete the records below `offset`, which is at most the high watermark (KIP-107)."""
 
     correlation_id: int
     partition: TopicPartition
@@ -147,7 +163,7 @@ class DeleteRecordsResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class EpochQuery(Struct, frozen=True, kw_only=True, gc=False):
-    """Where does `asked_epoch` end in your log? current_leader_epoch: fences the question."""
+    """Ask where `asked_epoch` ends in the leader's log. current_leader_epoch: fences the request."""
 
     partition: TopicPartition
     current_leader_epoch: int
@@ -155,8 +171,8 @@ class EpochQuery(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class EpochEnd(Struct, frozen=True, kw_only=True, gc=False):
-    """epoch: the largest one <= asked that the leader knows; end_offset: where it ends; both -1 if it knows
-    none at all."""
+    """epoch: the largest epoch <= the requested one that the leader knows; end_offset: its end offset. Both
+    -1 if it knows no such epoch."""
 
     partition: TopicPartition
     error: ErrorCode
@@ -165,7 +181,7 @@ class EpochEnd(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class OffsetsForLeaderEpochRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Asked by a follower before it fetches (KIP-101, KIP-279)."""
+    """Sent by a follower before it fetches (KIP-101, KIP-279)."""
 
     correlation_id: int
     replica_id: int
@@ -173,20 +189,20 @@ class OffsetsForLeaderEpochRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class OffsetsForLeaderEpochResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """One answer per query, in that order."""
+    """One result per query, in the same order."""
 
     correlation_id: int
     ends: tuple[EpochEnd, ...]
 
 
 class MetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Ask any broker who leads what."""
+    """Ask any broker for the leaders of partitions."""
 
     correlation_id: int
     topics: tuple[str, ...] | None = None
-    """None: all of them."""
+    """The topics; None: all."""
     allow_auto_topic_creation: bool = False
-    """An unknown topic may be created."""
+    """Whether unknown topics may be created."""
 
 
 class PartitionMetadata(Struct, frozen=True, kw_only=True, gc=False):
@@ -200,59 +216,78 @@ class PartitionMetadata(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MetadataResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """May be stale: brokers learn by UpdateMetadata only."""
+    """The response may be stale: brokers learn leaders from UpdateMetadata only."""
 
     correlation_id: int
     partitions: tuple[PartitionMetadata, ...]
     live_brokers: tuple[int, ...]
     controller_id: int = -1
-    """Whose UpdateMetadata was taken over last."""
+    """The controller that sent the last applied UpdateMetadata; -1 before the first."""
     errors: tuple[tuple[str, ErrorCode], ...] = ()
-    """Of topics that were asked for by name and are not known here."""
+    """Topics that were requested by name and are unknown here."""
 
 
 # ---- control plane
 
 
 class PartitionState(Struct, frozen=True, array_like=True, gc=False):
-    """A partition as the controller tells it. controller_epoch: of the controller that wrote the state;
-    replicas: AR. array_like: encoded as it is, because a controller tells hundreds of thousands of them."""
+    """A partition's state in a controller's request. array_like: encoded as an array, because a controller
+    sends hundreds of thousands of them."""
 
+    # The partition.
     partition: TopicPartition
+    # The epoch of the controller that wrote the state.
     controller_epoch: int
+    # The leader; -1 if there is none.
     leader: int
+    # The leader epoch; it never decreases.
     leader_epoch: int
+    # The in-sync replicas.
     isr: tuple[int, ...]
+    # The version of the partition's state node, for conditional writes.
     zk_version: int
+    # The assigned replicas (AR), the preferred leader first.
     replicas: tuple[int, ...]
 
 
 class LeaderAndIsrRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Become leader or follower. broker_epoch: the receiver's incarnation that is meant."""
+    """Become leader or follower of the partitions."""
 
+    # Repeated in the response.
     correlation_id: int
+    # The controller.
     controller_id: int
+    # The controller's epoch.
     controller_epoch: int
+    # The incarnation of the receiver that the request is for.
     broker_epoch: int
+    # The new states.
     partitions: tuple[PartitionState, ...]
+    # The brokers that may lead or join an ISR.
     live_brokers: tuple[int, ...]
 
 
 class UpdateMetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """What every broker tells clients. live_brokers: those that may lead or join an ISR; shutting_down: those
-    that still run and are about to stop."""
+    """The metadata that every broker returns to clients."""
 
+    # Repeated in the response.
     correlation_id: int
+    # The controller.
     controller_id: int
+    # The controller's epoch.
     controller_epoch: int
+    # The incarnation of the receiver that the request is for.
     broker_epoch: int
+    # The states.
     partitions: tuple[PartitionState, ...]
+    # The brokers that may lead or join an ISR.
     live_brokers: tuple[int, ...]
+    # Brokers that still run and are about to stop.
     shutting_down: tuple[int, ...] = ()
 
 
 class StopReplicaRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Stop fetching, and delete the log if asked. leader_epochs: per partition (KIP-570)."""
+    """Stop fetching, and delete the log if requested. leader_epochs: per partition (KIP-570)."""
 
     correlation_id: int
     controller_id: int
@@ -262,8 +297,11 @@ class StopReplicaRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ControlResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """To any of the three. kind: the request's class name; controller_epoch: the highest that the broker has
-    seen. partition_errors: to a StopReplica, of each of its partitions."""
+    """The response to the three requests above.
+
+    kind: the request's class name. controller_epoch: the highest that the broker has seen. partition_errors:
+    for StopReplica, the error of each partition.
+    """
 
     correlation_id: int
     kind: str
@@ -273,8 +311,8 @@ class ControlResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ControlledShutdownRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """A broker asks the controller to take its leaders away, so that it may stop. broker_epoch: of the
-    incarnation that asks (KIP-380)."""
+    """A stopping broker asks the controller to move its leaders. broker_epoch: the incarnation of the sender
+    (KIP-380)."""
 
     correlation_id: int
     broker_id: int
@@ -282,8 +320,8 @@ class ControlledShutdownRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ControlledShutdownResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """remaining: partitions that the broker still leads although they have other replicas; empty: it may
-    stop."""
+    """remaining: partitions that the broker still leads although they have other replicas. If empty, the
+    broker may stop."""
 
     correlation_id: int
     error: ErrorCode

@@ -1,7 +1,7 @@
-"""Kafka's consumer protocol: what members of a group tell their leader, and what it assigns, as bytes.
+"""Kafka's consumer protocol: subscriptions of group members and assignments by their leader, as bytes.
 
 Owns the formats (ConsumerProtocolSubscription version 1, ConsumerProtocolAssignment version 0). Must not know
-groups. Version 1 tells what a member owns already: a sticky assignor leaves it there.
+groups. Version 1 includes the partitions that a member already owns; a sticky assignor keeps them.
 """
 
 import struct
@@ -15,7 +15,7 @@ PROTOCOL_TYPE = "consumer"
 
 @frozen(kw_only=True)
 class Subscription:
-    """topics: in no special order. owned: what the member had in the generation before."""
+    """topics: in no particular order. owned: the member's partitions in the previous generation."""
 
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] = ()
@@ -73,7 +73,7 @@ class _Reader:
 
 
 def decode_subscription(data: bytes) -> Subscription | None:
-    """What a member wants; None for bytes that are no subscription."""
+    """The subscription of a member; None if the bytes are not a subscription."""
     try:
         reader = _Reader(data)
         version = reader.number("h")
@@ -85,8 +85,8 @@ def decode_subscription(data: bytes) -> Subscription | None:
 
 
 def decode_assignment(data: bytes) -> tuple[TopicPartition, ...] | None:
-    """What a member got; None for bytes that are no assignment. b"" is what a member gets whom the leader
-    forgot: nothing."""
+    """The assignment of a member; None if the bytes are not an assignment. b"" is an empty assignment: the
+    leader sent none for this member."""
     if not data:
         return ()
     try:

@@ -1,9 +1,9 @@
-"""Requests and responses of consumer groups, named as Kafka names them; broker_api.py has the others and what
-is common to all.
+"""Requests and responses of consumer groups, named as in Kafka. broker_api.py has the other messages and the
+common parts.
 
-Subscriptions and assignments travel as bytes in Kafka's consumer protocol (client/consumer_protocol.py): the
-coordinator never looks inside. generation_id -1: not a member, an offset commit of somebody who assigns
-himself. group_instance_id: of a static member (KIP-345).
+Subscriptions and assignments are bytes in Kafka's consumer protocol (client/consumer_protocol.py); the
+coordinator does not decode them. generation_id -1: no member, for example an offset commit of a consumer that
+assigns partitions itself. group_instance_id: of a static member (KIP-345).
 """
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from fencepost.traces.outcomes import ErrorCode
 NO_GENERATION = -1
 NO_MEMBER = ""
 NO_OFFSET = -1
-"""The committed offset where none is committed."""
+"""The committed offset if nothing is committed."""
 
 
 class FindCoordinatorRequest(Struct, frozen=True, kw_only=True, gc=False):
@@ -27,7 +27,7 @@ class FindCoordinatorRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class FindCoordinatorResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """node: leader of the group's partition of __consumer_offsets, as far as the broker knows."""
+    """node: the leader of the group's partition of __consumer_offsets, in the broker's metadata."""
 
     correlation_id: int
     error: ErrorCode
@@ -35,49 +35,70 @@ class FindCoordinatorResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JoinGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """protocols: (name of an assignor, subscription), in the order of preference. client_id: begins the
-    member id. client_host: as in MemberDescription, empty if it is not known."""
+    """Join a group."""
 
+    # Repeated in the response.
     correlation_id: int
+    # The group.
     group_id: str
+    # The client id; the member id begins with it.
     client_id: str
+    # session.timeout.ms of the member.
     session_timeout_ms: int
+    # How long the coordinator waits for the member in a rebalance.
     rebalance_timeout_ms: int
+    # The member id; "" before the coordinator has assigned one.
     member_id: str
+    # group.instance.id of a static member; None for a dynamic one.
     group_instance_id: str | None
+    # "consumer" for consumers; all members of a group have the same.
     protocol_type: str
+    # (name of an assignor, subscription), in the order of preference.
     protocols: tuple[tuple[str, bytes], ...]
+    # As in MemberDescription; "" if it is not known.
     client_host: str = ""
 
 
 class JoinGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """members: (member id, subscription) of everybody, told to the leader only. member_id: kept beside
-    MEMBER_ID_REQUIRED."""
+    """The response to a join, sent when the rebalance is complete."""
 
+    # That of the request.
     correlation_id: int
+    # The error; NONE if there is none.
     error: ErrorCode
+    # The new generation.
     generation_id: int = NO_GENERATION
+    # The assignor that the coordinator chose.
     protocol_name: str = ""
+    # The member id of the group's leader.
     leader: str = ""
+    # The member id of the receiver; also sent with MEMBER_ID_REQUIRED.
     member_id: str = ""
+    # (member id, subscription) of all members; only in the leader's response.
     members: tuple[tuple[str, bytes], ...] = ()
     instances: tuple[tuple[str, str], ...] = ()
-    """(member id, group.instance.id) of the static ones among them."""
+    """(member id, group.instance.id) of the static members in `members`."""
 
 
 class SyncGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """assignments: (member id, assignment) of everybody, from the leader only."""
+    """Send the leader's assignments, or wait for them."""
 
+    # Repeated in the response.
     correlation_id: int
+    # The group.
     group_id: str
+    # The generation of the sender.
     generation_id: int
+    # The member id of the sender.
     member_id: str
+    # group.instance.id of a static member; None for a dynamic one.
     group_instance_id: str | None
+    # (member id, assignment) of all members; only from the leader.
     assignments: tuple[tuple[str, bytes], ...] = ()
 
 
 class SyncGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """assignment: of the member that asked. coordinator_epoch as in OffsetCommitResponse."""
+    """assignment: of the member that asked. coordinator_epoch: as in OffsetCommitResponse."""
 
     correlation_id: int
     error: ErrorCode
@@ -86,7 +107,7 @@ class SyncGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class HeartbeatRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """I am here."""
+    """Keep the session of a member alive."""
 
     correlation_id: int
     group_id: str
@@ -96,14 +117,14 @@ class HeartbeatRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class HeartbeatResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """REBALANCE_IN_PROGRESS: join again."""
+    """REBALANCE_IN_PROGRESS: the member must join again."""
 
     correlation_id: int
     error: ErrorCode
 
 
 class LeaveGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """A member goes, and says so."""
+    """A member leaves its group."""
 
     correlation_id: int
     group_id: str
@@ -112,7 +133,7 @@ class LeaveGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class LeaveGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """It is gone."""
+    """The member has left, or the error."""
 
     correlation_id: int
     error: ErrorCode
@@ -120,7 +141,7 @@ class LeaveGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 class CommittedOffset(Struct, frozen=True, kw_only=True, gc=False):
     """The next offset to process of one partition, -1 for none. leader_epoch: of the last record before it
-    (-1: not told)."""
+    (-1: not known)."""
 
     partition: TopicPartition
     offset: int
@@ -129,19 +150,25 @@ class CommittedOffset(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class OffsetCommitRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """All offsets or none of them are committed: they are one batch."""
+    """Commit offsets. Either all of them are committed or none, because they are one batch."""
 
+    # Repeated in the response.
     correlation_id: int
+    # The group.
     group_id: str
+    # The generation of the sender; -1 if it is no member.
     generation_id: int
+    # The member id of the sender; "" if it is no member.
     member_id: str
+    # group.instance.id of a static member; None for a dynamic one.
     group_instance_id: str | None
+    # The offsets to commit.
     offsets: tuple[CommittedOffset, ...]
 
 
 class OffsetCommitResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """appended: the coordinator wrote before it met the error, so that the commit may come to pass.
-    coordinator_epoch: leader epoch of the offsets partition in which the coordinator answers."""
+    """appended: the coordinator wrote the records before the error, so the commit may still take effect.
+    coordinator_epoch: the leader epoch of the offsets partition in which the coordinator answers."""
 
     correlation_id: int
     error: ErrorCode
@@ -150,7 +177,7 @@ class OffsetCommitResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class OffsetFetchRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """partitions: empty for all that have one."""
+    """partitions: empty for all that have a committed offset."""
 
     correlation_id: int
     group_id: str
@@ -160,7 +187,8 @@ class OffsetFetchRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class OffsetFetchResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """One answer per partition asked for, in that order. coordinator_epoch as in OffsetCommitResponse."""
+    """One result per requested partition, in the same order. coordinator_epoch: as in
+    OffsetCommitResponse."""
 
     correlation_id: int
     error: ErrorCode
@@ -183,52 +211,64 @@ class ListGroupsResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class DescribeGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Ask a group's coordinator for all about it."""
+    """Ask a group's coordinator for the description of the group."""
 
     correlation_id: int
     group_id: str
 
 
 class MemberDescription(Struct, frozen=True, kw_only=True, gc=False):
-    """assignment: as the leader made it, b"" while there is none; so is the subscription under the group's
-    protocol. client_host: where the member joined from, as Kafka writes it: /127.0.0.1."""
+    """A member of a group."""
 
+    # The member id.
     member_id: str
+    # group.instance.id of a static member; None for a dynamic one.
     group_instance_id: str | None
+    # The client id.
     client_id: str
+    # The assignment from the group's leader; b"" before there is one.
     assignment: bytes
+    # The subscription under the group's protocol; b"" before there is one.
     subscription: bytes = b""
+    # The host that the member joined from, as Kafka writes it: /127.0.0.1.
     client_host: str = ""
 
 
 class DescribeGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """A group that nobody knows is Dead."""
+    """The description of a group."""
 
+    # That of the request.
     correlation_id: int
+    # The error; NONE if there is none.
     error: ErrorCode
+    # The group's state in Kafka's names; Dead for an unknown group.
     state: str = ""
+    # "consumer" for consumers.
     protocol_type: str = ""
+    # The assignor; "" if there is none yet.
     protocol_name: str = ""
+    # The current generation.
     generation_id: int = NO_GENERATION
+    # The members.
     members: tuple[MemberDescription, ...] = ()
 
 
 class DeleteGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Ask a group's coordinator to forget it, with all its offsets (KIP-229)."""
+    """Ask a group's coordinator to delete the group with all its offsets (KIP-229)."""
 
     correlation_id: int
     group_id: str
 
 
 class DeleteGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """NON_EMPTY_GROUP while it has members."""
+    """NON_EMPTY_GROUP if it has members."""
 
     correlation_id: int
     error: ErrorCode
 
 
 class OffsetDeleteRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """Ask a group's coordinator to forget what it committed for these partitions (KIP-496)."""
+    """Ask a group's coordinator to delete the committed offsets of these partitions (KIP-496)."""
 
     correlation_id: int
     group_id: str
@@ -236,7 +276,7 @@ class OffsetDeleteRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class OffsetDeleteResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """error: of the group as a whole; then there are no results. results: of each partition."""
+    """error: of the whole request; then there are no results. results: one per partition."""
 
     correlation_id: int
     error: ErrorCode

@@ -1,9 +1,9 @@
-"""The follower's side of the data path: truncate until the logs agree, then fetch for ever (R1, R5, R6).
+"""The follower's side of the data path: truncate until the logs agree, then fetch continuously (R1, R5, R6).
 
-Owns one conversation per leader broker, with one request in flight, as Kafka's fetcher threads have. Each
-partition is first `truncating`, then `fetching`; an error delays it, and one that is out of the leader's
-range asks first where the leader's log starts. An answer counts only if the partition still follows the same
-leader in the same epoch as when it was asked (KAFKA-7786).
+Owns one conversation per leader broker, with one request in flight, like Kafka's fetcher threads. Each
+partition is first `truncating`, then `fetching`. An error delays it; a partition that is out of the leader's
+range first asks where the leader's log starts. A response counts only if the partition still follows the same
+leader in the same epoch as at the request (KAFKA-7786).
 """
 
 from attrs import define, field
@@ -40,43 +40,56 @@ ANSWERS: dict[type, type] = {
 }
 Answer = FetchResponse | ListOffsetsResponse | OffsetsForLeaderEpochResponse
 MAX_BYTES = 1_048_576
-"""Of one partition in one fetch: replica.fetch.max.bytes."""
+"""Bytes of one partition in one fetch: replica.fetch.max.bytes."""
 
 
 @define
 class Following:
-    """One partition that is fetched. out_of_range: the leader said so, and where its log starts is not known
-    yet; beyond: it starts below the end of this one, which therefore ends beyond the leader's. asked_epoch:
-    the epoch of the question in flight; delayed_until: host time before which it rests."""
+    """One partition that is fetched."""
 
+    # The partition.
     partition: Partition
+    # The epoch in which it follows.
     leader_epoch: int
+    # Whether the logs may still differ; fetching begins afterwards.
     truncating: bool = True
+    # The leader reported OFFSET_OUT_OF_RANGE, and the start of its log is not known yet.
     out_of_range: bool = False
+    # The leader's log starts below the end of this one, so this one ends beyond the leader's.
     beyond: bool = False
+    # The epoch in the request in flight; -1 if there is none.
     asked_epoch: int = -1
+    # Host time in nanoseconds before which it is not fetched.
     delayed_until: int = 0
 
 
 @define
 class Conversation:
-    """With one leader. in_flight: correlation id of the request that is not answered yet, 0 for none;
-    awaited: what kind of answer it wants. deadline: host time by which it must be answered; watched: whether
-    the timer that looks after it is set."""
+    """The conversation with one leader."""
 
+    # The broker id of the leader.
     leader: int
+    # The partitions that are fetched from it.
     followings: dict[TopicPartition, Following] = field(factory=dict)
+    # Correlation id of the unanswered request; 0 for none.
     in_flight: int = 0
+    # The class of the expected response.
     awaited: type = object
+    # Host time in nanoseconds by which the response must come.
     deadline: int = 0
+    # Whether the timer for the deadline is set.
     watched: bool = False
+    # The leader epoch of each partition in the request in flight.
     asked: dict[TopicPartition, int] = field(factory=dict)
 
 
 @define
 class ReplicaFetcher:
-    """conversations: by leader broker id. max_wait: how long a leader may hold a fetch back, nanoseconds;
-    patience: how long its answer may take."""
+    """The fetcher of one broker.
+
+    conversations: by broker id of the leader. max_wait: how long a leader may hold a fetch, in nanoseconds.
+    patience: how long the response may take, in nanoseconds.
+    """
 
     broker_context: BrokerContext
     truncation: FollowerTruncation
@@ -99,7 +112,7 @@ class ReplicaFetcher:
         self._go_on(conversation)
 
     def stop(self, key: TopicPartition) -> None:
-        """Stop fetching this partition; answers in flight for it are dropped."""
+        """Stop fetching this partition; responses in flight for it are dropped."""
         for conversation in self.conversations.values():
             conversation.followings.pop(key, None)
 
@@ -133,8 +146,8 @@ class ReplicaFetcher:
         for following in truncating:
             following.asked_epoch = self.truncation.question(following.partition)
             if following.beyond and following.partition.log.epochs.latest_epoch() < 0:
-                # nothing but an offset is left of this log (its records were deleted), and no epoch to ask
-                # about: it is cut to where the leader's log ends
+                # This log has only an offset left (its records were deleted) and no epoch to ask about:
+                # truncate it to the end of the leader's log.
                 following.asked_epoch = following.leader_epoch
             following.beyond = False
             if following.asked_epoch < 0:
@@ -205,15 +218,20 @@ class ReplicaFetcher:
             self._watch(conversation)
 
     def _watch(self, conversation: Conversation) -> None:
-        """One timer watches over all requests of a conversation: it is set again when it fires, not at every
-        answer."""
+        """One timer serves all requests of a conversation. It is set again when it fires, not at every
+        response."""
         conversation.watched = True
         self.broker_context.outbox.append(
             SetTimer((TIMEOUT_TIMER, conversation.leader), conversation.deadline)
         )
 
     def on_timer(self, kind: str | int, leader: int) -> None:
-        """A request was not answered in time, or a delay is over."""
+        """A request was not answered in time, or a delay is over.
+
+        Args:
+            kind: TIMEOUT_TIMER, or the timer of a delay.
+            leader: the broker id of the leader.
+        """
         conversation = self.conversations[leader]
         if kind == TIMEOUT_TIMER:
             conversation.watched = False
@@ -223,7 +241,7 @@ class ReplicaFetcher:
             conversation.in_flight = 0
         self._go_on(conversation)
 
-    # ---- answers
+    # ---- responses
 
     def _answered(self, source: int, response: Answer) -> Conversation | None:
         conversation = self.conversations.get(source)
@@ -235,14 +253,27 @@ class ReplicaFetcher:
         return conversation
 
     def still_same_epoch(self, conversation: Conversation, key: TopicPartition) -> Following | None:
-        """Protection KAFKA-7786: an answer counts only in the epoch in which it was asked for."""
+        """Protection KAFKA-7786: a response counts only in the epoch of its request.
+
+        Args:
+            conversation: the conversation with the leader.
+            key: the partition.
+
+        Returns:
+            the partition's state; None if the response must be dropped.
+        """
         following = conversation.followings.get(key)
         if following is None or conversation.asked.get(key) != following.leader_epoch:
             return None
         return following
 
     def on_epoch_ends(self, source: int, response: OffsetsForLeaderEpochResponse) -> None:
-        """Cut the logs; partitions that agree begin to fetch, others ask again."""
+        """Truncate the logs. Partitions that agree begin to fetch; the others ask again.
+
+        Args:
+            source: the leader.
+            response: the end offsets of the epochs that were asked for.
+        """
         conversation = self._answered(source, response)
         if conversation is None:
             return
@@ -257,7 +288,12 @@ class ReplicaFetcher:
         self._go_on(conversation)
 
     def on_start_listed(self, source: int, response: ListOffsetsResponse) -> None:
-        """Now it is known on which side of the leader's log this one is."""
+        """Now it is known on which side of the leader's log this one is.
+
+        Args:
+            source: the leader.
+            response: the start of the leader's log.
+        """
         conversation = self._answered(source, response)
         if conversation is None:
             return
@@ -277,7 +313,12 @@ class ReplicaFetcher:
         self._go_on(conversation)
 
     def on_fetched(self, source: int, response: FetchResponse) -> None:
-        """Append what came, move the high watermark, and fetch on."""
+        """Append the records, move the high watermark, and fetch again.
+
+        Args:
+            source: the leader.
+            response: one result per partition.
+        """
         conversation = self._answered(source, response)
         if conversation is None:
             return
@@ -299,11 +340,11 @@ class ReplicaFetcher:
             try:
                 headers = self._copy(partition, answer)
             except CorruptBatchError:
-                self._delay(following)  # what the leader's disk spoilt may be whole again
+                self._delay(following)  # bytes that the leader's disk damaged may be readable later
                 return
             except (UnexpectedOffsetError, OutOfOrderSequenceError) as unexpected:
-                # the logs parted inside a batch (the second one: a log that checks its leader, KAFKA-6003):
-                # as Kafka does, this partition fails here and is fetched again after the next LeaderAndIsr
+                # The logs diverge inside a batch (the second case: a log that checks its leader, KAFKA-6003).
+                # As in Kafka, this partition fails here and is fetched again after the next LeaderAndIsr.
                 del conversation.followings[partition.key]
                 self.broker_context.record(
                     Name.FOLLOWER_FAILED, partition.key, leader=partition.leader, detail=str(unexpected)
@@ -320,9 +361,12 @@ class ReplicaFetcher:
             partition.advance_log_start_offset(answer.log_start_offset, cause="leader")
 
     def _copy(self, partition: Partition, answer: FetchedPartition) -> list[BatchHeader]:
-        """Append what was fetched. A log of which the leader has given up every offset begins anew where the
-        leader's does: its records may be another leader's, no epoch tells any more, and it may end inside a
-        batch (found by the swarm, storage seed 976; Kafka's follower fails there)."""
+        """Append fetched records.
+
+        If the leader no longer has any offset of this log, the log starts again where the leader's does. Its
+        records may be from another leader, no epoch can show that any more, and it may end inside a batch
+        (found by the swarm, storage seed 976; Kafka's follower fails there).
+        """
         try:
             return partition.log.append_as_follower(answer.records)
         except UnexpectedOffsetError:
@@ -332,13 +376,11 @@ class ReplicaFetcher:
             return partition.log.append_as_follower(answer.records)
 
     def _appended(self, partition: Partition, records: bytes, header: BatchHeader) -> None:
-        """One event for each run of records without a gap; the last one tells the log end if the batch goes
-        on beyond its records (compaction)."""
+        """One event for each run of records without a gap. The last one has the log end, in case the batch
+        continues after its records (compaction)."""
         try:
             runs = runs_in_batch(records, header) or [(header.next_offset, ())]
-        except (
-            CorruptBatchError
-        ):  # the leader has it in its log, so that it is copied; what it says nobody knows
+        except CorruptBatchError:  # the leader has it in its log, so it is copied; its content is not known
             runs = [(header.next_offset, ())]
         for number, (base_offset, values) in enumerate(runs, 1):
             whole = number < len(runs) or base_offset + len(values) == header.next_offset

@@ -11,8 +11,8 @@ class HighWatermark:
     """The rule by which a leader moves its high watermark."""
 
     def advance(self, partition: Partition) -> bool:
-        """Raise it as far as every member of the maximal ISR allows; never lower it. Returns whether it
-        moved."""
+        """Raise the high watermark as far as every member of the maximal ISR allows; never lower it. Returns
+        whether it moved."""
         lowest, known = partition.log.log_end_offset, partition.high_watermark
         if lowest <= known:
             return False

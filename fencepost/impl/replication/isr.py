@@ -1,7 +1,7 @@
 """The in-sync replicas of the partitions that this broker leads: shrink, expand, and the write to ZooKeeper
 (R2, R8).
 
-Owns the proposals and the notifications to the controller. A proposal counts toward the maximal ISR from the
+Owns the proposals and the notifications to the controller. A proposal belongs to the maximal ISR from the
 moment it is made; only ZooKeeper's answer settles it.
 """
 
@@ -25,21 +25,26 @@ NOTIFY_TIMER = ("isr_notify",)
 
 @define
 class InSyncReplicas:
-    """changed: partitions whose ISR changed since the last notification to the controller, in order.
-    on_settled: called when a proposal is settled, so that the leader may move its high watermark."""
+    """The ISRs of the partitions that this broker leads."""
 
+    # The context that all parts share.
     broker_context: BrokerContext
+    # Runs sequences of ZooKeeper requests.
     procedures: Procedures
+    # Which brokers are alive.
     metadata: MetadataCache
+    # Partitions with an ISR change since the last notification to the controller, in order.
     changed: dict[TopicPartition, None] = field(factory=dict)
+    # Called when a proposal is settled, so that the leader can move its high watermark.
     on_settled: list[Callable[[Partition], None]] = field(factory=list)
+    # Whether a notification is being written.
     notifying: bool = False
 
-    # ---- what a fetch tells
+    # ---- fetches of followers
 
     def on_follower_fetch(self, partition: Partition, follower: FollowerState, offset: int) -> None:
-        """A follower asked for `offset`: it has everything below. Kafka's caught-up rule: it had, by now or
-        at its last fetch, all that the leader had then."""
+        """A follower asked for `offset`, so it has everything below. Kafka's rule: it is caught up if it has,
+        now or at its last fetch, everything that the leader had then."""
         now, end = self.broker_context.now, partition.log.log_end_offset
         if offset >= end:
             follower.caught_up_at = now
@@ -48,7 +53,12 @@ class InSyncReplicas:
         follower.last_fetch_at, follower.leader_end_at_fetch, follower.log_end_offset = now, end, offset
 
     def maybe_expand(self, partition: Partition, member: int) -> None:
-        """Propose a follower for the ISR if it may join."""
+        """Propose a follower for the ISR if it may join.
+
+        Args:
+            partition: the partition.
+            member: the broker id of the follower.
+        """
         if member in partition.isr or partition.pending_isr is not None:
             return
         follower = partition.followers[member]
@@ -61,16 +71,24 @@ class InSyncReplicas:
             self._propose(partition, tuple(sorted((*partition.isr, member))), cause="expand")
 
     def staying_isr_members_only(self, member: int) -> bool:
-        """Protection KAFKA-14140: a broker that is gone, or about to stop, does not come back into the ISR by
-        a last fetch."""
+        """Protection KAFKA-14140: a broker that is gone or about to stop does not rejoin the ISR through a
+        last fetch."""
         return member in self.metadata.live_brokers
 
     def isr_expand_after_epoch_start(self, partition: Partition, follower: FollowerState) -> bool:
-        """Protection KAFKA-7128: a new leader's high watermark lags, so reaching it proves nothing; the start
-        of the epoch does."""
+        """Protection KAFKA-7128: a new leader's high watermark lags, so reaching it proves nothing; the
+        follower must reach the start of the epoch.
+
+        Args:
+            partition: the partition.
+            follower: the state of the follower.
+
+        Returns:
+            whether it may join.
+        """
         return follower.log_end_offset >= partition.epoch_start_offset
 
-    # ---- what time tells
+    # ---- lag
 
     def maybe_shrink(self, partition: Partition) -> None:
         """Propose to remove the members that have not caught up for replica.lag.time.max.ms."""
@@ -115,10 +133,10 @@ class InSyncReplicas:
             current = yield GetData(path)
             version = self.accept_own_isr_write(current, state)
         if not partition.is_leader or partition.leader_epoch != epoch:
-            return  # another LeaderAndIsr came meanwhile and said what holds
+            return  # another LeaderAndIsr came meanwhile and set the state
         if version is None:
-            # An earlier attempt may have been written before somebody else's state: whoever was proposed
-            # counts until LeaderAndIsr says what holds.
+            # An earlier attempt may have been applied before another broker's write: the proposed members
+            # count until LeaderAndIsr brings the state.
             self.broker_context.record(Name.ISR_REFUSED, partition.key, leader_epoch=epoch, isr=isr)
             return
         partition.pending_isr = None
@@ -131,8 +149,16 @@ class InSyncReplicas:
             settled(partition)
 
     def accept_own_isr_write(self, current: object, state: LeaderAndIsr) -> int | None:
-        """Protection KAFKA-1382: the write may have been done although its reply was lost; what stands there
-        decides. Returns the version, or None."""
+        """Protection KAFKA-1382: the write may have been applied although its reply was lost; the current
+        content decides.
+
+        Args:
+            current: the node that was read.
+            state: the state that was proposed.
+
+        Returns:
+            the version of the node if the proposal was written, otherwise None.
+        """
         if isinstance(current, Data) and current.data == znodes.encode_state(state):
             return current.stat.version
         return None
@@ -146,7 +172,8 @@ class InSyncReplicas:
             self.broker_context.set_timer(NOTIFY_TIMER, self.broker_context.options.isr_change_propagation_ms)
 
     def notify(self) -> None:
-        """Tell the controller through /isr_change_notification which ISRs changed (it reads them itself)."""
+        """Notify the controller through /isr_change_notification that ISRs changed. (It reads the states
+        itself.)"""
         self.notifying = False
         keys, self.changed = list(self.changed), {}
         if keys:

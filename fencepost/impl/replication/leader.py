@@ -1,8 +1,8 @@
 """The leader's side of the data path: produce, fetch, list offsets, epoch queries (R1, R3 to R7).
 
-Owns the rules by which a leader answers. Must not know how a replica became leader. A request that must wait
-is parked in the purgatory; whatever moves the log end or the high watermark completes those that wait for it
-in the same step.
+Owns the rules for the leader's responses. Must not know how a replica became leader. A request that must wait
+is put into the purgatory. Every change of the log end or the high watermark completes the waiting requests in
+the same step.
 """
 
 from collections.abc import Callable
@@ -48,30 +48,44 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 CLIENT = -1
 SPOILT = frozenset({Damage.CRC, Damage.MAGIC, Damage.LENGTH})
-"""Damage that a line may have done, so that sending again may help: CORRUPT_MESSAGE. What was written so is
-INVALID_RECORD, and stays so (Kafka's DefaultRecordBatch.ensureValid, LogValidator, ProduceRequest)."""
+"""Damage that may have happened in transit, so that a retry may help: CORRUPT_MESSAGE. Batches that were
+written so are INVALID_RECORD for ever (Kafka's DefaultRecordBatch.ensureValid, LogValidator,
+ProduceRequest)."""
 MOST_FETCHED_BYTES = 55 * 1024 * 1024
-"""Of records in one answer: fetch.max.bytes of a Kafka broker. Whatever a client asks for, a frame must hold
-it. The last batch may go beyond."""
+"""The most bytes of records in one response: fetch.max.bytes of a Kafka broker. Reason: a frame must hold the
+response to any request. The last batch may exceed it."""
 
 
 @define
 class LeaderRole:
-    """Answers requests about the partitions that this broker leads. on_complete: told last, whenever a
-    partition's role, end or high watermark may have moved."""
+    """Answers requests about the partitions that this broker leads."""
 
+    # The context that all parts share.
     broker_context: BrokerContext
+    # All partitions with a replica here.
     partitions: dict[TopicPartition, Partition]
+    # The ISRs of the partitions that this broker leads.
     isr: InSyncReplicas
+    # Moves high watermarks.
     high_watermark: HighWatermark
+    # The requests that wait.
     purgatory: Purgatory
+    # Called last, whenever a partition's role, end or high watermark may have moved.
     on_complete: list[Callable[[Partition], None]] = field(factory=list)
 
-    # ---- who may ask
+    # ---- fencing
 
     def fetch_fencing(self, partition: Partition, leader_epoch: int) -> ErrorCode:
-        """Protection KIP-320: the asker's leader epoch must be this leader's, if it says one (a follower
-        always does)."""
+        """Protection KIP-320: the leader epoch of the request must be this leader's, if it has one (a
+        follower's request always does).
+
+        Args:
+            partition: the partition.
+            leader_epoch: the epoch in the request; -1 if it has none.
+
+        Returns:
+            the error; NONE if the request may be served.
+        """
         if leader_epoch < 0 or leader_epoch == partition.leader_epoch:
             return NO_ERROR
         if leader_epoch < partition.leader_epoch:
@@ -90,12 +104,17 @@ class LeaderRole:
     # ---- produce
 
     def produce(self, source: int, request: ProduceRequest) -> None:
-        """Append, then answer at once or when the high watermark has passed the batch."""
+        """Append, then answer at once or when the high watermark has passed the batch.
+
+        Args:
+            source: the sender.
+            request: one batch.
+        """
         partition, error = self._led(request.partition)
         if request.partition.topic in INTERNAL_TOPICS:
             error = (
                 ErrorCode.INVALID_TOPIC_EXCEPTION
-            )  # only their coordinator writes there, and it does not come this way
+            )  # only their coordinator writes there, without a request
         if error is not NO_ERROR:
             self._produced(source, request, error)
             return
@@ -183,7 +202,12 @@ class LeaderRole:
     # ---- fetch
 
     def fetch(self, source: int, request: FetchRequest) -> None:
-        """Learn what a follower has, then answer what there is, or wait for more."""
+        """Note the follower's position, then answer with the available records, or wait for more.
+
+        Args:
+            source: the sender.
+            request: the partitions and offsets.
+        """
         found = self._find(request)
         if request.replica_id != CLIENT:
             for wanted, partition, error in found:
@@ -207,14 +231,14 @@ class LeaderRole:
             self.complete(partition)
 
     def _find(self, request: FetchRequest) -> list[tuple[FetchPartition, Partition | None, ErrorCode]]:
-        """Each partition that is wanted, and why it cannot be had."""
+        """Each requested partition, or the error for it."""
         return [(wanted, *self._led(wanted.partition, wanted.leader_epoch)) for wanted in request.partitions]
 
     def _read(
         self, request: FetchRequest, found: list[tuple[FetchPartition, Partition | None, ErrorCode]]
     ) -> tuple[list[FetchedPartition], bool]:
-        """What there is of each partition, and whether it is worth an answer before the time is up: enough
-        records, or an error."""
+        """The available records of each partition, and whether to answer before the time is up: there are
+        enough records, or there is an error."""
         answers, size, failed = [], 0, False
         for wanted, partition, error in found:
             if error is not NO_ERROR or partition is None:
@@ -235,7 +259,7 @@ class LeaderRole:
     def _read_one(
         self, request: FetchRequest, wanted: FetchPartition, partition: Partition, before: int
     ) -> FetchedPartition:
-        """before: bytes of records in the answer so far."""
+        """Read one partition. before: bytes of records in the response so far."""
         log, offset, follower = partition.log, wanted.offset, request.replica_id != CLIENT
         if follower and request.replica_id not in partition.followers:
             return self._refused(
@@ -257,7 +281,7 @@ class LeaderRole:
             except CorruptBatchError:
                 return FetchedPartition(partition=wanted.partition, error=ErrorCode.CORRUPT_MESSAGE)
         if request.total_max_bytes and before and len(records) > limit:
-            # Only the first batch of an answer may exceed the bounds, so that a reader always gets on
+            # Only the first batch of a response may exceed the bounds, so that a reader always makes progress
             # (KIP-74).
             records = b""
         return FetchedPartition(
@@ -272,7 +296,7 @@ class LeaderRole:
         )
 
     def _aborted(self, partition: Partition, offset: int, records: bytes) -> tuple[tuple[int, int], ...]:
-        """The aborted transactions that a reader of these records skips, sorted by their first offsets."""
+        """The aborted transactions that a reader of these records skips, sorted by first offset."""
         *_, last = read_headers(records, check_crc=False)
         found = partition.log.aborted_transactions(offset, last.next_offset)
         return tuple(sorted(((each.producer_id, each.first_offset) for each in found), key=itemgetter(1)))
@@ -284,8 +308,13 @@ class LeaderRole:
     # ---- list offsets and epochs
 
     def list_offsets(self, source: int, request: ListOffsetsRequest) -> None:
-        """The log start offset, or the end that a client may see, or the first record as late as it was asked
-        for."""
+        """Answer with the log start offset, the end that a client may see, or the first record with the
+        requested timestamp or a later one.
+
+        Args:
+            source: the sender.
+            request: the partition and the timestamp.
+        """
         partition, error = self._led(request.partition, request.leader_epoch)
         offset, epoch, timestamp = -1, -1, -1
         if error is NO_ERROR and partition is not None and request.timestamp == EARLIEST:
@@ -314,8 +343,8 @@ class LeaderRole:
     def _at_time(
         self, partition: Partition, timestamp_ms: int, end_offset: int
     ) -> tuple[ErrorCode, int, int, int]:
-        """Offset, leader epoch and time of the first record as late as that; all -1 if there is none below
-        the end."""
+        """Offset, leader epoch and time of the first record with that timestamp or a later one; all -1 if
+        there is none below the end."""
         try:
             found = partition.log.find_timestamp(timestamp_ms, end_offset=end_offset)
         except CorruptBatchError:
@@ -326,15 +355,20 @@ class LeaderRole:
         return NO_ERROR, found.offset, epoch, found.timestamp_ms
 
     def offset_not_available(self, partition: Partition) -> ErrorCode:
-        """Protection KIP-207: a new leader's high watermark lags behind what the old one showed until it
-        reaches the start of its own epoch."""
+        """Protection KIP-207: until a new leader's high watermark reaches the start of its own epoch, it lags
+        behind what the old leader showed."""
         if partition.high_watermark < partition.epoch_start_offset:
             return ErrorCode.OFFSET_NOT_AVAILABLE
         return NO_ERROR
 
     def delete_records(self, source: int, request: DeleteRecordsRequest) -> None:
-        """Let the log start at the offset asked for. Followers hear of it by their next fetch; Kafka answers
-        when all of them have."""
+        """Move the log start to the requested offset. Followers get it with their next fetch; Kafka answers
+        when all of them have it.
+
+        Args:
+            source: the sender.
+            request: the partition and the offset.
+        """
         partition, error = self._led(request.partition)
         if request.partition.topic in INTERNAL_TOPICS:
             error = ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -351,7 +385,12 @@ class LeaderRole:
         self.broker_context.reply(source, response, request.correlation_id)
 
     def offsets_for_leader_epoch(self, source: int, request: OffsetsForLeaderEpochRequest) -> None:
-        """Where the asked epochs end in this leader's log."""
+        """Answer where the requested epochs end in this leader's log.
+
+        Args:
+            source: the follower.
+            request: one query per partition.
+        """
         ends = tuple(self._epoch_end(query) for query in request.queries)
         response = OffsetsForLeaderEpochResponse(correlation_id=request.correlation_id, ends=ends)
         self.broker_context.reply(source, response, request.correlation_id)
@@ -363,10 +402,10 @@ class LeaderRole:
         epoch, end_offset = partition.log.epochs.end_offset(query.asked_epoch, partition.log.log_end_offset)
         return EpochEnd(partition=query.partition, error=NO_ERROR, epoch=epoch, end_offset=end_offset)
 
-    # ---- what waits
+    # ---- waiting requests
 
     def complete(self, partition: Partition) -> None:
-        """Answer whatever waits for this partition and need wait no longer."""
+        """Answer the requests for this partition that need not wait any longer."""
         for delayed in self.purgatory.waiting_for(partition.key):
             if isinstance(delayed, DelayedProduce):
                 self._complete_produce(partition, delayed)
@@ -404,7 +443,8 @@ class LeaderRole:
             self._fetched(delayed.source, delayed.request, answers)
 
     def expire(self, waiter_id: int) -> None:
-        """A waiter's time is up: an append times out (its fate unknown), a fetch gets what there is."""
+        """The time of a waiting request is up: an append times out (its outcome is unknown), a fetch gets the
+        available records."""
         delayed = self.purgatory.expire(waiter_id)
         if isinstance(delayed, DelayedProduce):
             self._answer_produce(delayed, ErrorCode.REQUEST_TIMED_OUT)

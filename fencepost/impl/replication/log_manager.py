@@ -1,8 +1,8 @@
-"""The upkeep of a broker's logs: retention and compaction (L4; Kafka's LogManager and LogCleaner without
+"""Maintenance of a broker's logs: retention and compaction (L4; Kafka's LogManager and LogCleaner without
 their threads).
 
-Owns when each happens, and which log is cleaned next: the filthiest. Must not know roles: a leader's log and
-a follower's are kept alike, each by its own high watermark.
+Owns when each happens, and which log is cleaned next: the one with the largest dirty part. Must not know
+roles: logs of leaders and followers are treated alike, each by its own high watermark.
 """
 
 import msgspec
@@ -21,27 +21,32 @@ RETENTION_TIMER = ("log_retention",)
 CLEANER_TIMER = ("log_cleaner",)
 PPM = 1_000_000
 PRODUCER_EXPIRATION_MS = 86_400_000
-"""How long a log remembers an idempotent producer that is silent (producer.id.expiration.ms): the bound on
-what it remembers."""
+"""producer.id.expiration.ms: how long a log remembers a silent idempotent producer. This bounds the number of
+producers."""
 
 
 @define
 class LogManager:
-    """partitions: every replica here. retention, cleaner: the parts that decide what goes. uncleanable: logs
-    in which the cleaner met a damaged batch; they are left alone until the process is started anew, as Kafka
-    does (KIP-346). cleaning: whether there is a cleaner."""
+    """The maintenance of one broker's logs."""
 
+    # The context that all parts share.
     broker_context: BrokerContext
+    # Every replica here.
     partitions: dict[TopicPartition, Partition]
+    # The log directory.
     logs: LogDirectory
+    # Decides which segments are deleted.
     retention: type[Retention] = Retention
+    # Compacts a log.
     cleaner: type[Cleaner] = Cleaner
+    # Logs in which the cleaner found a damaged batch. They are not cleaned until the process restarts, as in
+    # Kafka (KIP-346).
     uncleanable: dict[TopicPartition, None] = field(factory=dict)
+    # Whether the cleaner runs.
     cleaning: bool = False
 
     def start(self) -> None:
-        """Begin to look after the logs; without a compacted topic there is no cleaner (nobody would need
-        it)."""
+        """Start the maintenance. Without a compacted topic there is no cleaner."""
         self.broker_context.set_timer(
             RETENTION_TIMER, self.broker_context.options.log_retention_check_interval_ms
         )
@@ -50,7 +55,7 @@ class LogManager:
             self.begin_cleaning()
 
     def begin_cleaning(self) -> None:
-        """From now on there is a cleaner, if there was none."""
+        """Start the cleaner if it does not run."""
         if not self.cleaning:
             self.cleaning = True
             self.broker_context.set_timer(CLEANER_TIMER, self.broker_context.options.log_cleaner_backoff_ms)
@@ -58,7 +63,7 @@ class LogManager:
     # ---- retention
 
     def retain(self) -> None:
-        """Remove the segments that may go, of every log."""
+        """Remove old segments of every log."""
         for _, partition in sorted(self.partitions.items()):
             before = partition.log.log_start_offset
             self.retention(partition.log).apply(
@@ -75,7 +80,7 @@ class LogManager:
     # ---- compaction
 
     def clean(self) -> None:
-        """Clean the filthiest log, if one is dirty enough."""
+        """Clean the log with the largest dirty part, if it is dirty enough."""
         filthy = [
             (ratio, partition)
             for _, partition in sorted(self.partitions.items())
@@ -90,7 +95,7 @@ class LogManager:
         self.broker_context.set_timer(CLEANER_TIMER, self.broker_context.options.log_cleaner_backoff_ms)
 
     def dirty_ppm(self, partition: Partition) -> int:
-        """How much of what could be cleaned is dirty, per million."""
+        """The dirty part of the cleanable log, per million."""
         log, first_dirty = partition.log, self.logs.first_dirty.get(partition.key, 0)
         bound = self.cleaner(log).clean_below(partition.high_watermark)
         sizes = [

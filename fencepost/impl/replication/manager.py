@@ -32,11 +32,11 @@ from fencepost.traces.plan import TopicOptions
 
 CHECKPOINT_TIMER = ("high_watermark_checkpoint",)
 LONGEST_DETAIL = 300
-"""Characters of an illegal name that an event shows."""
+"""Characters of an illegal name in an event."""
 
 
 def log_options(topic: TopicOptions) -> LogOptions:
-    """What the options of a topic say about its logs."""
+    """The options of a topic's logs."""
     return LogOptions(
         segment_bytes=topic.segment_bytes,
         segment_ms=topic.segment_ms,
@@ -52,23 +52,32 @@ def log_options(topic: TopicOptions) -> LogOptions:
 
 @define
 class ReplicaManager:
-    """partitions: every replica here, led or followed; shared with the leader role. checkpointed: high
-    watermarks read at start-up, kept until a replica takes them over so that a checkpoint never forgets a
-    partition (KAFKA-1647). metadata: who is alive. latest: (controller epoch, correlation id) of the latest
-    LeaderAndIsr or StopReplica. options_known: whether the configurations of topics were read since the
-    start."""
+    """The replicas of one broker."""
 
+    # The context that all parts share.
     broker_context: BrokerContext
+    # Every replica here, led or followed; shared with the leader role.
     partitions: dict[TopicPartition, Partition]
+    # The leader role.
     leader: LeaderRole
+    # The fetcher of followers.
     fetcher: ReplicaFetcher
+    # The ISRs.
     isr: InSyncReplicas
+    # The log directory.
     logs: LogDirectory
+    # Which brokers are alive.
     metadata: MetadataCache
+    # The class of partitions.
     partition_type: type[Partition] = Partition
+    # High watermarks read at start. Each is kept until a replica takes it over, so that a checkpoint never
+    # forgets a partition (KAFKA-1647).
     checkpointed: dict[TopicPartition, int] = field(factory=dict)
+    # The high watermarks in the last checkpoint.
     written: dict[TopicPartition, int] = field(factory=dict)
+    # (controller epoch, correlation id) of the latest LeaderAndIsr or StopReplica; it never decreases.
     latest: tuple[int, int] = (-1, -1)
+    # Whether the configurations of topics were read since the start.
     options_known: bool = False
 
     # ---- start-up and periodic work
@@ -93,7 +102,7 @@ class ReplicaManager:
         self.broker_context.set_timer(SHRINK_TIMER, self._shrink_interval())
 
     def _remove_doomed(self) -> None:
-        """What is left of replicas that were deleted when the process died."""
+        """Remove the rest of replicas that were being deleted when the process died."""
         for name in self.broker_context.files.list(""):
             if name.endswith(DOOMED):
                 self.broker_context.files.remove_directory(name)
@@ -121,9 +130,9 @@ class ReplicaManager:
     # ---- options
 
     def _log_options(self, key: TopicPartition) -> LogOptions:
-        """By the topic's options, with gaps where the plan, an operator's change, or the disk says that there
-        may be some. What an operator had compacted is kept whole until it is known whether that is still
-        so."""
+        """The options of a log. Gaps are allowed if the plan, an operator's change or the disk says that
+        there may be some. An operator's compaction is kept until it is known whether it is still
+        configured."""
         options = log_options(self.broker_context.topic_options(key.topic))
         if (
             not options.contiguous
@@ -140,8 +149,8 @@ class ReplicaManager:
             self.logs.expect_gaps(key)
 
     def configure(self, topic: str) -> None:
-        """The options of a topic have changed: its logs that are open take them over. A follower that failed
-        at a gap goes on."""
+        """The options of a topic have changed: apply them to its open logs. A follower that failed at a gap
+        continues."""
         for key, partition in sorted(self.partitions.items()):
             if key.topic == topic:
                 contiguous = partition.log.options.contiguous
@@ -152,7 +161,7 @@ class ReplicaManager:
                     self.fetcher.follow(partition)
 
     def all_configured(self) -> None:
-        """The configurations of all topics are known now, of those without any, too."""
+        """The configurations of all topics are known now, including topics without one."""
         self.options_known = True
         for key, partition in sorted(self.partitions.items()):
             if self.logs.may_have_gaps(key):
@@ -161,7 +170,7 @@ class ReplicaManager:
     # ---- checkpoints
 
     def checkpoint(self) -> None:
-        """Write the high watermarks and the recovery points, where any moved."""
+        """Write the high watermarks and the recovery points if any moved."""
         current = self.keep_checkpointed()
         if current != self.written:
             write_high_watermarks(self.broker_context.files, current)
@@ -172,8 +181,9 @@ class ReplicaManager:
         )
 
     def keep_checkpointed(self) -> dict[TopicPartition, int]:
-        """Protection KAFKA-1647: what a checkpoint holds: the high watermark of every replica, also of one
-        whose leader is down or unknown, and what was read at start-up and no replica has taken over yet."""
+        """Protection KAFKA-1647: a checkpoint holds the high watermark of every replica, also if its leader
+        is down or unknown. It also holds values that were read at start and that no replica has taken over
+        yet."""
         current = dict(self.checkpointed)
         current.update({key: partition.high_watermark for key, partition in self.partitions.items()})
         return current
@@ -185,7 +195,7 @@ class ReplicaManager:
         self.logs.close()
 
     def shrink(self) -> None:
-        """Look for lagging ISR members."""
+        """Remove lagging members from ISRs."""
         for _, partition in sorted(self.partitions.items()):
             if partition.is_leader:
                 self.isr.maybe_shrink(partition)
@@ -194,19 +204,19 @@ class ReplicaManager:
     # ---- roles
 
     def apply(self, request: LeaderAndIsrRequest) -> None:
-        """Take the roles that the controller gives, partition by partition."""
+        """Take the roles that the controller assigns, partition by partition."""
         in_order = self.late_copy_fencing(request)
         for state in request.partitions:
             partition = self.partitions.get(state.partition)
             if partition is None and (not in_order or not self._may_be_created(state.partition)):
-                continue  # it was deleted since, or never could be
+                continue  # it was deleted since, or never could exist
             partition = partition or self._create(state.partition)
             if self.leader_epoch_fencing(partition, state) and self._may_follow(state):
                 self._take(partition, state)
 
     def _may_be_created(self, key: TopicPartition) -> bool:
-        """A name out of ZooKeeper or a request may be one that no directory can have: the disk's error would
-        halt the broker."""
+        """A name from ZooKeeper or a request may be impossible for a directory: the disk's error would halt
+        the broker."""
         if not key.is_legal:
             self.broker_context.record(
                 Name.MARK, cause="illegal_partition", detail=repr(tuple(key))[:LONGEST_DETAIL]
@@ -214,9 +224,9 @@ class ReplicaManager:
         return key.is_legal
 
     def _may_follow(self, state: PartitionState) -> bool:
-        """Kafka's makeFollowers: nobody follows a leader that it has not heard to be alive. The replica is
-        there, its high watermark checkpointed (KAFKA-1647); its role and epoch stay what they were, so that
-        the same request may be obeyed later. (docs/decisions/unknown-leader.md)"""
+        """Kafka's makeFollowers: a replica does not follow a leader that is not known to be alive. The
+        replica exists, with its high watermark checkpointed (KAFKA-1647). Role and epoch stay as they were,
+        so that the same request can be obeyed later. (docs/decisions/unknown-leader.md)"""
         if state.leader < 0 or state.leader == self.broker_context.node or self.metadata.runs(state.leader):
             return True
         self.broker_context.record(
@@ -229,7 +239,15 @@ class ReplicaManager:
         return False
 
     def leader_epoch_fencing(self, partition: Partition, state: PartitionState) -> bool:
-        """Protection KAFKA-1188: only a higher leader epoch changes a role."""
+        """Protection KAFKA-1188: only a higher leader epoch changes a role.
+
+        Args:
+            partition: the replica.
+            state: the state in the request.
+
+        Returns:
+            whether to obey.
+        """
         return state.leader_epoch > partition.leader_epoch
 
     def _take(self, partition: Partition, state: PartitionState) -> None:
@@ -264,8 +282,8 @@ class ReplicaManager:
         self.leader.high_watermark.advance(partition)
 
     def assign_epoch_on_election(self, partition: Partition) -> None:
-        """Protection KAFKA-7415: the new epoch enters the cache before anything is written, so that questions
-        about it have an answer."""
+        """Protection KAFKA-7415: the new epoch enters the cache before anything is written, so that queries
+        about it can be answered."""
         partition.log.epochs.assign(partition.leader_epoch, partition.log.log_end_offset)
 
     def _become_follower(self, partition: Partition) -> None:
@@ -281,18 +299,18 @@ class ReplicaManager:
         if partition.leader >= 0:
             self.fetcher.follow(partition)
 
-    # ---- replicas go
+    # ---- stopping replicas
 
     def stop_replicas(self, request: StopReplicaRequest) -> tuple[tuple[TopicPartition, ErrorCode], ...]:
-        """Stop fetching and leading these partitions, and delete those that shall be. Returns the error of
-        each; one that is not here is stopped."""
+        """Stop fetching and leading these partitions, and delete those that are marked. Returns the error of
+        each; a partition without a replica here counts as stopped."""
         if not self.late_copy_fencing(request):
             return tuple((key, ErrorCode.FENCED_LEADER_EPOCH) for key, _, _ in request.partitions)
         return tuple((key, self._stop(key, epoch, delete)) for key, epoch, delete in request.partitions)
 
     def late_copy_fencing(self, request: LeaderAndIsrRequest | StopReplicaRequest) -> bool:
-        """A request that was sent again may be overtaken by its successors: a late copy of a StopReplica does
-        not delete what they made, one of a LeaderAndIsr does not make again what they deleted."""
+        """A retried request may arrive after later ones. A late copy of a StopReplica must not delete what
+        they created; a late copy of a LeaderAndIsr must not create again what they deleted."""
         number = (request.controller_epoch, request.correlation_id)
         late = request.controller_epoch == self.latest[0] and number < self.latest
         self.latest = max(self.latest, number)
@@ -312,13 +330,21 @@ class ReplicaManager:
         return NO_ERROR
 
     def stop_replica_fencing(self, partition: Partition, leader_epoch: int) -> bool:
-        """Protection KIP-570: a StopReplica of an earlier leader epoch than was obeyed does not stop the
-        replica that came back since."""
+        """Protection KIP-570: a StopReplica with an earlier leader epoch than the one obeyed must not stop a
+        replica that came back since.
+
+        Args:
+            partition: the replica.
+            leader_epoch: the epoch in the request.
+
+        Returns:
+            whether to obey.
+        """
         return leader_epoch == EPOCH_DURING_DELETE or leader_epoch >= partition.leader_epoch
 
     def _delete(self, partition: Partition) -> None:
-        """Rename the directory, which decides it, then remove what is in it: a crash in between leaves
-        nothing that looks like a replica, and the next start removes it."""
+        """Rename the directory, which is the decisive step, then remove its content. A crash in between
+        leaves nothing that looks like a replica, and the next start removes it."""
         key, files = partition.key, self.broker_context.files
         del self.partitions[key]
         self.checkpointed.pop(key, None)

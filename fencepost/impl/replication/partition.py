@@ -17,9 +17,13 @@ from fencepost.traces.events import Name
 
 @define
 class FollowerState:
-    """What a leader knows of a follower (R3). log_end_offset: its last fetch offset, -1 until it fetched in
-    this epoch. caught_up_at: host time at which it had everything the leader had then. last_fetch_at,
-    leader_end_at_fetch: of its last fetch."""
+    """What a leader knows about a follower (R3).
+
+    Attributes:
+        log_end_offset: its last fetch offset; -1 until it fetched in this epoch.
+        caught_up_at: host time at which it last had everything that the leader had then.
+        last_fetch_at, leader_end_at_fetch: of its last fetch.
+    """
 
     log_end_offset: int = -1
     caught_up_at: int = 0
@@ -29,45 +33,65 @@ class FollowerState:
 
 @define
 class Partition:
-    """logs: the directory that checkpoints the log. leader_epoch: of the last LeaderAndIsr obeyed; moves up
-    only. epoch_start_offset: log end offset when this leader's epoch began. isr, zk_version: what ZooKeeper
-    holds, as far as this leader knows. pending_isr: proposed and not yet answered. followers: only on the
-    leader."""
+    """One replica of one partition."""
 
+    # The context that all parts share.
     broker_context: BrokerContext
+    # Topic and partition.
     key: TopicPartition
+    # The log.
     log: SegmentedLog
+    # The log directory, which checkpoints the log.
     logs: LogDirectory
+    # The offset below which records are committed. log start <= high watermark <= log end.
     high_watermark: int = 0
+    # The leader; NO_LEADER if there is none.
     leader: int = NO_LEADER
+    # That of the last LeaderAndIsr obeyed; it never decreases.
     leader_epoch: int = NO_EPOCH
+    # The epoch of the controller that wrote the state.
     controller_epoch: int = NO_EPOCH
+    # The log end offset when this leader's epoch began.
     epoch_start_offset: int = 0
+    # The assigned replicas.
     replicas: tuple[int, ...] = ()
+    # The ISR in ZooKeeper, as far as this leader knows.
     isr: tuple[int, ...] = ()
+    # The version of the state node in ZooKeeper, as far as this leader knows.
     zk_version: int = -1
+    # A proposed ISR that is not settled yet; None if there is none.
     pending_isr: tuple[int, ...] | None = None
+    # The state of each follower; only on the leader.
     followers: dict[int, FollowerState] = field(factory=dict)
 
     @property
     def is_leader(self) -> bool:
-        """Whether this broker leads the partition, as far as it knows."""
+        """Whether this broker leads the partition, by its own knowledge."""
         return self.leader == self.broker_context.node
 
     @property
     def maximal_isr(self) -> frozenset[int]:
-        """The ISR that ZooKeeper holds or may hold by now: a replica leaves only when its removal is certain,
-        and counts as soon as it is proposed."""
+        """All replicas that are, or may be by now, in ZooKeeper's ISR. A replica is removed only when its
+        removal is certain, and counts as soon as it is proposed."""
         isr = frozenset(self.isr)
         return isr if self.pending_isr is None else isr.union(self.pending_isr)
 
     def enough_in_sync(self, minimum: int) -> bool:
-        """Protection of acks=all: whether the ISR has min.insync.replicas members, or all replicas that there
-        are. Apache Kafka 3.9 and 4.x bound the setting so; acks=all would be refused for good otherwise."""
+        """Protection of acks=all: whether the ISR has min.insync.replicas members, or all existing replicas.
+        Apache Kafka 3.9 and 4.x limit the setting in this way; otherwise acks=all would be refused for
+        ever."""
         return len(self.isr) >= min(minimum, max(1, len(self.replicas)))
 
     def set_high_watermark(self, offset: int, *, cause: str) -> bool:
-        """Take it over, clamped into the log; returns whether it moved."""
+        """Set the high watermark, clamped to the log.
+
+        Args:
+            offset: the new high watermark.
+            cause: why it moves, for the event.
+
+        Returns:
+            whether it moved.
+        """
         clamped = self.high_watermark_within_log(offset)
         if clamped == self.high_watermark:
             return False
@@ -83,8 +107,8 @@ class Partition:
         return True
 
     def high_watermark_within_log(self, offset: int) -> int:
-        """Protection KAFKA-3978: whatever a checkpoint or a leader says, it stays within [log start, log
-        end]."""
+        """Protection KAFKA-3978: the high watermark stays within [log start, log end], whatever a checkpoint
+        or a leader says."""
         log = self.log
         if offset > log.log_end_offset:
             offset = log.log_end_offset
@@ -104,7 +128,8 @@ class Partition:
     # ---- the log's start
 
     def advance_log_start_offset(self, offset: int, *, cause: str) -> bool:
-        """Records below `offset` may go; it is at most the high watermark. Returns whether it moved."""
+        """Records below `offset` may be deleted; it is at most the high watermark. Returns whether it
+        moved."""
         if not self.log.log_start_offset < offset <= self.high_watermark:
             return False
         self.log.advance_log_start_offset(offset)
@@ -113,7 +138,7 @@ class Partition:
         return True
 
     def log_start_moved(self, *, cause: str) -> None:
-        """Record where the log starts now."""
+        """Record the new log start."""
         self.broker_context.record(
             Name.LOG_START,
             self.key,
@@ -124,10 +149,15 @@ class Partition:
             cause=cause,
         )
 
-    # ---- cutting
+    # ---- truncation
 
     def truncate_to(self, offset: int, *, cause: str) -> None:
-        """Cut the log (and the high watermark with it) as a follower."""
+        """Truncate the log (and the high watermark with it) as a follower.
+
+        Args:
+            offset: the new log end offset.
+            cause: why, for the event.
+        """
         before, high_watermark = self.log.log_end_offset, self.high_watermark
         log_start_offset = self.log.log_start_offset
         self.logs.truncate_to(self.key, offset)
@@ -139,7 +169,7 @@ class Partition:
         self.assert_bounds()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop all records and go on at `offset`, where the leader's log starts."""
+        """Remove all records and continue at `offset`, where the leader's log starts."""
         before, high_watermark = self.log.log_end_offset, self.high_watermark
         self.logs.truncate_fully_and_start_at(self.key, offset)
         self._truncated(before, high_watermark, "full")

@@ -1,10 +1,10 @@
 """How a follower makes its log a prefix of its leader's before it fetches (R5: KIP-101, KIP-279).
 
-Owns the decision where to cut. Must not know how the question travels.
+Owns the decision where to truncate. Must not know the requests.
 
-    why not cut to the high watermark (KIP-101):
+    why not truncate to the high watermark (KIP-101):
     1. B leads; A has fetched m2 but not yet the high watermark past m2, so both hold m2 and it is committed
-    2. A becomes follower again and cuts to its own high watermark: m2 is gone at A
+    2. A becomes follower again and truncates to its own high watermark: m2 is gone at A
     3. B fails before A has fetched m2 again; A is in the ISR and becomes leader: m2 is gone for ever
 """
 
@@ -27,26 +27,42 @@ class FollowerTruncation:
         return epoch
 
     def truncate_by_epoch(self, partition: Partition, answer: EpochEnd) -> bool:
-        """Protection KIP-101: cut to where the last common epoch ends on the leader. Returns whether the logs
-        now agree; if not, ask again about the new latest epoch (KIP-279)."""
+        """Protection KIP-101: truncate to the end of the last common epoch on the leader.
+
+        Args:
+            partition: the replica.
+            answer: the leader's end offset for the epoch that was asked for.
+
+        Returns:
+            whether the logs now agree; if not, ask again about the new latest epoch (KIP-279).
+        """
         if answer.end_offset < 0:
-            # the leader knows no epoch at all: only then is the high watermark all there is
+            # the leader knows no epoch at all: only in this case the high watermark is used
             partition.truncate_to(partition.high_watermark, cause="high_watermark")
             return True
         return self.truncate_below_own_epoch(partition, answer)
 
     def start_over_below_leaders_log(self, partition: Partition, leader_log_start_offset: int) -> bool:
-        """Protection KAFKA-7414 (KAFKA-2143): out of the leader's range is dropped whole only a log that ends
-        before the leader's begins; one that goes on beyond the leader's end is cut by epochs. Returns whether
-        it was dropped."""
+        """Protection KAFKA-7414 (KAFKA-2143): of the logs out of the leader's range, only one that ends
+        before the leader's log begins is removed completely. One that continues beyond the leader's end is
+        truncated by epochs.
+
+        Args:
+            partition: the replica.
+            leader_log_start_offset: the start of the leader's log.
+
+        Returns:
+            whether the log was removed.
+        """
         if partition.log.log_end_offset >= leader_log_start_offset:
             return False
         partition.truncate_fully_and_start_at(leader_log_start_offset)
         return True
 
     def truncate_below_own_epoch(self, partition: Partition, answer: EpochEnd) -> bool:
-        """Protection KIP-279: the answer says which epoch it is about. If this log never had that one, cut to
-        the end of the largest own epoch below it and ask again; else cut to the earlier of the two ends."""
+        """Protection KIP-279: the answer names its epoch. If this log never had that epoch, truncate to the
+        end of its largest own epoch below it and ask again. Otherwise truncate to the earlier of the two
+        ends."""
         log = partition.log
         own_epoch, own_end = log.epochs.end_offset(answer.epoch, log.log_end_offset)
         if own_end >= 0 and own_epoch != answer.epoch:

@@ -1,1 +1,2 @@
-"""The real world behind the seams: what sim/ is to a simulated run, this is to a process on a machine."""
+"""The real implementation of the interfaces: what sim/ is for a simulated run, this is for a process on a
+machine."""

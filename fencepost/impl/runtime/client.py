@@ -1,7 +1,7 @@
 """A client core in the real world: an event loop, TCP to the brokers of a cluster, the wall clock.
 
-Owns their beginning and end, and the client's node id. Must not know what the core does. A client's node id
-is drawn at random: brokers tell their clients apart by it.
+Owns their lifetime, and the client's node id. Must not know the core. The node id is random: brokers
+distinguish their clients by it.
 """
 
 import asyncio
@@ -29,17 +29,17 @@ class ClientNetwork(Messenger, Protocol):
     """The connections of a client."""
 
     async def close(self) -> None:
-        """End them."""
+        """Close the connections."""
         ...
 
 
 Connect = Callable[[int, Callable[[int, Message], None]], ClientNetwork]
-"""connect(node id, receive) -> the network of a client; receive(broker, message) takes the answers."""
+"""connect(node id, receive) returns the network of a client; receive(broker, message) gets the responses."""
 
 
 @define(eq=False)
 class RunningClient:
-    """driver: steps the core. halted: why the core gave up, empty while it did not."""
+    """driver: steps the core. halted: why the core gave up; "" if it did not."""
 
     driver: Driver
     network: ClientNetwork
@@ -47,8 +47,8 @@ class RunningClient:
     _changed: asyncio.Event = field(factory=asyncio.Event)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until the condition holds; it is looked at after everything that completes. Raises
-        EnvironmentError_ if the core gave up."""
+        """Wait until the condition holds; it is evaluated after every completion. Raises EnvironmentError_ if
+        the core gave up."""
         while not condition():
             if self.halted:
                 raise EnvironmentError_(expected="a client that runs", seen=self.halted, where="the client")
@@ -56,7 +56,7 @@ class RunningClient:
             await self._changed.wait()
 
     def changed(self) -> None:
-        """Something completed, or was read: let those that wait look."""
+        """Something completed, or was read: wake the waiting calls."""
         self._changed.set()
 
     def stopped(self, reason: str) -> None:
@@ -72,8 +72,11 @@ async def running(
     on_complete: Callable[[Operation], None],
     on_begin: Callable[[Operation], None] = lambda operation: None,
 ) -> AsyncIterator[RunningClient]:
-    """Run a client core until the block ends. connect: makes its network; or the addresses of brokers of
-    ours. on_complete: hears of every finished operation; on_begin: of those that a core begins by itself."""
+    """Run a client core until the block ends.
+
+    connect: makes its network; alternatively the addresses of our brokers. on_complete: called with every
+    finished operation. on_begin: called with operations that a core begins by itself.
+    """
     loop, node = asyncio.get_running_loop(), FIRST_CLIENT + secrets.randbelow(CLIENT_IDS)
 
     def completed(operation: Operation) -> None:
@@ -106,4 +109,4 @@ async def running(
 
 
 def _ignored(event: Event) -> None:
-    """A client has no protocol events of its own."""
+    """A client has no protocol events."""

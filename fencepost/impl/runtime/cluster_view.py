@@ -1,4 +1,4 @@
-"""What ZooKeeper says of a cluster: who is registered, who is the controller, who leads what.
+"""The state of a cluster in ZooKeeper: registered brokers, the controller, the leaders.
 
 Owns the reading. Must not know processes.
 """
@@ -16,9 +16,9 @@ from fencepost.impl.zookeeper.interface import Data, GetData
 
 @frozen(kw_only=True)
 class ClusterView:
-    """answers: the server was there. controller: -1 if there is none. leaders: of every partition whose topic
-    is assigned; -1: none yet. under_replicated: those of them of which an assigned replica is not in the
-    ISR."""
+    """answers: whether the server answered. controller: -1 if there is none. leaders: of every partition of
+    an assigned topic; -1: none yet. under_replicated: those of them with an assigned replica that is not in
+    the ISR."""
 
     answers: bool = False
     registered: frozenset[int] = frozenset()
@@ -28,7 +28,7 @@ class ClusterView:
 
 
 def view(address: str) -> ClusterView:
-    """Read it once, in groups; the parts may be of different moments."""
+    """Read the state once, in groups; its parts may be of different moments."""
     with BlockingZooKeeper(address) as zookeeper:
         controller = zookeeper.ask(GetData(znodes.CONTROLLER))
         cluster: ClusterTopics = zookeeper.run(read_cluster())

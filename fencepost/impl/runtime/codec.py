@@ -1,8 +1,8 @@
-"""Messages as bytes: MessagePack arrays of a message's fields, read back strictly against the declared types.
+"""Messages as bytes: MessagePack arrays of a message's fields, decoded strictly by the declared types.
 
-Owns the translation, made from the messages' own classes. Must not know sockets, or what a message means. A
-value of a wrong type, a missing or an additional field, an unknown kind: `MalformedError`, never a guess.
-Integers are 64-bit, or 32-bit where Kafka's are; a bool is no integer.
+Owns the translation, which is derived from the messages' classes. Must not know sockets, or the meaning of a
+message. A value of a wrong type, a missing or extra field, and an unknown kind raise `MalformedError`.
+Integers have 64 bits, or 32 bits where Kafka's have; a bool is not an integer.
 """
 
 from collections.abc import Callable
@@ -41,14 +41,14 @@ INT32_FIELDS = frozenset(
         "zk_version",
     }
 )
-"""Numbers that Kafka's protocol has in 32 bits, or fewer, by the names that they have in every message: logs
-and records hold them so."""
+"""Fields with 32 bits or fewer in Kafka's protocol; they have the same name in every message. Logs and
+records store them so."""
 Reader = Callable[[Any], Any]
 Writer = Callable[[Any], Any]
 
 
 class MalformedError(Exception):
-    """Bytes that are no message. The text says expected and seen."""
+    """Bytes that are not a message. The text has expected and seen."""
 
 
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in get_args(broker_api.Message)}
@@ -63,7 +63,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(data: bytes | bytearray) -> Message:
-    """The message that these bytes are."""
+    """Decode a message. Raises MalformedError."""
     try:
         kind, fields = msgspec.msgpack.decode(data)
         reader = _reader(KINDS[kind])
@@ -77,8 +77,8 @@ def decode(data: bytes | bytearray) -> Message:
 
 @cache
 def _writer(kind: Any) -> Writer | None:
-    """What makes values of a declared type plain; None: they are, for MessagePack knows numbers, texts,
-    bytes, enumerations and tuples of them, and structs of them that are arrays."""
+    """A function that converts values of a declared type into plain ones; None if they are plain. MessagePack
+    encodes numbers, texts, bytes, enumerations, tuples of them, and structs of them that are arrays."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is tuple and arguments[1:] == (...,):
         item = _writer(arguments[0])
@@ -101,7 +101,7 @@ def _sequence_writer(item: Writer) -> Writer:
 
 
 def _array(fields: Callable[[Any], tuple[Any, ...]], items: tuple[Writer | None, ...]) -> Writer | None:
-    """A writer of an array of fields, some of which must be made plain; None if none must."""
+    """A writer for an array of fields of which some must be converted; None if none must."""
     made = tuple((place, item) for place, item in enumerate(items) if item is not None)
     if not made:
         return None
@@ -117,7 +117,7 @@ def _array(fields: Callable[[Any], tuple[Any, ...]], items: tuple[Writer | None,
 
 @cache
 def _fields(kind: Any) -> tuple[tuple[str, Any], ...]:
-    """Names and types of the fields that make a value."""
+    """Names and types of the fields of a value."""
     hints = get_type_hints(kind)
     return tuple((name, hints[name]) for name in kind.__struct_fields__)
 
@@ -128,7 +128,7 @@ def _is_value(kind: Any) -> bool:
 
 @cache
 def _reader(kind: Any) -> Reader:
-    """What reads a value of this declared type."""
+    """A function that decodes values of this declared type."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is int:
         return _integer

@@ -1,11 +1,10 @@
-"""The driver of a core in the real world: what sim/host.py is to a simulated one.
+"""The driver of a core in the real world: what sim/host.py is for a simulated core.
 
-Owns the order of a core's inputs, the release of its effects, and its timers. Must not know what the core
-does.
+Owns the order of a core's inputs, the release of its effects, and its timers. Must not know the core.
 
-One thread steps the core: asyncio's. A step makes its file calls and returns; only then are its effects
-released: persist before send. The host's clock is the wall clock at the start and monotonic from there on, so
-that time never goes back and two incarnations never share a time.
+One thread steps the core: asyncio's. A step makes its file calls and returns; its effects are released only
+afterwards, so data is persistent before a message is sent. The host's clock starts at the wall clock and is
+monotonic from there on. So time never goes back, and two incarnations never share a time.
 """
 
 import asyncio
@@ -45,11 +44,12 @@ NANOSECONDS = 1_000_000_000
 
 
 Invocation = Callable[[int], list[Effect]]
-"""call(now) -> effects: something that whoever runs the core asks of it beside the interface's inputs."""
+"""call(now) returns effects: a request to the core by its runner, in addition to the inputs of the
+interface."""
 
 
 class Messenger(Protocol):
-    """What carries a core's messages away: impl/runtime's network, or any other."""
+    """Sends a core's messages: impl/runtime's network, or another."""
 
     def send(self, target: int, message: Message) -> None:
         """Send a message, or lose it."""
@@ -57,7 +57,7 @@ class Messenger(Protocol):
 
 
 class HostClock:
-    """Integer nanoseconds that never go back."""
+    """Integer nanoseconds that never decrease."""
 
     def __init__(self) -> None:
         self._offset = time.time_ns() - time.monotonic_ns()
@@ -73,30 +73,43 @@ def _nobody_asked(operation: Operation) -> None:
 
 @define(eq=False)
 class Driver:
-    """node: id of the host. on_event takes trace events; on_halt is called once, with the reason, when the
-    core or its disk gives up; on_complete takes a client's finished operations."""
+    """Drives one core."""
 
+    # The node id of the host.
     node: int
+    # The core.
     core: Core
+    # The host's clock.
     clock: HostClock
+    # The event loop; only its thread steps the core.
     loop: asyncio.AbstractEventLoop
+    # Called with trace events.
     on_event: Callable[[Event], None]
+    # Called once, with the reason, when the core or its disk gives up.
     on_halt: Callable[[str], None]
+    # Called with a client's finished operations.
     on_complete: Callable[[Operation], None] = _nobody_asked
+    # Called with operations that a core begins by itself.
     on_begin: Callable[[Operation], None] = _nobody_asked
+    # Sends messages; None before it is set.
     network: Messenger | None = None
+    # The ZooKeeper session; None for a core without one.
     zookeeper: ZooKeeperSession | None = None
+    # Whether the core gave up or was stopped.
     halted: bool = False
+    # Inputs that arrived during a step.
     _queue: deque[Input | Invocation] = field(factory=deque)
+    # Whether a step is running.
     _engaged: bool = False
+    # The timers that are set.
     _timers: dict[TimerKey, asyncio.TimerHandle] = field(factory=dict)
 
     def start(self) -> None:
-        """The process is up."""
+        """The process has started."""
         self.accept(Started())
 
     def stop(self) -> None:
-        """Nothing is stepped any more, and no timer fires."""
+        """Step no more inputs and fire no more timers."""
         self.halted = True
         for handle in self._timers.values():
             handle.cancel()
@@ -108,13 +121,12 @@ class Driver:
         self.accept(MessageArrived(source, message))
 
     def accept_from_any_thread(self, input: Input) -> None:
-        """An input from another thread; those of one thread keep their order."""
+        """An input from another thread. Inputs of one thread keep their order."""
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.accept, input)
 
     def accept(self, input: Input | Invocation) -> None:
-        """Step an input, or queue it if a step is under way. An invocation is called in its turn, like an
-        input."""
+        """Step an input, or queue it during a step. An invocation is called in order with the inputs."""
         self._queue.append(input)
         if self._engaged:
             return
@@ -131,7 +143,7 @@ class Driver:
             effects = input(now) if callable(input) else self.core.step(input, now)
         except (
             OSError
-        ) as error:  # the files failed: what is in memory is ahead of the disk, so that nothing may be told
+        ) as error:  # a file call failed: memory is ahead of the disk, so no effect may be released
             self._halt(f"its files failed: {error}")
             return
         except Exception as error:

@@ -1,9 +1,8 @@
-"""The file-system interface over the operating system: one directory tree below a root.
+"""The file-system interface on the operating system: one directory tree below a root.
 
-Owns descriptors and the translation of calls. Must not know what is written. Every error is the `OSError`
-that the system raised. A directory is made durable by an fsync of its own descriptor (fsync(2): "calling
-fsync() does not necessarily ensure that the entry in the directory containing the file has also reached
-disk").
+Owns descriptors and the translation of calls. Must not know the content. Every error is the `OSError` that
+the system raised. A directory is made durable by an fsync of its own descriptor (fsync(2): "calling fsync()
+does not necessarily ensure that the entry in the directory containing the file has also reached disk").
 """
 
 import os
@@ -14,13 +13,13 @@ from attrs import define, field, frozen
 
 @define(eq=False)
 class RealFile:
-    """impl.files.File over a descriptor. Appends go to the end of the file wherever other handles have moved
+    """impl.files.File on a descriptor. Appends go to the end of the file, even if other handles have moved
     it."""
 
     descriptor: int
 
     def append(self, data: bytes) -> int:
-        """Write at the end; a short write is continued, so that only an error leaves a part."""
+        """Write at the end. A short write is continued, so only an error leaves a part."""
         position = os.fstat(self.descriptor).st_size
         written = os.write(self.descriptor, data)
         if written < len(data):
@@ -53,11 +52,11 @@ class RealFile:
         os.fsync(self.descriptor)
 
     def size(self) -> int:
-        """Bytes in the file."""
+        """The size of the file in bytes."""
         return os.fstat(self.descriptor).st_size
 
     def close(self) -> None:
-        """Release the descriptor; closing again does nothing."""
+        """Release the descriptor; a second call has no effect."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
@@ -68,14 +67,25 @@ class RealFile:
 
 @frozen
 class RealFiles:
-    """impl.files.FileSystem below `root`. read_only: nothing is ever opened for writing, created, renamed or
-    removed."""
+    """impl.files.FileSystem below `root`. read_only: never open for writing, create, rename or remove
+    anything."""
 
     root: Path = field(converter=Path)
     read_only: bool = False
 
     def open(self, path: str, *, create: bool = True) -> RealFile:
-        """Open for reading and appending (for reading only, if read_only)."""
+        """Open a file for reading and appending (for reading only, if read_only).
+
+        Args:
+            path: relative to the root.
+            create: create the file if it does not exist.
+
+        Returns:
+            the open file.
+
+        Raises:
+            FileNotFoundError: if it does not exist and `create` is false.
+        """
         if self.read_only:
             flags = os.O_RDONLY
         else:
@@ -93,14 +103,14 @@ class RealFiles:
         self._at(path).mkdir(parents=True, exist_ok=True)
 
     def list(self, path: str) -> list[str]:
-        """Names in a directory, sorted; empty if it is absent."""
+        """The sorted names in a directory; empty if it does not exist."""
         try:
             return sorted(os.listdir(self._at(path)))  # noqa: PTH208 - names, not paths
         except FileNotFoundError:
             return []
 
     def rename(self, source: str, target: str) -> None:
-        """Atomically replace `target` by `source`."""
+        """Atomically rename `source` to `target`, replacing a file of that name."""
         self._writable(source)
         self._at(source).replace(self._at(target))
 

@@ -1,7 +1,7 @@
 """Frames on a TCP connection: four bytes of length, big-endian, then as many bytes.
 
-Owns the bound and the greeting, the first frame of every connection: who speaks. Must not know what the later
-frames carry.
+Owns the bound, and the greeting: the first frame of every connection, which identifies the sender. Must not
+know the content of later frames.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from fencepost.impl.core.broker_context import FIRST_CLIENT
 from fencepost.impl.runtime.codec import INT64, MalformedError
 
 MAXIMUM_FRAME = 100 * 1024 * 1024
-"""Kafka's socket.request.max.bytes. Bytes of another protocol are nearly always read as a larger length, and
-are refused by it."""
+"""Kafka's socket.request.max.bytes. Bytes of another protocol almost always look like a larger length, and
+are refused for it."""
 MAXIMUM_GREETING = 256
 PROTOCOL = "fencepost-1"
 LENGTH = struct.Struct("!I")
@@ -27,7 +27,18 @@ def framed(data: bytes) -> bytes:
 
 
 async def read_frame(reader: asyncio.StreamReader, limit: int = MAXIMUM_FRAME) -> bytes | None:
-    """The next frame; None at the end of the stream. Nothing is kept for a frame that is too long."""
+    """Read the next frame. Nothing is kept of a frame that is too long.
+
+    Args:
+        reader: the stream.
+        limit: the largest frame in bytes.
+
+    Returns:
+        the content; None at the end of the stream.
+
+    Raises:
+        MalformedError: if the frame is too long or truncated.
+    """
     try:
         (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
     except asyncio.IncompleteReadError as error:
@@ -45,13 +56,12 @@ async def read_frame(reader: asyncio.StreamReader, limit: int = MAXIMUM_FRAME) -
 
 
 def greeting(node: int) -> bytes:
-    """The first frame of a connection that this client opened."""
+    """The first frame of a client's connection."""
     return framed(msgspec.msgpack.encode([PROTOCOL, node]))
 
 
 def client_of_greeting(data: bytes) -> int:
-    """The client that a greeting comes from. Raises MalformedError: a broker does not come to this
-    listener."""
+    """The client in a greeting. Raises MalformedError: brokers do not connect to this listener."""
     try:
         protocol, node = msgspec.msgpack.decode(data, type=tuple[str, int])
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):

@@ -1,9 +1,9 @@
-"""Who is a broker of this cluster: the credentials in the cluster's folder, the greeting that carries them,
-and what each side may send.
+"""Authentication of brokers: the credentials in the cluster's folder, the greeting with them, and the
+messages that each side may send.
 
-Owns the file, the comparison and the table of kinds. Must not know sockets. Every broker process reads the
-same file. Whoever can read it is trusted as a broker, so that only its owner can. The secret travels in
-clear: the inter-broker listeners are for the loopback interface.
+Owns the file, the comparison and the table of messages. Must not know sockets. Every broker process reads the
+same file. Every process that can read it is trusted as a broker, so only its owner may read it. The secret is
+sent in plain text: the inter-broker listeners are for the loopback interface.
 """
 
 import base64
@@ -24,7 +24,7 @@ from fencepost.impl.runtime.frames import PROTOCOL, framed
 from fencepost.traces.errors import EnvironmentError_
 
 CREDENTIALS = "credentials.json"
-"""In the cluster's folder, for its owner only."""
+"""The file in the cluster's folder; only its owner may read it."""
 _OWNER_ONLY = 0o600
 _OTHERS = 0o077
 _ID_BYTES, _SECRET_BYTES = 16, 32
@@ -39,7 +39,8 @@ CLIENT_REQUESTS = (
     kafka.InitProducerIdRequest,
     *GroupRequest.__args__,
 )
-"""What a client may send. Control requests, requests of replicas and answers come from brokers only."""
+"""Messages that a client may send. Control requests, requests of replicas and responses come from brokers
+only."""
 BROKER_MESSAGES = (
     kafka.FetchRequest,
     kafka.FetchResponse,
@@ -54,25 +55,24 @@ BROKER_MESSAGES = (
     kafka.ControlledShutdownRequest,
     kafka.ControlledShutdownResponse,
 )
-"""What brokers say to each other."""
+"""Messages between brokers."""
 NO_REPLICA = -1
 """The replica id of a client."""
 
 
 @frozen(kw_only=True)
 class Credentials:
-    """What makes a process a broker of this cluster."""
+    """The credentials that make a process a broker of this cluster."""
 
     cluster_id: str
-    """22 characters, drawn when the cluster is brought up: a broker of another cluster is told apart by
-    name."""
+    """22 characters, drawn when the cluster is created. A broker of another cluster is recognised by it."""
     secret: str = field(repr=False)
-    """64 hexadecimal digits, never logged."""
+    """64 hexadecimal digits; never logged."""
 
 
 def make_credentials(folder: Path) -> Credentials:
-    """Draw credentials and write them into a new file, readable by its owner only. An old file is replaced:
-    nobody of an earlier life comes in."""
+    """Draw credentials and write them into a new file that only its owner can read. An old file is replaced,
+    so old processes are rejected."""
     drawn = Credentials(
         cluster_id=base64.urlsafe_b64encode(secrets.token_bytes(_ID_BYTES)).decode().rstrip("="),
         secret=secrets.token_hex(_SECRET_BYTES),
@@ -85,7 +85,7 @@ def make_credentials(folder: Path) -> Credentials:
 
 
 def read_credentials(path: Path) -> Credentials:
-    """Read the file again. Raises EnvironmentError_ if it is missing, unreadable, or open to others."""
+    """Read the file. Raises EnvironmentError_ if it is missing, unreadable, or readable by others."""
     try:
         if path.stat().st_mode & _OTHERS:
             raise EnvironmentError_(
@@ -102,13 +102,32 @@ def read_credentials(path: Path) -> Credentials:
 
 
 def broker_greeting(node: int, credentials: Credentials) -> bytes:
-    """The first frame of a connection that this broker opens to another one."""
+    """The first frame of a connection from this broker to another one.
+
+    Args:
+        node: this broker.
+        credentials: those of the cluster.
+
+    Returns:
+        the content of the frame.
+    """
     return framed(msgspec.msgpack.encode([PROTOCOL, node, credentials.cluster_id, credentials.secret]))
 
 
 def broker_of_greeting(data: bytes, credentials: Credentials | None) -> int:
-    """The broker that a greeting comes from. Raises MalformedError; what was sent is not repeated, it may be
-    nearly the secret."""
+    """The broker in a greeting.
+
+    Args:
+        data: the content of the first frame.
+        credentials: those of the cluster; None: no broker is accepted.
+
+    Returns:
+        the broker id.
+
+    Raises:
+        MalformedError: if it is not valid. The text does not repeat the data, which may be close to the
+            secret.
+    """
     expected = "the greeting of a broker of this cluster"
     try:
         protocol, node, cluster_id, secret = msgspec.msgpack.decode(data, type=tuple[str, int, str, str])
@@ -124,7 +143,7 @@ def broker_of_greeting(data: bytes, credentials: Credentials | None) -> int:
 
 
 def check_client(message: Message) -> None:
-    """What arrives on the client listener. Raises MalformedError for what only brokers say."""
+    """Check a message on the client listener. Raises MalformedError for messages that only brokers send."""
     if not isinstance(message, CLIENT_REQUESTS):
         raise MalformedError(f"expected a client's request, saw {type(message).__name__}")
     if getattr(message, "replica_id", NO_REPLICA) != NO_REPLICA:
@@ -132,9 +151,12 @@ def check_client(message: Message) -> None:
 
 
 def check_broker(source: int, message: Message) -> None:
-    """What arrives on the inter-broker listener. Raises MalformedError for what brokers do not say to each
-    other, for a message that names another sender than its connection's, and for one that calls a client's
-    number a live broker: a follower would fetch from it."""
+    """Check a message on the inter-broker listener.
+
+    Raises MalformedError for messages that brokers do not send to each other, for one that names another
+    sender than its connection's, and for one that lists a client's number as a live broker (a follower would
+    fetch from it).
+    """
     if not isinstance(message, BROKER_MESSAGES):
         raise MalformedError(f"expected a message for a broker, saw {type(message).__name__}")
     for name in ("replica_id", "controller_id", "broker_id"):

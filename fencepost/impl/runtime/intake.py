@@ -1,12 +1,12 @@
-"""Frames that come in, in memory that grows with what arrived and not with what was announced.
+"""Incoming frames, in memory that grows with the bytes that arrived and not with the announced length.
 
-Owns the bounds on frames that are not complete yet: of one connection, and of all connections together. Must
-not know what a frame carries.
+Owns the bounds on incomplete frames: of one connection, and of all connections together. Must not know the
+content of a frame.
 
-A connection may announce a frame and send it as slowly as it likes. What arrived of it is in memory until the
-rest comes. When all connections together hold more than their bound, the one that holds most is closed; small
-requests therefore always get through, and nobody waits for anybody's memory (Kafka's queued.max.request.bytes
-stops reading instead, and then all wait for the slowest).
+A connection may announce a frame and send it slowly. The bytes that arrived are in memory until the rest
+comes. When all connections together exceed their bound, the one with the most bytes is closed. So small
+requests always get through, and no connection waits for the memory of another. (Kafka's
+queued.max.request.bytes stops reading instead, and then all wait for the slowest.)
 """
 
 import asyncio
@@ -19,42 +19,43 @@ from fencepost.impl.runtime.frames import LENGTH
 
 MEBIBYTE = 1024 * 1024
 MAXIMUM_CLIENT_FRAME = 2 * MEBIBYTE
-"""Of a client's request. The largest is a Produce with one batch of max.message.bytes, 1 MiB. Kafka's
-socket.request.max.bytes is 100 MiB, for batches of many partitions in one request, which these messages do
-not have."""
+"""The largest frame of a client. The largest request is a Produce with one batch of max.message.bytes, 1 MiB.
+Kafka's socket.request.max.bytes is 100 MiB, for batches of many partitions in one request, which these
+messages do not have."""
 MOST_UNFINISHED_BYTES = 64 * MEBIBYTE
-"""Of all clients' frames that are not complete: 32 of the largest."""
+"""Bytes of all clients' incomplete frames: 32 of the largest."""
 _PIECE = 64 * 1024
-"""Read at once: what asyncio buffers of a connection before it stops reading (twice that at most)."""
+"""Bytes per read: the amount that asyncio buffers for a connection before it stops reading (twice that at
+most)."""
 
 
 @define(eq=False)
 class Unfinished:
-    """What a connection has sent of its frame."""
+    """The incomplete frame of a connection."""
 
     close: Callable[[], None]
-    """Ends the connection."""
+    """Closes the connection."""
     data: bytearray = field(factory=bytearray)
-    """What arrived of the present frame; empty between frames."""
+    """The bytes of the current frame; empty between frames."""
 
 
 @define(eq=False)
 class Intake:
-    """The frames under way of a group of connections."""
+    """The incomplete frames of a group of connections."""
 
     maximum_frame: int
-    """Bytes of one frame."""
+    """The largest frame in bytes."""
     most_unfinished: int
-    """Bytes of all of them together, before their last byte has come."""
+    """The most bytes of all incomplete frames together."""
     unfinished: dict[Unfinished, None] = field(factory=dict)
     total: int = 0
-    """Bytes of all `unfinished`; at most most_unfinished, and one piece."""
+    """Bytes of all `unfinished`; at most most_unfinished plus one piece."""
 
     async def frame(self, reader: asyncio.StreamReader, close: Callable[[], None]) -> bytearray | None:
-        """The next frame of a connection.
+        """Read the next frame of a connection.
 
-        close: ends that connection, if it is the one to go. Returns None at the end of the stream. Raises
-        MalformedError for a frame that is too long, cut off, or given up.
+        close: closes the connection, if it is the one to be dropped. Returns None at the end of the stream.
+        Raises MalformedError for a frame that is too long, truncated, or dropped.
         """
         try:
             (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))

@@ -1,13 +1,13 @@
-"""Messages over TCP: a listening socket, and one connection to each broker that we send to.
+"""Messages over TCP: a listening socket, and one connection to each broker that this node sends to.
 
-Owns connections, their queues and their end. Must not know the core: it hands (source, message) on. What a
-node sends to a broker travels on a connection of its own making, in order; what it sends to a client goes
-back on the connection by which the client came. TCP may lose what was sent when a connection breaks, so
-messages may be lost here too: a full queue, a broker that is down. The core's time-outs tell.
+Owns connections, their queues and their lifetime. Must not know the core: it passes on (source, message). A
+node opens its own connection to each broker that it sends to, and messages stay in order. Messages to a
+client go back on the client's connection. TCP may lose data when a connection breaks, so messages may be lost
+here too: with a full queue, or if a broker is down. The core's timeouts handle that.
 
-A malformed frame closes its connection, with the reason in the log, and nothing else. So does one that its
-sender may not send: clients and brokers come to listeners of their own, and a broker shows the cluster's
-credentials (greeting.py).
+A malformed frame closes its connection, with the reason in the log, and has no other effect. The same holds
+for a message that its sender may not send: clients and brokers have separate listeners, and a broker shows
+the cluster's credentials (greeting.py).
 """
 
 import asyncio
@@ -40,16 +40,16 @@ from fencepost.impl.runtime.intake import MAXIMUM_CLIENT_FRAME, MOST_UNFINISHED_
 
 LOG = logging.getLogger("fencepost.network")
 MAXIMUM_QUEUED_MESSAGES = 10_000
-"""To one peer; further ones are lost, as the simulated host loses them."""
+"""The most queued messages for one peer. Further ones are lost, as the simulated host loses them."""
 MAXIMUM_BUFFERED_BYTES = MAXIMUM_FRAME
-"""To one client that does not read; then its connection is closed."""
+"""The most unsent bytes for one client that does not read; beyond it the connection is closed."""
 MOST_BUFFERED_BYTES = 2 * MAXIMUM_BUFFERED_BYTES
-"""To all clients together; then the connection with most of it is closed."""
+"""The most unsent bytes for all clients together; beyond it the connection with most of them is closed."""
 BUFFERED_NOTICED = 1024 * 1024
-"""Only when a client leaves so much unread, all clients' buffers are added up."""
+"""The buffers of all clients are added up only if one client has this many unsent bytes."""
 CONNECT_S = 5.0
 GREETING_S = 10.0
-"""How long a connection may take to say who it is."""
+"""How long a connection may take to send its greeting."""
 RETRY_S = 0.1
 
 
@@ -58,15 +58,19 @@ Accepted = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None
 
 @define(eq=False)
 class Peer:
-    """A broker that we send to. hello: the greeting. receive(source, message): what it sends back, if we are
-    a client; a broker is sent nothing back here. queue: encoded messages that wait for the connection or for
-    room in it."""
+    """A broker that this node sends to."""
 
+    # The id of this node.
     node: int
+    # The id of the broker.
     target: int
+    # The broker's listener.
     address: Address
+    # The greeting.
     hello: bytes
+    # Called with (source, message) for responses to a client; a broker gets none on this connection.
     receive: Callable[[int, Message], None]
+    # Encoded messages that wait for the connection, or for space in it.
     queue: "asyncio.Queue[bytes]" = field(factory=lambda: asyncio.Queue(MAXIMUM_QUEUED_MESSAGES))
 
     def send(self, data: bytes) -> None:
@@ -75,7 +79,7 @@ class Peer:
             self.queue.put_nowait(data)
 
     async def run(self) -> None:
-        """Connect when there is something to send, send, and begin again when the connection is lost."""
+        """Connect when there is something to send, send, and start again when the connection is lost."""
         while True:
             waiting = await self.queue.get()
             try:
@@ -95,7 +99,7 @@ class Peer:
     async def _use(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, first: bytes) -> None:
         """Send until the other side closes."""
         closed = asyncio.ensure_future(self._listen(reader))
-        closed.add_done_callback(lambda it: it.cancelled() or it.exception())  # how it closed is no news
+        closed.add_done_callback(lambda it: it.cancelled() or it.exception())  # how it closed does not matter
         next_message: asyncio.Future[bytes] | None = None
         writer.write(self.hello + framed(first))
         try:
@@ -112,7 +116,7 @@ class Peer:
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
         if self.node < FIRST_CLIENT:
-            await reader.read(1)  # the end: nothing is said to a broker on the connection that it opened
+            await reader.read(1)  # the end: a broker gets nothing on a connection that it opened
             return
         try:
             while (data := await read_frame(reader)) is not None:
@@ -127,23 +131,31 @@ class Peer:
 
 @define(eq=False)
 class Network:
-    """receive(source, message) takes what arrives. addresses: of the brokers, of their client listeners if we
-    are a client, else of their inter-broker listeners. credentials: of the cluster; without any, no broker
-    speaks to another. refused: connections closed for a malformed frame or an unwelcome sender. intake,
-    peer_intake: bounds on what clients and brokers send."""
+    """The connections of one node."""
 
+    # The id of this node.
     node: int
+    # The brokers' client listeners if this node is a client, otherwise their inter-broker listeners.
     addresses: Mapping[int, Address]
+    # Called with (source, message) for each message.
     receive: Callable[[int, Message], None]
+    # Those of the cluster; without them no broker talks to another.
     credentials: Credentials | None = None
     answer_wire: Callable[[int, Message], None] | None = None
-    """Takes what is sent to a connection of Kafka's protocol: answer_wire(its node id, message)."""
+    """Called with (node id, message) for messages to connections of Kafka's protocol."""
+    # Connections closed because of a malformed frame or an illegal sender.
     refused: int = 0
+    # The bounds on clients' frames.
     intake: Intake = field(factory=lambda: Intake(MAXIMUM_CLIENT_FRAME, MOST_UNFINISHED_BYTES))
+    # The bounds on brokers' frames.
     peer_intake: Intake = field(factory=lambda: Intake(MAXIMUM_FRAME, 4 * MAXIMUM_FRAME))
+    # The brokers that this node sends to.
     _peers: dict[int, Peer] = field(factory=dict)
+    # The connections of clients, by node id.
     _clients: dict[int, asyncio.StreamWriter] = field(factory=dict)
+    # The tasks of connections.
     _tasks: set["asyncio.Task[None]"] = field(factory=set)
+    # The listening sockets.
     _servers: list[asyncio.Server] = field(factory=list)
 
     async def listen(self, host: str, port: int) -> int:
@@ -151,7 +163,7 @@ class Network:
         return await self._listen(host, port, self._client_accepted)
 
     async def listen_to_brokers(self, host: str, port: int) -> int:
-        """Accept the brokers of this cluster, and nobody else; returns the port."""
+        """Accept only the brokers of this cluster; returns the port."""
         return await self._listen(host, port, self._broker_accepted)
 
     async def _listen(self, host: str, port: int, accepted: Accepted) -> int:
@@ -215,7 +227,7 @@ class Network:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    # ---- what comes in
+    # ---- incoming frames
 
     async def _client_accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self._accepted(reader, writer, from_broker=False)

@@ -1,8 +1,8 @@
-"""Operating-system processes: begun in a session of their own, recognised later by more than their number,
-ended surely.
+"""Operating-system processes: started in their own session, identified by more than their number, and
+reliably ended.
 
-Owns signals and /proc. Must not know what the processes do. A process id alone is not an identity: the system
-gives it again to another process; with the time at which the process began (where /proc tells it) it is one.
+Owns signals and /proc. Must not know what the processes do. A process id alone does not identify a process,
+because the system reuses it. Together with the start time (where /proc reports it) it does.
 """
 
 import contextlib
@@ -30,19 +30,19 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 @frozen
 class ProcessId:
-    """pid, and when it began (clock ticks since the machine's start; UNKNOWN where the system does not
-    tell)."""
+    """pid, and the start time (clock ticks since the machine's start; UNKNOWN if the system does not report
+    it)."""
 
     pid: int
     began: int = UNKNOWN
 
 
 def spawn(command: Sequence[str], log: BinaryIO, *, dies_with_us: bool = False) -> ProcessId:
-    """Begin a process that a Ctrl-C at our terminal does not reach: whoever began it ends it, in order. Its
-    words go to `log`.
+    """Start a process that a Ctrl-C at our terminal does not reach; its starter ends it. Its output goes to
+    `log`.
 
-    dies_with_us: where the system can (Linux), it is killed when the thread that began it ends, even by
-    SIGKILL.
+    dies_with_us: where the system supports it (Linux), the process is killed when the thread that started it
+    ends, even after SIGKILL.
     """
     process = subprocess.Popen(
         command,
@@ -53,15 +53,15 @@ def spawn(command: Sequence[str], log: BinaryIO, *, dies_with_us: bool = False) 
         preexec_fn=_ask_for_death if dies_with_us and _LIBC is not None else None,
     )
     process.returncode = (
-        0  # it is waited for by its number, here or by a later command: Popen has nothing to warn of
+        0  # it is waited for by its number, here or by a later command, so Popen need not warn
     )
     return identify(process.pid)
 
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM wait until the block is done, so that no process is begun and then forgotten.
-    Outside the main thread: nothing."""
+    """Delay Ctrl-C and SIGTERM until the block is done, so that every started process is recorded. No effect
+    outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -85,7 +85,7 @@ def _ask_for_death() -> None:
 
 
 def identify(pid: int) -> ProcessId:
-    """The identity of a process that runs now."""
+    """The identity of a running process."""
     fields = _stat(pid)
     return ProcessId(pid, int(fields[19]) if fields else UNKNOWN)
 
@@ -102,15 +102,15 @@ def state(process: ProcessId) -> str:
 
 
 def send_signal(process: ProcessId, number: signal.Signals) -> bool:
-    """Signal it if it is still that process; whether it was there."""
+    """Send a signal if it is still the same process; returns whether it was."""
     return state(process) != "dead" and _signalled(process.pid, number)
 
 
 def end(
     processes: Sequence[ProcessId], grace_s: float = GRACE_S, how: signal.Signals = signal.SIGTERM
 ) -> None:
-    """End them, all at once: politely, by the signal `how`, and those that do not go are killed. On return
-    none of them runs, not even after a second Ctrl-C."""
+    """End all processes together: first with the signal `how`, then kill those that remain. On return none of
+    them runs, even after a second Ctrl-C."""
     with uninterrupted():
         _end(processes, grace_s, how)
 
@@ -118,7 +118,7 @@ def end(
 def _end(processes: Sequence[ProcessId], grace_s: float, how: signal.Signals) -> None:
     for process in processes:
         send_signal(process, how)
-        send_signal(process, signal.SIGCONT)  # a paused process hears nothing
+        send_signal(process, signal.SIGCONT)  # a paused process does not handle signals
     if not _wait(processes, grace_s):
         for process in processes:
             send_signal(process, signal.SIGKILL)
@@ -127,7 +127,7 @@ def _end(processes: Sequence[ProcessId], grace_s: float, how: signal.Signals) ->
 
 
 def kill(process: ProcessId) -> None:
-    """End it as a crash does; on return it does not run."""
+    """Kill a process, as in a crash; on return it does not run."""
     end_at_once = send_signal(process, signal.SIGKILL)
     if end_at_once:
         _wait([process], GRACE_S)
@@ -160,6 +160,6 @@ def _signalled(pid: int, number: int) -> bool:
 
 
 def _reap(pid: int) -> None:
-    """Let the system forget a child of ours that has ended."""
+    """Reap a child process that has ended."""
     with contextlib.suppress(OSError):
         os.waitpid(pid, os.WNOHANG)

@@ -1,10 +1,10 @@
-"""Groups of ZooKeeper operations: as many in one request as ZooKeeper takes.
+"""Groups of ZooKeeper operations: as many in one request as ZooKeeper accepts.
 
-Owns the sizes on the wire (zookeeper.jute) and the bound. Must not know what is grouped, or why.
+Owns the sizes on the wire (zookeeper.jute) and the bound. Must not know the operations' purpose.
 
-The server closes the connection on a request longer than its jute.maxbuffer, and ZooKeeper's own clients do
-so on such an answer. A request is counted to the byte; so is the answer to writes; the answer to reads is
-estimated by whoever knows what the nodes hold.
+The server closes the connection after a request longer than its jute.maxbuffer, and ZooKeeper's own clients
+do so after such a response. The size of a request is exact, and so is that of a response to writes. The size
+of a response to reads is estimated by the caller, who knows the content of the nodes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,27 +15,29 @@ from attrs import frozen
 from fencepost.impl.zookeeper.interface import Create, SetData, WriteOperation
 
 JUTE_MAXBUFFER = 1_048_575
-"""ZooKeeper's default: of one request, and of one answer, bytes without the four of their length."""
+"""ZooKeeper's default bound of one request and of one response, in bytes without the four bytes of the
+length."""
 
 REQUEST_BYTES, ANSWER_BYTES = 8 + 9, 16 + 9
 """Header and end mark of a multi: xid and kind; xid, zxid and error."""
 MEMBER_BYTES, ERROR_BYTES, STAT_BYTES, ACL_BYTES, SUFFIX_BYTES = 9, 13, 68, 27, 10
 UTF8_BYTES = 4
-"""Of one character, at most."""
+"""The most bytes of one character."""
 _INT, _BOOL = 4, 1
 
 Member = TypeVar("Member")
 Size = tuple[int, int]
-"""Bytes in the request, bytes in the answer."""
+"""Bytes in the request, bytes in the response."""
 
 
 @frozen(kw_only=True)
 class Grouping:
-    """members: at most so many in a group; window: requests on their way at a time; maximum_bytes: of a
-    request or its answer, the server's jute.maxbuffer.
+    """members: the most operations in a group. window: requests in flight. maximum_bytes: of a request or its
+    response, the server's jute.maxbuffer.
 
-    A group of 500 is near the greatest speed of a server (bench/scale.py) and keeps others waiting for some
-    milliseconds only."""
+    A group of 500 is near the highest throughput of a server (bench/scale.py) and delays other clients by a
+    few milliseconds only.
+    """
 
     members: int = 500
     window: int = 10
@@ -44,9 +46,9 @@ class Grouping:
 
 GROUPED = Grouping()
 PIPELINED = Grouping(members=1)
-"""What Kafka does since 1.1: zookeeper.max.in.flight.requests of 10."""
+"""As Kafka since 1.1: zookeeper.max.in.flight.requests of 10."""
 ONE_AT_A_TIME = Grouping(members=1, window=1)
-"""What Kafka did before."""
+"""As Kafka before 1.1."""
 
 
 def _text_bytes(text: str) -> int:
@@ -54,7 +56,7 @@ def _text_bytes(text: str) -> int:
 
 
 def write_size(operation: WriteOperation) -> Size:
-    """Of one write inside a multi; of its answers the longest."""
+    """The size of one write inside a multi, with its longest response."""
     request = MEMBER_BYTES + _text_bytes(operation.path)
     if isinstance(operation, SetData):
         return request + _INT + len(operation.data) + _INT, MEMBER_BYTES + STAT_BYTES
@@ -65,18 +67,18 @@ def write_size(operation: WriteOperation) -> Size:
 
 
 def read_size(path: str, data_bytes: int) -> Size:
-    """Of one read inside a multi-read. data_bytes: that the node is believed to hold."""
+    """The size of one read inside a multi-read. data_bytes: the estimated size of the node."""
     return MEMBER_BYTES + _text_bytes(path) + _BOOL, MEMBER_BYTES + _INT + data_bytes + STAT_BYTES
 
 
 def watch_size(path: str) -> Size:
-    """Of one path among the watches that are set together."""
+    """The size of one path in a request that sets several watches."""
     return _text_bytes(path), 0
 
 
 def read_groups(nodes: Mapping[str, int], grouping: Grouping) -> list[list[str]]:
-    """`groups` of paths, for a multi-read each. nodes: how many bytes each is believed to hold. Where a full
-    group of the largest fits, as nearly always, nobody looks at the others."""
+    """`groups` of paths, one multi-read each. nodes: the estimated bytes of each. If a full group of the
+    largest nodes fits, as it nearly always does, the others are not looked at."""
     paths = list(nodes)
     if not paths:
         return []
@@ -98,8 +100,8 @@ def _room(grouping: Grouping, fixed: Size = (0, 0)) -> Size:
 def groups(
     members: Iterable[Member], size: Callable[[Member], Size], grouping: Grouping, fixed: Size = (0, 0)
 ) -> list[list[Member]]:
-    """Members in their order, cut into groups that the bound allows. fixed: what every group carries besides.
-    A member that is too large by itself stands alone: it is the server that says so."""
+    """The members in order, split into groups within the bound. fixed: the size of what every group has in
+    addition. A member that is too large by itself is a group of its own; the server refuses it."""
     request_room, answer_room = _room(grouping, fixed)
     made: list[list[Member]] = []
     group: list[Member] = []

@@ -1,8 +1,8 @@
 """The ZooKeeper interface: requests, replies, errors and watches as plain values.
 
-Two implementations: sim/zookeeper.py and impl/runtime over kazoo against a real server. A request is carried
-out on the session that sends it; the semantics (versions, one-shot watches in order, ephemerals, sequentials,
-multi) are ZooKeeper 3.9's.
+There are two implementations: sim/zookeeper.py, and impl/runtime with kazoo against a real server. A request
+belongs to the session that sends it. The semantics (versions, one-shot watches in order, ephemerals,
+sequentials, multi) are ZooKeeper 3.9's.
 """
 
 from enum import StrEnum
@@ -13,7 +13,7 @@ ANY_VERSION = -1
 
 
 class ZooKeeperError(StrEnum):
-    """ZooKeeper's result codes that a core can meet."""
+    """ZooKeeper's result codes that a core can receive."""
 
     NO_NODE = "NO_NODE"
     NODE_EXISTS = "NODE_EXISTS"
@@ -23,13 +23,13 @@ class ZooKeeperError(StrEnum):
     CONNECTION_LOSS = "CONNECTION_LOSS"
     SESSION_EXPIRED = "SESSION_EXPIRED"
     RUNTIME_INCONSISTENCY = "RUNTIME_INCONSISTENCY"
-    """Of a member of a multi that comes after the one that failed."""
+    """The result of a multi's member after the one that failed."""
     ROLLED_BACK = "ROLLED_BACK"
-    """Of a member of a multi that came before the one that failed (ZooKeeper's code 0 in an error result)."""
+    """The result of a multi's member before the one that failed (ZooKeeper's code 0 in an error result)."""
 
 
 class WatchKind(StrEnum):
-    """What a watch saw."""
+    """The change that a watch reports."""
 
     CREATED = "created"
     DELETED = "deleted"
@@ -73,21 +73,24 @@ class Check(Struct, frozen=True, gc=False):
 
 
 class GetData(Struct, frozen=True, gc=False):
-    """Reply: Data. watch: fire once on change or deletion (not set if the node is absent)."""
+    """Read a node. Reply: Data. watch: fire once on change or deletion (not set if the node does not
+    exist)."""
 
     path: str
     watch: bool = False
 
 
 class Exists(Struct, frozen=True, gc=False):
-    """Reply: Done with the stat, or Failed(NO_NODE). watch: fire once on creation, change or deletion."""
+    """Check whether a node exists. Reply: Done with the stat, or Failed(NO_NODE). watch: fire once on
+    creation, change or deletion."""
 
     path: str
     watch: bool = False
 
 
 class GetChildren(Struct, frozen=True, gc=False):
-    """Reply: Children, names sorted. watch: fire once when a child comes or goes, or the node is deleted."""
+    """List the children of a node. Reply: Children, names sorted. watch: fire once when a child is created or
+    deleted, or the node is deleted."""
 
     path: str
     watch: bool = False
@@ -104,16 +107,16 @@ class Multi(Struct, frozen=True, gc=False):
 
 
 class MultiRead(Struct, frozen=True, gc=False):
-    """Read the data of several nodes at once (opcode 22); a node that is absent fails no other. It sets no
+    """Read the data of several nodes at once (opcode 22); a missing node does not fail the others. It sets no
     watches. Reply: MultiReadDone."""
 
     paths: tuple[str, ...]
 
 
 class SetWatches(Struct, frozen=True, gc=False):
-    """Watch the data of several nodes at once, as GetData does. seen: a transaction; a node that was changed
-    or deleted after it (or is absent) fires at once, before the reply. With the transaction of an earlier
-    read nothing is missed in between. Reply: Done."""
+    """Watch the data of several nodes at once, as GetData does. seen: a transaction. A node that was changed
+    or deleted after it (or does not exist) fires at once, before the reply. With the transaction of an
+    earlier read, no change in between is missed. Reply: Done."""
 
     paths: tuple[str, ...]
     seen: int
@@ -126,19 +129,24 @@ ZooKeeperRequest = Create | SetData | Delete | GetData | Exists | GetChildren | 
 
 
 class Stat(Struct, frozen=True, gc=False):
-    """czxid, mzxid: transaction ids of creation and last change; version: of the data; cversion: changes of
-    the list of children; ephemeral_owner: session id, 0 for a persistent node."""
+    """The metadata of a node."""
 
+    # The transaction that created the node.
     czxid: int
+    # The transaction that last changed its data.
     mzxid: int
+    # The version of the data; each change increases it.
     version: int
+    # The version of the list of children.
     cversion: int
+    # The session of an ephemeral node; 0 for a persistent one.
     ephemeral_owner: int
+    # The number of children.
     children: int
 
 
 class Created(Struct, frozen=True, gc=False):
-    """path: as created; czxid: of the creation."""
+    """A node was created. path: the actual path; czxid: the transaction."""
 
     path: str
     czxid: int
@@ -165,7 +173,7 @@ class Children(Struct, frozen=True, gc=False):
 
 
 class Failed(Struct, frozen=True, gc=False):
-    """error: of the request; for a multi that of the first member that failed, with `index` its place and
+    """error: of the request. For a multi: of the first member that failed, with `index` its position and
     `results` of all members."""
 
     error: ZooKeeperError
@@ -180,8 +188,8 @@ class MultiDone(Struct, frozen=True, gc=False):
 
 
 class MultiReadDone(Struct, frozen=True, gc=False):
-    """Data, or Failed(NO_NODE), of each path, in order. zxid: of the last transaction that the server had
-    done when it answered."""
+    """Data, or Failed(NO_NODE), for each path, in order. zxid: the last transaction of the server at the time
+    of the reply."""
 
     replies: tuple[Data | Failed, ...]
     zxid: int

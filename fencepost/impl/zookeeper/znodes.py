@@ -36,10 +36,10 @@ CLUSTER, CLUSTER_ID, BROKER_SEQUENCE = "/cluster", "/cluster/id", "/brokers/seqi
 PREFERRED_ELECTION = "/admin/preferred_replica_election"
 PRODUCER_IDS = "/latest_producer_id_block"
 TOPIC_BYTES = 4_096
-"""What a topic's node is believed to hold before it was seen: a hundred partitions with three replicas hold
-half of it."""
+"""Estimated size of a topic's node before it was read: a hundred partitions with three replicas take half of
+it."""
 PERSISTENT_PATHS = (BROKERS, BROKER_IDS, TOPICS, ISR_CHANGES, ADMIN, DELETE_TOPICS, CONTROLLER_EPOCH)
-"""Created at start-up by whoever comes first; parents before children."""
+"""Created at start by the first broker that comes; parents before children."""
 
 
 MOST_SHOWN = 64
@@ -86,14 +86,14 @@ def _twice(ids: tuple[int, ...]) -> bool:
 
 
 class LeaderAndIsr(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The content of a partition's state znode, with the znode's version (the CAS token) and the transaction
-    that wrote it (-1: not read)."""
+    """The content of a partition's state node."""
 
     leader: Annotated[int, Meta(ge=-1, le=LARGEST)]
     leader_epoch: Number
     controller_epoch: Number
     isr: tuple[Number, ...]
     zk_version: int = -1
+    # The transaction that wrote the node; -1 if it was not read.
     mzxid: int = -1
 
 
@@ -144,12 +144,12 @@ def topic_of_config_path(path: str) -> str | None:
 
 
 def encode_configuration(config: Mapping[str, str] | None = None) -> bytes:
-    """/config/topics/T; without overrides unless there are some."""
+    """/config/topics/T; without overrides by default."""
     return _dump({"version": 1, "config": dict(sorted((config or {}).items()))})
 
 
 class _Configuration(msgspec.Struct):
-    """What decode_configuration reads of the JSON."""
+    """The part of the JSON that decode_configuration reads."""
 
     config: dict[str, str]
 
@@ -165,7 +165,7 @@ def encode_config_change(topic: str) -> bytes:
 
 
 class _ConfigChange(msgspec.Struct):
-    """What decode_config_change reads of the JSON."""
+    """The part of the JSON that decode_config_change reads."""
 
     entity_path: str
 
@@ -182,7 +182,7 @@ def decode_config_change(data: bytes, path: str = CONFIG_CHANGES) -> str | None:
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
-    """/cluster/id; the version is a text, as Kafka writes it."""
+    """/cluster/id; the version is a text, as in Kafka."""
     return _dump({"version": "1", "id": cluster_id})
 
 
@@ -223,7 +223,7 @@ def topic_of_topic_path(path: str) -> str | None:
 
 
 def partition_of_state_path(path: str) -> TopicPartition | None:
-    """The partition whose state this path holds; None for any other path."""
+    """The partition with its state at this path; None for any other path."""
     parts = path.split("/")
     if (
         len(parts) == 7
@@ -237,7 +237,15 @@ def partition_of_state_path(path: str) -> TopicPartition | None:
 
 
 def encode_controller(broker: int, timestamp_ms: int) -> bytes:
-    """/controller"""
+    """The content of /controller.
+
+    Args:
+        broker: the id of the controller.
+        timestamp_ms: the time of the election.
+
+    Returns:
+        the JSON.
+    """
     return _dump({"version": 1, "brokerid": broker, "timestamp": str(timestamp_ms)})
 
 
@@ -253,8 +261,8 @@ def decode_controller(data: bytes) -> int:
 
 
 def encode_broker(broker: int, timestamp_ms: int, port: int = 0) -> bytes:
-    """/brokers/ids/N, version 4. port: 0 in the simulator, where nobody listens; then a number that tells the
-    brokers apart."""
+    """/brokers/ids/N, version 4. port: 0 in the simulator, where there is no listener; then a number that
+    distinguishes the brokers."""
     host, port = "127.0.0.1", port or 9092 + broker
     return _dump(
         {
@@ -277,7 +285,7 @@ def encode_topic(assignment: dict[int, tuple[int, ...]]) -> bytes:
 
 
 class _Topic(msgspec.Struct):
-    """What decode_topic reads of the JSON."""
+    """The part of the JSON that decode_topic reads."""
 
     partitions: Annotated[dict[Number, Replicas], Meta(min_length=1)]
 
@@ -299,7 +307,7 @@ def decode_topic(data: bytes, path: str = TOPICS) -> dict[int, tuple[int, ...]]:
 
 
 class _State(msgspec.Struct, gc=False):
-    """What encode_state writes, in Kafka's order."""
+    """What encode_state writes, in Kafka's order of fields."""
 
     controller_epoch: int
     leader: int
@@ -317,7 +325,7 @@ def encode_state(state: LeaderAndIsr) -> bytes:
 
 
 def state_bytes(replicas: int) -> int:
-    """The most that the state of a partition with so many replicas takes."""
+    """The largest size of a partition's state with this many replicas, in bytes."""
     return _STATE_BYTES + (LARGEST_DIGITS + 1) * replicas
 
 
@@ -341,7 +349,7 @@ def decode_state(data: bytes, zk_version: int, mzxid: int = -1, path: str = TOPI
 
 @frozen
 class ProducerIdBlock:
-    """Ids that one broker hands out: start to end, both included."""
+    """Ids that one broker assigns: start to end, both included."""
 
     broker: int
     start: int
@@ -419,8 +427,8 @@ def encode_reassignments(
     targets: dict[TopicPartition, tuple[int, ...]],
     origins: Mapping[TopicPartition, tuple[int, ...]] | None = None,
 ) -> bytes:
-    """/admin/reassign_partitions. origins: the replicas that a partition had before, where a later controller
-    is to know them; Kafka ignores the field."""
+    """/admin/reassign_partitions. origins: the previous replicas of a partition, for a later controller;
+    Kafka ignores the field."""
     known = origins or {}
     entries: list[dict[str, Any]] = [
         {"topic": key.topic, "partition": key.partition, "replicas": list(replicas)}

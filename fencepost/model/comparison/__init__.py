@@ -1,1 +1,1 @@
-"""The explorer and TLC held against each other: the same states, the same counterexamples."""
+"""Comparison of the explorer with TLC: the same states, the same counterexamples."""

@@ -1,6 +1,6 @@
-"""The matrix of variants that the explorer and TLC are compared on, as a table.
+"""The matrix of variants for which the explorer and TLC are compared, as a table.
 
-Owns: how a row reads, and which rows a table has already. Must not know which variants there are, nor how the
+Owns the format of a row, and which rows a table already has. Must not know the variants, or how the
 comparison is made.
 """
 
@@ -17,21 +17,31 @@ FOUND = ("dropped", "result", "invariant", "steps", "distinct states", "depth", 
 
 
 def headings(model: Model) -> tuple[str, ...]:
-    """The bounds of this model that tell rows apart, and what was found."""
+    """The bounds that distinguish rows of this model, and the columns of results."""
     return (*(name.replace("_", " ") for name in model.columns), *FOUND)
 
 
 @define
 class Sheet:
-    """The table so far. rows: in the order in which they were found, each a cell for each heading."""
+    """The table so far. rows: in the order of completion, one cell per heading."""
 
     headings: tuple[str, ...]
     rows: list[tuple[str, ...]] = field(factory=list)
 
     @classmethod
     def read(cls, path: Path, headings: tuple[str, ...]) -> "Sheet":
-        """The table in a file; none if there is no such file. Raises FencepostError if it is another
-        table."""
+        """Read the table in a file.
+
+        Args:
+            path: the file.
+            headings: the expected headings.
+
+        Returns:
+            the table; empty if there is no such file.
+
+        Raises:
+            FencepostError: if the file has another table.
+        """
         if not path.is_file():
             return cls(headings)
         try:
@@ -49,7 +59,15 @@ class Sheet:
         return cls(headings, list(cells[2:]))
 
     def has(self, model: Model, row: Row) -> bool:
-        """Whether the variant stands in it."""
+        """Whether the table has this variant.
+
+        Args:
+            model: the model.
+            row: the variant.
+
+        Returns:
+            whether it has.
+        """
         name = (*_bounds(model, row), dropped(row.constants))
         return any(found[: len(name)] == name for found in self.rows)
 
@@ -66,7 +84,15 @@ class Sheet:
 
 
 def words(model: Model, row: Row) -> str:
-    """The variant in a few words."""
+    """The variant in a few words.
+
+    Args:
+        model: the model.
+        row: the variant.
+
+    Returns:
+        the text.
+    """
     bounds = (
         f"{name.replace('_', ' ')} {cell}"
         for name, cell in zip(model.columns, _bounds(model, row), strict=True)
@@ -75,7 +101,16 @@ def words(model: Model, row: Row) -> str:
 
 
 def cells(model: Model, row: Row, comparison: Comparison) -> tuple[str, ...]:
-    """One line of the table; where the two differ, both values, the explorer's first."""
+    """One row of the table. If the two sides differ, a cell has both values, the explorer's first.
+
+    Args:
+        model: the model.
+        row: the variant.
+        comparison: the result.
+
+    Returns:
+        one cell per heading.
+    """
 
     def both(field: str) -> str:
         one, other = (_cell(getattr(seen, field)) for seen in (comparison.explorer, comparison.tlc))
@@ -96,7 +131,7 @@ def cells(model: Model, row: Row, comparison: Comparison) -> tuple[str, ...]:
 
 
 def brief(model: Model, found: tuple[str, ...]) -> tuple[str, ...]:
-    """A row for a terminal: the bounds that are not as by default in one cell, then what was found."""
+    """A row for a terminal: the bounds that differ from the defaults in one cell, then the results."""
     behind = len(model.columns)
     named = zip(model.columns, found[:behind], strict=True)
     bounds = [f"{name} {cell}" for name, cell in named if cell != _bound(name, model.bounds[name])]

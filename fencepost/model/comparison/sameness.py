@@ -1,13 +1,14 @@
 """Whether the explorer and TLC see the same system.
 
-Owns: the comparison, for some constants of any shipped model. Must not know what a model says, nor how either
-of them explores.
+Owns the comparison, for some constants of any shipped model. Must not know a model's content, or how either
+side explores.
 
-Two runs each. One looks at the invariants: do both find a violation, and is a shortest one as long? One does
-not look: are there as many distinct states, and is the farthest as far? (Where nothing is violated, the first
-run answers the second question too.) And for small constants: are they the very same states? TLC runs with
-one worker, since only then are depth and counterexamples exact, and without symmetry, since the explorer uses
-none. TLC counts the states on a path, the explorer its steps.
+Each side runs twice. One run checks the invariants: do both sides find a violation, and are the shortest
+counterexamples equally long? The other run does not check: are there equally many distinct states, and is the
+largest depth equal? (If nothing is violated, the first run answers the second question too.) For small
+constants the sets of states are compared, too. TLC runs with one worker, because only then depth and
+counterexamples are exact, and without symmetry, because the explorer uses none. TLC counts the states on a
+path, the explorer its steps.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,21 +31,25 @@ CHECKED: Mapping[RunOutcome, str] = {RunOutcome.HOLDS: "holds", RunOutcome.VIOLA
 
 @frozen(kw_only=True)
 class Seen:
-    """What one side saw. result: holds or violated; invariant: by the model's name; steps: of its
-    counterexample; distinct, depth: of all states, the invariants not looked at (-1: not counted); seconds:
-    of the run that looked at the invariants."""
+    """The result of one side."""
 
+    # holds or violated.
     result: str
+    # The violated invariant, by the model's name; "" if none.
     invariant: str
+    # Steps of the counterexample.
     steps: int
+    # Distinct states without checking invariants; -1 if not counted.
     distinct: int = -1
+    # The largest depth without checking invariants; -1 if not counted.
     depth: int = -1
+    # Seconds of the run that checked the invariants.
     seconds: float = 0.0
 
     @property
     def compared(self) -> tuple[object, ...]:
-        """What must be equal. Where two invariants fall at the same depth, either may be named, so the name
-        is not part of it."""
+        """The values that must be equal. The name of the invariant is not among them: if two fall at the same
+        depth, either may be named."""
         return self.result, self.steps, self.distinct, self.depth
 
 
@@ -58,7 +63,7 @@ class Comparison:
 
     @property
     def same(self) -> bool:
-        """Whether they agree on everything that is compared."""
+        """Whether both sides agree on everything that is compared."""
         return self.explorer.compared == self.tlc.compared
 
 
@@ -68,13 +73,13 @@ def constants_to_tla(constants: Any) -> dict[str, str]:
 
 
 def spec_of(constants: Any) -> Spec:
-    """The twin of the model that these constants are of, with these constants."""
+    """The TLA+ twin of the model of these constants, with the constants."""
     module, config = files_of(model_of(constants).module)
     return Spec.at(module, config, constants_to_tla(constants))
 
 
 def by_explorer(constants: Any, clock: Callable[[], float], *, count: bool = True) -> Seen:
-    """What the explorer sees. count: also where something is violated."""
+    """The result of the explorer. count: count states even if something is violated."""
     started = clock()
     model = model_of(constants)
     result = explore(model.system(constants, model.invariants), LIMITS)
@@ -96,7 +101,16 @@ def by_explorer(constants: Any, clock: Callable[[], float], *, count: bool = Tru
 
 
 def by_tlc(constants: Any, options: RunOptions | None = None, *, count: bool = True) -> Seen:
-    """What TLC sees."""
+    """The result of TLC.
+
+    Args:
+        constants: the constants of a model.
+        options: TLC's options.
+        count: count states even if something is violated.
+
+    Returns:
+        the result.
+    """
     spec = spec_of(constants)
     result = check(spec, options)
     if result.outcome not in CHECKED:
@@ -123,7 +137,7 @@ def compare(
     *,
     count: bool = True,
 ) -> Comparison:
-    """Both, one after the other. options: TLC's; more than one worker makes depth and steps inexact."""
+    """Run both sides. options: TLC's; with more than one worker depth and steps are not exact."""
     return Comparison(
         constants=constants,
         explorer=by_explorer(constants, clock, count=count),
@@ -132,8 +146,8 @@ def compare(
 
 
 def states_of_explorer(constants: Any) -> frozenset[Any]:
-    """Every reachable state, kept whole: small constants only. Needs no fingerprints, so it checks those
-    too."""
+    """Every reachable state, stored completely: for small constants only. It uses no fingerprints, so it
+    checks those too."""
     system = model_of(constants).system(constants, ())
     seen = set(map(system.slots_of, system.initial()))
     frontier = list(seen)
@@ -150,7 +164,15 @@ def states_of_explorer(constants: Any) -> frozenset[Any]:
 
 
 def states_of_tlc(constants: Any, options: RunOptions | None = None) -> frozenset[Any]:
-    """Every state that TLC dumps, read as the model's."""
+    """Every state that TLC dumps, converted into the model's.
+
+    Args:
+        constants: the constants of a model.
+        options: TLC's options.
+
+    Returns:
+        the states.
+    """
     read = model_of(constants).state_from_tla
     found: set[Any] = set()
     result = check(

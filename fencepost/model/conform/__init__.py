@@ -1,8 +1,8 @@
-"""Recorded runs as behaviours of ReplicationTrace.tla: TLC answers what checkers/conformance answers in
+"""Recorded runs as behaviours of ReplicationTrace.tla: TLC decides what checkers/conformance decides in
 Python.
 
-recorded.py     a trace's protocol events, partition by partition, as TLA+ values with small numbers
-validation.py   the generated module, one run of TLC for many partitions, and its answers
+- recorded.py: a trace's protocol events, partition by partition, as TLA+ values with small numbers
+- validation.py: the generated module, one run of TLC for many partitions, and its answers
 """
 
 from fencepost.model.conform.recorded import Recorded, recorded

@@ -1,11 +1,11 @@
-"""A trace's protocol events as ReplicationTrace.tla wants them: partition by partition, in small numbers.
+"""A trace's protocol events for ReplicationTrace.tla: partition by partition, with small numbers.
 
-Owns: which columns each kind of event has there, what is a stutter, and the names of brokers and values. Must
-not know what is legal.
+Owns the columns of each kind of event, which events are stutters, and the names of brokers and values. Must
+not know which steps are legal.
 
-TLC's integers have 32 bits, so value ids (64 bits) and brokers become indices in order of appearance; epochs
-and offsets stay what they are. What happens to a host becomes an event of each of its partitions; events that
-the protocol does not speak of are left out and counted.
+TLC's integers have 32 bits, so value ids (64 bits) and brokers become indices in the order of appearance;
+epochs and offsets are unchanged. An event of a host becomes an event of each of its partitions. Events that
+are not part of the protocol are left out and counted.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -20,28 +20,35 @@ from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
 
 LARGEST = 2**31 - 1
-"""TLC's."""
+"""TLC's largest integer."""
 STOPPED = "stopped"
-"""A fault that may have stopped a process in the midst of a step, and took nothing from its files."""
+"""A fault that may have stopped a process during a step, and removed nothing from its files."""
 REPLICA_EVENTS = frozenset(ACTIONS) - {Name.BROKER_STARTED, Name.FAULT_BEGAN} | {Name.LOG_START}
-"""Of one partition, and steps there. Events of hosts (below) are steps of every partition; all others are
-stutters."""
+"""Events of one partition, which are steps there. Events of hosts (below) are steps of every partition; all
+others are stutters."""
 
 
 @frozen(kw_only=True)
 class Recorded:
-    """One partition of one trace. steps: its events as TLA+ records; positions: of each in trace.events.
-    stutters: events of the trace that are no step here. unclean: its topic allows unclean leader election;
-    compacted: its logs may have gaps."""
+    """One partition of one trace."""
 
+    # The trace.
     trace_id: int
+    # The topic.
     topic: str
+    # The partition.
     partition: int
+    # Its events as TLA+ records.
     steps: tuple[Value, ...]
+    # The position of each step in trace.events.
     positions: tuple[int, ...]
+    # Events of the trace that are no steps of this partition.
     stutters: int
+    # The number of brokers.
     brokers: int
+    # Whether its topic allows unclean leader election.
     unclean: bool = False
+    # Whether its logs may have gaps.
     compacted: bool = False
 
     def to_tla(self) -> Value:
@@ -51,7 +58,7 @@ class Recorded:
 
 @define
 class _Numbers:
-    """Indices of whatever was seen, in order of appearance."""
+    """Indices of values, in the order of appearance."""
 
     known: dict[int, int] = field(factory=dict)
 
@@ -61,7 +68,7 @@ class _Numbers:
 
 @define
 class _Partition:
-    """One under way."""
+    """A partition under construction."""
 
     brokers: _Numbers = field(factory=_Numbers)
     values: _Numbers = field(factory=_Numbers)
@@ -69,7 +76,7 @@ class _Partition:
     positions: list[int] = field(factory=list)
 
     def broker(self, node: int) -> int:
-        """-1, nobody, stays what it is."""
+        """The index of a broker; -1 (none) is unchanged."""
         return node if node == -1 else self.brokers.of(node)
 
     def isr(self, event: Event) -> Value:
@@ -86,8 +93,8 @@ class _Partition:
 def recorded(
     trace: Trace, unclean: Collection[str] = (), compacted: Collection[str] = ()
 ) -> tuple[Recorded, ...]:
-    """Each partition that the trace's protocol events speak of. unclean, compacted: topics. Raises TraceError
-    for numbers beyond TLC's."""
+    """Each partition with protocol events in the trace. unclean, compacted: topics. Raises TraceError for
+    numbers that TLC cannot represent."""
     partitions: dict[tuple[str, int], _Partition] = {}
     interrupted: dict[int, str] = {}
     for position, event in enumerate(trace.events):

@@ -1,10 +1,10 @@
 """Trace validation by TLC: a module with the recorded runs as literals, one run of TLC, an answer for each.
 
-Owns: the generated module, and how its printed answers read. Must not know how events became steps.
+Owns the generated module, and the parsing of the printed answers. Must not know how events became steps.
 
 Each run is one behaviour of ReplicationTrace.tla, so one JVM answers for many. An answer counts only if TLC
-visited every state without an error and spoke about each run exactly once; with one worker, so that the order
-of what it prints is that of the steps.
+visited every state without an error and printed exactly one answer per run. TLC runs with one worker, so that
+it prints in the order of the steps.
 """
 
 import re
@@ -23,10 +23,10 @@ from fencepost.traces.errors import FencepostError
 MODULE, CONFIG = "ReplicationTrace.tla", "ReplicationTrace.cfg"
 GUARDS, RUNS = "ReplicationGuards.tla", "RecordedRuns.tla"
 STEPS_AT_ONCE = 20_000
-"""Of all runs in one run of TLC: a module of a few megabytes, and a queue of states that a small heap
-holds."""
+"""The most steps of all runs in one run of TLC. Reason: the module has a few megabytes, and the queue of
+states fits into a small heap."""
 RUNS_AT_ONCE = 400
-"""Each prints a line, and no more than a thousand lines are kept."""
+"""The most runs in one run of TLC. Reason: each prints a line, and at most a thousand lines are kept."""
 _TOLD = re.compile(
     r'"(?:explained (?P<run>\d+)|unexplained (?P<unexplained>\d+) (?P<step>\d+) (?P<guard>.*))"'
 )
@@ -34,22 +34,22 @@ _TOLD = re.compile(
 
 @frozen(kw_only=True)
 class ReplayAnswer:
-    """What TLC says of one run. step: index into its steps of the first that no action explains, or -1;
-    guard: what stands against it, in words."""
+    """TLC's answer for one run. step: the index of its first step that no action explains, or -1; guard: the
+    guard that forbids it, in words."""
 
     step: int = -1
     guard: str = ""
 
     @property
     def explained(self) -> bool:
-        """Every step is one that the protocol allows."""
+        """Whether the protocol allows every step."""
         return self.step < 0
 
 
 @frozen(kw_only=True)
 class Validation:
-    """answers: of each run, in order; empty if a limit came first (outcome UNDECIDED). states: that TLC
-    visited; seconds: of its runs, Java's start included. last: the last run of TLC."""
+    """answers: for each run, in order; empty if a limit was reached first (outcome UNDECIDED). states:
+    visited by TLC. seconds: of its runs, including the start of Java. last: the last run of TLC."""
 
     answers: tuple[ReplayAnswer, ...]
     states: int
@@ -65,7 +65,7 @@ class Validation:
 def validate(
     runs: Sequence[Recorded], options: RunOptions | None = None, on_progress: OnProgress | None = None
 ) -> Validation:
-    """Ask TLC about these runs. Raises FencepostError if TLC itself fails."""
+    """Validate these runs with TLC. Raises FencepostError if TLC itself fails."""
     answers: list[ReplayAnswer] = []
     states, seconds = 0, 0.0
     batches = _batches(runs)
@@ -131,7 +131,7 @@ def _validate(
 
 
 def _answers(result: TlcResult, count: int) -> list[ReplayAnswer]:
-    """From the printed sentences; each run must be spoken of once."""
+    """The answers from the printed lines; each run must have exactly one."""
     told: dict[int, ReplayAnswer] = {}
     for line in result.output:
         match = _TOLD.fullmatch(line.strip())

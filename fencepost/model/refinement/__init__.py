@@ -4,22 +4,22 @@ Owns which event is which action (`ACTIONS`), and one abstraction per partition.
 explains is a `Mismatch`. Must not know verdicts. The guards are the model's own (guards.py and replica_log.py
 of model/replication); here logs are unbounded and values are real ids.
 
-The real run is more concurrent than the model, so the guards are asked in a way that passes each behaviour of
-a correct Kafka:
+The real run is more concurrent than the model, so the guards are applied in a way that accepts each behaviour
+of a correct Kafka:
 
-- A follower's append is compared with what its leader's log held *at any time* of that leader epoch (it only
-  grows), not with the log as it is now.
-- A leader learns a follower's log end from a fetch, so its high watermark may use any end that the follower
-  had in this epoch, even one that a power loss has taken since.
+- A follower's append is compared with what its leader's log had *at any time* of that leader epoch (it only
+  grows), not with the current log.
+- A leader learns a follower's log end from a fetch. So its high watermark may use any end that the follower
+  had in this epoch, even one that a power loss has removed since.
 - LeaderAndIsr may be late or lost, so a role may be of any leader epoch above the replica's own.
-- A leader that restarted while no controller watched may lead its old epoch again, with an older high
+- A leader that restarted while there was no controller may lead its old epoch again, with an older high
   watermark and perhaps a shorter log (an accepted hazard).
-- Below the start of a leader's log nothing is compared: where its epochs begin there is forgotten with its
-  records, so that what a follower has there may differ, until it takes over that start.
-- A replica that was deleted, because a reassignment took it away or its topic goes, has no log; one that
-  comes to the same broker later is another replica.
-- What a power loss left of the unsynced tail, and what the step that a crash interrupted wrote, is unknown
-  until somebody copies it.
+- Nothing is compared below the start of a leader's log. The leader has forgotten where its epochs begin
+  there, so a follower's records may differ there, until it takes over that start.
+- A replica that was deleted, by a reassignment or with its topic, has no log. A later replica on the same
+  broker is a new one.
+- The unsynced tail after a power loss, and the writes of a step that a crash interrupted, are unknown until
+  another replica copies them.
 """
 
 from collections import Counter
@@ -49,16 +49,16 @@ ACTIONS: Mapping[Name, tuple[str, ...]] = {
     Name.FAULT_BEGAN: ("crash",),
     Name.REPLICA_LOG: ("the final state",),
 }
-"""Which actions of model/replication/system.py an event may be. Every other event changes nothing here (a
-stutter): among them what moves a log's start or compacts it. The logs here keep all their records; a log that
-was fetched behind a start, or with the gaps of compaction, has unknown ones there."""
+"""The possible actions of model/replication/system.py for each event. Every other event changes nothing here
+(a stutter), including those that move a log's start or compact it. The logs here keep all their records. A
+log that was fetched from a later start, or with the gaps of compaction, has unknown records there."""
 
 REPLICA_DELETED = "replica_deleted"
 """The mark of a broker that deleted its replica."""
 INTERRUPTING = frozenset({Name.FAULT_BEGAN, Name.LOG_DIRECTORY_FAILED, Name.IMPLEMENTATION_ERROR})
 """What may stop a process in the midst of a step."""
 LOSING = frozenset((POWER_LOSS, "bit_rot"))
-"""The faults that may take what a log held."""
+"""The faults that may remove records from a log."""
 
 _STEPS: Mapping[Name, Callable[[PartitionState, int, Event], Mismatch | None]] = {
     Name.PARTITION_STATE: partition_state,
@@ -80,23 +80,23 @@ def _no_topic(topic: str) -> bool:
 
 @define
 class Refinement:
-    """Replays one trace's events. allows_unclean: whether a topic allows unclean leader election; asked only
-    when a leader comes from outside the ISR. compacted: topics whose logs may have gaps.
+    """Replays one trace's events."""
 
-    partitions: the abstraction of each. diverged: partitions whose events are no longer explained, because
-    one was not: their later ones are skipped. steps: how many events of each name were explained.
-    interrupted: hosts that a fault hit so far, for partitions not seen yet.
-    """
-
+    # Whether a topic allows unclean leader election; called only if a leader comes from outside the ISR.
     allows_unclean: Callable[[str], bool] = _no_topic
+    # Topics with logs that may have gaps.
     compacted: frozenset[str] = frozenset()
+    # The abstraction of each partition.
     partitions: dict[tuple[str, int], PartitionState] = field(factory=dict)
+    # Partitions with an unexplained event: their later events are skipped.
     diverged: set[tuple[str, int]] = field(factory=set)
+    # The number of explained events of each name.
     steps: Counter[Name] = field(factory=Counter)
+    # Hosts that had a fault so far, for partitions that have not occurred yet.
     interrupted: dict[int, str] = field(factory=dict)
 
     def step(self, position: int, event: Event) -> Mismatch | None:
-        """Take the event at `position` of the trace; the mismatch if no action explains it."""
+        """Process the event at `position` of the trace; returns the mismatch if no action explains it."""
         take = _STEPS.get(event.name)
         if take is None:
             self._host(event)
@@ -122,7 +122,7 @@ class Refinement:
         return partition
 
     def _host(self, event: Event) -> None:
-        """What happens to a host happens to all its replicas."""
+        """An event of a host applies to all its replicas."""
         if event.name is Name.BROKER_STARTED:
             for partition in self.partitions.values():
                 broker_started(partition, event.node)

@@ -1,6 +1,6 @@
-"""High watermarks: what a leader may expose, and what a follower may have been told.
+"""High watermarks: the values that a leader may expose, and those that a follower may have received.
 
-Owns the guards of HIGH_WATERMARK. Must not know how logs came to their ends.
+Owns the guards of HIGH_WATERMARK. Must not know how logs reached their ends.
 """
 
 from fencepost.model.refinement.state import Mismatch, PartitionState
@@ -10,7 +10,16 @@ from fencepost.traces.events import Event
 
 
 def high_watermark(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
-    """advance_high_watermark (leader), or what a fetch brought (follower)."""
+    """advance_high_watermark (leader), or the value in a fetch response (follower).
+
+    Args:
+        partition: the abstraction; it is updated.
+        position: the position of the event.
+        event: the event.
+
+    Returns:
+        the mismatch, or None.
+    """
     view = partition.replica(event.node)
     after, end = event.high_watermark, view.log.end_offset
     action = "advance_high_watermark" if event.cause == "leader" else "fetch"
@@ -50,10 +59,11 @@ def _leader_advances(partition: PartitionState, position: int, event: Event, bef
 def _follower_advances(
     partition: PartitionState, position: int, event: Event, before: int
 ) -> Mismatch | None:
-    """A follower is told by a fetch, so it has truncated before: its log is a prefix of its leader's."""
+    """A follower gets the high watermark in a fetch response, so it has truncated before: its log is a prefix
+    of its leader's."""
     after, term = event.high_watermark, partition.followed(event.node)
     if after <= before:
-        return None  # a new leader's may lag, a truncation takes it along
+        return None  # a new leader's may lag, and a truncation lowers it
     if term is None:
         return not_following(position, "fetch", event)
     if after > term.high_watermark:

@@ -10,7 +10,16 @@ from fencepost.traces.events import Event
 
 
 def appended(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
-    """append (a leader, in its own epoch) or fetch (a follower, what its leader had)."""
+    """append (a leader, in its own epoch) or fetch (a follower, records that its leader had).
+
+    Args:
+        partition: the abstraction; it is updated.
+        position: the position of the event.
+        event: the event.
+
+    Returns:
+        the mismatch, or None.
+    """
     view = partition.replica(event.node)
     leads = event.cause == "leader"
     action = "append" if leads else "fetch"
@@ -36,7 +45,7 @@ def _at_log_end(partition: PartitionState, position: int, action: str, event: Ev
     last_epoch = log.last_epoch
     if event.cause == "follower":
         if end == view.log_start_offset:
-            last_epoch = -1  # it gave all its records up, and what it had is compared with nothing
+            last_epoch = -1  # it removed all its records, so its former ones are not compared
         if end == view.log_start_offset and event.offset >= 0:
             end = min(end, event.offset)  # the leader's log starts inside a batch (KAFKA-6975)
         if partition.compacted:
@@ -68,7 +77,7 @@ def _as_follower(partition: PartitionState, position: int, event: Event) -> Mism
     at, before = event.offset, max(event.offset - 1, 0)
     held_from = max(
         term.log_start_offset, view.log_start_offset
-    )  # of the record before, if either gave it up, nothing is compared
+    )  # if either side removed the previous record, it is not compared
     differences: list[int] = []
     for log in term.logs:
         difference = log.first_difference(at, epochs, values)
@@ -93,7 +102,16 @@ def _as_follower(partition: PartitionState, position: int, event: Event) -> Mism
 
 
 def truncated(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
-    """truncate: by epoch, and never a record that the leader holds too. (out_of_range: cause full.)"""
+    """truncate: by epoch, and never a record that the leader has too. (out_of_range: cause full.)
+
+    Args:
+        partition: the abstraction; it is updated.
+        position: the position of the event.
+        event: the event.
+
+    Returns:
+        the mismatch, or None.
+    """
     view = partition.replica(event.node)
     end = view.log.end_offset
     wrong = _truncation(partition, position, event, end)
@@ -127,7 +145,8 @@ def _truncation(partition: PartitionState, position: int, event: Event, end: int
         return _full_truncation(term, position, event, end)
     shared = min(view.log.shared_prefix(log) for log in term.logs)
     if shared <= term.log_start_offset:
-        shared = 0  # the leader holds nothing of it any more; a batch that its log starts in is cut whole
+        # the leader has none of it any more; a batch that contains its log start is truncated as a whole
+        shared = 0
     if guards.may_truncate(shared, end, event.offset):
         return None
     return Mismatch(
@@ -142,7 +161,7 @@ def _truncation(partition: PartitionState, position: int, event: Event, end: int
 
 
 def _full_truncation(term: Term, position: int, event: Event, end: int) -> Mismatch | None:
-    """out_of_range: only of a log of which the leader has every offset given up (KAFKA-7414)."""
+    """out_of_range: only for a log of which the leader has no offset any more (KAFKA-7414)."""
     if end <= event.offset <= term.log_start_offset:
         return None
     return Mismatch(
@@ -157,7 +176,16 @@ def _full_truncation(term: Term, position: int, event: Event, end: int) -> Misma
 
 
 def log_start(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
-    """No action: the logs of the model keep all their records."""
+    """No action: the logs of the model keep all their records.
+
+    Args:
+        partition: the abstraction; it is updated.
+        position: the position of the event.
+        event: the event.
+
+    Returns:
+        the mismatch, or None.
+    """
     view = partition.replica(event.node)
     view.log_start_offset = event.log_start_offset
     term = partition.terms.get(event.leader_epoch)
@@ -167,8 +195,17 @@ def log_start(partition: PartitionState, position: int, event: Event) -> Mismatc
 
 
 def log_recovered(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
-    """restart: the log is as it was, but for the step that a fault interrupted. Of a start that such a step
-    moved, nothing but this tells."""
+    """restart: the log is unchanged, apart from the step that a fault interrupted. Only this event reports a
+    log start that such a step moved.
+
+    Args:
+        partition: the abstraction; it is updated.
+        position: the position of the event.
+        event: the event.
+
+    Returns:
+        the mismatch, or None.
+    """
     view = partition.replica(event.node)
     wrong, start = None, event.log_start_offset
     if not _may_recover(partition, event):
@@ -186,7 +223,7 @@ def log_recovered(partition: PartitionState, position: int, event: Event) -> Mis
 
 
 def _may_recover(partition: PartitionState, event: Event) -> bool:
-    """A power loss takes what was not synced. A step that a fault interrupts after its file calls leaves no
+    """A power loss removes what was not synced. A step that a fault interrupts after its file calls leaves no
     event: an append then makes the log longer, a truncation (which must have been a legal one) shorter."""
     view = partition.replica(event.node)
     end = view.log.end_offset
@@ -203,10 +240,19 @@ def _may_recover(partition: PartitionState, event: Event) -> bool:
 
 
 def replica_log(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
-    """The final dump is what the appends and truncations made."""
+    """The final dump is the result of the appends and truncations.
+
+    Args:
+        partition: the abstraction; it is updated.
+        position: the position of the event.
+        event: the event.
+
+    Returns:
+        the mismatch, or None.
+    """
     log = partition.replica(event.node).log
     if event.end_offset > log.end_offset:
-        log.resize(event.end_offset)  # the step under way when the run ended left no event
+        log.resize(event.end_offset)  # the step that was running at the end of the run left no event
     if event.end_offset != log.end_offset:
         return ends_elsewhere(position, "final log", event.node, log.end_offset, event.end_offset)
     difference = log.first_difference(

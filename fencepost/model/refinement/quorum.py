@@ -1,7 +1,6 @@
-"""ZooKeeper's side of a partition: elections, and the ISR changes of leaders.
+"""ZooKeeper's state of a partition: elections, and the ISR changes of leaders.
 
-Owns the guards of PARTITION_STATE and ISR_UPDATED. Must not know logs beyond the ends that a leader may know
-of.
+Owns the guards of PARTITION_STATE and ISR_UPDATED. Must not know logs beyond the ends that a leader may know.
 """
 
 from fencepost.model.refinement.state import Mismatch, PartitionState, QuorumState
@@ -11,7 +10,16 @@ from fencepost.traces.events import Event
 
 
 def partition_state(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
-    """elect, shrink_by_controller (the epoch grows), or shrink_isr, expand_isr (it does not)."""
+    """elect or shrink_by_controller (the epoch grows), or shrink_isr or expand_isr (it does not).
+
+    Args:
+        partition: the abstraction; it is updated.
+        position: the position of the event.
+        event: the event.
+
+    Returns:
+        the mismatch, or None.
+    """
     before = partition.quorum.get(partition.epoch)
     isr = tuple(sorted(event.isr))
     wrong: Mismatch | None = None
@@ -48,7 +56,7 @@ def _controller_writes(
     return Mismatch(
         position=position,
         action="elect",
-        expected=f"a leader from the ISR {list(previous)}, nobody added to it, and never an empty one{clean}",
+        expected=f"a leader from the ISR {list(previous)}, no broker added to it, and never an empty one{clean}",
         seen=f"leader {event.leader}, ISR {list(isr)} in leader epoch {event.leader_epoch}",
         because=before.position,
     )
@@ -97,8 +105,16 @@ def _leader_writes(
 
 
 def isr_updated(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
-    """A leader learns that its change was accepted: ZooKeeper must hold it, or have held it, in that
-    epoch."""
+    """A leader's change was accepted: ZooKeeper has, or had, this ISR in that epoch.
+
+    Args:
+        partition: the abstraction; it is updated.
+        position: the position of the event.
+        event: the event.
+
+    Returns:
+        the mismatch, or None.
+    """
     view, state = partition.replica(event.node), partition.quorum.get(event.leader_epoch)
     if view.leader != event.node or view.leader_epoch != event.leader_epoch:
         return not_leading(position, "shrink_isr", event.node, event.leader_epoch)

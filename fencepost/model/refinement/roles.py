@@ -1,6 +1,6 @@
-"""Roles: who leads and who follows in which leader epoch, and what a restart forgets.
+"""Roles: which broker leads and which follow in which leader epoch, and the state that a restart discards.
 
-Owns the guards of BECAME_LEADER and BECAME_FOLLOWER. Must not know how ZooKeeper came to its state.
+Owns the guards of BECAME_LEADER and BECAME_FOLLOWER. Must not know how ZooKeeper reached its state.
 """
 
 from fencepost.model.refinement.state import POWER_LOSS, Mismatch, PartitionState, Term
@@ -10,7 +10,16 @@ from fencepost.traces.events import Event
 
 
 def became_leader(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
-    """become_leader: ZooKeeper named it, its epoch grows, and it starts where its log ends."""
+    """become_leader: ZooKeeper named it, its epoch grows, and it starts at the end of its log.
+
+    Args:
+        partition: the abstraction; it is updated.
+        position: the position of the event.
+        event: the event.
+
+    Returns:
+        the mismatch, or None.
+    """
     epoch = event.leader_epoch
     wrong = _takes_role(partition, position, event, "become_leader", event.node)
     view = partition.replica(event.node)
@@ -49,8 +58,8 @@ def _enter_term(partition: PartitionState, position: int, event: Event) -> None:
 
 
 def _carried(partition: PartitionState, node: int, previous: int | None, epoch: int) -> dict[int, int]:
-    """A leader whose epoch grows while it leads keeps what it knows of its followers (Kafka's isNewLeader),
-    if nobody else led in between."""
+    """A leader that gets a new epoch keeps its knowledge of its followers (Kafka's isNewLeader), if no other
+    broker led in between."""
     if previous is None or previous not in partition.terms or partition.terms[previous].leader != node:
         return {}
     between = range(previous, epoch)
@@ -63,7 +72,16 @@ def _carried(partition: PartitionState, node: int, previous: int | None, epoch: 
 
 
 def became_follower(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
-    """become_follower: of the leader that ZooKeeper named, at a leader epoch above its own."""
+    """become_follower: of the leader that ZooKeeper named, at a leader epoch above its own.
+
+    Args:
+        partition: the abstraction; it is updated.
+        position: the position of the event.
+        event: the event.
+
+    Returns:
+        the mismatch, or None.
+    """
     wrong = _takes_role(partition, position, event, "become_follower", event.leader)
     view = partition.replica(event.node)
     view.leader_epoch, view.leader = event.leader_epoch, event.leader
@@ -76,8 +94,8 @@ def became_follower(partition: PartitionState, position: int, event: Event) -> M
 def _takes_role(
     partition: PartitionState, position: int, event: Event, action: str, leader: int
 ) -> Mismatch | None:
-    """What both roles ask: the leader that ZooKeeper named, fencing by leader epoch, and a log that is as it
-    was."""
+    """The guards of both roles: the leader that ZooKeeper named, fencing by leader epoch, and an unchanged
+    log."""
     epoch = event.leader_epoch
     state = partition.quorum.get(epoch)
     if state is None or state.leader != leader or (action == "become_follower" and leader == event.node):
@@ -105,7 +123,7 @@ def _takes_role(
 
 
 def broker_started(partition: PartitionState, node: int) -> None:
-    """A new incarnation has no role."""
+    """A new incarnation of the broker `node` has no role in `partition`."""
     view = partition.replicas.get(node)
     if view is not None:
         if view.leader_epoch is not None:
@@ -114,8 +132,8 @@ def broker_started(partition: PartitionState, node: int) -> None:
 
 
 def interrupted(partition: PartitionState, node: int, fault: str) -> None:
-    """A fault hit the host. If it stopped the process in the midst of a step, that step left no event. A
-    power loss outranks the others."""
+    """A fault of the host. If it stopped the process during a step, that step left no event. A power loss has
+    precedence."""
     view = partition.replica(node)
     if view.interrupted != POWER_LOSS:
         view.interrupted = fault

@@ -1,6 +1,6 @@
-"""What the refinement remembers of one partition: ZooKeeper's states, each leader epoch's log, each replica.
+"""The refinement's state of one partition: ZooKeeper's states, each leader epoch's log, each replica.
 
-Owns the abstraction of a trace that the guards look at. Must not decide anything: the other modules of this
+Owns the abstraction of a trace that the guards read. Must not decide anything: the other modules of this
 folder do.
 """
 
@@ -12,31 +12,32 @@ from fencepost.model.replication.guards import NO_LEADER
 from fencepost.model.replication.replica_log import ReplicaLog
 
 POWER_LOSS = "power_loss"
-"""The cause of the fault that takes what a host had not synced. Any other may stop the process at most: files
-keep all that was written."""
+"""The cause of the fault that loses what a host had not synced. Any other fault at most stops the process:
+files keep everything that was written."""
 
 
 @frozen(kw_only=True)
 class Mismatch:
-    """An event that no action of the model explains. action: the one that it would have to be; expected: the
-    guard in words; seen: with numbers.
+    """An event that no action of the model explains."""
 
-    position: of the event; because: of an earlier event that it contradicts, or -1; offset: the log offset in
-    question, or -1.
-    """
-
+    # The position of the event.
     position: int
+    # The action that it would have to be.
     action: str
+    # The guard in words.
     expected: str
+    # What the event says, with numbers.
     seen: str
+    # The position of an earlier event that it contradicts, or -1.
     because: int = -1
+    # The log offset in question, or -1.
     offset: int = -1
 
 
 @define
 class QuorumState:
-    """ZooKeeper's state of one leader epoch. leader, and each ISR that it held in this epoch, the last one
-    current. position: of its first event."""
+    """ZooKeeper's state of one leader epoch: the leader, and each ISR in this epoch, the last one current.
+    position: of its first event."""
 
     leader: int
     isrs: list[tuple[int, ...]]
@@ -45,44 +46,48 @@ class QuorumState:
 
 @define
 class Term:
-    """What one leader did in one leader epoch. start_offset: its log end when it took over (the least, if it
-    did so again after a restart). high_watermark: the highest shown.
+    """The term of one leader in one leader epoch."""
 
-    log_start_offset: the highest that its log had. logs: its log, as its followers may have seen it: the last
-    one is current and grows; an earlier one is that of an incarnation before a power loss. position: of
-    BECAME_LEADER.
-    """
-
+    # The broker that leads.
     leader: int
+    # Its log end when it took over (the lowest, if it did so again after a restart).
     start_offset: int
+    # The highest high watermark that it showed.
     high_watermark: int
+    # The position of BECAME_LEADER.
     position: int
+    # Its log, as its followers may have seen it. The last one is current and grows; an earlier one is of an
+    # incarnation before a power loss.
     logs: list[ReplicaLog]
+    # The highest start that its log had.
     log_start_offset: int = 0
     reaches: dict[int, int] = field(factory=dict)
-    """How far followers were known to be in the epochs before, in which the same broker led without a
-    break."""
+    """The known log ends of followers from earlier epochs that the same broker led without a break."""
 
 
 @define
 class ReplicaView:
-    """One replica. leader_epoch, leader: the role it took last in this incarnation (None before any).
-    high_watermark, log_start_offset: as last said. interrupted: the fault that hit its host since it last
-    recovered ("" for none), perhaps in the midst of a step. role_before: (leader epoch, leader) of the
-    incarnation before this one."""
+    """One replica."""
 
+    # Its log.
     log: ReplicaLog = field(factory=ReplicaLog)
+    # The leader epoch of its last role in this incarnation; None before any.
     leader_epoch: int | None = None
+    # The leader in that role.
     leader: int = NO_LEADER
+    # As last reported.
     high_watermark: int = 0
+    # As last reported.
     log_start_offset: int = 0
+    # The fault of its host since it last recovered, perhaps during a step; "" for none.
     interrupted: str = ""
+    # (leader epoch, leader) of the previous incarnation.
     role_before: tuple[int, int] | None = None
 
 
 @define
 class Reach:
-    """How far a follower's fetches may have said it was in one leader epoch. settled: before its last
+    """The log ends that a follower's fetches may have reported in one leader epoch. settled: before its last
     restart; now: its log end since it follows, after the truncation that precedes each first fetch."""
 
     settled: int = -1
@@ -90,28 +95,33 @@ class Reach:
 
     @property
     def end_offset(self) -> int:
-        """The highest log end that its leader may know of."""
+        """The highest log end that its leader may know."""
         return max(self.settled, self.now)
 
 
 @define
 class PartitionState:
-    """All of one partition. unclean: whether the topic allows unclean leader election (asked only when it
-    matters). compacted: its logs may have gaps. quorum: by leader epoch; epoch: the current one; zk_version:
-    of the last write."""
+    """The state of one partition."""
 
+    # Whether the topic allows unclean leader election; called only if it matters.
     unclean: Callable[[], bool]
+    # Whether its logs may have gaps.
     compacted: bool = False
+    # ZooKeeper's states by leader epoch.
     quorum: dict[int, QuorumState] = field(factory=dict)
+    # The current leader epoch.
     epoch: int = -1
+    # The version after the last write.
     zk_version: int = -1
+    # The terms of leaders, by leader epoch.
     terms: dict[int, Term] = field(factory=dict)
+    # The replicas, by broker.
     replicas: dict[int, ReplicaView] = field(factory=dict)
     reaches: dict[int, dict[int, Reach]] = field(factory=dict)
-    """By leader epoch and follower."""
+    """By leader epoch and follower: the reported log ends."""
 
     def replica(self, node: int) -> ReplicaView:
-        """The replica at `node`; an empty one if nothing was recorded of it."""
+        """The replica at `node`; an empty one if nothing was recorded about it."""
         view = self.replicas.get(node)
         if view is None:
             view = self.replicas[node] = ReplicaView()
@@ -123,7 +133,7 @@ class PartitionState:
         return max([0, *(term.high_watermark for term in self.terms.values())])
 
     def followed(self, node: int) -> Term | None:
-        """The term of the leader that `node` follows; None if it follows nobody, or its leader never took
+        """The term of the leader that `node` follows; None if it follows none, or if its leader never took
         over."""
         view = self.replica(node)
         if view.leader_epoch is None or view.leader in (node, NO_LEADER):
@@ -135,8 +145,8 @@ class PartitionState:
         return self.reaches.setdefault(epoch, {}).setdefault(node, Reach())
 
     def known_end(self, epoch: int, member: int) -> int:
-        """The highest log end that the leader of `epoch` may take `member` to have: its own, or by the
-        member's fetches; -1 for none."""
+        """The highest log end of `member` that the leader of `epoch` may know: for itself its own, else from
+        the member's fetches; -1 for none."""
         term = self.terms[epoch]
         if member == term.leader:
             return term.logs[-1].end_offset

@@ -1,6 +1,6 @@
 """Mismatches that several guards share, in words.
 
-Owns sentences. Must not decide when they are said.
+Owns the sentences. Must not decide when they apply.
 """
 
 from fencepost.model.refinement.state import Mismatch
@@ -14,6 +14,17 @@ def told(ends: dict[int, int]) -> str:
 
 
 def above_end(position: int, action: str, event: Event, end: int) -> Mismatch:
+    """The mismatch of an event beyond the log end.
+
+    Args:
+        position: the position of the event.
+        action: the action that it would have to be.
+        event: the event.
+        end: the log end.
+
+    Returns:
+        the mismatch.
+    """
     return Mismatch(
         position=position,
         action=action,
@@ -24,6 +35,18 @@ def above_end(position: int, action: str, event: Event, end: int) -> Mismatch:
 
 
 def ends_elsewhere(position: int, action: str, node: int, expected: int, seen: int) -> Mismatch | None:
+    """The mismatch of a log that ends at another offset.
+
+    Args:
+        position: the position of the event.
+        action: the action that it would have to be.
+        node: the broker.
+        expected: the log end by the model.
+        seen: the log end in the event.
+
+    Returns:
+        the mismatch; None if both are equal.
+    """
     if seen in (expected, -1):
         return None
     return Mismatch(
@@ -36,6 +59,17 @@ def ends_elsewhere(position: int, action: str, node: int, expected: int, seen: i
 
 
 def begins_elsewhere(position: int, event: Event, known: int, shown: int) -> Mismatch:
+    """The mismatch of a log that begins at an illegal offset.
+
+    Args:
+        position: the position of the event.
+        event: the event.
+        known: the known log start.
+        shown: the highest high watermark that a leader showed.
+
+    Returns:
+        the mismatch.
+    """
     return Mismatch(
         position=position,
         action="restart",
@@ -50,6 +84,18 @@ def begins_elsewhere(position: int, event: Event, known: int, shown: int) -> Mis
 
 
 def not_leading(position: int, action: str, node: int, epoch: int, offset: int = -1) -> Mismatch:
+    """The mismatch of a broker that does not lead.
+
+    Args:
+        position: the position of the event.
+        action: the action that it would have to be.
+        node: the broker.
+        epoch: the leader epoch.
+        offset: the log offset in question, or -1.
+
+    Returns:
+        the mismatch.
+    """
     return Mismatch(
         position=position,
         action=action,
@@ -60,6 +106,16 @@ def not_leading(position: int, action: str, node: int, epoch: int, offset: int =
 
 
 def not_following(position: int, action: str, event: Event) -> Mismatch:
+    """The mismatch of a broker that does not follow.
+
+    Args:
+        position: the position of the event.
+        action: the action that it would have to be.
+        event: the event.
+
+    Returns:
+        the mismatch.
+    """
     return Mismatch(
         position=position,
         action=action,
@@ -70,6 +126,17 @@ def not_following(position: int, action: str, event: Event) -> Mismatch:
 
 
 def not_in_epoch(position: int, action: str, event: Event, known: int | None) -> Mismatch:
+    """The mismatch of an event in another leader epoch.
+
+    Args:
+        position: the position of the event.
+        action: the action that it would have to be.
+        event: the event.
+        known: the leader epoch by the model; None if there is none.
+
+    Returns:
+        the mismatch.
+    """
     return Mismatch(
         position=position,
         action=action,

@@ -1,13 +1,12 @@
-"""The leader epoch cache and the truncation that it decides: KIP-101, KIP-279 and KAFKA-7415 as pure
-functions.
+"""The leader epoch cache and the truncation based on it: KIP-101, KIP-279 and KAFKA-7415 as pure functions.
 
-Owns: (epoch, start offset) entries, the OffsetsForLeaderEpoch answer, the follower's next truncation offset.
-Used by the explorable system and by the refinement of real runs alike. Must not know replicas, roles or
+Owns (epoch, start offset) entries, the OffsetsForLeaderEpoch answer, and the follower's next truncation
+offset. The explorable system and the refinement of real runs both use it. Must not know replicas, roles or
 ZooKeeper.
 
-An entry says: records from `start offset` on (up to the next entry) were written in `epoch`. A leader enters
-its epoch on election, before it writes (KAFKA-7415), so that it can tell a follower with an in-between epoch
-where the fork is.
+An entry means: records from `start offset` on (up to the next entry) were written in `epoch`. A leader enters
+its epoch at its election, before it writes (KAFKA-7415), so that it can answer a follower with an in-between
+epoch.
 """
 
 from collections.abc import Sequence
@@ -16,12 +15,12 @@ Epochs = tuple[tuple[int, int], ...]
 """(epoch, start offset), both strictly increasing."""
 
 UNDEFINED = (-1, -1)
-"""The answer of a leader that knows nothing about the epoch asked for."""
+"""The answer of a leader that does not know the requested epoch."""
 
 
 def assign(epochs: Epochs, epoch: int, start_offset: int) -> Epochs:
-    """Enter an epoch. Entries that contradict it (an epoch or a start not below its own) are dropped, as
-    Kafka's truncateAndAppend does."""
+    """Enter an epoch. Entries that contradict it (with an epoch or a start not below its own) are removed, as
+    in Kafka's truncateAndAppend."""
     if epochs and epochs[-1][0] == epoch and start_offset >= epochs[-1][1]:
         return epochs
     kept = tuple(entry for entry in epochs if entry[0] < epoch and entry[1] < start_offset)
@@ -29,13 +28,13 @@ def assign(epochs: Epochs, epoch: int, start_offset: int) -> Epochs:
 
 
 def truncate(epochs: Epochs, end_offset: int) -> Epochs:
-    """The cache of a log that was cut at `end_offset`, also where the cut removed no record (KAFKA-10706)."""
+    """The cache of a log that was truncated to `end_offset`, even if no record was removed (KAFKA-10706)."""
     return tuple(entry for entry in epochs if entry[1] < end_offset)
 
 
 def truncate_start(epochs: Epochs, start_offset: int) -> Epochs:
-    """The cache of a log that starts at `start_offset` now: the epoch of its first record begins there, as
-    Kafka's truncateFromStart says."""
+    """The cache of a log that now starts at `start_offset`: the epoch of its first record begins there, as in
+    Kafka's truncateFromStart."""
     before = tuple(entry for entry in epochs if entry[1] <= start_offset)
     return (*((before[-1][0], start_offset) for _ in before[-1:]), *epochs[len(before) :])
 
@@ -55,8 +54,8 @@ def latest_epoch(epochs: Epochs) -> int:
 
 
 def end_offset_for(epochs: Epochs, log_end_offset: int, asked: int) -> tuple[int, int]:
-    """KIP-279's answer: (largest epoch <= asked, where it ends). Below the first entry: (asked, first start),
-    KAFKA-7415."""
+    """KIP-279's answer: (largest epoch <= asked, its end offset). Below the first entry: (asked, first
+    start), KAFKA-7415."""
     if asked < 0 or not epochs:
         return UNDEFINED
     if asked == epochs[-1][0]:
@@ -68,7 +67,16 @@ def end_offset_for(epochs: Epochs, log_end_offset: int, asked: int) -> tuple[int
 
 
 def end_offset_for_kip_101(epochs: Epochs, log_end_offset: int, asked: int) -> tuple[int, int]:
-    """KIP-101's answer, without KIP-279: an end offset and no word of the epoch that it belongs to."""
+    """KIP-101's answer, without KIP-279: an end offset without the epoch that it belongs to.
+
+    Args:
+        epochs: the leader's cache.
+        log_end_offset: the end of the leader's log.
+        asked: the epoch that the follower asked about.
+
+    Returns:
+        (-1, end offset).
+    """
     if asked < 0 or not epochs or asked < epochs[0][0]:
         return UNDEFINED
     return -1, end_offset_for(epochs, log_end_offset, asked)[1]
@@ -77,10 +85,11 @@ def end_offset_for_kip_101(epochs: Epochs, log_end_offset: int, asked: int) -> t
 def next_truncation(
     epochs: Epochs, log_end_offset: int, high_watermark: int, answer: tuple[int, int]
 ) -> tuple[int, bool]:
-    """Where a follower truncates on this answer, and whether it is done (else it asks again).
+    """Where a follower truncates after this answer, and whether it is done (otherwise it asks again).
 
-    Kafka's getOffsetTruncationState: no answer: the high watermark; an answer without an epoch (KIP-101): its
-    end; mine is that epoch too: the lower end; it is not: the end of my largest epoch below it, and again.
+    Kafka's getOffsetTruncationState. No answer: truncate to the high watermark. An answer without an epoch
+    (KIP-101): to its end. The follower's epoch is the same: to the lower end. It differs: to the end of the
+    follower's largest epoch below it, then ask again.
     """
     epoch, end_offset = answer
     if end_offset < 0:

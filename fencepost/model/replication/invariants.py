@@ -1,7 +1,7 @@
-"""What must hold in the replication model, named as in the anomaly table.
+"""The invariants of the replication model, named as in the anomaly table.
 
-Owns: COMMIT-SAFE, LOG-MATCH, EPOCH-MONO, one leader per epoch, HW-MONO and HW-BOUNDS, on states and on steps;
-and the `sometimes`, what a useful exploration reaches. Must not know the actions' bodies.
+Owns COMMIT-SAFE, LOG-MATCH, EPOCH-MONO, one leader per epoch, HW-MONO and HW-BOUNDS, on states and on steps;
+and the `sometimes` goals that a useful exploration reaches. Must not know the bodies of actions.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,11 +27,11 @@ Shown = tuple[ReplicaRecords, int]
 
 
 def leader_holds_committed(leader: tuple[ReplicaRecords, int], committed: Committed) -> bool:
-    """COMMIT-SAFE: a leader holds every record that an exposed high watermark of its epoch or an earlier one
+    """COMMIT-SAFE: a leader has every record that an exposed high watermark of its epoch or an earlier one
     covered.
 
-    leader: a replica's log, and its epoch if it leads, else -1. What retention deleted counts as held:
-    HW-BOUNDS says that it was committed.
+    leader: a replica's log, and its epoch if it leads, else -1. Records that retention deleted count as
+    present: HW-BOUNDS guarantees that they were committed.
     """
     log, own_epoch = leader
     return all(
@@ -42,7 +42,7 @@ def leader_holds_committed(leader: tuple[ReplicaRecords, int], committed: Commit
 
 def logs_match(one: Shown, other: Shown) -> bool:
     """LOG-MATCH: (offset, epoch) names one value, and two logs agree below the lower of their high
-    watermarks, from where both start."""
+    watermarks, from the higher of their starts."""
     if one[0] == other[0]:
         return True
     lower = min(one[1], other[1])
@@ -58,25 +58,34 @@ def epochs_grow_along_log(log: ReplicaRecords) -> bool:
 
 
 def lead_apart(one_number: int, other_number: int, one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """No two replicas lead in one epoch; each is given as (leader that it believes in, epoch)."""
+    """No two replicas lead in one epoch; each is given as (the leader that it follows, epoch)."""
     return one[0] != one_number or other[0] != other_number or one[1] != other[1]
 
 
 def listed_ends_grow(listed: Listed) -> bool:
-    """HW-MONO: ListOffsets never tells less than an earlier answer of the same leader epoch or one before. (A
-    deposed leader that has not heard may.)"""
+    """HW-MONO: ListOffsets never returns less than an earlier answer of the same or an earlier leader epoch.
+    (A deposed leader that does not know it may.)"""
     return all(one[0] > other[0] or one[1] <= other[1] for one, other in combinations(listed, 2))
 
 
 def high_watermark_inside(shown: tuple[int, int, int]) -> bool:
-    """HW-BOUNDS: log start offset <= high watermark <= log end offset, at each replica that runs."""
+    """HW-BOUNDS: log start offset <= high watermark <= log end offset, at each running replica."""
     start, high_watermark, end = shown
     return start <= high_watermark <= end
 
 
 def exposes_one_content(before: ReplicationState, action: Action, after: ReplicationState) -> bool:
     """COMMIT-SAFE of a step: a high watermark never covers a record other than the one that an earlier high
-    watermark covered."""
+    watermark covered.
+
+    Args:
+        before: the state before.
+        action: the action.
+        after: the state after.
+
+    Returns:
+        whether it holds.
+    """
     if action[0] != "advance_high_watermark":
         return True
     leader = after.replicas[int(action[1])]
@@ -87,14 +96,23 @@ def exposes_one_content(before: ReplicationState, action: Action, after: Replica
 
 
 def epochs_grow_at_brokers(before: ReplicationState, action: Action, after: ReplicationState) -> bool:
-    """EPOCH-MONO of a step: a running broker's leader epoch never goes back."""
+    """EPOCH-MONO of a step: a running broker's leader epoch never decreases.
+
+    Args:
+        before: the state before.
+        action: the action.
+        after: the state after.
+
+    Returns:
+        whether it holds.
+    """
     return action[0] in ("crash", "restart") or all(
         one.epoch <= other.epoch for one, other in zip(before.replicas, after.replicas, strict=True)
     )
 
 
 OF_STATES = ("COMMIT-SAFE", "LOG-MATCH", "EPOCH-MONO", "ONE-LEADER", "HW-MONO", "HW-BOUNDS")
-"""The invariants of states; which name a violation, in this order."""
+"""The invariants of states. If several are violated, the first one names the violation."""
 
 OF_STEPS: Mapping[str, Callable[[ReplicationState, Action, ReplicationState], bool]] = {
     "COMMIT-SAFE": exposes_one_content,
@@ -111,7 +129,7 @@ def _shown(replica: Replica) -> Value:
 
 
 def _bounds(replica: Replica) -> Value:
-    """Of one that is down, what holds: its checkpoint is not in use."""
+    """A replica that is down satisfies HW-BOUNDS: its checkpoint is not in use."""
     if replica.leader == DOWN:
         return 0, 0, 0
     return log_start_offset(replica.log), replica.high_watermark, len(replica.log)
@@ -122,7 +140,7 @@ def _role(replica: Replica) -> Value:
 
 
 def _led_by(number: int, value: Any) -> Value:
-    """A replica as a leader; the committed records as they are."""
+    """A replica as a leader; the committed records unchanged."""
     if not isinstance(value, Replica):
         return value  # type: ignore[no-any-return]
     return value.log, value.epoch if value.leader == number else -1
@@ -130,7 +148,7 @@ def _led_by(number: int, value: Any) -> Value:
 
 def parts(replicas: int, lists: int = 0) -> Mapping[str, tuple[Part, ...]]:
     """The invariants of states, replica by replica and pair by pair. Slots: replicas, quorum, committed,
-    used, and what was listed if there is room for it."""
+    used, and the ListOffsets answers if they are recorded."""
     numbers, committed, listed = range(replicas), replicas + 1, replicas + 3
     pairs = tuple(combinations(numbers, 2))
     return {
@@ -158,7 +176,7 @@ def _isr_is_its_leader(quorum: Quorum) -> bool:
 
 
 def goals(replicas: int) -> Mapping[str, tuple[Part, ...]]:
-    """What a useful exploration reaches."""
+    """The goals that a useful exploration reaches."""
     numbers, quorum, committed = range(replicas), replicas, replicas + 1
     pairs = tuple(combinations(numbers, 2))
     return {

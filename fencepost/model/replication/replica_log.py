@@ -1,7 +1,8 @@
-"""A replica's log as a trace tells it: epochs and values by offset, with what a power loss left unknown.
+"""A replica's log according to a trace: epochs and values by offset, with the records that a power loss made
+unknown.
 
-Owns one mutable log, fed with recorded appends, truncations and recoveries. Must not know roles, guards or
-verdicts: refinement.py and the invariants of checkers/ read it.
+Owns one mutable log, which is fed with recorded appends, truncations and recoveries. Must not know roles,
+guards or verdicts: refinement.py and the invariants of checkers/ read it.
 """
 
 from collections.abc import Sequence
@@ -9,14 +10,14 @@ from collections.abc import Sequence
 from attrs import define, field
 
 UNKNOWN_EPOCH = -1
-"""Of a record that the trace never named: a fault interrupted the step that appended it after the bytes had
-reached the file."""
+"""The epoch of a record that the trace never named: a fault interrupted the step that appended it after the
+bytes had reached the file."""
 
 
 @define
 class ReplicaLog:
-    """epochs[o], values[o]: the record at offset o; UNKNOWN_EPOCH and 0 where the trace does not say.
-    unknown: how many such records there are. Moves by append at its end, cut, and recovery."""
+    """epochs[o], values[o]: the record at offset o; UNKNOWN_EPOCH and 0 if the trace does not name it.
+    unknown: the number of such records. It changes by append at its end, truncation, and recovery."""
 
     epochs: list[int] = field(factory=list)
     values: list[int] = field(factory=list)
@@ -29,19 +30,19 @@ class ReplicaLog:
 
     @property
     def last_epoch(self) -> int:
-        """Of the last record; UNKNOWN_EPOCH if it is unknown or there is none."""
+        """The epoch of the last record; UNKNOWN_EPOCH if it is unknown or there is none."""
         return self.epochs[-1] if self.epochs else UNKNOWN_EPOCH
 
     def append(self, offset: int, epoch: int, values: Sequence[int]) -> None:
-        """Records at `offset`. A gap below becomes unknown, what stood there is cut: a judge of content goes
-        on where conformance would stop."""
+        """Append records at `offset`. A gap below becomes unknown; records from `offset` on are truncated.
+        (Conformance would stop here, but the checks of content continue.)"""
         if offset != len(self.epochs):
             self.resize(offset)
         self.epochs += [epoch] * len(values)
         self.values += values
 
     def extend(self, other: "ReplicaLog", end_offset: int) -> None:
-        """Take over the records that `other` holds from this log's end up to `end_offset`."""
+        """Copy the records of `other` from this log's end up to `end_offset`."""
         added = other.epochs[len(self.epochs) : end_offset]
         self.values += other.values[len(self.epochs) : end_offset]
         self.epochs += added
@@ -49,7 +50,7 @@ class ReplicaLog:
             self.unknown += added.count(UNKNOWN_EPOCH)
 
     def resize(self, end_offset: int) -> None:
-        """Cut the log, or let it grow by unknown records."""
+        """Truncate the log, or extend it with unknown records."""
         end_offset = max(end_offset, 0)
         missing = end_offset - len(self.epochs)
         if missing > 0:
@@ -62,7 +63,7 @@ class ReplicaLog:
             del self.epochs[end_offset:], self.values[end_offset:]
 
     def start_over(self, end_offset: int) -> None:
-        """Drop all records and go on at `end_offset`; what lies below it is unknown here."""
+        """Remove all records and continue at `end_offset`; records below it are unknown here."""
         self.resize(0)
         self.resize(end_offset)
 
@@ -71,7 +72,7 @@ class ReplicaLog:
         return ReplicaLog(self.epochs.copy(), self.values.copy(), self.unknown)
 
     def shared_prefix(self, other: "ReplicaLog") -> int:
-        """How many records at the beginning certainly are the same in both."""
+        """The number of records at the beginning that are certainly the same in both."""
         end = min(len(self.epochs), len(other.epochs))
         if (
             not self.unknown
@@ -91,8 +92,8 @@ class ReplicaLog:
         return end
 
     def first_difference(self, offset: int, epochs: Sequence[int], values: Sequence[int]) -> int | None:
-        """The first offset at which this log certainly does not hold these records (given from `offset` on);
-        None if it may hold all of them.
+        """The first offset at which this log certainly differs from these records (given from `offset` on);
+        None if it may have all of them.
 
         An offset past the end of this log is a difference; an unknown record on either side is not.
         """
@@ -109,7 +110,13 @@ class ReplicaLog:
         return None
 
     def learn(self, offset: int, epochs: Sequence[int], values: Sequence[int]) -> None:
-        """Fill unknown records with what another replica copied from here."""
+        """Fill in unknown records, after another replica copied them from here.
+
+        Args:
+            offset: the offset of the first record.
+            epochs: their leader epochs.
+            values: their value ids.
+        """
         if not self.unknown:
             return
         for index, epoch in enumerate(epochs):

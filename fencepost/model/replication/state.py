@@ -1,6 +1,6 @@
-"""The state of the replication model: compact tuples, and the words to read them.
+"""The state of the replication model: compact tuples, and their description in words.
 
-Owns: the layout of states, constants, and their description. Must not know actions or invariants.
+Owns the layout of states, constants, and their description. Must not know actions or invariants.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,13 +34,13 @@ DATA_PATH = frozenset(
 """The registered protections (traces/protections.py) that this model can drop."""
 
 DOWN, NOBODY = -2, -1
-"""In `Replica.leader`: the process is down; it runs and has no role."""
+"""In `Replica.leader`: the process is down; the process runs without a role."""
 
 LogRecord = tuple[int, int]
 """(leader epoch, value id)."""
 
 GONE: LogRecord = (-1, -1)
-"""In a log: a record that retention deleted; those that are gone are the first ones, and the log starts after
+"""In a log: a record that retention deleted. Deleted records are the first ones, and the log starts after
 them."""
 
 
@@ -51,50 +51,55 @@ Committed = tuple[tuple[int, int, int], ...]
 """Per offset (epoch, value, lowest leader epoch that exposed it)."""
 
 Used = tuple[int, int, int]
-"""Values appended, crashes, records lost: how much of the bounds is used."""
+"""Values appended, crashes, records lost: the used part of the bounds."""
 
 
 Listed = tuple[tuple[int, int], ...]
-"""What leaders told clients by ListOffsets(latest), in order: (leader epoch, end)."""
+"""The answers of leaders to ListOffsets(latest), in order: (leader epoch, end)."""
 
 
 class Replica(NamedTuple):
-    """One replica.
+    """One replica."""
 
-    log: its records by offset. epochs: the leader epoch cache. high_watermark: what it believes to be
-    committed. epoch: the highest leader epoch learned (after a restart: one below the lowest that it may
-    learn). leader: whom it follows, itself if it leads, NOBODY or DOWN. truncating: a follower that has not
-    yet agreed with its leader. ends: of a leader, each follower's log end as its last fetch in this epoch
-    said (-1: none yet); the own slot holds the start offset of the epoch.
-    """
-
+    # Its records by offset.
     log: tuple[LogRecord, ...]
+    # The leader epoch cache.
     epochs: Epochs
+    # Its high watermark.
     high_watermark: int
+    # The highest leader epoch that it knows (after a restart: one below the lowest that it may learn).
     epoch: int
+    # The leader that it follows; itself if it leads; NOBODY or DOWN.
     leader: int
+    # Whether it is a follower that has not yet agreed with its leader.
     truncating: bool
+    # On a leader: each follower's log end by its last fetch in this epoch (-1: none yet). Its own slot has
+    # the start offset of the epoch.
     ends: tuple[int, ...]
 
 
 class ReplicationState(NamedTuple):
-    """replicas: by number. quorum: ZooKeeper's (leader, ISR as a bit set) of each leader epoch so far, the
-    last one current, each with the ISR that its leader wrote last: LeaderAndIsr of any of them may still be
-    on its way. committed: a ghost: per offset (epoch, value, lowest leader epoch that exposed it). values,
-    crashes, lost: how much of the bounds is used. listed: a ghost, empty unless the bounds ask for it.
-    """
+    """A state of the model."""
 
+    # The replicas, by number.
     replicas: tuple[Replica, ...]
+    # ZooKeeper's (leader, ISR as a bit set) of each leader epoch so far; the last one is current. Each has
+    # the last ISR that its leader wrote. LeaderAndIsr of any of them may still arrive.
     quorum: Quorum
+    # A ghost variable: per offset (epoch, value, lowest leader epoch that exposed it).
     committed: Committed
+    # Values appended so far.
     values: int
+    # Crashes so far.
     crashes: int
+    # Records lost so far.
     lost: int
+    # A ghost variable: answers to ListOffsets; empty unless the bounds enable them.
     listed: Listed = ()
 
 
 def _known_protections(names: Iterable[str]) -> frozenset[str]:
-    """`names` as a set, or the caller's mistake in one sentence."""
+    """`names` as a set; otherwise an error of the caller in one sentence."""
     drop = frozenset(names)
     unknown = sorted(drop - DATA_PATH)
     if unknown:
@@ -113,25 +118,29 @@ def _known_protections(names: Iterable[str]) -> frozenset[str]:
 
 @frozen(kw_only=True)
 class Constants:
-    """The bounds of the model. replicas; log_size: records in a log; epochs: highest leader epoch; values:
-    appends; crashes: of all replicas together; losses: records that crashes may take from the ends of logs,
-    together (any loss is an accepted hazard for COMMIT-SAFE: docs/spec/cluster.md,
-    docs/explanation/model.md). lists: answers to ListOffsets that are remembered (0: nobody asks, and there
-    are as many states as without them). log_starts: the highest offset that retention lets a log start at (0:
-    nothing is deleted, and there are as many states as without it). old_format: 1 if records are not stamped
-    with epochs, as before KIP-101, so that no replica has an epoch cache. drop: protections to do without, by
-    registered name.
-    """
+    """The bounds of the model."""
 
+    # The number of replicas.
     replicas: int = 3
+    # The most records in a log.
     log_size: int = 2
+    # The highest leader epoch.
     epochs: int = 1
+    # The most appends.
     values: int = 2
+    # The most crashes of all replicas together.
     crashes: int = 0
+    # The most records that crashes may remove from the ends of logs, together. Any loss is an accepted hazard
+    # for COMMIT-SAFE (docs/spec/cluster.md, docs/explanation/model.md).
     losses: int = 0
+    # The most answers to ListOffsets that are recorded. 0: none is sent, and there are no additional states.
     lists: int = 0
+    # The highest log start offset that retention may set. 0: nothing is deleted, and there are no additional
+    # states.
     log_starts: int = 0
+    # 1 if records have no epochs, as before KIP-101, so that no replica has an epoch cache.
     old_format: int = 0
+    # Protections to drop, by registered name.
     drop: frozenset[str] = field(default=(), converter=_known_protections)
 
     def __attrs_post_init__(self) -> None:
@@ -141,17 +150,17 @@ class Constants:
             )
 
     def keeps(self, protection: str) -> bool:
-        """Whether it is not dropped."""
+        """Whether a protection is not dropped."""
         return protection not in self.drop
 
 
 def log_start_offset(log: tuple[LogRecord, ...]) -> int:
-    """Where it starts: behind what is gone."""
+    """The log start offset: the one after the deleted records."""
     return log.count(GONE)
 
 
 def renamed(numbers: Sequence[int], slot: int, value: Any) -> Value:
-    """What the value of a slot becomes when replica r is called numbers[r]."""
+    """The value of a slot after replica r is renamed to numbers[r]."""
     count = len(numbers)
     if slot < count:
         return _renamed_replica(numbers, value)

@@ -1,8 +1,8 @@
-"""What the replicas and the controller do in the replication model, on the values of the slots that they
+"""The steps of the replicas and the controller in the replication model, on the values of the slots that they
 read.
 
-Owns: the actions and how they change a state; each guard that is a registered protection is named where it
-stands. Must not know which slots there are.
+Owns the actions and their effect on a state. Each guard that is a registered protection is named at its
+place. Must not know which slots exist.
 """
 
 from fencepost.model.explore.system import EnabledActions
@@ -29,12 +29,12 @@ def members(isr: int, replicas: int) -> list[int]:
 
 
 def no_ends(constants: Constants, leader: int, epoch_start_offset: int) -> tuple[int, ...]:
-    """What a new leader knows of log ends: where its own epoch starts, and nothing of the others."""
+    """A new leader's knowledge of log ends: the start of its own epoch, and nothing about the others."""
     return tuple(epoch_start_offset if r == leader else -1 for r in range(constants.replicas))
 
 
 def entered(constants: Constants, epochs: cache.Epochs, epoch: int, start_offset: int) -> cache.Epochs:
-    """A cache with this epoch. Records of the old format have none, so there is nothing to keep."""
+    """A cache with this epoch. Records of the old format have no epochs, so their cache stays empty."""
     return epochs if constants.old_format else cache.assign(epochs, epoch, start_offset)
 
 
@@ -42,8 +42,16 @@ def entered(constants: Constants, epochs: cache.Epochs, epoch: int, start_offset
 
 
 def control(constants: Constants, quorum: Quorum) -> EnabledActions:
-    """An election keeps the ISR, or takes the old leader out (it failed). A shrink takes out a failed
-    follower, and raises the epoch too."""
+    """Steps of the controller. An election keeps the ISR, or removes the old leader (it failed). A shrink
+    removes a failed follower, and raises the epoch too.
+
+    Args:
+        constants: the bounds.
+        quorum: ZooKeeper's states.
+
+    Returns:
+        the enabled actions.
+    """
     leader, isr = quorum[-1]
     if not guards.follows(len(quorum) - 1, len(quorum)) or len(quorum) > constants.epochs:
         return
@@ -63,8 +71,17 @@ def control(constants: Constants, quorum: Quorum) -> EnabledActions:
 def role(constants: Constants, number: int, replica: Replica, quorum: Quorum) -> EnabledActions:
     """Any LeaderAndIsr that was ever sent may arrive, or never; fencing decides.
 
-    broker_epoch_fencing (KIP-380): after a restart only what was made for this incarnation counts, so nothing
-    older than ZooKeeper's present epoch.
+    broker_epoch_fencing (KIP-380): after a restart only requests for this incarnation count, so none that is
+    older than ZooKeeper's current epoch.
+
+    Args:
+        constants: the bounds.
+        number: the replica's number.
+        replica: the replica.
+        quorum: ZooKeeper's states.
+
+    Returns:
+        the enabled actions.
     """
     if replica.leader == DOWN:
         floor = len(quorum) - 2 if constants.keeps("broker_epoch_fencing") else -1
@@ -94,7 +111,7 @@ def _as_leader(constants: Constants, number: int, replica: Replica, epoch: int) 
 
 
 def append(constants: Constants, number: int, leader: Replica, used: Used) -> EnabledActions:
-    """One record of the leader's epoch at its log end."""
+    """Append one record of the leader's epoch at its log end."""
     values, crashes, lost = used
     bounds = constants
     if len(leader.log) >= bounds.log_size or values >= bounds.values:
@@ -107,7 +124,7 @@ def append(constants: Constants, number: int, leader: Replica, used: Used) -> En
 
 
 def list_offsets(constants: Constants, number: int, leader: Replica, listed: Listed) -> EnabledActions:
-    """offset_not_available (KIP-207): a new leader's high watermark lags, so it does not tell it before it
+    """offset_not_available (KIP-207): a new leader's high watermark lags, so it does not return it before it
     has reached the start of the epoch."""
     may_tell = not constants.keeps("offset_not_available") or leader.high_watermark >= leader.ends[number]
     if len(listed) < constants.lists and may_tell:
@@ -115,7 +132,17 @@ def list_offsets(constants: Constants, number: int, leader: Replica, listed: Lis
 
 
 def may_advance(constants: Constants, number: int, leader: Replica, quorum: Quorum) -> bool:
-    """Whether every member of the ISR is known to hold more."""
+    """Whether every member of the ISR is known to have more.
+
+    Args:
+        constants: the bounds.
+        number: the leader's number.
+        leader: the leader.
+        quorum: ZooKeeper's states.
+
+    Returns:
+        whether the high watermark may advance.
+    """
     if leader.leader != number:
         return False
     end = _in_sync_end(constants, number, leader, quorum)
@@ -125,7 +152,18 @@ def may_advance(constants: Constants, number: int, leader: Replica, quorum: Quor
 def advance(
     constants: Constants, number: int, leader: Replica, quorum: Quorum, committed: Committed
 ) -> EnabledActions:
-    """What the high watermark passes is exposed."""
+    """Advance the high watermark; the records below it are exposed.
+
+    Args:
+        constants: the bounds.
+        number: the leader's number.
+        leader: the leader.
+        quorum: ZooKeeper's states.
+        committed: the exposed records.
+
+    Returns:
+        the enabled actions.
+    """
     end = _in_sync_end(constants, number, leader, quorum)
     exposed = [
         (*record[:2], min(record[2], leader.epoch)) if offset < end else record
@@ -144,7 +182,7 @@ def _in_sync_end(constants: Constants, number: int, leader: Replica, quorum: Quo
 
 
 def change_isr(constants: Constants, number: int, leader: Replica, quorum: Quorum) -> EnabledActions:
-    """A compare-and-set: that of a deposed leader meets a bad version."""
+    """An ISR change by compare-and-set; that of a deposed leader fails because of the version."""
     if leader.epoch != len(quorum) - 1:
         return
     elected, isr = quorum[-1]
@@ -169,7 +207,7 @@ def change_isr(constants: Constants, number: int, leader: Replica, quorum: Quoru
 def follow(
     constants: Constants, number: int, other: int, follower: Replica, leader: Replica
 ) -> EnabledActions:
-    """One round with the leader that it believes in: truncate until they agree, then fetch."""
+    """One round with its leader: truncate until the logs agree, then fetch."""
     by_epoch = constants.keeps("truncate_by_epoch")
     if follower.truncating and not by_epoch:
         yield (
@@ -192,8 +230,8 @@ def follow(
 
 
 def _truncated(constants: Constants, follower: Replica, leader: Replica) -> Replica:
-    """undefined_has_no_end (KAFKA-6857): where neither has epochs, the leader knows no end, and the follower
-    cuts at its high watermark."""
+    """undefined_has_no_end (KAFKA-6857): if neither has epochs, the leader knows no end, and the follower
+    truncates to its high watermark."""
     answers = (
         cache.end_offset_for if constants.keeps("truncate_below_own_epoch") else cache.end_offset_for_kip_101
     )
@@ -206,27 +244,36 @@ def _truncated(constants: Constants, follower: Replica, leader: Replica) -> Repl
 
 
 def _started_over(constants: Constants, follower: Replica, start: int) -> Replica:
-    """high_watermark_follows_log_start (KAFKA-9491): it ends below its leader's log, drops all that it has,
-    and goes on where that starts."""
+    """high_watermark_follows_log_start (KAFKA-9491): a follower that ends below its leader's log removes all
+    its records and continues at the leader's log start."""
     follows = constants.keeps("high_watermark_follows_log_start")
     return follower._replace(
         log=(GONE,) * start, epochs=(), high_watermark=start if follows else follower.high_watermark
     )
 
 
-# ---- and any of them
+# ---- every replica
 
 
 def high_watermark_within_log(constants: Constants, log: tuple[LogRecord, ...], offset: int) -> int:
-    """high_watermark_within_log (KAFKA-3978): whatever a checkpoint or a leader says, it stays within [log
-    start, log end]."""
+    """high_watermark_within_log (KAFKA-3978): the high watermark stays within [log start, log end], whatever
+    a checkpoint or a leader says."""
     if not constants.keeps("high_watermark_within_log"):
         return offset
     return max(log_start_offset(log), min(offset, len(log)))
 
 
 def delete_oldest(constants: Constants, number: int, replica: Replica) -> EnabledActions:
-    """Retention, of a leader and of a follower alike."""
+    """Retention, on a leader or a follower.
+
+    Args:
+        constants: the bounds.
+        number: the replica's number.
+        replica: the replica.
+
+    Returns:
+        the enabled actions.
+    """
     end = log_start_offset(replica.log) + 1
     if replica.leader == DOWN or end > min(len(replica.log), constants.log_starts):
         return
@@ -237,10 +284,19 @@ def delete_oldest(constants: Constants, number: int, replica: Replica) -> Enable
 
 
 def crash(constants: Constants, number: int, replica: Replica, used: Used) -> EnabledActions:
-    """The process dies, and some records at the end of its log with it.
+    """The process dies, and some records at the end of its log are lost.
 
-    keep_checkpointed (KAFKA-1647): the high watermark that it had read is in its checkpoint, though it has
-    not had a role since; without, a start begins at 0.
+    keep_checkpointed (KAFKA-1647): the high watermark that it had read stays in its checkpoint, even if it
+    has had no role since. Without the protection, a start begins at 0.
+
+    Args:
+        constants: the bounds.
+        number: the replica's number.
+        replica: the replica.
+        used: the used part of the bounds.
+
+    Returns:
+        the enabled actions.
     """
     values, crashes, lost_before = used
     if replica.leader == DOWN or crashes >= constants.crashes:
@@ -262,7 +318,7 @@ def crash(constants: Constants, number: int, replica: Replica, used: Used) -> En
 
 
 def leads(leader: int, replica: Replica) -> bool:
-    """Whether this is the leader that the replica believes in."""
+    """Whether this is the leader that the replica follows."""
     return replica.leader == leader
 
 

@@ -1,16 +1,16 @@
-"""The data path of replication as a pure transition system: what Kafka's ZooKeeper-era replicas may do, and
-what must hold.
+"""The data path of replication as a pure transition system: the legal steps of Kafka's ZooKeeper-era
+replicas, and their invariants.
 
-Owns: the slots, and which steps read and write which; the steps are steps.py's. Must not know how an
-implementation does it, nor time, nor messages other than LeaderAndIsr.
+Owns the slots, and which steps read and write which; steps.py has the steps. Must not know an implementation,
+time, or messages other than LeaderAndIsr.
 
-Atomicity. ZooKeeper's and the controller's steps are one action each. A fetch is one action (request, answer,
-append at the follower): the leader learns the follower's log end from the *request*, the follower gets the
-leader's high watermark as it was, so both lag as in Kafka. A truncation is one round of
-OffsetsForLeaderEpoch. A leader's ISR change is one action (a CAS that succeeds). LeaderAndIsr is delayed and
-lost freely: each replica may learn any epoch above its own at any time, or never. The interleavings that
-remain between those are the refinement's matter (refinement/). Sources: KIP-101, KIP-279, KIP-320,
-KAFKA-7128, KAFKA-7415; the bounds are `Constants`.
+Atomicity. ZooKeeper's and the controller's steps are one action each. A fetch is one action (request,
+response, append at the follower). The leader learns the follower's log end from the *request*, and the
+follower gets the leader's high watermark from before, so both lag as in Kafka. A truncation is one round of
+OffsetsForLeaderEpoch. A leader's ISR change is one action (a CAS that succeeds). LeaderAndIsr may be delayed
+or lost: each replica may learn any epoch above its own at any time, or never. The refinement covers the
+remaining interleavings (refinement/). Sources: KIP-101, KIP-279, KIP-320, KAFKA-7128, KAFKA-7415; the bounds
+are `Constants`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,11 +48,11 @@ ACTIONS = (
 
 @frozen(eq=False, slots=False)
 class Replication(SlottedSystem[ReplicationState]):
-    """The transition system for some constants (explore/slotted.py says what each method promises). checks:
-    the invariants to check, by name.
+    """The transition system for some constants (explore/slotted.py documents the methods). checks: the
+    invariants to check, by name.
 
-    Slots: each replica, ZooKeeper's quorum, what was committed, how much of the bounds is used, and what
-    ListOffsets told if anybody asks.
+    Slots: each replica, ZooKeeper's quorum, the committed records, the used part of the bounds, and the
+    answers to ListOffsets if they are enabled.
     """
 
     constants: Constants
@@ -60,7 +60,8 @@ class Replication(SlottedSystem[ReplicationState]):
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """`out_of_range` needs a follower that is ahead of its leader: a loss, or a missing protection."""
+        """The names of actions. `out_of_range` needs a follower that is ahead of its leader: a loss, or a
+        missing protection."""
         constants = self.constants
         absent = set()
         if constants.crashes == 0:
@@ -81,18 +82,18 @@ class Replication(SlottedSystem[ReplicationState]):
 
     @cached_property
     def goals(self) -> Mapping[str, tuple[Part, ...]]:
-        """What a useful set of constants reaches."""
+        """The goals that a useful set of constants reaches."""
         return invariants.goals(self.constants.replicas)
 
     @property
     def step_invariants(self) -> Mapping[str, Callable[[ReplicationState, Action, ReplicationState], bool]]:
-        """Of each step."""
+        """Invariants of each step."""
         return {name: holds for name, holds in invariants.OF_STEPS.items() if name in self.checks}
 
     @cached_property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Replicas may change their numbers. Values are numbered in the order of their appends, so they have
-        no symmetry left."""
+        """Replicas may be renumbered. Values are numbered in the order of their appends, so they have no
+        symmetry left."""
         count = self.constants.replicas
         others = range(count, len(self.kinds))
         return tuple(
@@ -103,7 +104,7 @@ class Replication(SlottedSystem[ReplicationState]):
 
     @property
     def kinds(self) -> tuple[int, ...]:
-        """Replicas are of one kind."""
+        """All replicas are of one kind."""
         return (0,) * self.constants.replicas + (1, 2, 3) + ((4,) if self.constants.lists else ())
 
     def slots_of(self, state: ReplicationState) -> tuple[Value, ...]:
@@ -119,11 +120,11 @@ class Replication(SlottedSystem[ReplicationState]):
         return ReplicationState(tuple(slots[:count]), quorum, committed, values, crashes, lost, *asked)
 
     def describe(self, state: ReplicationState) -> str:
-        """The state for a person."""
+        """The state as text."""
         return describe(state)
 
     def initial(self) -> Iterable[ReplicationState]:
-        """Replica 0 leads epoch 0, all others follow it, all logs are empty, everybody is in the ISR."""
+        """Replica 0 leads epoch 0, all others follow it, all logs are empty, all replicas are in the ISR."""
         count = self.constants.replicas
         leader = Replica(
             (),
@@ -141,8 +142,8 @@ class Replication(SlottedSystem[ReplicationState]):
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """The controller's, then each replica's: its role, as a leader, as a follower of each other one, and
-        its crash."""
+        """The rules of the controller, then of each replica: its role, as a leader, as a follower of each
+        other one, and its crash."""
         count = self.constants.replicas
         quorum, committed, used = count, count + 1, count + 2
         rules = [
@@ -202,7 +203,7 @@ class Replication(SlottedSystem[ReplicationState]):
         return tuple(rules)
 
     def _optional_rules(self, number: int, leads: Part) -> Iterator[Rule]:
-        """Those of a replica that constants switch on. leads: whether it leads."""
+        """The optional rules of a replica, which constants enable. leads: whether it leads."""
         if self.constants.log_starts:
             own = (number,)
             yield Rule(("delete_oldest",), own, own, partial(steps.delete_oldest, self.constants, number))

@@ -38,7 +38,7 @@ WEAK = [
     (
         "nobody read",
         trace(*TEN),
-        "nobody read: the history has 10 appends and no answered read; 10 acknowledged "
+        "no reads: the history has 10 appends and no answered read; 10 acknowledged "
         "records are in no last read (t-0 from offset 0 on), and no read is marked strong",
     ),
     ("no append", trace(read(1, 0, [], 0, 1)), "the history has no append to a log"),

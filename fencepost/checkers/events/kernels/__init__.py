@@ -1,2 +1,2 @@
-"""Compiled kernels of the screens over event columns. (Numba compiles one for all files of this folder:
-checkers/compiled.py.)"""
+"""Compiled kernels of the screens over event columns. They share one cache key for the whole folder
+(checkers/compiled.py)."""

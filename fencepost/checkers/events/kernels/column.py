@@ -1,7 +1,7 @@
-"""Events as the kernels read them.
+"""The events in the form that the kernels read.
 
-Owns `Events` and look-ups in it. Must not know any rule. Few arrays with many columns, not one each: what a
-kernel is handed decides how long it takes to compile.
+Owns `Events` and look-ups in it. Must not know any rule. It has few arrays with many columns, because the
+number of arguments determines the compile time of a kernel.
 """
 
 from typing import NamedTuple
@@ -32,38 +32,45 @@ from fencepost.checkers.operation_columns import Array
     VALUES_TO,
     KNOWN_BROKER_EPOCH,
 ) = range(21)
-"""Rows of `Events.of`. NAME, CAUSE: codes of words.py. NODE, LEADER: codes of brokers, -1 for nobody. KEY: of
-topic and partition; TOPIC; both -1 without a topic. ISR, REPLICAS: bits. *_AT, *_TO: slices of `replica`
-(codes, in order) and `value`. KNOWN_BROKER_EPOCH: of a mark of a controlled shutdown."""
+"""Rows of `Events.of`. NAME, CAUSE: codes of words.py. NODE, LEADER: codes of brokers, -1 for none. KEY: code
+of topic and partition; TOPIC: code of the topic; both -1 without a topic. ISR, REPLICAS: bit sets. *_AT,
+*_TO: slices of `replica` (codes, in order) and `value`. KNOWN_BROKER_EPOCH: from a mark of a controlled
+shutdown."""
 ALLOWED_AT, COMPACTED_AT, KEYED_AT, UNCLEAN_AT = 0, 1, 2, 3
-"""Of `Events.claims`, by trace, with one end more: where its slices of `allowed`, `compacted`, `keyed` and
-`unclean` begin."""
+"""Rows of `Events.claims`: where the slices of `allowed`, `compacted`, `keyed` and `unclean` begin for each
+trace. There is one more column than traces, for the end."""
 ALLOWED_KEY, ALLOWED_START, ALLOWED_END = 0, 1, 2
 RECORD, RECORD_KEY, IS_TOMBSTONE = 0, 1, 2
-"""Of `Events.keyed`."""
+"""Rows of `Events.keyed`."""
 
 STEPS = 4
 MOST_NODES = 62
-"""Sets of brokers are bits of one integer."""
+"""The most brokers of a row group, because a set of brokers is the bits of one integer."""
 
 
 class Events(NamedTuple):
-    """of: by column and event, as above. allowed: ranges of offsets whose loss is allowed, ascending in each
-    trace; compacted: topics; keyed: records of compacted topics (value, key, whether it is a tombstone), by
-    value in each trace; unclean: topics that allow unclean leader election."""
+    """The events of a row group."""
 
+    # One column per event; the rows are NAME and following.
     of: Array
+    # Codes of brokers, for the slices REPLICAS_AT to REPLICAS_TO.
     replica: Array
+    # Value ids, for the slices VALUES_AT to VALUES_TO.
     value: Array
+    # Where each trace's slices of the next four arrays begin.
     claims: Array
+    # Ranges of offsets that may be lost, ascending in each trace.
     allowed: Array
+    # Topics that are compacted.
     compacted: Array
+    # Records of compacted topics (value, key, whether it is a tombstone), by value in each trace.
     keyed: Array
+    # Topics that allow unclean leader election.
     unclean: Array
 
 
 def steps_of(state: object, events: Events, *rest: object) -> int:
-    """About how many steps a screen takes: a handful for each event."""
+    """An estimate of the steps of a screen: a few per event of `events`. `state` does not matter."""
     return STEPS * int(events.of.shape[1])
 
 
@@ -80,7 +87,7 @@ def same_replicas(events: Events, one: int, other: int) -> bool:
 
 @compiled_within
 def end_of_loss(claims: Array, allowed: Array, trace: int, key: int, offset: int) -> int:
-    """The first offset from `offset` on whose loss is not allowed. claims, allowed: as in `Events`."""
+    """The first offset from `offset` on that may not be lost. claims, allowed: as in `Events`."""
     for k in range(claims[trace, ALLOWED_AT], claims[trace + 1, ALLOWED_AT]):
         one = allowed[k]
         if one[ALLOWED_KEY] == key and one[ALLOWED_START] <= offset < one[ALLOWED_END]:
@@ -90,13 +97,13 @@ def end_of_loss(claims: Array, allowed: Array, trace: int, key: int, offset: int
 
 @compiled_within
 def claims_compaction(events: Events, trace: int) -> bool:
-    """Whether the claims say that some topic is compacted."""
+    """Whether some topic of `trace` is compacted by the claims in `events`."""
     return bool(events.claims[trace + 1, COMPACTED_AT] > events.claims[trace, COMPACTED_AT])
 
 
 @compiled_within
 def is_compacted(events: Events, trace: int, topic: int) -> bool:
-    """Whether the claims say that a topic is compacted."""
+    """Whether a topic is compacted by the claims."""
     found = False
     for k in range(events.claims[trace, COMPACTED_AT], events.claims[trace + 1, COMPACTED_AT]):
         found |= events.compacted[k] == topic
@@ -114,7 +121,7 @@ def is_unclean(events: Events, trace: int, topic: int) -> bool:
 
 @compiled_within
 def keyed_at(events: Events, trace: int, value: int) -> int:
-    """Where the record of this value stands in `keyed`; -1 for one without a key."""
+    """The index in `keyed` of the record with this value; -1 if the record has no key."""
     low, high = events.claims[trace, KEYED_AT], events.claims[trace + 1, KEYED_AT]
     end = high
     while low < high:

@@ -1,8 +1,8 @@
 """Conformance over columns: may there be an event that no action of the model explains? (model/refinement,
 one function for each name of events.)
 
-Owns the order in which an event is looked at. As in invariants.py: a kernel may suspect too much, never too
-little.
+Owns the order of the checks of an event. As in invariants.py, a kernel may suspect a correct trace, but must
+never miss a wrong one.
 """
 
 from fencepost.checkers.compiled import compiled, compiled_within
@@ -31,8 +31,8 @@ from fencepost.checkers.operation_columns import Array
 
 @compiled_within
 def step_of_partition(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """Take an event of a partition that ZooKeeper, a role or a restart is in; whether no action may explain
-    it."""
+    """Handle event `i` of `events`, which is about the partition `key`: ZooKeeper's state, a role or a
+    restart. Returns whether possibly no action explains it."""
     name = events.of[column.NAME, i]
     if name == words.PARTITION_STATE:
         return partition_state(state, events, i, key)
@@ -59,7 +59,7 @@ def step_of_partition(state: TraceState, events: Events, i: int, key: int) -> bo
 
 @compiled_within
 def step(state: TraceState, events: Events, i: int) -> bool:
-    """Take event `i`; whether no action may explain it."""
+    """Handle event `i`. Returns whether possibly no action explains it."""
     name, node = events.of[column.NAME, i], events.of[column.NODE, i]
     if name == words.BROKER_STARTED:
         if node >= 0:
@@ -90,8 +90,11 @@ def step(state: TraceState, events: Events, i: int) -> bool:
 def screen(
     state: TraceState, events: Events, start: Array, capacity: Array, suspicious: Array, asks: Array
 ) -> None:
-    """Mark the traces that may have an event without an action; trace t has the events from start[t] to
-    start[t + 1], and offsets up to capacity[t]. asks: those whose plan would tell more."""
+    """Mark the traces that may have an event without an action.
+
+    Trace t has the events from start[t] to start[t + 1], and offsets up to capacity[t]. asks: traces for
+    which the plan would have to be read.
+    """
     for trace in range(len(suspicious)):
         if suspicious[trace]:
             continue

@@ -52,7 +52,7 @@ from fencepost.checkers.events.kernels.state import ITEM, NEXT, NOTHING, TraceSt
 
 @compiled_within
 def at_log_end(state: TraceState, events: Events, i: int, key: int, log: int) -> bool:
-    """Records go to the log end, and epochs never decrease along a log."""
+    """Whether records are appended at the log end with epochs that never decrease."""
     end, offset = state.logs.size[log, END], events.of[column.OFFSET, i]
     last = UNKNOWN
     if end:
@@ -67,7 +67,8 @@ def at_log_end(state: TraceState, events: Events, i: int, key: int, log: int) ->
 
 @compiled_within
 def is_copy(state: TraceState, events: Events, i: int, key: int, log: int) -> bool:
-    """A follower appends what its leader had at some time of the term, behind the same record."""
+    """Whether the follower appends in event `i` what its leader of partition `key` had at some time of the
+    term, after the same record. log: the follower's log."""
     term = followed(state, key, events.of[column.NODE, i])
     if term == NOTHING:
         return False
@@ -93,7 +94,7 @@ def is_copy(state: TraceState, events: Events, i: int, key: int, log: int) -> bo
 
 @compiled_within
 def appended(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """APPENDED: append (a leader, in its own epoch) or fetch (a follower)."""
+    """APPENDED, event `i` of partition `key`: append (a leader, in its own epoch) or fetch (a follower)."""
     node, offset, epoch = (
         events.of[column.NODE, i],
         events.of[column.OFFSET, i],
@@ -123,7 +124,7 @@ def appended(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def shared_with(state: TraceState, term: int, log: int) -> int:
-    """How many records at the beginning certainly are those of the leader, whichever of its logs is meant."""
+    """How many records at the beginning of `log` are certainly the leader's, for all logs of the `term`."""
     link = state.item[term, TERM_LOGS]
     shared = state.logs.size[log, END]
     while link != NOTHING:
@@ -134,7 +135,8 @@ def shared_with(state: TraceState, term: int, log: int) -> int:
 
 @compiled_within
 def truncated(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """TRUNCATED: by epoch, and never a record that the leader holds too; cause full: out_of_range."""
+    """TRUNCATED, event `i` of partition `key`: by epoch, and never a record that the leader has too; cause
+    full: out_of_range."""
     node, offset = events.of[column.NODE, i], events.of[column.OFFSET, i]
     log, term = log_at(state, key, node), followed(state, key, node)
     end = state.logs.size[log, END]
@@ -164,7 +166,7 @@ def truncated(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def log_start(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """LOG_START: no action."""
+    """LOG_START, event `i` of partition `key`: no action."""
     node, start = events.of[column.NODE, i], events.of[column.LOG_START_OFFSET, i]
     if start < 0:
         return True
@@ -177,7 +179,8 @@ def log_start(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def may_recover(state: TraceState, events: Events, i: int, key: int, log: int) -> bool:
-    """The log is as it was, but for what a power loss took, or the step that a fault interrupted."""
+    """Whether the log is as before, apart from what a power loss removed, or from the step that a fault
+    interrupted."""
     node, offset, end = events.of[column.NODE, i], events.of[column.OFFSET, i], state.logs.size[log, END]
     fault = state.replica[key, node, INTERRUPTED]
     if offset == end or fault == LOST_POWER:
@@ -192,8 +195,8 @@ def may_recover(state: TraceState, events: Events, i: int, key: int, log: int) -
 
 @compiled_within
 def may_begin(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """The log begins where it did or below, or where a step that a fault interrupted moved its start to:
-    within what leaders had shown."""
+    """Whether the log of event `i` and partition `key` may begin there: at its old start or below, or where a
+    step that a fault interrupted moved its start to. That is within what leaders had shown."""
     node, start = events.of[column.NODE, i], events.of[column.LOG_START_OFFSET, i]
     if start > events.of[column.OFFSET, i]:
         return False
@@ -203,7 +206,7 @@ def may_begin(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def recovered(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """LOG_RECOVERED: restart."""
+    """LOG_RECOVERED, event `i` of partition `key`: restart."""
     node, offset = events.of[column.NODE, i], events.of[column.OFFSET, i]
     log = log_at(state, key, node)
     if offset < 0 or not may_recover(state, events, i, key, log) or not may_begin(state, events, i, key):
@@ -218,7 +221,8 @@ def recovered(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def dumped(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """REPLICA_LOG: the final dump is what the appends and truncations made."""
+    """REPLICA_LOG, event `i` of partition `key`: the final dump is the result of the appends and
+    truncations."""
     log, end = log_at(state, key, events.of[column.NODE, i]), events.of[column.END_OFFSET, i]
     start, stop = events.of[column.VALUES_AT, i], events.of[column.VALUES_TO, i]
     if stop > start and (events.of[column.OFFSET, i] < 0 or events.of[column.LEADER_EPOCH, i] < 0):
@@ -240,7 +244,8 @@ def dumped(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def high_watermark(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """HIGH_WATERMARK: advance_high_watermark (leader), or what a fetch brought (follower)."""
+    """HIGH_WATERMARK, event `i` of partition `key`: advance_high_watermark (leader), or the value in a fetch
+    response (follower)."""
     node, after = events.of[column.NODE, i], events.of[column.HIGH_WATERMARK, i]
     view = state.replica[key, node]
     log = log_at(state, key, node)
@@ -264,7 +269,19 @@ def high_watermark(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def leader_may_advance(state: TraceState, key: int, node: int, epoch: int, before: int, after: int) -> bool:
-    """Never down, and never past what the ISR is known to hold."""
+    """Whether a leader may advance its high watermark: never down, and never beyond what the ISR is known to
+    have.
+
+    Args:
+        state: the state of the screen.
+        key: the partition.
+        node: the leader.
+        epoch: its leader epoch.
+        before, after: the old and the new high watermark.
+
+    Returns:
+        whether an action explains it.
+    """
     term = term_of(state, key, epoch)
     if term == NOTHING or state.item[term, LEADER] != node:
         return False
@@ -281,7 +298,8 @@ def leader_may_advance(state: TraceState, key: int, node: int, epoch: int, befor
 
 @compiled_within
 def follower_may_advance(state: TraceState, key: int, node: int, log: int, before: int, after: int) -> bool:
-    """It is told by a fetch, so that its log is a prefix of its leader's."""
+    """Whether a follower may advance its high watermark. It gets it in a fetch response, so its log is a
+    prefix of its leader's."""
     term = followed(state, key, node)
     if term == NOTHING or after > state.item[term, HIGHEST]:
         return False

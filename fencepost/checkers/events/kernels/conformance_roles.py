@@ -54,8 +54,8 @@ from fencepost.checkers.events.kernels.state import ITEM, KEYS, NEXT, NOTHING, T
 
 @compiled_within
 def partition_state(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """PARTITION_STATE: elect, shrink_by_controller (the epoch grows), or shrink_isr, expand_isr (it does
-    not)."""
+    """PARTITION_STATE, event `i` of partition `key`: elect or shrink_by_controller (the epoch grows), or
+    shrink_isr or expand_isr (it does not)."""
     epoch, isr = events.of[column.LEADER_EPOCH, i], events.of[column.ISR, i]
     before = epoch_of(state, key, state.key[key, EPOCH])
     if before != NOTHING and not state.item[before, STATED]:
@@ -81,7 +81,8 @@ def partition_state(state: TraceState, events: Events, i: int, key: int) -> bool
 
 @compiled_within
 def controller_may_write(state: TraceState, events: Events, i: int, previous: int) -> bool:
-    """An election, clean or else of a topic that allows others; where only that decides, it is said."""
+    """Whether event `i` may be an election after the state `previous`: a clean one, or any if the topic
+    allows unclean ones. If only that decides, it is noted."""
     leader, isr = events.of[column.LEADER, i], events.of[column.ISR, i]
     if may_elect(leader, previous, isr):
         return True
@@ -95,8 +96,8 @@ def controller_may_write(state: TraceState, events: Events, i: int, previous: in
 
 @compiled_within
 def may_elect(leader: int, before: int, after: int) -> bool:
-    """A clean election takes a leader from the ISR and adds nobody to it; nobody may lead while the last
-    member is kept."""
+    """Whether a clean election is possible: the leader is in the old ISR and no broker joins it. There may be
+    no leader while the last member is kept."""
     if after == 0 or (leader != NOTHING and not after >> leader & 1):
         return False
     return bool(after & ~before == 0)
@@ -104,8 +105,20 @@ def may_elect(leader: int, before: int, after: int) -> bool:
 
 @compiled_within
 def leader_may_write(state: TraceState, events: Events, i: int, key: int, before: int, previous: int) -> bool:
-    """Within a leader epoch: by its leader alone, a compare-and-set, and who joins has caught up. A leader
-    that is named as -1 may not."""
+    """Whether a leader may write the state of event `i`: within its leader epoch, by compare-and-set, and a
+    broker that joins has caught up. A write with leader -1 is not allowed.
+
+    Args:
+        state: the state of the screen.
+        events: the events.
+        i: the event.
+        key: the partition.
+        before: the item of the leader epoch.
+        previous: the ISR before.
+
+    Returns:
+        whether an action explains it.
+    """
     leader, isr = state.item[before, ZK_LEADER], events.of[column.ISR, i]
     if (
         events.of[column.LEADER, i] != leader
@@ -129,7 +142,7 @@ def leader_may_write(state: TraceState, events: Events, i: int, key: int, before
 
 @compiled_within
 def isr_updated(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """ISR_UPDATED: ZooKeeper must hold it, or have held it, in that epoch."""
+    """ISR_UPDATED, event `i` of partition `key`: ZooKeeper has, or had, this ISR in that epoch."""
     epoch = events.of[column.LEADER_EPOCH, i]
     item = epoch_of(state, key, epoch)
     if (
@@ -143,7 +156,8 @@ def isr_updated(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def may_take_role(state: TraceState, events: Events, i: int, key: int, item: int, leader: int) -> bool:
-    """The leader that ZooKeeper named, fencing by leader epoch, and a log that is as it was."""
+    """Whether a broker may take this role: ZooKeeper named the leader, the leader epoch is not fenced, and
+    the log is unchanged."""
     node = events.of[column.NODE, i]
     if item == NOTHING or not state.item[item, STATED] or state.item[item, ZK_LEADER] != leader:
         return False
@@ -158,7 +172,7 @@ def may_take_role(state: TraceState, events: Events, i: int, key: int, item: int
 
 @compiled_within
 def became_leader(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """BECAME_LEADER: its epoch grows, and it starts where its log ends."""
+    """BECAME_LEADER, event `i` of partition `key`: its epoch grows, and it starts at the end of its log."""
     node, epoch = events.of[column.NODE, i], events.of[column.LEADER_EPOCH, i]
     item = epoch_of(state, key, epoch)
     if not may_take_role(state, events, i, key, item, node):
@@ -172,7 +186,7 @@ def became_leader(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def take_role(state: TraceState, events: Events, i: int, key: int, leader: int) -> None:
-    """The role that it has from now on."""
+    """Set the role of the replica of event `i` and partition `key`. leader: the broker that leads."""
     view = state.replica[key, events.of[column.NODE, i]]
     view[HAS_ROLE] = 1
     view[ROLE_EPOCH] = events.of[column.LEADER_EPOCH, i]
@@ -182,7 +196,8 @@ def take_role(state: TraceState, events: Events, i: int, key: int, leader: int) 
 
 @compiled_within
 def enter_term(state: TraceState, events: Events, i: int, key: int, item: int) -> None:
-    """A leader takes over, or does so again after a restart."""
+    """A leader takes over the partition `key` in event `i`, or does so again after a restart. item: its
+    leader epoch."""
     node, term = events.of[column.NODE, i], state.item[item]
     log, log_start = log_at(state, key, node), state.replica[key, node, LOG_START]
     end = state.logs.size[log, END]
@@ -205,8 +220,8 @@ def enter_term(state: TraceState, events: Events, i: int, key: int, item: int) -
 
 @compiled_within
 def carry(state: TraceState, key: int, node: int, item: int) -> None:
-    """A leader whose epoch grows while it leads keeps what it knows of its followers, if nobody else led in
-    between."""
+    """A leader `node` of partition `key` that gets a new epoch keeps its knowledge of its followers, if no
+    other broker led in between. item: the new epoch."""
     previous = NOTHING
     if state.replica[key, node, HAS_ROLE] and state.replica[key, node, FOLLOWED] == node:
         previous = term_of(state, key, state.replica[key, node, ROLE_EPOCH])
@@ -226,7 +241,7 @@ def carry(state: TraceState, key: int, node: int, item: int) -> None:
 
 @compiled_within
 def became_follower(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """BECAME_FOLLOWER: at a leader epoch above its own."""
+    """BECAME_FOLLOWER, event `i` of partition `key`: at a leader epoch above its own."""
     node, leader = events.of[column.NODE, i], events.of[column.LEADER, i]
     item = epoch_of(state, key, events.of[column.LEADER_EPOCH, i])
     if leader == node or not may_take_role(state, events, i, key, item, leader):
@@ -239,7 +254,7 @@ def became_follower(state: TraceState, events: Events, i: int, key: int) -> bool
 
 @compiled_within
 def broker_started(state: TraceState, node: int) -> None:
-    """BROKER_STARTED: a new incarnation has no role."""
+    """BROKER_STARTED of `node`: a new incarnation has no role."""
     for key in range(state.run[KEYS]):
         view = state.replica[key, node]
         if view[HAS_ROLE]:

@@ -38,7 +38,8 @@ from fencepost.checkers.operation_columns import Array
 
 @compiled_within
 def step_of_replica(state: TraceState, events: Events, i: int) -> bool:
-    """An event that a replica's log, role or high watermark is in."""
+    """Handle event `i` of `events`, which is about a replica's log, role or high watermark. Returns whether
+    it is suspicious."""
     name, key = events.of[column.NAME, i], partition(state, events.of[column.KEY, i])
     if name == words.APPENDED:
         return holds_log(state, events, i, key)
@@ -61,7 +62,8 @@ def step_of_replica(state: TraceState, events: Events, i: int) -> bool:
 
 @compiled_within
 def step_of_zookeeper(state: TraceState, events: Events, i: int) -> bool:
-    """A fact of ZooKeeper about a topic."""
+    """Handle event `i` of `events`, which is ZooKeeper's state of a topic. Returns whether it is
+    suspicious."""
     name = events.of[column.NAME, i]
     if name == words.TOPIC_DELETION:
         return topic_deletion(state, events, i)
@@ -75,7 +77,8 @@ def step_of_zookeeper(state: TraceState, events: Events, i: int) -> bool:
 
 @compiled_within
 def step_of_broker(state: TraceState, events: Events, i: int) -> bool:
-    """What a broker is told, what it is, and what a controller is."""
+    """Handle event `i` of `events`: a request to a broker, its registration, or a controller. Returns whether
+    it is suspicious."""
     name, node = events.of[column.NAME, i], events.of[column.NODE, i]
     if name == words.CONTROL_REQUEST_APPLIED:
         return request_applied(state, events, i)
@@ -92,7 +95,7 @@ def step_of_broker(state: TraceState, events: Events, i: int) -> bool:
 
 @compiled_within
 def step(state: TraceState, events: Events, i: int) -> bool:
-    """Take event `i`; whether it may break an invariant."""
+    """Handle event `i`. Returns whether it may break an invariant."""
     name = events.of[column.NAME, i]
     if name == words.CONTROLLER_EPOCH:
         controller_epoch(state, events, i)
@@ -124,7 +127,7 @@ def step(state: TraceState, events: Events, i: int) -> bool:
 
 @compiled(steps=steps_of)
 def screen(state: TraceState, events: Events, start: Array, capacity: Array, suspicious: Array) -> None:
-    """Mark the traces that may break an invariant; trace t has the events from start[t] to start[t + 1], and
+    """Mark the traces that may break an invariant. Trace t has the events from start[t] to start[t + 1], and
     offsets up to capacity[t]."""
     for trace in range(len(suspicious)):
         if suspicious[trace]:

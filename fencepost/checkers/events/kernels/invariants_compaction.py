@@ -1,7 +1,7 @@
 """COMMIT-SAFE of compacted logs over columns: a record may be missing only if a later one of its key was
 committed too, or if it is a tombstone.
 
-Owns that question, asked of a dump. Must not know how what was committed became so.
+Owns this check of a dump. Must not know how records were committed.
 """
 
 from fencepost.checkers.compiled import compiled_within
@@ -21,8 +21,8 @@ from fencepost.checkers.events.kernels.state import CODE, TRACE, TraceState
 
 @compiled_within
 def keys_below(state: TraceState, events: Events, key: int) -> int:
-    """A log that holds, in place of each committed record, its key and whether it is a tombstone; UNKNOWN: of
-    no key, or below a record that nobody knows."""
+    """A log that holds, instead of each committed record, its key and whether it is a tombstone. UNKNOWN: the
+    record has no key, or is below a record that is not known."""
     logs, committed = state.logs, state.key[key, COMMITTED]
     made, end = new_log(logs), logs.size[committed, END]
     resize(logs, made, end)
@@ -39,7 +39,8 @@ def keys_below(state: TraceState, events: Events, key: int) -> int:
 
 @compiled_within
 def superseded(state: TraceState, keys: int, offset: int) -> bool:
-    """Whether a later record of the same key was committed too."""
+    """Whether a later record than the one at `offset` has the same key and was committed too. keys: the log
+    from `keys_below`."""
     logs = state.logs
     base, end = keys * logs.pool[CAPACITY], logs.size[keys, END]
     name, later = logs.record[base + offset, RECORD_EPOCH], offset + 1
@@ -50,8 +51,9 @@ def superseded(state: TraceState, keys: int, offset: int) -> bool:
 
 @compiled_within
 def compacted_away(state: TraceState, events: Events, key: int, final: int, start: int) -> bool:
-    """Does a dump lack a committed record that nothing committed has superseded, whose loss nothing allows,
-    and that is no tombstone?"""
+    """Whether the dump `final` of partition `key` lacks a committed record without an excuse. Excuses: a
+    committed record supersedes it, the claims allow its loss, or it is a tombstone. start: the log start of
+    the dump."""
     logs, keys = state.logs, keys_below(state, events, key)
     base, its = keys * logs.pool[CAPACITY], final * logs.pool[CAPACITY]
     for offset in range(max(start, 0), logs.size[keys, END]):

@@ -1,7 +1,7 @@
-"""EPOCH-MONO of ZooKeeper, CTRL-FENCE, INCARNATION and the invariants of the ISR over columns: what
-controllers write, what brokers obey and believe.
+"""EPOCH-MONO of ZooKeeper, CTRL-FENCE, INCARNATION and the invariants of the ISR over columns: the writes of
+controllers, and the state of brokers.
 
-Owns what these events change and whether they may break one of them. Must not know logs.
+Owns the effect of these events and whether they may break a rule. Must not know logs.
 """
 
 from fencepost.checkers.compiled import compiled_within
@@ -49,7 +49,7 @@ from fencepost.checkers.events.kernels.state import (
 
 @compiled_within
 def controller_epoch(state: TraceState, events: Events, i: int) -> None:
-    """CONTROLLER_EPOCH."""
+    """CONTROLLER_EPOCH: event `i` of `events`."""
     state.run[CONTROLLER_EPOCH] = events.of[column.CONTROLLER_EPOCH, i]
     state.run[OWNER] = events.of[column.NODE, i]
     reign_began(state)
@@ -57,7 +57,8 @@ def controller_epoch(state: TraceState, events: Events, i: int) -> None:
 
 @compiled_within
 def fenced(state: TraceState, events: Events, i: int) -> bool:
-    """A write that raises the leader epoch: by the controller that /controller_epoch names?"""
+    """Whether event `i` of `events`, which raises the leader epoch, was possibly not written by the
+    controller that /controller_epoch names."""
     epoch, owner = state.run[CONTROLLER_EPOCH], state.run[OWNER]
     if events.of[column.CONTROLLER_EPOCH, i] < epoch:
         return True
@@ -71,7 +72,7 @@ def fenced(state: TraceState, events: Events, i: int) -> bool:
 
 @compiled_within
 def partition_state(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """PARTITION_STATE."""
+    """PARTITION_STATE: event `i` of partition `key`."""
     epoch, leader = events.of[column.LEADER_EPOCH, i], events.of[column.LEADER, i]
     before, leader_before = state.key[key, ZK_EPOCH], state.key[key, ZK_LEADER]
     if epoch < before or (epoch > before and fenced(state, events, i)):
@@ -94,7 +95,8 @@ def partition_state(state: TraceState, events: Events, i: int, key: int) -> bool
 
 @compiled_within
 def believes(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """BECAME_LEADER, ISR_UPDATED: does the leader go by all of ZooKeeper's ISR?"""
+    """BECAME_LEADER, ISR_UPDATED: event `i` of partition `key`. Returns whether the leader's ISR may lack a
+    member of ZooKeeper's ISR."""
     state.replica[key, events.of[column.NODE, i], BELIEVED] = events.of[column.ISR, i]
     if (
         not state.key[key, STATED]
@@ -110,7 +112,8 @@ def believes(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def proposed(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """ISR_PROPOSED: does somebody join whom the leader does not know to be alive?"""
+    """ISR_PROPOSED: event `i` of partition `key`. Returns whether a broker may join that the leader does not
+    know to be alive."""
     before = state.replica[key, events.of[column.NODE, i], BELIEVED]
     if before == NOTHING:
         before = events.of[column.ISR, i]
@@ -120,7 +123,7 @@ def proposed(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def request_applied(state: TraceState, events: Events, i: int) -> bool:
-    """CONTROL_REQUEST_APPLIED."""
+    """CONTROL_REQUEST_APPLIED: event `i` of `events`."""
     node, epoch = events.of[column.NODE, i], events.of[column.CONTROLLER_EPOCH, i]
     if (
         epoch < state.host[node, OBEYED]
@@ -133,7 +136,7 @@ def request_applied(state: TraceState, events: Events, i: int) -> bool:
 
 @compiled_within
 def broker_started(state: TraceState, node: int) -> None:
-    """BROKER_STARTED: it has forgotten."""
+    """BROKER_STARTED: `node` has forgotten what it knew."""
     state.host[node, OBEYED] = -1
     state.host[node, ALIVE] = 0
     for key in range(state.run[KEYS]):
@@ -142,7 +145,7 @@ def broker_started(state: TraceState, node: int) -> None:
 
 @compiled_within
 def broker_znode(state: TraceState, events: Events, i: int) -> None:
-    """BROKER_ZNODE."""
+    """BROKER_ZNODE: event `i` of `events`."""
     node, gone = events.of[column.NODE, i], events.of[column.BROKER_EPOCH, i] < 0
     state.host[node, REGISTERED] = NOTHING if gone else i
     state.host[node, UNREGISTERED] = i if gone else NOTHING
@@ -150,7 +153,7 @@ def broker_znode(state: TraceState, events: Events, i: int) -> None:
 
 @compiled_within
 def mark(state: TraceState, events: Events, i: int) -> bool:
-    """MARK."""
+    """MARK: event `i` of `events`."""
     cause = events.of[column.CAUSE, i]
     if cause == words.SHUTDOWN:
         return bool(events.of[column.BROKER_EPOCH, i] < events.of[column.KNOWN_BROKER_EPOCH, i])
@@ -168,7 +171,8 @@ def mark(state: TraceState, events: Events, i: int) -> bool:
 
 @compiled_within
 def deleted(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """The mark of a broker that deleted its replica: is it in the ISR, or wanted?"""
+    """The mark `i` of a broker that deleted its replica of partition `key`: is it in the ISR, or still
+    assigned?"""
     state.replica[key, events.of[column.NODE, i], KNOWN_EPOCH] = -1
     state.replica[key, events.of[column.NODE, i], LEAST] = 0
     if is_deleting(state, events.of[column.TOPIC, i]):
@@ -179,8 +183,8 @@ def deleted(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def failed_over(state: TraceState, events: Events, i: int) -> bool:
-    """The mark of a controller that has taken over: is a member that was gone by its election still in an ISR
-    that stood then?"""
+    """The mark `i` of a controller that has taken over: is a member that was gone by its election still in an
+    ISR that has not changed since?"""
     election = item_of(state, state.run[LIST], events.of[column.CONTROLLER_EPOCH, i])
     if election == NOTHING:
         return False

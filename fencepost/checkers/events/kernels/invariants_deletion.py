@@ -1,7 +1,7 @@
-"""ASSIGN, ISR-IN-AR and DEL-COMPLETE over columns: the replicas that a topic's node names, what operators ask
-for, topics that go.
+"""ASSIGN, ISR-IN-AR and DEL-COMPLETE over columns: the replicas in a topic's node, the requests of operators,
+and deleted topics.
 
-Owns what assignments, reassignments and deletions change, and whether they may break one of the three. Must
+Owns the effect of assignments, reassignments and deletions, and whether they may break one of the three. Must
 not know roles, logs or leader epochs.
 """
 
@@ -39,7 +39,7 @@ def replicas_at(events: Events, row: int) -> int:
 
 @compiled_within
 def reign_began(state: TraceState) -> None:
-    """CONTROLLER_EPOCH: of what was asked for, only the entries that stand count now."""
+    """CONTROLLER_EPOCH: from now on only the pending entries count as requests."""
     for key in range(state.run[KEYS]):
         state.key[key, ASKED] = NOTHING
         if state.key[key, PENDING] != NOTHING:
@@ -48,14 +48,16 @@ def reign_began(state: TraceState) -> None:
 
 @compiled_within
 def isr_outside(state: TraceState, events: Events, key: int) -> bool:
-    """Is somebody in the ISR who is not among the replicas?"""
+    """Whether the ISR of partition `key` has a broker that is not among the replicas of its last
+    assignment."""
     replicas = replicas_at(events, state.key[key, ASSIGNED])
     return bool(replicas and state.key[key, ISR] & ~replicas)
 
 
 @compiled_within
 def asked_for(state: TraceState, events: Events, key: int, before: int, i: int) -> bool:
-    """Are the replicas of event `i` the target of an entry, or that with those of `before` added?"""
+    """Whether the replicas of event `i` are the target of an entry, or a target plus the replicas of
+    `before`."""
     item = state.key[key, ASKED]
     while item != NOTHING:
         target = state.item[item, ITEM]
@@ -68,7 +70,7 @@ def asked_for(state: TraceState, events: Events, key: int, before: int, i: int) 
 
 @compiled_within
 def assignment(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """ASSIGNMENT."""
+    """ASSIGNMENT: event `i` of partition `key`."""
     before, topic = state.key[key, ASSIGNED], topic_of(state, events.of[column.TOPIC, i])
     state.key[key, ASSIGNED] = i
     if events.of[column.REPLICAS, i] == 0:
@@ -86,7 +88,7 @@ def assignment(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def reassignment(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """REASSIGNMENT: an entry is written, or taken out."""
+    """REASSIGNMENT, event `i` of partition `key`: an entry is written or removed."""
     target = state.key[key, PENDING]
     if events.of[column.REPLICAS, i]:
         state.key[key, PENDING] = i
@@ -102,14 +104,14 @@ def reassignment(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def refused(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """The mark of a controller that takes an entry out because it cannot be done."""
+    """The mark `i` of a controller that removes an entry of partition `key` because it is impossible."""
     state.key[key, REFUSED] = 1
     return False
 
 
 @compiled_within
 def deletion_of_wanted(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """The mark of a broker that deleted its replica: is that among those wanted?"""
+    """The mark `i` of a broker that deleted its replica of partition `key`: is the replica still assigned?"""
     wanted = state.key[key, PENDING]
     if wanted == NOTHING:
         wanted = state.key[key, ASSIGNED]
@@ -118,7 +120,7 @@ def deletion_of_wanted(state: TraceState, events: Events, i: int, key: int) -> b
 
 @compiled_within
 def topic_deletion(state: TraceState, events: Events, i: int) -> bool:
-    """TOPIC_DELETION: a request is written, or taken out."""
+    """TOPIC_DELETION, event `i` of `events`: a request is written or removed."""
     topic = topic_of(state, events.of[column.TOPIC, i])
     state.topic[topic, DELETING] = 1
     if events.of[column.CAUSE, i] == words.REQUESTED:
@@ -132,7 +134,7 @@ def topic_deletion(state: TraceState, events: Events, i: int) -> bool:
 
 @compiled_within
 def gone_from(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """REPLICA_LOG: is it a replica of a topic whose node was removed?"""
+    """REPLICA_LOG, event `i` of partition `key`: is it a replica of a topic without a node?"""
     replicas = replicas_at(events, state.key[key, LAST_REPLICAS])
     gone = state.topic[topic_of(state, events.of[column.TOPIC, i]), GONE]
     return bool(gone and replicas >> events.of[column.NODE, i] & 1)
@@ -140,5 +142,5 @@ def gone_from(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def is_deleting(state: TraceState, code: int) -> bool:
-    """Whether the deletion of a topic was asked for."""
+    """Whether a request to delete the topic `code` was made, by `state`."""
     return bool(state.topic[topic_of(state, code), DELETING])

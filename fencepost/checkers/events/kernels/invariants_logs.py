@@ -1,8 +1,8 @@
 """COMMIT-SAFE, LOG-MATCH, HW-BOUNDS, HW-KEPT and EPOCH-MONO of brokers over columns: the events of a
 replica's log, and the end of the trace.
 
-Owns what these events change and whether they may break one of the five. Must not know what stands in
-ZooKeeper beyond the ISR.
+Owns the effect of these events and whether they may break one of the five. Must not know ZooKeeper's state
+beyond the ISR.
 """
 
 from fencepost.checkers.compiled import compiled_within
@@ -51,7 +51,7 @@ from fencepost.checkers.events.kernels.state import (
 
 @compiled_within
 def log_written(state: TraceState, events: Events, i: int, row: int) -> bool:
-    """An append or a run of a dump is in log `row`. A row that names no offset or epoch for its values is
+    """Write an append or a run of a dump into the log `row`. Values without an offset or an epoch are
     suspicious."""
     start, stop = events.of[column.VALUES_AT, i], events.of[column.VALUES_TO, i]
     if stop > start and (events.of[column.OFFSET, i] < 0 or events.of[column.LEADER_EPOCH, i] < 0):
@@ -70,7 +70,8 @@ def log_written(state: TraceState, events: Events, i: int, row: int) -> bool:
 
 @compiled_within
 def names(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """LOG-MATCH, first half: (offset, leader epoch) names one record for ever."""
+    """LOG-MATCH, first half, event `i` of partition `key`: (offset, leader epoch) names one record for
+    ever."""
     start, stop = events.of[column.VALUES_AT, i], events.of[column.VALUES_TO, i]
     if stop == start:
         return False
@@ -84,7 +85,7 @@ def names(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def holds_log(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """APPENDED."""
+    """APPENDED: event `i` of partition `key`."""
     row = log_of(state, key, events.of[column.NODE, i], LOG)
     if log_written(state, events, i, row):
         return True
@@ -95,7 +96,7 @@ def holds_log(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def dumped(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """REPLICA_LOG; also DEL-COMPLETE's: nothing is left of a topic that is gone."""
+    """REPLICA_LOG: event `i` of partition `key`. Also DEL-COMPLETE: a deleted topic leaves no replica."""
     node = events.of[column.NODE, i]
     row = log_of(state, key, node, FINAL)
     some = events.of[column.VALUES_TO, i] > events.of[column.VALUES_AT, i]
@@ -120,7 +121,7 @@ def bounded(state: TraceState, events: Events, i: int, key: int, end: int) -> bo
 
 @compiled_within
 def started_at(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """LOG_START."""
+    """LOG_START: event `i` of partition `key`."""
     start = events.of[column.LOG_START_OFFSET, i]
     if start < 0:
         return True
@@ -131,7 +132,7 @@ def started_at(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def recovered(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """LOG_RECOVERED."""
+    """LOG_RECOVERED: event `i` of partition `key`."""
     node, start = events.of[column.NODE, i], events.of[column.LOG_START_OFFSET, i]
     if start >= 0:
         state.replica[key, node, START] = start
@@ -143,8 +144,8 @@ def recovered(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def keeps(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """HW-KEPT: a start finds what the checkpoint held, or more. (What a disk has lost by lying is the plain
-    code's to say.)"""
+    """HW-KEPT, event `i` of partition `key`: a start recovers what the checkpoint had, or more. (The plain
+    code decides what a lying disk may have lost.)"""
     node, high_watermark = events.of[column.NODE, i], events.of[column.HIGH_WATERMARK, i]
     least = state.replica[key, node, LEAST]
     state.replica[key, node, LEAST] = (
@@ -155,7 +156,7 @@ def keeps(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def truncated(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """TRUNCATED: what the cut left behind is told by the events that follow it."""
+    """TRUNCATED: the events after it report what it left."""
     row = log_of(state, key, events.of[column.NODE, i], LOG)
     if events.of[column.CAUSE, i] == words.FULL:
         resize(state.logs, row, 0)
@@ -166,8 +167,8 @@ def truncated(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def lost(state: TraceState, events: Events, key: int, row: int, start: int, end: int) -> bool:
-    """COMMIT-SAFE: does log `row` lack a record from `start` to `end` that was exposed, and whose loss
-    nothing allows?"""
+    """COMMIT-SAFE: whether log `row` lacks a record from `start` to `end` that was exposed and may not be
+    lost."""
     while start < end:
         offset = first_difference(state.logs, row, state.key[key, COMMITTED], start, end)
         if offset < 0:
@@ -180,7 +181,7 @@ def lost(state: TraceState, events: Events, key: int, row: int, start: int, end:
 
 @compiled_within
 def committed_log(state: TraceState, key: int) -> int:
-    """The log that was exposed."""
+    """The exposed log of partition `key`, from `state`; made if it is missing."""
     if state.key[key, COMMITTED] == NOTHING:
         state.key[key, COMMITTED] = new_log(state.logs)
     return int(state.key[key, COMMITTED])
@@ -188,7 +189,7 @@ def committed_log(state: TraceState, key: int) -> int:
 
 @compiled_within
 def exposed(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """HIGH_WATERMARK."""
+    """HIGH_WATERMARK: event `i` of partition `key`."""
     replica = state.replica[key, events.of[column.NODE, i]]
     replica[LEAST] = min(replica[LEAST], events.of[column.HIGH_WATERMARK, i])
     if not bounded(state, events, i, key, events.of[column.OFFSET, i]):
@@ -227,7 +228,7 @@ def exposed_up_to(state: TraceState, key: int, epoch: int) -> int:
 
 @compiled_within
 def became(state: TraceState, events: Events, i: int, key: int) -> bool:
-    """BECAME_LEADER, BECAME_FOLLOWER."""
+    """BECAME_LEADER, BECAME_FOLLOWER: event `i` of partition `key`."""
     node, epoch = events.of[column.NODE, i], events.of[column.LEADER_EPOCH, i]
     if epoch <= state.replica[key, node, KNOWN_EPOCH] or not bounded(
         state, events, i, key, events.of[column.OFFSET, i]
@@ -248,8 +249,8 @@ def became(state: TraceState, events: Events, i: int, key: int) -> bool:
 
 @compiled_within
 def at_the_end(state: TraceState, events: Events) -> bool:
-    """COMMIT-SAFE of those in the ISR, and LOG-MATCH, second half: replicas agree below the lower of their
-    high watermarks."""
+    """COMMIT-SAFE of the ISR members, and LOG-MATCH, second half, with the final `state` and the claims in
+    `events`: replicas agree below the lower of their high watermarks."""
     wrong, compacted = False, claims_compaction(events, state.run[TRACE])
     for key in range(state.run[KEYS]):
         wrong = wrong or dumps_differ(state, events, key, compacted)
@@ -258,7 +259,8 @@ def at_the_end(state: TraceState, events: Events) -> bool:
 
 @compiled_within
 def dumps_differ(state: TraceState, events: Events, key: int, compacted: bool) -> bool:
-    """The dumps of one partition, against what was exposed and against each other."""
+    """Whether the dumps of partition `key` may differ from what was exposed, or from each other. compacted:
+    whether its topic is compacted."""
     logs, nodes = state.logs, state.replica.shape[1]
     for node in range(nodes):
         final, start = state.replica[key, node, FINAL], state.replica[key, node, FINAL_START]

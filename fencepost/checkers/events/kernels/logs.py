@@ -1,8 +1,8 @@
 """Logs of replicas in one pool of arrays: ReplicaLog (model/replication/replica_log.py), compiled.
 
-Owns the pool and what can be done to a log in it. Must not know who has which log. All logs of a trace have
-the same capacity: its highest offset. A pool that is full says so and goes on in its first row, which is
-nobody's: whoever sees `full` gives the trace up.
+Owns the pool and the operations on a log. Must not know which replica has which log. All logs of a trace have
+the same capacity: its highest offset. A full pool sets `full` and continues in its first row, which belongs
+to no replica. A caller that sees `full` gives the trace up.
 """
 
 from typing import NamedTuple
@@ -13,16 +13,19 @@ from fencepost.checkers.operation_columns import Array
 UNKNOWN = -1
 """The epoch of a record that the trace never named."""
 RECORD_EPOCH, RECORD_VALUE = 0, 1
-"""Of `Logs.record`."""
+"""Columns of `Logs.record`."""
 END, UNKNOWNS = 0, 1
-"""Of `Logs.size`."""
+"""Columns of `Logs.size`."""
 CAPACITY, USED, POOL_FULL = range(3)
-"""Of `Logs.pool`."""
+"""Entries of `Logs.pool`."""
 
 
 class Logs(NamedTuple):
-    """record: by row and offset, flat, with its leader epoch and value. size: by row, its log end and how
-    many records below it are unknown."""
+    """The pool.
+
+    record: leader epoch and value of each record, flat, by row and offset. size: for each row its log end and
+    the number of unknown records below it.
+    """
 
     record: Array
     size: Array
@@ -31,7 +34,7 @@ class Logs(NamedTuple):
 
 @compiled_within
 def clear_logs(logs: Logs, capacity: int) -> None:
-    """A new trace."""
+    """Empty the pool `logs` for a new trace with offsets up to `capacity`."""
     logs.pool[CAPACITY] = max(capacity, 1)
     logs.pool[USED] = 1
     logs.pool[POOL_FULL] = 0 if capacity < len(logs.record) else 1
@@ -41,7 +44,7 @@ def clear_logs(logs: Logs, capacity: int) -> None:
 
 @compiled_within
 def new_log(logs: Logs) -> int:
-    """An empty one."""
+    """An empty log."""
     row = logs.pool[USED]
     if row >= len(logs.size) or (row + 1) * logs.pool[CAPACITY] > len(logs.record):
         logs.pool[POOL_FULL] = 1
@@ -54,7 +57,7 @@ def new_log(logs: Logs) -> int:
 
 @compiled_within
 def resize(logs: Logs, row: int, end_offset: int) -> None:
-    """Cut the log, or let it grow by unknown records."""
+    """Truncate the log `row` to `end_offset`, or extend it with unknown records."""
     base, before, end = row * logs.pool[CAPACITY], logs.size[row, END], max(end_offset, 0)
     if end > before:
         for k in range(base + before, base + end):
@@ -69,7 +72,8 @@ def resize(logs: Logs, row: int, end_offset: int) -> None:
 
 @compiled_within
 def append(logs: Logs, row: int, offset: int, epoch: int, values: Array, start: int, stop: int) -> None:
-    """The records values[start:stop] at `offset`. A gap below becomes unknown, what stood there is cut."""
+    """Append the records values[start:stop] at `offset`. A gap below becomes unknown; records from `offset`
+    on are truncated."""
     if offset != logs.size[row, END]:
         resize(logs, row, offset)
     at = row * logs.pool[CAPACITY] + logs.size[row, END]
@@ -82,7 +86,7 @@ def append(logs: Logs, row: int, offset: int, epoch: int, values: Array, start: 
 
 @compiled_within
 def extend(logs: Logs, row: int, other: int, end_offset: int) -> None:
-    """Take over the records that `other` holds from this log's end up to `end_offset`."""
+    """Copy the records of `other` from this log's end up to `end_offset`."""
     mine, its = row * logs.pool[CAPACITY], other * logs.pool[CAPACITY]
     for k in range(logs.size[row, END], min(end_offset, logs.size[other, END])):
         logs.record[mine + k, RECORD_EPOCH] = logs.record[its + k, RECORD_EPOCH]
@@ -93,7 +97,7 @@ def extend(logs: Logs, row: int, other: int, end_offset: int) -> None:
 
 @compiled_within
 def copy(logs: Logs, row: int) -> int:
-    """An independent log with the same records."""
+    """An independent copy of the log `row` in the pool `logs`."""
     made = new_log(logs)
     if made:
         extend(logs, made, row, logs.size[row, END])
@@ -102,8 +106,8 @@ def copy(logs: Logs, row: int) -> int:
 
 @compiled_within
 def first_difference(logs: Logs, row: int, other: int, start: int, end: int) -> int:
-    """The first offset from `start` to `end` at which `row` certainly does not hold what `other` does; -1 if
-    it may hold all."""
+    """The first offset from `start` to `end` at which `row` certainly differs from `other`; -1 if they may
+    agree."""
     mine, its = row * logs.pool[CAPACITY], other * logs.pool[CAPACITY]
     end, size = min(end, logs.size[other, END]), logs.size[row, END]
     for k in range(start, end):
@@ -139,7 +143,16 @@ def holds(logs: Logs, row: int, offset: int, epoch: int, values: Array, start: i
 
 @compiled_within
 def learn(logs: Logs, row: int, offset: int, epoch: int, values: Array, start: int, stop: int) -> None:
-    """Fill unknown records with what another replica copied from here."""
+    """Fill in unknown records of a log, after another replica copied from it.
+
+    Args:
+        logs: the pool.
+        row: the log.
+        offset: the offset of the first record.
+        epoch: their leader epoch.
+        values: value ids.
+        start, stop: the slice of `values`.
+    """
     if not logs.size[row, UNKNOWNS] or epoch == UNKNOWN:
         return
     base = row * logs.pool[CAPACITY]
@@ -153,7 +166,7 @@ def learn(logs: Logs, row: int, offset: int, epoch: int, values: Array, start: i
 
 @compiled_within
 def shared_prefix(logs: Logs, row: int, other: int) -> int:
-    """How many records at the beginning certainly are the same in both."""
+    """The number of records at the beginning that are certainly the same in the logs `row` and `other`."""
     mine, its = row * logs.pool[CAPACITY], other * logs.pool[CAPACITY]
     end = min(logs.size[row, END], logs.size[other, END])
     for k in range(end):
@@ -169,7 +182,7 @@ def shared_prefix(logs: Logs, row: int, other: int) -> int:
 
 @compiled_within
 def names_another(logs: Logs, row: int, offset: int, values: Array, start: int, stop: int) -> bool:
-    """Note which values stand at these offsets; whether another one was noted at one of them."""
+    """Note the values at these offsets. Returns whether another value was noted at one of them."""
     base = row * logs.pool[CAPACITY]
     if offset + stop - start > logs.size[row, END]:
         resize(logs, row, offset + stop - start)

@@ -1,7 +1,7 @@
-"""HW-MONO over columns: may an end that a client was shown have gone back?
+"""HW-MONO over columns: may a log end that a client was shown have gone back?
 
-Owns one pass over the ends of each trace. Suspects too much where a leader took over again and where clocks
-err: whether that excuses a regress is the plain code's question.
+Owns one pass over the ends of each trace. It suspects too much if a leader took over again or if clocks err;
+the plain code decides whether that excuses the regression.
 """
 
 from fencepost.checkers.compiled import compiled, compiled_within
@@ -9,15 +9,16 @@ from fencepost.checkers.events.kernels.column import end_of_loss
 from fencepost.checkers.operation_columns import Array
 
 MOST_TERMS = 512
-"""Partitions times leader epochs of one trace; one with more is suspicious."""
+"""The most terms (partitions times leader epochs) of one trace. A trace with more is suspicious."""
 MOST_SHIFTS = 64
-"""Per end: how far out of order a trace may stand on average; one that stands worse is suspicious."""
+"""Bound on the sorting steps per end: a trace that is further out of order than this on average is
+suspicious."""
 
 
 @compiled_within
 def put_in_order(order: Array, first: int, last: int, times: Array) -> bool:
-    """Sort order[first:last] by time. Rows stand nearly in order, so that insertion is quick; False where it
-    is not."""
+    """Sort order[first:last] by time. Rows are almost sorted, so insertion sort is fast. Returns False if
+    they are not."""
     left = MOST_SHIFTS * (last - first)
     for k in range(first, last):
         order[k] = k
@@ -34,7 +35,8 @@ def put_in_order(order: Array, first: int, last: int, times: Array) -> bool:
 
 @compiled_within
 def note(terms: Array, known: int, key: int, epoch: int, end: int) -> int:
-    """An end was shown; the number of terms then. terms: (key, leader epoch, highest end)."""
+    """Note an end that was shown. Returns the new number of terms. terms: (key, leader epoch, highest
+    end)."""
     for k in range(known):
         if terms[k, 0] == key and terms[k, 1] == epoch:
             terms[k, 2] = max(terms[k, 2], end)
@@ -48,7 +50,8 @@ def note(terms: Array, known: int, key: int, epoch: int, end: int) -> int:
 
 @compiled_within
 def above(terms: Array, known: int, key: int, epoch: int, end: int, listed: bool) -> bool:
-    """Was an end above `end` shown before: in this leader epoch, or (to ListOffsets) in a lower one?"""
+    """Whether a higher end than `end` was shown before: in this leader epoch, or (to ListOffsets) in a lower
+    one."""
     for k in range(known):
         if terms[k, 0] == key and terms[k, 2] > end:
             term = terms[k, 1]
@@ -72,8 +75,11 @@ def screen_shown(
     terms: Array,
     suspicious: Array,
 ) -> None:
-    """Mark the traces in which an end may have gone back; those of trace t stand from start[t] to start[t +
-    1]. claims, allowed: the loss that is allowed (column.py). orders, terms: room."""
+    """Mark the traces in which an end may have gone back.
+
+    Trace t has the rows from start[t] to start[t + 1]. claims, allowed: the loss that is allowed (column.py).
+    orders, terms: scratch memory.
+    """
     by_invoke, by_completion = orders[0], orders[1]
     for trace in range(len(start) - 1):
         first, last = start[trace], start[trace + 1]

@@ -1,7 +1,7 @@
 """Names and causes of events as numbers.
 
-Owns the codes. Must not know any rule. They stand here, not in the vocabulary, because compiled kernels are
-kept on disk under the content of this folder: a name that is added elsewhere must not move them.
+Owns the codes. Must not know any rule. They are here and not in the vocabulary because the cache key of
+compiled kernels depends on the content of this folder: a new name elsewhere must not recompile them.
 """
 
 from fencepost.checkers.compiled import compiled_within
@@ -104,5 +104,5 @@ CAUSE_CODES = {
 
 @compiled_within
 def is_losing(cause: int) -> bool:
-    """Whether a fault may take what a log held."""
+    """Whether a fault may remove records from a log."""
     return cause in (POWER_LOSS, BIT_ROT)

@@ -1,7 +1,8 @@
-"""Exact answers without a search, where values are unambiguous.
+"""Exact answers without a search, for histories with unambiguous values.
 
-Owns the choice: which model has a decider, and what a part must look like for it. A decider answers None
-where it does not fit; the general search then judges. Must not know verdicts, tables or the search.
+Owns the choice of the decider for a model, and the shape that a part must have for it. A decider returns None
+for a part that it does not support; the general search then checks it. Must not know verdicts, tables or the
+search.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,10 +50,18 @@ DECIDERS: dict[type[Model], Decider] = {
     FencedLock: decide_fenced_lock,
     Semaphore: decide_semaphore,
 }
-"""By the very class: a class derived from one of these may allow something else."""
+"""By exact class: a class derived from one of these may allow other histories."""
 
 
 def decide(model: Model, part: Sequence[Asked]) -> Decided | None:
-    """The answer of the decider for this model; None if there is none, or if this part is ambiguous."""
+    """The answer of the decider for this model. None if there is no decider, or if `part` is ambiguous.
+
+    Args:
+        model: the sequential model.
+        part: the operations of one independent part, by invocation.
+
+    Returns:
+        the answer, or None.
+    """
     decider = DECIDERS.get(type(model))
     return None if decider is None else decider(model, part)

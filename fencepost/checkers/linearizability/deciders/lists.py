@@ -1,12 +1,11 @@
-"""An append-only list whose values differ.
+"""An append-only list with distinct values.
 
-Owns the decision for `append-only-list` where every value is appended once. Must not know zones.
+Owns the decision for `append-only-list` if every value is appended once. Must not know zones.
 
-Every read shows a beginning of what the longest read shows, so the longest one gives the order of the
-appends. The appends in this order, each followed by the reads that end with its value, and at last the
-appends that no read shows, must happen one after another: the list is legal if nothing in that order
-completed before something due earlier was invoked. An append of unknown outcome that no read shows never
-happened.
+Every read must return a prefix of the longest read, so the longest read gives the order of the appends. The
+operations must happen in this order: each append, followed by the reads that end with its value; at the end
+the appends that no read shows. The list is legal if no operation completed before the invocation of an
+operation that is earlier in this order. An append with an unknown outcome that no read shows never happened.
 """
 
 from collections import defaultdict
@@ -20,8 +19,15 @@ from fencepost.checkers.models.lists import AppendOnlyList
 
 
 def decide_list(model: AppendOnlyList, part: Sequence[Asked]) -> Decided | None:
-    """The answer, None if a value was appended twice or was there at first. O(n log n) and the length of all
-    reads."""
+    """Decide a list with distinct values. O(n log n) plus the length of all reads.
+
+    Args:
+        model: the list; it gives the initial values.
+        part: the operations of one list.
+
+    Returns:
+        the answer; None if a value was appended twice or is an initial value.
+    """
     if model.init():
         return None
     makers: dict[Any, int] = {}
@@ -41,7 +47,7 @@ def decide_list(model: AppendOnlyList, part: Sequence[Asked]) -> Decided | None:
         return _proof(part, makers, wrong, "two reads show different values at the same place")
     for place, value in enumerate(order):
         if value not in makers:
-            return _proof(part, makers, (longest,), f"nobody appended {shown(value)}")
+            return _proof(part, makers, (longest,), f"no append of {shown(value)}")
         if value in order[:place]:
             return _proof(part, makers, (longest,), f"{shown(value)} was appended once and is there twice")
     groups: list[list[int]] = [readers[0]]
@@ -60,7 +66,7 @@ def decide_list(model: AppendOnlyList, part: Sequence[Asked]) -> Decided | None:
 def _not_its_beginning(
     part: Sequence[Asked], readers: dict[int, list[int]], order: tuple[Any, ...], longest: int
 ) -> tuple[int, int] | None:
-    """A read that shows something else than the longest one does there, and the longest one."""
+    """A read that is not a prefix of the longest read, and the longest read."""
     for size, ops in readers.items():
         for op in ops:
             if part[op].call.result != order[:size]:
@@ -69,7 +75,7 @@ def _not_its_beginning(
 
 
 def _proof(part: Sequence[Asked], makers: dict[Any, int], convicting: Sequence[int], because: str) -> Decided:
-    """With all appends of what the convicting reads show."""
+    """The answer, with all appends of the values that the convicting reads show."""
     proof = tuple(dict.fromkeys(op for op in convicting if op >= 0))
     shown_values = [
         value for op in proof if part[op].call.function == "read" for value in part[op].call.result

@@ -1,16 +1,17 @@
-"""Locks whose clients do one thing after another.
+"""Locks with clients that do one operation at a time.
 
-Owns the decisions for `mutex`, `fenced-lock` and `semaphore` where it is clear which release belongs to which
-acquire. Must not know zones' arithmetic.
+Owns the decisions for `mutex`, `fenced-lock` and `semaphore` if it is clear which release belongs to which
+acquire. Must not know the arithmetic of zones.
 
-A client that alternates acquire and release, each invoked after the one before has completed, pairs them by
-itself. A pair happens without another client's operation in between, so it is a cluster; an acquire without a
-release is one that never ends. Tokens, which increase, put the pairs of a fenced lock into one order. An
-acquire of unknown outcome that nothing follows never happened; such a release may as well happen at once.
+If a client alternates acquire and release, and each operation begins after the previous one completed, each
+acquire belongs to the next release. No operation of another client happens within such a pair, so a pair is a
+cluster. An acquire without a release is a cluster that never ends. Tokens increase, so they give the order of
+the pairs of a fenced lock. An acquire with an unknown outcome and no later operation of its client never
+happened. A release of this kind may happen immediately.
 
-A hold surely lasts from the completion of its acquire to the invocation of its release, and is best made as
-short as that. So a semaphore's history is legal if at no moment more holds last than there are permits; what
-ends when another begins frees its permit for it.
+A hold lasts at least from the completion of its acquire to the invocation of its release, and this shortest
+duration is the best choice. So a semaphore's history is legal if at no moment more holds last than there are
+permits. A hold that ends at the moment when another begins frees its permit for it.
 """
 
 from collections import defaultdict
@@ -31,19 +32,19 @@ PAIRED = "where each client holds the lock from its acquire to its next release"
 
 @frozen
 class Hold:
-    """An acquire and its release (positions); -1 where it was never released."""
+    """An acquire and its release (positions in the part); -1 if there was no release."""
 
     acquire: int
     release: int
 
     @property
     def operations(self) -> tuple[int, ...]:
-        """Both."""
+        """The positions of both operations."""
         return (self.acquire,) if self.release < 0 else (self.acquire, self.release)
 
 
 def holds_of(part: Sequence[Asked]) -> list[Hold] | None:
-    """Who held the lock from when to when; None if that is not clear."""
+    """The holds of a lock with their times; None if the pairs are not clear."""
     clients: dict[Any, list[int]] = defaultdict(list)
     for op, asked in enumerate(part):
         clients[asked.call.argument].append(op)
@@ -64,7 +65,15 @@ def holds_of(part: Sequence[Asked]) -> list[Hold] | None:
 
 
 def decide_mutex(model: Mutex, part: Sequence[Asked]) -> Decided | None:
-    """The answer, None if pairs are not clear. O(n log n)."""
+    """Decide a mutex. O(n log n).
+
+    Args:
+        model: the mutex; it gives the initial holder.
+        part: the operations of one mutex.
+
+    Returns:
+        the answer; None if the pairs are not clear.
+    """
     holds = holds_of(part) if model.init() is None else None
     if holds is None:
         return None
@@ -80,7 +89,15 @@ def decide_mutex(model: Mutex, part: Sequence[Asked]) -> Decided | None:
 
 
 def decide_fenced_lock(model: FencedLock, part: Sequence[Asked]) -> Decided | None:
-    """The answer, None if pairs or tokens are not clear. O(n log n)."""
+    """Decide a fenced lock. O(n log n).
+
+    Args:
+        model: the lock; it gives the initial token.
+        part: the operations of one lock.
+
+    Returns:
+        the answer; None if the pairs or the tokens are not clear.
+    """
     holds = holds_of(part)
     if holds is None or any(part[hold.acquire].call.result is UNHEARD for hold in holds):
         return None
@@ -103,7 +120,15 @@ def decide_fenced_lock(model: FencedLock, part: Sequence[Asked]) -> Decided | No
 
 
 def decide_semaphore(model: Semaphore, part: Sequence[Asked]) -> Decided | None:
-    """The answer, None if pairs are not clear. O(n log n)."""
+    """Decide a semaphore. O(n log n).
+
+    Args:
+        model: the semaphore; it gives the number of permits.
+        part: the operations of one semaphore.
+
+    Returns:
+        the answer; None if the pairs are not clear.
+    """
     holds = holds_of(part)
     if holds is None:
         return None

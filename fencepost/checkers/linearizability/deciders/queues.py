@@ -1,14 +1,18 @@
-"""Queues whose values differ.
+"""Queues with distinct values.
 
-Owns the decisions for `queue`, `unordered-queue` and `at-least-once-queue` where every value is enqueued once
-and every dequeue is known. Must not know zones.
+Owns the decisions for `queue`, `unordered-queue` and `at-least-once-queue` if every value is enqueued once
+and every dequeue has a known outcome. Must not know zones.
 
-Theory (Henzinger, Sezgin & Vafeiadis, "Aspect-Oriented Linearizability Proofs", 2013; Lee & Mathur, 2025).
-There is an order unless a value is dequeued that nobody enqueued, or before it, or twice; or one value was
-surely enqueued before another and surely dequeued after it, or never; or a dequeue found nothing although at
-every moment of it some value was surely there, namely between the completion of its enqueue and the
-invocation of its dequeue. Without an order of values the rule on two values falls away; where a value may be
-delivered again, the one on values that were dequeued twice does, too, and the earliest invocation counts.
+Theory (Henzinger, Sezgin & Vafeiadis, "Aspect-Oriented Linearizability Proofs", 2013; Lee & Mathur, 2025). An
+order exists unless one of these holds:
+
+- A value was dequeued without an enqueue, before its enqueue, or twice.
+- One value was certainly enqueued before another, and was certainly dequeued after it or never.
+- A dequeue found the queue empty, although at every moment of it some value was certainly there: between the
+  completion of the value's enqueue and the invocation of its dequeue.
+
+An unordered queue does not have the second rule. A queue with redelivery does not have the rule on values
+dequeued twice either; there the dequeue with the earliest invocation counts.
 """
 
 from bisect import bisect_left
@@ -28,8 +32,10 @@ from fencepost.checkers.operation_columns import NEVER
 
 @define
 class Traffic:
-    """Who enqueued and dequeued each value, and who found nothing (positions). dequeued: by the dequeue that
-    was invoked first; again: every other one."""
+    """The enqueue and dequeue of each value, and the dequeues that found nothing (positions in the part).
+
+    dequeued: the dequeue that was invoked first. again: all other dequeues of the value.
+    """
 
     part: Sequence[Asked]
     enqueued: dict[Any, int] = field(factory=dict)
@@ -38,16 +44,16 @@ class Traffic:
     empty: list[int] = field(factory=list)
 
     def gone(self, value: Any) -> int:
-        """When the dequeue of a value was invoked; NEVER if there is none."""
+        """The invocation time of the dequeue of a value; NEVER if there is none."""
         return self.part[self.dequeued[value]].invoke if value in self.dequeued else NEVER
 
     def of(self, *values: Any) -> tuple[int, ...]:
-        """The operations on values."""
+        """The operations on these values."""
         both = (self.enqueued, self.dequeued)
         return tuple(ops[value] for value in values for ops in both if value in ops)
 
     def convicted(self, because: str, *values: Any, empty: tuple[int, ...] = ()) -> Decided:
-        """The operations on these values have no order."""
+        """The answer that the operations on these values have no order."""
         ops = (*empty, *self.of(*values))
         left = [value for value in values if value not in self.dequeued]
         given = f"while no dequeue answers {', '.join(map(shown, left))}" if left else Decided().given
@@ -55,7 +61,15 @@ class Traffic:
 
 
 def decide_queue(model: Queue, part: Sequence[Asked]) -> Decided | None:
-    """The answer, None if values are ambiguous. O(n log n)."""
+    """Decide a first-in-first-out queue. O(n log n).
+
+    Args:
+        model: the queue; it gives the initial values.
+        part: the operations of one queue.
+
+    Returns:
+        the answer; None if values are ambiguous.
+    """
     traffic = _traffic(model, part)
     if traffic is None:
         return None
@@ -63,7 +77,15 @@ def decide_queue(model: Queue, part: Sequence[Asked]) -> Decided | None:
 
 
 def decide_unordered_queue(model: UnorderedQueue, part: Sequence[Asked]) -> Decided | None:
-    """The answer, None if values are ambiguous. O(n log n)."""
+    """Decide an unordered queue. O(n log n).
+
+    Args:
+        model: the queue; it gives the initial values.
+        part: the operations of one queue.
+
+    Returns:
+        the answer; None if values are ambiguous.
+    """
     traffic = _traffic(model, part)
     if traffic is None:
         return None
@@ -71,7 +93,15 @@ def decide_unordered_queue(model: UnorderedQueue, part: Sequence[Asked]) -> Deci
 
 
 def decide_at_least_once(model: AtLeastOnceQueue, part: Sequence[Asked]) -> Decided | None:
-    """The answer, None if values are ambiguous, or if one was acknowledged. O(n log n)."""
+    """Decide an at-least-once queue. O(n log n).
+
+    Args:
+        model: the queue; it gives the initial values.
+        part: the operations of one queue.
+
+    Returns:
+        the answer; None if values are ambiguous, or if a value was acknowledged.
+    """
     traffic = _traffic(model, part)
     if traffic is None:
         return None
@@ -79,7 +109,7 @@ def decide_at_least_once(model: AtLeastOnceQueue, part: Sequence[Asked]) -> Deci
 
 
 def _traffic(model: Queue | UnorderedQueue, part: Sequence[Asked]) -> Traffic | None:
-    """The operations by value; None if values do not say what belongs together."""
+    """The operations by value; None if values do not determine which operations belong together."""
     traffic = Traffic(part)
     if model.initial:
         return None
@@ -151,7 +181,7 @@ def _longer(one: tuple[int, int, int], other: tuple[int, int, int]) -> tuple[int
 
 
 def _not_empty(traffic: Traffic) -> Decided | None:
-    """A dequeue that found nothing while there always was something."""
+    """A dequeue that found nothing while the queue was never empty."""
     part = traffic.part
     there = sorted(
         (part[op].complete, traffic.gone(value), position)

@@ -1,14 +1,14 @@
-"""Registers whose values tell who wrote them.
+"""Registers with values that identify their writer.
 
-Owns the decision for `register`, and for `cas-register` and `map` where values make it exact. Must not know
-zones' arithmetic.
+Owns the decision for `register`. It also decides `cas-register` and `map` if the values make the decision
+exact. Must not know the arithmetic of zones.
 
-A value that is written once, by a write or a successful cas, and is not the initial one, names its writer. A
-successful cas follows the value that it replaced at once, so values hang together in chains that begin with a
-write or the initial value. A chain is a cluster: the same argument that puts a write and its reads into one
-zone holds for a chain whose members are in order. A write of unknown outcome that nobody needs never
-happened. A cas that failed says that another value was there; where that value was ever there at all, this is
-no question of zones, and the search must judge.
+A value names its writer if it is written once, by a write or a successful cas, and is not the initial value.
+A successful cas immediately follows the value that it replaced. Therefore values form chains that begin with
+a write or with the initial value. A chain is a cluster: the argument that puts a write and its reads into one
+zone also holds for a chain with its members in order. A write with an unknown outcome that no other operation
+depends on never happened. A failed cas says that another value was there. If the register ever held the value
+that the cas expected, zones cannot decide this, and the search must.
 """
 
 from collections import defaultdict
@@ -30,33 +30,38 @@ from fencepost.checkers.models.maps import Map
 from fencepost.checkers.models.registers import Register
 
 READS = ("read", "get")
-"""What shows a value; everything else but a cas writes one."""
+"""The functions that show a value. All others except cas write one."""
 
 
 @define
 class Values:
-    """Who made, replaced and read each value (positions). needed: values that some operation with a known
-    outcome depends on, and which one."""
+    """The operations of a register by value."""
 
+    # The operations of the register, by invocation.
     part: Sequence[Asked]
+    # The initial value.
     initial: Any
+    # For each value the position of the write or cas that made it.
     makers: dict[Any, int] = field(factory=dict)
+    # For each value the positions of the successful cas that replaced it.
     takers: dict[Any, list[int]] = field(factory=lambda: defaultdict(list))
+    # For each value the positions of its reads.
     readers: dict[Any, list[int]] = field(factory=lambda: defaultdict(list))
+    # For each value that an operation with a known outcome depends on: the position of one such operation.
     needed: dict[Any, int] = field(factory=dict)
 
     def told(self, op: int) -> tuple[Any, Any]:
-        """The value that an operation replaces (None for a write) and the one that it makes."""
+        """The value that an operation replaces (None for a write) and the value that it makes."""
         argument = self.part[op].call.argument
         return argument if self.part[op].call.function == "cas" else (None, argument)
 
     def source(self, value: Any) -> Any:
-        """What a value was made from by a cas; itself otherwise."""
+        """The value that a chain of cas started from; the value itself if no cas made it."""
         maker = self.makers.get(value)
         return value if maker is None or self.part[maker].call.function != "cas" else self.told(maker)[0]
 
     def history_of(self, value: Any) -> list[int]:
-        """The makers of a value and of those that it was made from, latest first."""
+        """The makers of a value and of the values before it in its chain, latest first."""
         made: dict[int, None] = {}
         while value in self.makers and self.makers[value] not in made:
             made[self.makers[value]] = None
@@ -65,7 +70,15 @@ class Values:
 
 
 def decide_register(model: Register | Map, part: Sequence[Asked]) -> Decided | None:
-    """The answer, None if values are ambiguous. O(n log n)."""
+    """Decide a register, a cas register or one key of a map. O(n log n).
+
+    Args:
+        model: the model; it gives the initial value.
+        part: the operations of one register.
+
+    Returns:
+        the answer; None if values are ambiguous.
+    """
     values = _values(model.initial, part)
     if values is None:
         return None
@@ -94,7 +107,7 @@ def decide_register(model: Register | Map, part: Sequence[Asked]) -> Decided | N
 
 
 def _values(initial: Any, part: Sequence[Asked]) -> Values | None:
-    """The operations by value; None if a value does not tell who made it."""
+    """The operations by value; None if a value does not identify its writer."""
     values = Values(part, initial)
     denied = []
     for op, asked in enumerate(part):
@@ -122,7 +135,7 @@ def _values(initial: Any, part: Sequence[Asked]) -> Values | None:
 
 
 def _mark_needed(values: Values) -> None:
-    """From each known operation back along the chain that it depends on."""
+    """Mark the values that each known operation depends on, back along its chain."""
     known = [(value, ops[0]) for value, ops in values.readers.items()]
     known += [(value, op) for value, op in values.makers.items() if values.part[op].known]
     for start, op in known:
@@ -171,7 +184,7 @@ def _too_early(values: Values, late: tuple[int, int]) -> Decided:
 
 
 def _unmade(values: Values, written: set[Any]) -> Decided:
-    """An operation that depends on a value which no chain reaches."""
+    """An operation that depends on a value which no chain contains."""
     good = {values.initial, *written}
     for value, op in values.needed.items():
         trail = [value]
@@ -180,7 +193,9 @@ def _unmade(values: Values, written: set[Any]) -> Decided:
         if trail[-1] not in good:
             scope = dict.fromkeys((op, *values.history_of(_end(values, value))))
             return Decided(
-                convicting=(op,), scope=tuple(scope), because="nobody can have made the value that it found"
+                convicting=(op,),
+                scope=tuple(scope),
+                because="no operation can have made the value that it found",
             )
         good.update(trail)
     raise AssertionError("every needed value is in a chain, but some were not reached")

@@ -1,11 +1,11 @@
 """One element of a set that is added at most once and removed at most once.
 
-Owns the decision for a part of the model `set`. Must not know other elements.
+Owns the decision for one element of the model `set`. Must not know other elements.
 
-Whether the element is there changes at most twice: away from how it was at first (`out`), and back. Each of
-the few orders in which these can happen leaves an interval for each change, and what observers saw narrows
-it. The first change as late as possible and the second as early as possible is best for all who saw the
-element as it was at first, so one look at each observer decides. Linear in the number of operations.
+The presence of the element changes at most twice: away from the initial state (`out`), and back (`back`).
+Each of the few possible orders leaves an interval for each change, and the observers narrow it. The first
+change should be as late as possible and the second as early as possible: that is best for all observers of
+the initial state. So one look at each observer decides. Linear in the number of operations.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,44 +20,58 @@ from fencepost.checkers.operation_columns import NEVER
 
 @define
 class Element:
-    """What was done to an element (positions, -1 where nobody did). at_first, changed: those who observed it
-    as it was at first, and otherwise. witnesses: whom the orders tried so far failed because of."""
+    """The operations on one element."""
 
+    # The operations on the element, by invocation.
     part: Sequence[Asked]
+    # Position of the operation that changes the initial presence; -1 if there is none.
     out: int = -1
+    # Position of the operation that restores the initial presence; -1 if there is none.
     back: int = -1
+    # Positions of the observers that saw the initial presence.
     at_first: list[int] = field(factory=list)
+    # Positions of the observers that saw the other presence.
     changed: list[int] = field(factory=list)
+    # Positions of the operations that made the tried orders fail. An ordered set.
     witnesses: dict[int, None] = field(factory=dict)
 
     def known(self, op: int) -> bool:
-        """Whether an operation is there and must happen."""
+        """Whether an operation exists and must happen."""
         return op >= 0 and self.part[op].known
 
     def can_answer(self, op: int, changes: bool) -> bool:
-        """Whether an add or remove may have changed something, or nothing."""
+        """Whether the add or remove `op` can have reported this result.
+
+        Args:
+            op: position of the operation.
+            changes: whether it changed the presence of the element.
+
+        Returns:
+            False if its result says the opposite.
+        """
         return op >= 0 and self.part[op].call.result in (None, changes)
 
     def latest(self, ops: Iterable[int]) -> int:
-        """The latest invocation; noted as a witness."""
+        """The latest invocation; its operation is noted as a witness."""
         op = max(ops, key=lambda op: self.part[op].invoke, default=-1)
         self.witnesses[op] = None
         return BEFORE_ALL if op < 0 else self.part[op].invoke
 
     def earliest(self, ops: Iterable[int]) -> int:
-        """The earliest completion; noted as a witness."""
+        """The earliest completion; its operation is noted as a witness."""
         op = min(ops, key=lambda op: self.part[op].complete, default=-1)
         self.witnesses[op] = None
         return NEVER if op < 0 else self.part[op].complete
 
     def never_changes(self) -> bool:
-        """Nothing happens to it, or only what changes nothing."""
+        """Whether the element can stay as it was: no operation happens, or none changes anything."""
         self.witnesses |= dict.fromkeys(self.changed[:1])
         idle = not self.known(self.back) or self.can_answer(self.back, False)
         return not self.changed and not self.known(self.out) and idle
 
     def changes_once(self, idle: bool) -> bool:
-        """`out` happens; idle: after `back`, which then changes nothing, else `back` never happens."""
+        """Whether only `out` can change the element. idle: `back` happens before `out` and changes nothing;
+        otherwise `back` never happens."""
         if not self.can_answer(self.out, True) or (
             not self.can_answer(self.back, False) if idle else self.known(self.back)
         ):
@@ -66,7 +80,7 @@ class Element:
         return self.latest(before) <= self.earliest([self.out, *self.changed])
 
     def changes_twice(self) -> bool:
-        """`out`, then `back`, at two moments or at one."""
+        """Whether `out` and then `back` can happen, at two moments or at one."""
         if not self.can_answer(self.out, True) or not self.can_answer(self.back, True):
             return False
         first = self.earliest([self.out, self.back, *self.changed])
@@ -84,8 +98,15 @@ class Element:
 
 
 def decide_set(model: Set, part: Sequence[Asked]) -> Decided | None:
-    """The answer for one element, None if it is added or removed twice, or if a `read` looks at all
-    elements."""
+    """Decide one element of a set. Linear.
+
+    Args:
+        model: the set; it gives the initial elements.
+        part: the operations on one element.
+
+    Returns:
+        the answer; None if the element is added or removed twice, or if a `read` returns all elements.
+    """
     element = Element(part)
     there = bool(part) and part[0].call.argument in model.init()
     for op, asked in enumerate(part):

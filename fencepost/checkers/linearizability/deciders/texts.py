@@ -1,13 +1,13 @@
-"""Texts under keys whose pieces tell who put or appended them.
+"""Texts under keys that are made of identifiable pieces.
 
-Owns the decision for `key-value`. Must not know zones' arithmetic.
+Owns the decision for `key-value`. Must not know the arithmetic of zones.
 
-If no text that was put or appended begins with another one, what a get shows can be taken apart in one way
-only: first what a put wrote (or what was there at first), then what was appended since, in order. So a put,
-the appends behind it that gets show and these gets hang together in a chain, as values of a cas-register do,
-and a chain is a cluster of `zones`. An append that no get shows has nobody after it who looks before the next
-put: it may happen between any two chains, like a put of which nobody reads. Of unknown outcome and shown by
-no get, neither ever happened.
+If no put or appended text is a prefix of another one, the result of a get splits into pieces in one way only.
+The first piece is that of a put (or the initial text), and the appended pieces follow in order. A put, the
+appends after it that gets show, and these gets form a chain, like the values of a cas-register. A chain is a
+cluster of `zones`. If no get shows an append, no get happens between it and the next put. So it may happen
+between any two chains, like a put without a read. If such an operation has an unknown outcome, it never
+happened.
 """
 
 from bisect import bisect_right
@@ -31,9 +31,11 @@ NOBODY = -1
 
 @define
 class Chain:
-    """A put and what gets show behind it. makers: the put (NOBODY for the initial text), then appends in
-    order (positions); readers: gets that show so many of them, from one on; witness: the get that shows
-    most."""
+    """A put and the operations that depend on it (positions in the part).
+
+    makers: the put (NOBODY for the initial text), then its appends in order. readers: for each number of
+    makers, from one on, the gets that show this many. witness: the get that shows most.
+    """
 
     makers: list[int]
     readers: list[list[int]]
@@ -42,23 +44,31 @@ class Chain:
 
 @define
 class Texts:
-    """Who wrote what. pieces: all texts in order, makers: whose each is; longest: of them; puts, appends:
-    positions; shown: gets by what they answer; chains: by put; place: of each append that gets show, its
-    chain's put and how many come before it."""
+    """The operations of one key by text."""
 
+    # The operations of one key, by invocation.
     part: Sequence[Asked]
+    # The initial text.
     initial: str
+    # All put or appended texts, sorted.
     pieces: list[str]
+    # The position of the operation that wrote each of `pieces`.
     makers: list[int]
+    # The length of the longest piece.
     longest: int
+    # Positions of the puts.
     puts: set[int]
+    # Positions of the appends.
     appends: set[int]
+    # For each result the positions of the gets that returned it.
     shown: dict[str, list[int]]
+    # The chain of each put, by its position.
     chains: dict[int, Chain] = field(factory=dict)
+    # For each append that a get shows: the put of its chain, and the number of makers before it.
     place: dict[int, tuple[int, int]] = field(factory=dict)
 
     def taken_apart(self, text: str, begin: int = 0) -> list[int] | None:
-        """The makers of the pieces of a text, None where it is not made of pieces."""
+        """The makers of the pieces of a text; None if the text is not a sequence of pieces."""
         found, at = [], begin
         while at < len(text):
             nearest = bisect_right(self.pieces, text[at : at + self.longest]) - 1
@@ -69,12 +79,20 @@ class Texts:
         return found
 
     def explains(self, text: str) -> list[int]:
-        """All that could have helped to make a text."""
+        """All operations that can have contributed to a text."""
         return [op for op in self.taken_apart(text) or () if op != NOBODY]
 
 
 def decide_key_value(model: KeyValue, part: Sequence[Asked]) -> Decided | None:
-    """The answer for one key, None if texts are ambiguous. O(n log n) and the length of all texts."""
+    """Decide one key. O(n log n) plus the length of all texts.
+
+    Args:
+        model: the model; it gives the initial text.
+        part: the operations on one key.
+
+    Returns:
+        the answer; None if texts are ambiguous.
+    """
     texts = _texts(model.initial, part)
     if texts is None:
         return None
@@ -102,7 +120,7 @@ def decide_key_value(model: KeyValue, part: Sequence[Asked]) -> Decided | None:
 
 
 def _texts(initial: object, part: Sequence[Asked]) -> Texts | None:
-    """The operations by text; None if a text may be taken apart in two ways, or is none."""
+    """The operations by text; None if some value is no text or can be split in two ways."""
     written: list[tuple[str, int]] = []
     puts: set[int] = set()
     appends: set[int] = set()
@@ -132,10 +150,11 @@ def _texts(initial: object, part: Sequence[Asked]) -> Texts | None:
 
 
 def _chained(texts: Texts) -> Decided | None:
-    """Make the chains; the refusal of a text that nobody can have made, or of two that exclude each other."""
+    """Make the chains. Returns the conviction of a text that no operations can have made, or of two texts
+    that exclude each other."""
     behind: list[
         tuple[str, int, int]
-    ] = []  # texts that the next one may begin with: their chains, and the makers in them
+    ] = []  # texts that the next text may extend: their chains, and the number of makers
     for text, gets in sorted(texts.shown.items()):
         while behind and not text.startswith(behind[-1][0]):
             behind.pop()
@@ -154,13 +173,13 @@ def _chained(texts: Texts) -> Decided | None:
         refused = _continued(texts, root, count, makers, gets)
         if refused is not None:
             return refused
-        if text:  # what follows nothing may as well begin with a put
+        if text:  # after the empty text, the next piece may also be a put
             behind.append((text, root, count + len(makers)))
     return None
 
 
 def _continued(texts: Texts, root: int, count: int, makers: list[int], gets: list[int]) -> Decided | None:
-    """A text that shows so many makers of a chain, and then these."""
+    """A text that shows this many makers of a chain, followed by these makers."""
     chain = texts.chains[root]
     for number, op in enumerate(makers, start=count):
         if op not in texts.appends:
@@ -192,7 +211,8 @@ def _unmade(texts: Texts, get: int) -> Decided:
 
 
 def _proof(texts: Texts, convicting: Iterable[int], because: str) -> Decided:
-    """With the gets that show where its appends stand, and all that could explain what gets show."""
+    """The answer, with the gets that show the position of its appends, and all operations that can explain
+    them."""
     witnesses = [texts.chains[texts.place[op][0]].witness for op in convicting if op in texts.place]
     proof = tuple(dict.fromkeys((*convicting, *witnesses)))
     shown = [texts.part[op].call.result for op in proof if texts.part[op].call.function == "get"]

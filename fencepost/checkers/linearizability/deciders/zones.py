@@ -1,16 +1,16 @@
-"""When may each of several values have been the current one? Intervals of time that exclude each other.
+"""When can each of several values have been the current one? Intervals of time that exclude each other.
 
-Owns clusters (operations on one value, which happen without another value between them), their zones, and
-total orders. Must not know models.
+Owns clusters (operations on one value that happen without another value in between), their zones, and total
+orders. Must not know models.
 
 Theory (Gibbons & Korach, "Testing Shared Memories", 1997; Lee & Mathur, "Efficient Decrease-and-Conquer
-Linearizability Monitoring", 2025). Where every value is written once, each read tells which write it saw, so
-the operations on a value form a cluster without foreign values in between. Let `first` be the earliest
-completion in a cluster and `last` its latest invocation. If first < last, the value was current from the one
-to the other: a *forward* zone. Otherwise all of the cluster fits into any one moment from last to first: a
-*backward* zone. There is an order if and only if each cluster is in order by itself, no two forward zones
-overlap, and no backward zone lies within a forward one. Intervals are closed, and what happens at one moment
-may happen in any order: zones that share an end do not overlap.
+Linearizability Monitoring", 2025). If every value is written once, each read identifies its write, so the
+operations on a value form a cluster. Let `first` be the earliest completion in a cluster and `last` its
+latest invocation. If first < last, the value was current from `first` to `last`: a *forward* zone. Otherwise
+the whole cluster fits into any moment from `last` to `first`: a *backward* zone. An order exists if and only
+if three conditions hold: each cluster is in order by itself, no two forward zones overlap, and no backward
+zone lies within a forward zone. Intervals are closed. Operations at the same moment may happen in any order,
+so zones that share an endpoint do not overlap.
 """
 
 from bisect import bisect_left
@@ -28,9 +28,14 @@ BEFORE_ALL = -NEVER
 
 @frozen(kw_only=True)
 class Decided:
-    """What a decider says. convicting: positions in the part of a few operations that fit in no order, none
-    if there is one. scope: positions of these and of all others that could explain them; the rest can be left
-    out. because: the contradiction in words; given: on what it rests besides."""
+    """The answer of a decider.
+
+    Attributes:
+        convicting: positions in the part of a few operations that fit in no order; empty if an order exists.
+        scope: positions of these operations and of all others that could explain them.
+        because: the contradiction as text.
+        given: what the contradiction depends on, as text.
+    """
 
     convicting: tuple[int, ...] = ()
     scope: tuple[int, ...] = ()
@@ -43,11 +48,10 @@ LEGAL = Decided()
 
 @define
 class ZoneCluster:
-    """Operations (positions) that happen without a foreign value in between. makers: those that belong to the
-    scope of a proof whatever it is.
+    """Operations (positions) that happen without another value in between.
 
-    first, last: the earliest completion and the latest invocation; first_op, last_op: whose; -1: of nobody,
-    the value was there from the start.
+    makers: operations that belong to the scope of every proof. first, last: the earliest completion and the
+    latest invocation. first_op, last_op: the operations at these times; -1 if the value was there initially.
     """
 
     makers: tuple[int, ...] = ()
@@ -57,7 +61,12 @@ class ZoneCluster:
     last_op: int = -1
 
     def add(self, op: int, asked: Asked) -> None:
-        """One more operation."""
+        """Add an operation.
+
+        Args:
+            op: its position in the part.
+            asked: the operation with its times.
+        """
         if asked.complete < self.first:
             self.first, self.first_op = asked.complete, op
         if asked.invoke > self.last:
@@ -65,13 +74,16 @@ class ZoneCluster:
 
     @property
     def extremes(self) -> tuple[int, ...]:
-        """The operations that make the zone what it is."""
+        """The operations that determine the zone."""
         return tuple(dict.fromkeys(op for op in (self.first_op, self.last_op) if op >= 0))
 
 
 def in_turn(part: Sequence[Asked], groups: Iterable[Sequence[int]]) -> tuple[int, int] | None:
-    """Whether groups can happen one after another, in any order inside: None, or two operations of which the
-    second, due later, completed before the first was invoked."""
+    """Whether groups can happen one after another, with any order inside a group.
+
+    Returns None if they can. Otherwise returns two operations in the order of their groups: the second
+    completed before the first was invoked.
+    """
     latest, whose = BEFORE_ALL, -1
     for group in groups:
         for op in group:
@@ -84,7 +96,8 @@ def in_turn(part: Sequence[Asked], groups: Iterable[Sequence[int]]) -> tuple[int
 
 
 def zones_apart(clusters: Iterable[ZoneCluster]) -> tuple[ZoneCluster, ZoneCluster] | None:
-    """Two clusters whose zones exclude each other, None if all have room. Each is in order by itself."""
+    """Two clusters with zones that exclude each other; None if there are none. Each cluster must be in order
+    by itself."""
     made = list(clusters)
     forward = sorted((one for one in made if one.first < one.last), key=lambda one: (one.first, one.last))
     for one, other in pairwise(forward):
@@ -100,7 +113,7 @@ def zones_apart(clusters: Iterable[ZoneCluster]) -> tuple[ZoneCluster, ZoneClust
 
 
 def conflict(clusters: Iterable[ZoneCluster], because: str, given: str = Decided().given) -> Decided:
-    """The answer from zones. because: what the two have in common that must not be."""
+    """The answer from the zones. because: the text of the conflict between the two clusters."""
     pair = zones_apart(clusters)
     if pair is None:
         return LEGAL

@@ -1,2 +1,2 @@
-"""The compiled part of the general search: its arrays (`arrays`), what happens by itself (`settle`), what was
-seen (`memory`), and the loops (`search`)."""
+"""The compiled part of the general search: its arrays (`arrays`), the steps without a choice (`settle`), the
+memory of configurations (`memory`), and the loops (`search`)."""

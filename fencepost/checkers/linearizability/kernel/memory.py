@@ -1,4 +1,4 @@
-"""Configurations that were seen already: nodes in buckets, and which of them make others needless.
+"""The memory of visited configurations: nodes in buckets, and the domination between them.
 
 Owns rule 4 of `search`. Must not know steps.
 """
@@ -44,7 +44,18 @@ def covered(part: SearchPart, work: Work, node: int, level: int, state: int) -> 
 
 @compiled
 def bucket_of(part: SearchPart, work: Work, level: int, state: int, mask: Array) -> int:
-    """Where configurations stand that differ in unknown operations only."""
+    """The bucket of a configuration. Configurations that differ only in unknown operations share a bucket.
+
+    Args:
+        part: the part of the history.
+        work: the memory; it gives the number of buckets.
+        level: completions that are satisfied.
+        state: the number of the state.
+        mask: the operations that happened early.
+
+    Returns:
+        an index into `work.buckets`.
+    """
     key = mix((level << 32) | state)
     for word in range(part.words):
         key = mix(key ^ mask[word])
@@ -53,7 +64,19 @@ def bucket_of(part: SearchPart, work: Work, level: int, state: int, mask: Array)
 
 @compiled
 def insert(part: SearchPart, work: Work, level: int, state: int, parent: int, op: int) -> int:
-    """A new node for the configuration in `scratch`; -1 if a known node covers it."""
+    """Add a node for the configuration in `scratch`.
+
+    Args:
+        part: the part of the history.
+        work: the memory; it must have room for a node.
+        level: completions that are satisfied.
+        state: the number of the state.
+        parent: the node that it came from.
+        op: the operation that led to it.
+
+    Returns:
+        the node; -1 if a known node covers the configuration.
+    """
     bucket = bucket_of(part, work, level, state, work.scratch)
     node = work.buckets[bucket]
     while node >= 0:
@@ -75,7 +98,7 @@ def insert(part: SearchPart, work: Work, level: int, state: int, parent: int, op
 
 @compiled(when_asked=True)
 def rehash(work: Work, part: SearchPart) -> None:
-    """Fill larger buckets with all nodes again."""
+    """Insert all nodes of `work` again, after its buckets grew. `part` is the part of the history."""
     work.buckets[:] = -1
     for node in range(work.control[NODES]):
         level, state = work.nodes[node, LEVEL], work.nodes[node, STATE]

@@ -1,26 +1,26 @@
-"""The compiled search: every order in which the operations of one part may have happened, forgotten ones
-never twice.
+"""The compiled search: it tries every order of the operations of one part, and visits no configuration twice.
 
-Owns the loops of a search. Must not know models, calls or times: states and calls are small integers, a
-step is an entry of a table, and an entry that is missing is asked for by returning.
+Owns the loops of a search. Must not know models, calls or times. States and calls are small integers, and a
+step is an entry of a table. If an entry is missing, the search returns to ask for it.
 
-Theory. A history is linearizable if every operation can be given a moment between invocation and completion
-such that the model allows the resulting order (Herlihy & Wing; the search is Wing & Gong's, with Lowe's
-memory of configurations). Linearizing *just in time* (Lowe) means that nothing happens before some completion
-forces it. So a configuration is: the level (how many completions are satisfied), the state, and which open
-operations have happened early. From a configuration at level r, whose next completion is that of x,
-operations are applied until x is among them; fewest first, so a level is a queue, and the first way to the
-next level is followed at once.
+Theory. A history is linearizable if every operation can be given a moment between its invocation and its
+completion such that the model allows the resulting order (Herlihy & Wing; the search is Wing & Gong's, with
+Lowe's memory of configurations). Linearizing *just in time* (Lowe) means that an operation happens only when
+some completion requires it. So a configuration consists of the level (how many completions are satisfied),
+the state, and the open operations that happened early. From a configuration at level r, the search applies
+operations until the one that completes next has happened. It tries short sequences first, so a level is a
+queue, and it follows the first way to the next level at once.
 
-What keeps it small, each without losing an answer:
-1. An open observer (a call that never changes a state) that is possible happens now: nothing after it can
-   tell.
-2. Of two open operations with the same call, the one that completes first goes first; of two with unknown
-   outcome, the one invoked first.
-3. A state from which the next observer due can never become possible leads nowhere, unless a call may come
+Four rules keep the search small without changing the answer:
+
+1. An open observer (a call that never changes a state) that is possible happens now: no later operation can
+   detect it.
+2. Of two open operations with the same call, the one that completes first goes first. If both outcomes are
+   unknown, the one that was invoked first goes first.
+3. A state from which the next observer can never become possible is a dead end. Exceptions: a call may come
    first that resets, or that overwrites the state by one from which the observer is possible (`foreseen`).
-4. An operation with unknown outcome is optional for ever. So a configuration that equals another but has used
-   up more of them is dominated by it.
+4. An operation with an unknown outcome stays optional for ever. If two configurations differ only in such
+   operations, the one that used more of them is dominated.
 """
 
 import numpy as np
@@ -58,7 +58,14 @@ from fencepost.checkers.linearizability.kernel.steps import find_step
 
 @compiled
 def has_twin(part: SearchPart, work: Work, node: int, op: int) -> bool:
-    """Whether another open known operation with the same call completes first (rule 2)."""
+    """Whether another open known operation with the same call completes first (rule 2).
+
+    Args:
+        part: the part of the history.
+        work: the memory of the search.
+        node: the configuration.
+        op: the operation.
+    """
     call, order, occupant = part.call, part.order, work.occupant
     for slot in range(len(occupant)):
         other = occupant[slot]
@@ -69,10 +76,10 @@ def has_twin(part: SearchPart, work: Work, node: int, op: int) -> bool:
 
 @compiled
 def next_candidate(part: SearchPart, work: Work, node: int, index: int, end: int) -> int:
-    """The first number from `index` to `end` whose operation is open at a node: x, then the known ones by
-    slot, then the unknown ones.
+    """The first candidate in `index` <= number < `end` that is open at a node. Candidates are numbered: the
+    operation that completes next, the known ones by slot, the unknown ones.
 
-    Arrays are taken out of their tuples first: passing those costs more than what is done with them here.
+    The arrays are taken out of their tuples first, because passing the tuples costs more than the work here.
     """
     unknown, slot_of, twin_of, masks, occupant = part.unknown, part.slot, part.twin, work.masks, work.occupant
     slots, x = len(occupant), part.returns[work.nodes[node, LEVEL]]
@@ -108,8 +115,8 @@ def operation_at(part: SearchPart, work: Work, node: int, index: int) -> int:
 
 @compiled
 def expand(part: SearchPart, steps: StepTable, work: Work, node: int, op: int) -> int:
-    """Let `op` happen at `node`, in `scratch`: the level that it leads to, -1 if steps are missing, -2 if it
-    cannot or need not."""
+    """Apply `op` at `node`, in `scratch`. Returns the new level, -1 if steps are missing, -2 if the operation
+    is impossible or unnecessary."""
     level, state = work.nodes[node, LEVEL], work.nodes[node, STATE]
     after = find_step(steps, state, part.call[op])
     if after == MISSING:
@@ -126,7 +133,7 @@ def expand(part: SearchPart, steps: StepTable, work: Work, node: int, op: int) -
 
 @compiled
 def ask_ahead(part: SearchPart, steps: StepTable, work: Work, node: int, index: int) -> None:
-    """Ask at once for what the operations of the same kind that come after number `index` do: leaving
+    """Ask in advance for the steps of the later candidates of the same kind, from number `index` on. Leaving
     compiled code costs more than a step."""
     slots, level, state = len(work.occupant), work.nodes[node, LEVEL], work.nodes[node, STATE]
     end = slots + part.unknown_before[level] if index > slots else slots if index > 0 else 0
@@ -140,7 +147,7 @@ def ask_ahead(part: SearchPart, steps: StepTable, work: Work, node: int, index: 
 
 @compiled
 def push(work: Work, node: int) -> None:
-    """A frame for a level that was reached."""
+    """Add a frame for the level of `node`, which was just reached in `work`."""
     top = work.control[FRAMES]
     work.frames[top, HEAD], work.frames[top, TAIL], work.frames[top, CANDIDATE] = node, node, 0
     work.control[FRAMES] += 1
@@ -148,8 +155,18 @@ def push(work: Work, node: int) -> None:
 
 @compiled(when_asked=True)
 def begin(part: SearchPart, steps: StepTable, work: Work, state: int) -> int:
-    """The first node (again after ASKS). The operations invoked before the first completion are in `occupant`
-    already."""
+    """Create the first node. It is called again after ASKS.
+
+    Args:
+        part: the part of the history.
+        steps: the table of steps.
+        work: the memory; its `occupant` already has the operations that were invoked before the first
+            completion.
+        state: the initial state.
+
+    Returns:
+        a return code of `search`.
+    """
     work.control[ASKED] = 0
     work.scratch[:] = 0
     level = settle(part, steps, work, 0, state)
@@ -163,7 +180,7 @@ def begin(part: SearchPart, steps: StepTable, work: Work, state: int) -> int:
 
 @compiled(when_asked=True)
 def search(part: SearchPart, steps: StepTable, work: Work, budget: int) -> int:
-    """Go on until `budget` operations have been looked at."""
+    """Continue until `budget` operations were looked at."""
     control, frames, levels, slots = work.control, work.frames, len(part.returns), len(work.occupant)
     control[ASKED] = 0
     while control[FRAMES] > 0:

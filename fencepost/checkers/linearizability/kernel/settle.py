@@ -1,5 +1,5 @@
-"""What happens by itself in a configuration: observers that are possible, completions that are satisfied,
-dead ends foreseen.
+"""The steps of a configuration that need no choice: possible observers, satisfied completions, foreseen dead
+ends.
 
 Owns rules 1 and 3 of `search`. Must not know nodes.
 """
@@ -23,19 +23,19 @@ from fencepost.checkers.operation_columns import Array
 
 @compiled
 def has(mask: Array, slot: int) -> bool:
-    """Whether a bit is set."""
+    """Whether the bit `slot` of `mask` is set."""
     return bool((mask[slot >> 6] >> np.uint64(slot & 63)) & np.uint64(1))
 
 
 @compiled
 def flip(mask: Array, slot: int) -> None:
-    """Set or clear a bit."""
+    """Invert the bit `slot` of `mask`."""
     mask[slot >> 6] ^= np.uint64(1) << np.uint64(slot & 63)
 
 
 @compiled
 def move_to(part: SearchPart, work: Work, level: int) -> None:
-    """Let `occupant` show the operations that are open at a level."""
+    """Make `occupant` show the operations that are open at a level."""
     at = work.control[CURSOR]
     while at < level:
         work.occupant[part.slot[part.returns[at]]] = -1
@@ -64,10 +64,10 @@ def ask(work: Work, state: int, call: int) -> None:
 
 @compiled
 def settle(part: SearchPart, steps: StepTable, work: Work, level: int, state: int) -> int:
-    """Bring the configuration in `scratch` to the level where a choice is due; answers that level, -1 if
-    steps are missing, -2 if it leads nowhere.
+    """Advance the configuration in `scratch` to the level of the next choice. Returns that level, -1 if steps
+    are missing, -2 for a dead end.
 
-    Rule 1 is applied to everything open, then completions that are satisfied are passed, one by one.
+    Rule 1 applies to all open operations. Then satisfied completions are passed, one by one.
     """
     mask = work.scratch
     move_to(part, work, level)
@@ -100,8 +100,8 @@ def settle(part: SearchPart, steps: StepTable, work: Work, level: int, state: in
 
 @compiled
 def leads(part: SearchPart, steps: StepTable, work: Work, op: int, due: int) -> int:
-    """Whether what an operation that overwrites leaves behind can still lead to the observer due: 1, 0, -1 if
-    that is not known yet."""
+    """Whether the state after an operation that overwrites can still lead to the next observer: 1, 0, or -1
+    if that is not known yet."""
     able = find_step(steps, part.lands[op], part.reach[due])
     if able == MISSING:
         ask(work, part.lands[op], part.reach[due])
@@ -111,8 +111,8 @@ def leads(part: SearchPart, steps: StepTable, work: Work, op: int, due: int) -> 
 
 @compiled
 def overwritten(part: SearchPart, steps: StepTable, work: Work, level: int, due: int) -> int:
-    """Where the state itself leads nowhere: whether an operation that overwrites it may happen before the
-    observer due; as `foreseen`."""
+    """For a state that is a dead end by itself: whether an operation that overwrites it may happen before the
+    next observer. Returns as `foreseen`."""
     for slot in range(len(work.occupant)):
         op = work.occupant[slot]
         if op >= 0 and part.lands[op] >= 0 and not has(work.scratch, slot):
@@ -136,7 +136,8 @@ def overwritten(part: SearchPart, steps: StepTable, work: Work, level: int, due:
 
 @compiled
 def foreseen(part: SearchPart, steps: StepTable, work: Work, level: int, state: int) -> int:
-    """Rule 3 for the configuration in `scratch`: `level`, -1 if steps are missing, -2 if it leads nowhere."""
+    """Rule 3 for the configuration in `scratch`. Returns `level`, -1 if steps are missing, -2 for a dead
+    end."""
     due = part.observer[level]
     while due < len(part.returns) and part.invoked[due] <= part.reset[level]:
         op = part.returns[due]

@@ -1,4 +1,4 @@
-"""The table of steps: what each state becomes by each call, as far as the model was asked.
+"""The table of steps: the state after each call in each state, for the steps that the model computed.
 
 Owns a hash table with open addressing. Must not know states, calls or searches.
 """
@@ -37,12 +37,19 @@ def find_step(steps: StepTable, state: int, call: int) -> int:
 
 @compiled(when_asked=True)
 def put_steps(steps: StepTable, keys: Array, values: Array) -> None:
-    """Store entries that are not there yet; the table has room for them."""
+    """Store entries that are not in the table yet.
+
+    Args:
+        steps: the table; it must have room for the entries.
+        keys: state << 32 | call, int64.
+        values: the states after the calls, or IMPOSSIBLE; int32, as many as `keys`.
+    """
     last = len(steps.keys) - 1
     for i in range(len(keys)):
         if keys[i] >= 0:
             bucket = np.int64(mix(keys[i]) & np.uint64(last))
             while steps.keys[bucket] >= 0:
                 bucket = (bucket + 1) & last
-            steps.values[bucket] = values[i]  # first: who is interrupted between the two has stored nothing
+            # the value before the key: an interruption between the two stores nothing
+            steps.values[bucket] = values[i]
             steps.keys[bucket] = keys[i]

@@ -1,11 +1,11 @@
-"""Texts under keys whose pieces tell who put or appended them: which keys are in order for sure.
+"""Texts made of identifiable pieces: which keys are certainly legal.
 
-Owns the decision of `deciders.texts` once more, compiled and for all keys of a history in one call, as far as
-it says "legal". Must not know operations.
+Owns a second, compiled form of the decision of `deciders.texts`, for all keys of a history in one call. It
+only says "legal" or "not known". Must not know operations.
 
-Reasons are the decider's: pieces of which none begins with another one take a text apart in one way only; a
-put, the appends that gets show behind it and these gets are a chain; a chain is a cluster of
-`deciders.zones`. Whatever does not fit is left to the decider.
+The reasons are those of the decider. If no piece is a prefix of another one, a text splits in one way only. A
+put, the appends after it that gets show, and these gets form a chain. A chain is a cluster of
+`deciders.zones`. Every other case is left to the decider.
 """
 
 from typing import NamedTuple
@@ -20,36 +20,55 @@ BEFORE = -NEVER
 
 
 class Texts(NamedTuple):
-    """Operations by row. data: bytes of all texts; start, size: of the text that each put, appended or was
-    shown; invoke, complete: times, NEVER where the outcome is unknown."""
+    """Operations by row."""
 
+    # The function of each operation.
     kind: Array
+    # The bytes of all texts.
     data: Array
+    # Where the text begins that each operation put, appended or returned.
     start: Array
+    # The length of this text in bytes.
     size: Array
+    # Invocation times.
     invoke: Array
+    # Completion times; NEVER if the outcome is unknown.
     complete: Array
 
 
 class Chains(NamedTuple):
-    """Chains of one key, by root: 0 for the initial text, n + 1 for the n-th writer in order of texts.
-    witness: the longest get, -1 if there is none; begin: where its members begin, as many as `length`. Of
-    each member: who (a place among the writers, -1 for nobody), the length of the text up to it, and of the
-    gets that end there the earliest completion and the latest invocation."""
+    """The chains of one key, by root: 0 for the initial text, n + 1 for the n-th writer in the order of
+    texts."""
 
+    # The longest get of each chain; -1 if there is none.
     witness: Array
+    # Where the members of each chain begin in the arrays below.
     begin: Array
+    # The number of members of each chain.
     length: Array
+    # The member's place among the writers; -1 for the initial text.
     who: Array
+    # The length of the text up to and including the member.
     end: Array
+    # The earliest completion of the gets that end with the member.
     read_complete: Array
+    # The latest invocation of the gets that end with the member.
     read_invoke: Array
 
 
 @compiled_within
 def compare(texts: Texts, a: int, a_size: int, b: int, b_size: int) -> int:
-    """Of two stretches of bytes: negative, 0 or positive; -2 where the second is the longer and begins with
-    the first, 2 the other way round."""
+    """Compare two byte ranges.
+
+    Args:
+        texts: it has the bytes.
+        a, a_size: start and length of the first range.
+        b, b_size: start and length of the second range.
+
+    Returns:
+        negative, 0 or positive; -2 if the first is a proper prefix of the second, 2 if the second is one of
+        the first.
+    """
     for i in range(min(a_size, b_size)):
         if texts.data[a + i] != texts.data[b + i]:
             return -1 if texts.data[a + i] < texts.data[b + i] else 1
@@ -58,7 +77,7 @@ def compare(texts: Texts, a: int, a_size: int, b: int, b_size: int) -> int:
 
 @compiled
 def in_order(texts: Texts, rows: Array) -> Array:
-    """Rows in the order of their texts, by merging."""
+    """The rows in the order of their texts, by merging."""
     now, after = rows.copy(), rows.copy()
     width = 1
     while width < len(rows):
@@ -85,7 +104,16 @@ def in_order(texts: Texts, rows: Array) -> Array:
 
 @compiled_within
 def piece_at(texts: Texts, writers: Array, at: int, size: int) -> int:
-    """The place of the writer whose text these bytes begin with, -1 if there is none."""
+    """Find the writer of the next piece.
+
+    Args:
+        texts: it has the bytes.
+        writers: rows of the writers in the order of their texts.
+        at, size: the range of bytes that begins with the piece.
+
+    Returns:
+        the place in `writers` of the writer with a text that these bytes begin with; -1 if there is none.
+    """
     low, high = 0, len(writers)
     while low < high:
         middle = (low + high) // 2
@@ -103,8 +131,18 @@ def piece_at(texts: Texts, writers: Array, at: int, size: int) -> int:
 
 @compiled
 def follow(texts: Texts, writers: Array, gets: Array, roots: Array, chains: Chains) -> bool:
-    """Find each chain's members in its longest get; False where that cannot be, or an append stands in two
-    places."""
+    """Find the members of each chain in its longest get.
+
+    Args:
+        texts: the operations.
+        writers: rows of the writers in the order of their texts.
+        gets: rows of the gets.
+        roots: the root of each get.
+        chains: the chains; their members are filled in.
+
+    Returns:
+        False if a text cannot be split, or if an append is in two places.
+    """
     taken = np.zeros(len(writers), np.bool_)
     used = 0
     for n in range(len(gets)):
@@ -144,8 +182,17 @@ def follow(texts: Texts, writers: Array, gets: Array, roots: Array, chains: Chai
 
 @compiled
 def attach(texts: Texts, gets: Array, roots: Array, chains: Chains) -> bool:
-    """Note each get with the member where its text ends; False where its text is not the beginning of the
-    chain's longest."""
+    """Assign each get to the member with which its text ends.
+
+    Args:
+        texts: the operations.
+        gets: rows of the gets.
+        roots: the root of each get.
+        chains: the chains; the times of the reads are filled in.
+
+    Returns:
+        False if the text of a get is not a prefix of the chain's longest text.
+    """
     for n in range(len(gets)):
         row, root = gets[n], roots[n]
         whole = chains.witness[root]
@@ -164,7 +211,7 @@ def attach(texts: Texts, gets: Array, roots: Array, chains: Chains) -> bool:
 
 @compiled
 def zone_of(texts: Texts, writers: Array, chains: Chains, root: int, zone: Array) -> bool:
-    """The zone (earliest completion, latest invocation) of a chain; False where its members cannot happen one
+    """The zone (earliest completion, latest invocation) of a chain. False if its members cannot happen one
     after another."""
     zone[0], zone[1] = (NEVER if root else BEFORE), BEFORE
     latest = BEFORE
@@ -203,7 +250,15 @@ def apart(zones: Array) -> bool:
 
 @compiled
 def key_is_legal(texts: Texts, rows: Array) -> bool:
-    """Whether the operations on one key are in order for sure."""
+    """Whether the operations on one key are certainly legal.
+
+    Args:
+        texts: the operations.
+        rows: the rows of this key.
+
+    Returns:
+        False if they are not certainly legal; the decider must look at them.
+    """
     kinds = texts.kind[rows]
     gets, writers = rows[kinds == GET], in_order(texts, rows[kinds != GET])
     for n in range(len(writers)):
@@ -239,7 +294,7 @@ def key_is_legal(texts: Texts, rows: Array) -> bool:
 
 @compiled(when_asked=True)
 def legal_keys(texts: Texts, key: Array, keys: int) -> Array:
-    """Of each key whether its operations are in order for sure. key: of each row."""
+    """For each key whether its operations are certainly legal. key: the key of each row."""
     first = np.zeros(keys + 2, np.int64)
     for row in range(len(key)):
         first[key[row] + 2] += 1

@@ -1,1 +1,1 @@
-"""The log check of one giant history by slot ranges."""
+"""The log check of one huge history, by ranges of offsets."""

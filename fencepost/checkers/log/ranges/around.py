@@ -1,12 +1,13 @@
-"""Which slots of a suspected log are in question, and which operations say anything of them.
+"""Which slots of a suspicious log are in question, and which operations refer to them.
 
-Owns that choice: every slot at which some rule may be broken, not the first few, because which of several
-certificates is told depends on all. Must not know files, or the rules of the plain check, which judge what is
-kept (`closer`).
+Owns this choice. It includes every slot at which a rule may be broken, not only the first few, because the
+choice among several certificates depends on all of them. Must not know files, or the rules of the plain
+check, which run on the chosen operations (`closer`).
 
-A slot is in question by content if something does not stand where it can, and by time if a lower bound of it
-exceeds an upper bound of it or of a later one, or the other way round. All operations of a slot that is not
-in question agree about it and contradict nobody: they are in no certificate.
+A slot is in question by content if a record is where it cannot be. It is in question by time if one of its
+bounds contradicts a bound of the same slot, or of one on the other side (a lower bound contradicts upper
+bounds at or above it). All operations of any other slot agree about it and contradict no operation, so they
+are in no certificate.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,8 +24,8 @@ from fencepost.checkers.operation_columns import NEVER, Array
 
 @frozen(kw_only=True, eq=False)
 class Moments:
-    """Bounds that slots do not tell, as two rows each: offsets and times. lower, upper: as step 2 of the log
-    check names them."""
+    """Bounds that do not come from slots, as two rows each: offsets and times. lower, upper: as in step 2 of
+    the log check."""
 
     lower: Array
     upper: Array
@@ -37,9 +38,12 @@ class Moments:
 
 @frozen(kw_only=True, eq=False)
 class Beside:
-    """What one range must know of the others. latest: lower bound below it; earliest: upper bound above it;
-    epoch, epoch_at: the highest leader epoch below it and the lowest offset that has it (-1: none); moments:
-    beside slots, of this range too."""
+    """What one range must know about the others.
+
+    latest: the latest lower bound below it. earliest: the earliest upper bound above it. epoch, epoch_at: the
+    highest leader epoch below it and the lowest offset that has it (-1: none). moments: bounds that do not
+    come from slots, including those of this range.
+    """
 
     latest: int
     earliest: int
@@ -49,7 +53,16 @@ class Beside:
 
 
 def beside(summaries: Sequence[RangeSummary], width: int, moments: Moments) -> list[Beside]:
-    """Of each range, in order."""
+    """What each range must know about the others.
+
+    Args:
+        summaries: the summaries of all ranges, in order.
+        width: offsets of a range.
+        moments: bounds that do not come from slots.
+
+    Returns:
+        one entry per range, in order.
+    """
     latest, epoch, epoch_at = LONG_AGO, -1, -1
     before = []
     for one in summaries:
@@ -79,7 +92,7 @@ def in_question(
     demands: Demands,
     others: Beside,
 ) -> Array:
-    """Offsets of one range that are in question, and those of others that they are in question with."""
+    """Offsets of one range that are in question, and offsets of other ranges that contradict them."""
     window = merged(number, pieces, demands)
     strange = np.union1d(
         resolved(window, soft, demands).strange, told_wrong(soft, window.slots, window.low) - window.low
@@ -113,8 +126,8 @@ def _charge(bounds: Array, moments: Array, low: int, by: np.ufunc) -> None:
 def _contradicting(
     slots: Array, core: int, end: int, lower: Array, upper: Array, latest: int, earliest: int
 ) -> Array:
-    """A mask over the window: whose lower bound exceeds an upper one at or above it, or whose upper bound is
-    exceeded by a lower one at or below it."""
+    """A mask over the window: the lower bounds that exceed an upper bound at or above them, and the upper
+    bounds that are exceeded by a lower bound at or below them."""
     found = np.zeros(len(slots), np.bool_)
     carried = NEVER
     for k in range(end):
@@ -136,8 +149,8 @@ def _contradicting(
 
 
 def _epochs_in_question(slots: Array, core: int, end: int, low: int, strange: Array, others: Beside) -> Array:
-    """The lowest offset of the range whose leader epoch is below an earlier one, and for it and every strange
-    slot where the highest epoch below it stands."""
+    """The lowest offset of the range with a leader epoch below an earlier one. For it and every strange slot:
+    the offset of the highest epoch below it."""
     epochs = np.concatenate(([others.epoch], slots[core:end, EPOCH]))
     places = np.concatenate(([others.epoch_at], np.arange(core, end) + low))
     highest = np.maximum.accumulate(epochs)
@@ -150,8 +163,8 @@ def _epochs_in_question(slots: Array, core: int, end: int, low: int, strange: Ar
 
 
 def _with_batches(slots: Array, low: int, offsets: Array) -> Array:
-    """These and the rest of the batches that the window shows there: who saw one record of a batch saw the
-    batch."""
+    """These slots and the rest of the batches that the window shows there: a read of one record of a batch
+    shows the whole batch."""
     joined = slots[:, FLAGS] & JOINED != 0
     if not joined.any():
         return offsets
@@ -164,9 +177,15 @@ def _with_batches(slots: Array, low: int, offsets: Array) -> Array:
 
 @frozen(kw_only=True, eq=False)
 class Wanted:
-    """Which operations to keep, all sorted. offsets: that say anything of these, or pass over them; values:
-    that send or show these; senders: that send these; ids: these; sessions: reads of these (rows of process,
-    session, leader epoch)."""
+    """Which operations to keep; all arrays are sorted.
+
+    Attributes:
+        offsets: keep operations that refer to these or pass over them.
+        values: keep operations that send or show these.
+        senders: keep operations that send these.
+        ids: keep these operations.
+        sessions: keep reads of these (rows of process, session, leader epoch).
+    """
 
     offsets: Array
     values: Array
@@ -176,7 +195,7 @@ class Wanted:
 
 
 def concerning(appends: Appends, reads: Reads, strong: Array, wanted: Wanted) -> Array:
-    """Op ids of what is wanted of one batch of one log. strong: which reads claim an end that may be
+    """Op ids of the wanted operations of one batch of one log. strong: which reads claim an end that is
     trusted."""
     offsets, begin = wanted.offsets, appends.base
     stop = begin + np.diff(appends.start)

@@ -1,15 +1,15 @@
-"""A closer look at a log that is too large to be examined as a whole: the operations that bear on what is in
-question, examined by the plain rules.
+"""A closer look at a log that is too large to check as a whole: the plain rules run on the relevant
+operations only.
 
-Owns the rounds until they are complete. Must not know files: `Source` is where slots and operations come
-from.
+Owns the rounds until the set of operations is complete. Must not know files: `Source` provides slots and
+operations.
 
-Complete means: whatever says anything of a slot in question is kept; so is whatever sends or shows a value
-that stands at one, and every slot where such a value or its batch stands is in question too; so are the slots
-that the bounds in time of what is kept contradict. Then nothing that is left out is in any certificate, and
-what is kept says of every certificate all that the whole log says of it. The plain rules choose by orders of
-offset, value, time and row, which leaving rows out does not change: among the certificates of the whole log,
-which are those of what is kept, they choose the same.
+The set is complete when three conditions hold. Every operation that refers to a slot in question is kept.
+Every operation that sends or shows a value at such a slot is kept, and every slot with such a value or its
+batch is in question too. And so are the slots that contradict the time bounds of the kept operations. Then no
+omitted operation is in any certificate, and the kept ones contain everything that the whole log says about
+each certificate. The plain rules choose among certificates by offset, value, time and row. Omitting rows does
+not change these orders, so the rules choose the same certificate as in the whole log.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,32 +32,40 @@ from fencepost.checkers.operation_columns import Array, OperationColumns
 from fencepost.checkers.verdict import Finding
 
 ROUNDS = 12
-"""Each adds the slots that the operations of the one before put in question; two or three are usual."""
+"""The most rounds. Each adds the slots that the operations of the previous round put in question. Reason: two
+or three are usual."""
 MOST_KEPT = 1_000_000
-"""Operations that are examined together: a gigabyte."""
+"""The most operations that are checked together. Reason: this many take a gigabyte."""
 FEW = 256
-"""Offsets in question that are looked at where all are too many."""
+"""If there are too many offsets in question, only this many are looked at."""
 TOO_MANY = f"more than {MOST_KEPT} operations bear on what is in question"
 
 
 @frozen(kw_only=True)
 class Source:
-    """Of one log. in_question(moments): offsets, of all ranges (around.in_question); keep(wanted): these
-    operations, in order; bounding(starts): for each run of holes those that bound it first
-    (holes.bounding)."""
+    """The source of slots and operations of one log."""
 
+    # From bounds that do not come from slots: the offsets in question, of all ranges (around.in_question).
     in_question: Callable[[Moments], Array]
+    # Returns the wanted operations, in order.
     keep: Callable[[Wanted], OperationColumns]
+    # From the starts of the runs of holes: the operations that bound each run first (holes.bounding).
     bounding: Callable[[Array], OperationColumns]
+    # The summaries of the ranges.
     summaries: Sequence[RangeSummary]
+    # The appends that are not firm.
     soft: Soft
+    # Whether every offset below the end must hold a record.
     dense: bool
 
 
 @frozen(kw_only=True)
 class Looked:
-    """findings: those of the plain check, sessions: of them those about sessions; undecided: why more cannot
-    be told ("" if all is)."""
+    """The result of a closer look.
+
+    findings: those of the plain check. sessions: those of them that are about sessions. undecided: why there
+    may be more ("" if there are no more).
+    """
 
     findings: tuple[Finding, ...] = ()
     sessions: tuple[Finding, ...] = ()
@@ -65,8 +73,11 @@ class Looked:
 
 
 def look_closer(source: Source, log: tuple[str, int], wanted: Wanted) -> Looked:
-    """Everything that the plain check says of one log; if that needs too many operations, something of it, or
-    nothing. wanted: what is in question for reasons that no slot tells."""
+    """All findings of the plain check on one log. If that needs too many operations, some of the findings or
+    none.
+
+    wanted: operations that are in question for reasons that slots do not show.
+    """
     asked = source.in_question(Moments.none())
     looked = _complete(source, log, evolve(wanted, offsets=np.union1d(wanted.offsets, asked)))
     if not looked.undecided or not len(asked):
@@ -77,8 +88,8 @@ def look_closer(source: Source, log: tuple[str, int], wanted: Wanted) -> Looked:
 
 
 def _complete(source: Source, log: tuple[str, int], wanted: Wanted, *, partly: bool = False) -> Looked:
-    """The rounds. partly: not for everything in question: what is found holds, the plain check may say more,
-    or prove it by others."""
+    """Run the rounds. partly: only for a part of what is in question. Then the findings are correct, but the
+    plain check may have more, or others as proof."""
     for _ in range(ROUNDS):
         columns = log_columns(source.keep(wanted))
         if len(columns.appends.op_id) + len(columns.reads.op_id) > MOST_KEPT:
@@ -93,7 +104,7 @@ def _complete(source: Source, log: tuple[str, int], wanted: Wanted, *, partly: b
         if partly:
             return Looked(findings=tuple(_findings(group)))
         return _judged(source, log, columns, group, wanted.offsets)
-    return Looked(undecided=f"what is in question leads to more, {ROUNDS} times")
+    return Looked(undecided=f"the operations in question lead to more of them, {ROUNDS} times")
 
 
 def _same(one: Wanted, other: Wanted) -> bool:
@@ -102,7 +113,7 @@ def _same(one: Wanted, other: Wanted) -> bool:
 
 
 def _with(wanted: Wanted, group: PartitionLog) -> Wanted:
-    """And what the operations kept so far put in question."""
+    """`wanted`, extended by what the kept operations put in question."""
     seen, placed, appends = group.evidence, group.placements, group.appends
     inside = np.isin(seen.offset, wanted.offsets)
     there = seen.sender[inside]
@@ -122,7 +133,8 @@ def _with(wanted: Wanted, group: PartitionLog) -> Wanted:
 
 
 def _moments(group: PartitionLog) -> Moments:
-    """All bounds of what is kept: where slots are strange they tell one of several."""
+    """All time bounds of the kept operations. A slot with conflicting statements keeps only one of several
+    bounds."""
 
     def stacked(*parts: Bounds) -> Array:
         return np.array(
@@ -134,7 +146,7 @@ def _moments(group: PartitionLog) -> Moments:
 
 
 def _group(columns: LogColumns, log: tuple[str, int]) -> PartitionLog | None:
-    """The log as far as these operations know it."""
+    """The log according to these operations."""
     at = _index(columns, log)
     return None if at is None else group_of(columns, rules_of(columns), at)
 
@@ -149,7 +161,7 @@ def _index(columns: LogColumns, log: tuple[str, int]) -> int | None:
 def _judged(
     source: Source, log: tuple[str, int], columns: LogColumns, group: PartitionLog | None, offsets: Array
 ) -> Looked:
-    """What the plain rules say of what is kept. offsets: that are in question."""
+    """The findings of the plain rules on the kept operations. offsets: the offsets in question."""
     findings = _findings(group)
     hole, undecided = _hole(source, log, group, offsets)
     findings += [hole] if hole is not None else []
@@ -159,7 +171,7 @@ def _judged(
 
 
 def _findings(group: PartitionLog | None) -> list[Finding]:
-    """All but those about holes and sessions."""
+    """All findings except those about holes and sessions."""
     if group is None:
         return []
     return [*content_findings(group), *(chain_findings(group) if group.timed else ())]
@@ -178,7 +190,7 @@ def _hole(
 
 
 def _sessions(columns: LogColumns, log: tuple[str, int], findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Those of an anomaly that is not found otherwise."""
+    """Findings about sessions with an anomaly that was not found otherwise."""
     known = {finding.anomaly for finding in findings}
     at = _index(columns, log)
     for g, finding in session_findings(columns, rules_of(columns)):

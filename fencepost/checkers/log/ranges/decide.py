@@ -1,9 +1,9 @@
-"""One slot range of a log, its partial slots merged: does it keep the rules, and what must the other ranges
-know of it?
+"""One slot range of a log, merged from its partial slots: does it keep the rules, and what must other ranges
+know about it?
 
-Owns what is decided within a range, and `RangeSummary`. Must not know files or the other ranges. A window is
-the range with as much of its neighbours as the largest batch has records, because whoever saw one record of a
-batch saw the batch.
+Owns the decisions within a range, and `RangeSummary`. Must not know files or the other ranges. A window is
+the range plus neighbouring slots, as many as the largest batch has records, because a read of one record of a
+batch shows the whole batch.
 """
 
 from collections.abc import Iterable, Set
@@ -45,8 +45,8 @@ from fencepost.checkers.operation_columns import NEVER, Array
 
 @frozen(kw_only=True, eq=False)
 class Soft:
-    """All appends of a log that are not firm (columns as in `partial`), by value, and those that were told an
-    offset, by offset. May be mapped files."""
+    """All appends of a log that are not firm (columns as in `partial`), sorted by value; and those of them
+    with an acknowledged offset, sorted by offset. The arrays may be memory-mapped files."""
 
     rows: Array
     by_value: Array
@@ -56,7 +56,7 @@ class Soft:
 
 
 def soft_of(parts: Iterable[Array]) -> Soft:
-    """All batches' shares."""
+    """The soft appends of all batches."""
     rows = np.concatenate([np.empty((0, S_CLOCK + 1), np.int64), *parts])
     order = np.argsort(rows[:, S_VALUE], kind="stable")
     told = np.flatnonzero((rows[:, S_BASE] >= 0) & (rows[:, S_EPOCH] >= 0))
@@ -73,25 +73,30 @@ def soft_of(parts: Iterable[Array]) -> Soft:
 
 @frozen(kw_only=True)
 class Demands:
-    """What is asked of the log. width: offsets of a range; margin: records of its largest append, 0 if all
-    have one; last: number of the last range."""
+    """The rules for the log."""
 
+    # Whether real-time rules apply.
     timed: bool
+    # Whether every offset below the end must hold a record.
     dense: bool
+    # Whether records may occur twice.
     duplicates: bool
+    # Offsets of a range.
     width: int
+    # Records of the log's largest append; 0 if all have one record.
     margin: int
+    # The number of the last range.
     last: int
 
 
 def ranges_of(
     touched: Set[int], *, timed: bool, dense: bool, duplicates: bool, width: int, largest: int
 ) -> tuple[list[int], Demands]:
-    """The ranges that must be decided, given those that operations say anything of and the records of the
-    largest append, and what to ask of them.
+    """The ranges that must be checked, and the rules for them, from the ranges that operations refer to and
+    the records of the largest append.
 
-    A read of one record of a batch says where the others are, so a batch may reach into ranges that nothing
-    else touches.
+    A read of one record of a batch implies the offsets of the others, so a batch may extend into ranges that
+    no operation refers to.
     """
     margin = largest if largest > 1 else 0
     reach = -(-margin // width)
@@ -105,31 +110,37 @@ def ranges_of(
 
 @frozen(kw_only=True, eq=False)
 class RangeSummary:
-    """latest: of lower bounds; earliest: of upper bounds; epochs: the lowest and highest (-1: none known);
-    known: one more than the highest offset that is occupied or below a claimed end (0: none); empty: where
-    offsets are dense, three rows: those that hold nothing, the earliest upper bound from there to the range's
-    end, and whether a strong read claimed that end; placed: rows of (first soft row, base) of appends that
-    reads place here; reasons: of suspicion."""
+    """The summary of one range."""
 
+    # The number of the range.
     number: int
+    # The latest of its lower bounds, in nanoseconds.
     latest: int
+    # The earliest of its upper bounds, in nanoseconds.
     earliest: int
+    # The lowest and the highest leader epoch (-1: none known).
     epochs: tuple[int, int]
+    # The lowest offset with the highest leader epoch.
     highest_at: int
+    # One more than the highest offset that is occupied or below a claimed end (0: none).
     known: int
+    # For dense offsets, three rows: the empty offsets, the earliest upper bound from there to the end of the
+    # range, and whether a strong read claimed that end.
     empty: Array
     ended: int
     """The latest invocation of a strong read that claimed an end here."""
     unread: Array
-    """Acknowledged records that no read returned, as two rows: their offsets, and when their batch was
-    acknowledged."""
+    """Acknowledged records that no read returned, as two rows: their offsets, and the time at which their
+    batch was acknowledged."""
+    # Rows of (first soft row, base offset) of appends that reads place here.
     placed: Array
+    # Reasons for suspicion.
     reasons: tuple[str, ...]
 
 
 @frozen(kw_only=True, eq=False)
 class Window:
-    """The merged slots from offset `low` on, of which [core, end) are the range."""
+    """The merged slots from offset `low` on; [core, end) of them are the range."""
 
     slots: Array
     low: int
@@ -139,22 +150,20 @@ class Window:
 
 @frozen(kw_only=True, eq=False)
 class Resolved:
-    """strange: slots of the window where something does not stand where it can; placed: as in
-    RangeSummary."""
+    """strange: slots of the window with a record that cannot be there; placed: as in RangeSummary."""
 
     strange: Array
     placed: Array
 
 
 def merged(number: int, pieces: Iterable[tuple[int, Array]], demands: Demands) -> Window:
-    """The window of range `number`. pieces: (offset of the first slot, slots) of whatever touches it."""
+    """The window of range `number`. pieces: (offset of the first slot, slots) of everything that refers to
+    it."""
     start, stop = number * demands.width, (number + 1) * demands.width
     low = max(start - demands.margin, 0)
     shares = list(pieces)
     top = stop + demands.margin
-    if (
-        not demands.dense or number == demands.last
-    ):  # what lies above the highest slot that is touched says nothing
+    if not demands.dense or number == demands.last:  # slots above the highest used one carry no information
         top = min(top, max((at + len(other) for at, other in shares), default=start))
     slots = empty(max(top, start) - low)
     for at, other in shares:
@@ -163,7 +172,16 @@ def merged(number: int, pieces: Iterable[tuple[int, Array]], demands: Demands) -
 
 
 def resolved(window: Window, soft: Soft, demands: Demands) -> Resolved:
-    """Place appends that are not firm where reads saw them."""
+    """Place appends that are not firm where reads showed them.
+
+    Args:
+        window: the merged slots; soft appends are added to them.
+        soft: the appends that are not firm.
+        demands: the rules for the log.
+
+    Returns:
+        the placed appends and the slots with conflicts.
+    """
     slots = window.slots
     placed = np.empty((int(((slots[:, FLAGS] & (READ | HELD)) == READ).sum()), 2), np.int64)
     strange = np.zeros(len(slots), np.bool_)
@@ -185,14 +203,14 @@ def resolved(window: Window, soft: Soft, demands: Demands) -> Resolved:
 def decide(
     number: int, pieces: Iterable[tuple[int, Array]], soft: Soft, gaps: Array, demands: Demands
 ) -> RangeSummary:
-    """Merge the pieces that touch the window of range `number`, and sum the range up."""
+    """Merge the pieces that overlap the window of range `number`, and summarise the range."""
     window = merged(number, pieces, demands)
     slots, low, core, end = window.slots, window.low, window.core, window.end
     start = low + core
     found = resolved(window, soft, demands)
-    reasons = ["a record that does not stand where it can"] if len(found.strange) else []
+    reasons = ["a record that cannot be where it is"] if len(found.strange) else []
     if len(told_wrong(soft, slots, low)):
-        reasons.append("an append that was told another's place")
+        reasons.append("an append that was acknowledged at the place of another")
     torn, regressed, broken, latest, earliest, first, last, known = _pass(slots, core, end)
     reasons += ["an end inside a batch"] * torn + ["leader epochs that decrease"] * regressed
     if broken and demands.timed:
@@ -216,8 +234,8 @@ def decide(
 
 
 def _unread(slots: Array, core: int, end: int, low: int) -> Array:
-    """As RangeSummary.unread. Only the last record of a batch bears its acknowledgement, and batches may go
-    on behind the range."""
+    """As RangeSummary.unread. Only the last record of a batch has its acknowledgement, and batches may
+    continue after the range."""
     rows = np.flatnonzero((slots[core:end, FLAGS] & (HELD | READ)) == HELD) + core
     acknowledged = np.flatnonzero(slots[:, ACK] != NEVER)
     if not len(rows) or not len(acknowledged):
@@ -239,7 +257,7 @@ def _resolve(
     placed: Array,
     strange: Array,
 ) -> int:
-    """Fill `placed` and `strange`; how many rows of `placed`."""
+    """Fill `placed` and `strange`; returns the number of rows of `placed`."""
     count = 0
     for k in range(len(slots)):
         flags, inside = slots[k, FLAGS], core <= k < end
@@ -279,8 +297,17 @@ def _resolve(
 
 
 def told_wrong(soft: Soft, slots: Array, low: int) -> Array:
-    """Offsets that an append which is not firm was told with a leader epoch, though something else stands
-    under that key (as log.screen has it)."""
+    """Offsets with a contradiction to a soft append: it was acknowledged with the offset and a leader epoch,
+    but another record has both (see log.screen).
+
+    Args:
+        soft: the appends that are not firm.
+        slots: the slots of the range.
+        low: the offset of the first slot.
+
+    Returns:
+        the offsets.
+    """
     a, b = np.searchsorted(soft.told_offset, (low, low + len(slots)))
     offset, rows = np.asarray(soft.told_offset[a:b]), soft.rows[np.asarray(soft.told[a:b])]
     there = slots[offset - low]
@@ -293,8 +320,8 @@ def told_wrong(soft: Soft, slots: Array, low: int) -> Array:
 
 @compiled
 def _pass(slots: Array, core: int, end: int) -> tuple[bool, bool, bool, int, int, int, int, int]:
-    """Steps 2, 3, 6 and 7 over the range: an end inside a batch? epochs that decrease? bounds that contradict
-    each other? And what RangeSummary says of it."""
+    """Steps 2, 3, 6 and 7 over the range: an end inside a batch, epochs that decrease, bounds that contradict
+    each other. Also returns the values for RangeSummary."""
     torn = regressed = broken = False
     latest, earliest, carried, first, last, known = LONG_AGO, NEVER, NEVER, -1, -1, -1
     for k in range(end):
@@ -320,7 +347,7 @@ def _pass(slots: Array, core: int, end: int) -> tuple[bool, bool, bool, int, int
 
 
 def _occupied_in(gaps: Array, occupied: Array, start: int) -> bool:
-    """Does any of the gaps [start, stop) hold a record of this range?"""
+    """Whether any of the gaps [start, stop) contains a record of this range."""
     if not len(gaps):
         return False
     before = np.concatenate(([0], np.cumsum(occupied)))

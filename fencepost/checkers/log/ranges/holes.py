@@ -1,7 +1,7 @@
-"""Step 5 by ranges: the holes of a log that is not held as a whole, and the operations that say by when they
-were filled.
+"""Step 5 by ranges: the holes of a log that is not in memory as a whole, and the operations that bound when
+they were filled.
 
-Owns the runs of holes that ranges leave, and which operations bound them. Must not know whether appends fit
+Owns the runs of holes that ranges report, and which operations bound them. Must not know whether appends fit
 into them (log.holes), or files.
 """
 
@@ -18,12 +18,12 @@ from fencepost.checkers.log.ranges.partial import S_CLOCK, S_COUNT, S_FAILED, S_
 from fencepost.checkers.operation_columns import Array
 
 MOST_RUNS = 100_000
-"""Runs of holes, times clocks, for which bounds are collected."""
+"""The most runs of holes, times clocks, for which bounds are collected."""
 
 
 @frozen(kw_only=True, eq=False)
 class Runs:
-    """holes: as the plain check sees them; too_many: why they are not examined ("" if they are)."""
+    """holes: as in the plain check; too_many: why they are not checked ("" if they are)."""
 
     holes: Holes
     too_many: str
@@ -32,8 +32,8 @@ class Runs:
 def runs_of(
     summaries: Sequence[RangeSummary], soft: Soft, group: PartitionLog | None, offsets: Array
 ) -> Runs:
-    """All runs, and the appends that may fill them. group: what is kept of the log (None: nothing); offsets:
-    in question, where it knows better than slots do (sorted)."""
+    """All runs, and the appends that may fill them. group: the kept part of the log (None: nothing). offsets:
+    the sorted offsets in question, for which `group` is more precise than the slots."""
     none = np.empty(0, np.int64)
     base, last, ends = none, none, none
     if group is not None:
@@ -69,7 +69,7 @@ def runs_of(
 
 
 def _unplaced(summaries: Sequence[RangeSummary], soft: Soft, group: PartitionLog | None) -> Array:
-    """First rows of unknown appends that nobody saw."""
+    """First rows of unknown appends that no read showed."""
     gone = np.concatenate([np.empty(0, np.int64), *(one.placed[:, 0] for one in summaries)])
     if group is not None:
         shown = group.placements.append[group.placements.append >= 0]
@@ -81,9 +81,11 @@ def _unplaced(summaries: Sequence[RangeSummary], soft: Soft, group: PartitionLog
 
 
 def bounding(appends: Appends, reads: Reads, strong: Array, starts: Array) -> Array:
-    """Op ids, of one batch, of the acknowledgements and reads that are the first of their clock to show the
-    log beyond a start and not beyond the next one, and of the latest operations: all that the bounds of runs
-    depend on."""
+    """Op ids, of one batch, that determine the bounds of runs.
+
+    These are the acknowledgements and reads that are the first of their clock to show the log beyond a start
+    and not beyond the next one, and the latest operations.
+    """
     firm = np.flatnonzero(appends.kind == Kind.FIRM)
     told = np.flatnonzero(np.diff(reads.start) > 0)
     highest = np.maximum.reduceat(reads.offset, reads.start[told]) if len(told) else told

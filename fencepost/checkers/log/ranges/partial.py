@@ -1,8 +1,7 @@
-"""What some operations of a log come to: partial slots by range, and what cannot be said of slots.
+"""One batch's share of one log: partial slots by range, and everything that slots cannot express.
 
-Owns `Partial`, one batch's share of one log. Must not know files, or how shares are put together. Reasons
-name why the log needs a closer look: like the screen of the batch form, this may suspect too much but never
-too little.
+Owns `Partial`. Must not know files, or how shares are combined. Reasons say why the log needs a closer look.
+As in the screen of the batch form, they may suspect a correct log but must never miss a wrong one.
 """
 
 from collections.abc import Iterator
@@ -20,15 +19,15 @@ from fencepost.checkers.operation_columns import FUNCTIONS, Array, OperationColu
 from fencepost.traces.operations import Function
 
 RANGE_SLOTS = 1 << 21
-"""Offsets of one range: 128 MiB of slots, the unit of merging."""
+"""Offsets of one range, the unit of merging: its slots take 128 MiB."""
 SPARSEST = 16
-"""Ranges' worth of offsets per record beyond which a log is examined by sorting instead (as log.spans says of
-slots)."""
+"""A log with fewer than one record in this many ranges' worth of offsets is checked by sorting instead (as in
+log.spans)."""
 LARGEST_BATCH = 1 << 16
-"""Records of one append beyond which a log is examined as a whole: a range is merged with this much of its
+"""A log with an append of more records is checked as a whole. Reason: a range is merged with this much of its
 neighbours."""
 MOST_GAPS = 1 << 20
-"""Gaps in the reads of one batch beyond which a log with sparse offsets is examined as a whole."""
+"""A log with sparse offsets and more gaps in the reads of one batch is checked as a whole."""
 _TXN = FUNCTIONS.index(Function.TXN)
 
 LOSS, REPEATS, SPECIAL, TXNS = (
@@ -43,44 +42,60 @@ SPARSE, LARGE, MANY, TWICE, UNKEPT, MOVED = (
     "too many gaps in its reads",
     "a value sent twice",
     "records that only their leader acknowledged",
-    "records that no read shows where they were acknowledged, though they may stand twice",
+    "records that no read shows where they were acknowledged, though they may occur twice",
 )
 NOT_OF_SLOTS = frozenset((LOSS, REPEATS, SPECIAL, TXNS, SPARSE, LARGE, MANY, TWICE, UNKEPT, MOVED))
-"""Reasons of logs that slots cannot tell anything of."""
+"""Reasons that make the slots of a log useless."""
 S_VALUE, S_INVOKE, S_FAILED, S_COUNT, S_NTH, S_BASE, S_EPOCH, S_CLOCK = range(8)
 """Columns of `Partial.soft`, one row per record of an append that is not firm: its value; the append's
-invocation, whether it failed, records in it, which of them this is; the offset of the first one and the
-leader epoch if told (-1); the clock."""
+invocation, whether it failed, its number of records, the index of this record; the acknowledged base offset
+and leader epoch (-1 if none); the clock."""
 
 
 @frozen(kw_only=True, eq=False)
 class Partial:
-    """One batch's share of one log. rows: appends and reads; ranges: numbers of the slot ranges that it
-    touches; soft: as above, an append's records together; gaps: [start, stop) that reads passed over; values,
-    shown: lowest and highest that it sent, that it read (empty: none); span: lowest and highest offset that
-    it says anything of or passes over (the same); largest: records of the largest append; ids: of reads that
-    are wrong by themselves (all that are out of order, of the others the first of each sort); offsets: of
-    reads out of order, which slots may miss; sessions: per (process, session, epoch) the first invocation,
-    last completion and, for end and position, lowest and highest; regressed: the (process, session, epoch)
-    that go back within the batch; reasons: of suspicion."""
+    """One batch's share of one log."""
 
+    # The number of appends and reads.
     rows: int
+    # Numbers of the slot ranges that it refers to.
     ranges: tuple[int, ...]
+    # The records of appends that are not firm; an append's records are contiguous.
     soft: Array
+    # Ranges [start, stop) that reads passed over.
     gaps: Array
+    # The lowest and highest value that it sent (empty: none).
     values: tuple[int, ...]
+    # The lowest and highest value that it read (empty: none).
     shown: tuple[int, ...]
+    # The lowest and highest offset that it refers to or passes over (empty: none).
     span: tuple[int, ...]
+    # Records of the largest append.
     largest: int
+    # Op ids of reads that are wrong by themselves: all reads that are out of order, and the first of every
+    # other kind.
     ids: Array
+    # Offsets of reads that are out of order, which slots may not contain.
     offsets: Array
+    # Per (process, session, epoch): the first invocation, the last completion, and the lowest and highest end
+    # and position.
     sessions: Array
+    # The (process, session, epoch) that go back within the batch.
     regressed: Array
+    # Reasons for suspicion.
     reasons: tuple[str, ...]
 
 
 def rows_of_group(columns: LogColumns, g: int) -> tuple[Appends, Reads]:
-    """The appends and reads of a group, numbered from 0."""
+    """The appends and reads of one group, numbered from 0.
+
+    Args:
+        columns: the logs.
+        g: the group.
+
+    Returns:
+        views of its rows.
+    """
     a, b = columns.appends.first[g : g + 2].tolist()
     r, s = columns.reads.first[g : g + 2].tolist()
     appends, reads = columns.appends, columns.reads
@@ -111,7 +126,7 @@ def _begun(array: Array) -> Array:
 def partial_of(
     operations: OperationColumns, columns: LogColumns, rules: Rules, g: int, *, width: int = RANGE_SLOTS
 ) -> Partial:
-    """The share of group `g`. width: offsets of a range. Raises nothing."""
+    """The share of group `g`. width: offsets of a range."""
     appends, reads = rows_of_group(columns, g)
     profile, dense = Profile(int(rules.profile[g])), bool(rules.dense[g])
     strong = (reads.end >= 0) & (reads.strong | (profile is Profile.STRONG))
@@ -167,7 +182,7 @@ def _span(appends: Appends, reads: Reads, strong: Array) -> tuple[int, ...]:
 
 
 def _plain_reasons(operations: OperationColumns, columns: LogColumns, rules: Rules, g: int) -> Iterator[str]:
-    """What has no form over slots, and what one batch alone breaks."""
+    """Reasons that slots cannot express, and violations within this batch."""
     trace = int(columns.trace[g])
     if rules.keyed[g]:
         yield LOSS
@@ -186,7 +201,7 @@ _NO_KEYS = np.empty((0, 3), np.int64)
 
 
 def _regressed(reads: Reads, concurrent: bool) -> Array:
-    """(process, session, epoch) of which an end or a position goes back within the batch."""
+    """The (process, session, epoch) with an end or a position that goes back within the batch."""
     found = []
     for column in (reads.end, reads.position):
         rows = np.flatnonzero((reads.epoch >= 0) & (column >= 0))
@@ -198,8 +213,8 @@ def _regressed(reads: Reads, concurrent: bool) -> Array:
 
 
 def _of_reads(reads: Reads, strong: Array, dense: bool) -> tuple[dict[str, list[int]], Array, Array]:
-    """What is wrong with single reads (op ids, as Partial.ids), the gaps that reads pass over, and the
-    offsets of those out of order."""
+    """Op ids of reads that are wrong by themselves (as Partial.ids), the gaps that reads pass over, and the
+    offsets of reads out of order."""
     told = np.flatnonzero(np.diff(reads.start) > 0)
     reader = np.repeat(np.arange(len(reads.op_id)), np.diff(reads.start))
     first, position = reads.offset[reads.start[told]], reads.position[told]
@@ -225,7 +240,7 @@ def _of_reads(reads: Reads, strong: Array, dense: bool) -> tuple[dict[str, list[
 
 
 def _ranges(appends: Appends, reads: Reads, strong: Array, width: int) -> Array:
-    """Numbers of the ranges that hold anything."""
+    """Numbers of the ranges that contain anything."""
     firm = np.flatnonzero(appends.kind == Kind.FIRM)
     told = np.flatnonzero(np.diff(reads.start) > 0)
     first, last = reads.offset[reads.start[told]], reads.offset[reads.start[told + 1] - 1]
@@ -247,7 +262,7 @@ def _ranges(appends: Appends, reads: Reads, strong: Array, width: int) -> Array:
     low, high = int(touched.min()), int(touched.max())
     if high - low > len(touched):
         return np.unique(touched)
-    present = np.zeros(high - low + 1, np.bool_)  # no sort of what is millions of rows in a few ranges
+    present = np.zeros(high - low + 1, np.bool_)  # no sort: millions of rows are in a few ranges
     present[touched - low] = True
     return np.flatnonzero(present) + low
 
@@ -275,7 +290,7 @@ def _soft(appends: Appends, counts: Array) -> Array:
 
 def _sessions(reads: Reads) -> Array:
     """Process, session, epoch; first invocation, last completion; lowest and highest end; lowest and highest
-    position (both of those said)."""
+    position (of known ones)."""
     rows = np.flatnonzero(reads.epoch >= 0)
     if not len(rows):
         return np.empty((0, 9), np.int64)
@@ -305,8 +320,18 @@ def _sessions(reads: Reads) -> Array:
 def slots_of(
     columns: LogColumns, rules: Rules, g: int, number: int, *, width: int = RANGE_SLOTS
 ) -> tuple[int, Array]:
-    """The partial slots of one range of a group, from the lowest touched to the highest, and the offset of
-    the first."""
+    """The partial slots of one range of a group.
+
+    Args:
+        columns: the logs.
+        rules: the rules that apply to each group.
+        g: the group.
+        number: the range.
+        width: offsets of a range.
+
+    Returns:
+        the offset of the first slot, and the slots from the lowest used one to the highest.
+    """
     appends, reads = rows_of_group(columns, g)
     all_strong = bool(rules.profile[g] == Profile.STRONG)
     low, high = _extent(appends, reads, all_strong, number * width, (number + 1) * width)
@@ -317,7 +342,7 @@ def slots_of(
 
 @compiled
 def _extent(appends: Appends, reads: Reads, all_strong: bool, start: int, stop: int) -> tuple[int, int]:
-    """The lowest offset within [start, stop) that anything is said of, and the one after the highest."""
+    """The lowest offset within [start, stop) that an operation refers to, and the one after the highest."""
     low, high = stop, start
     for a in range(len(appends.kind)):
         if appends.kind[a] == 0:

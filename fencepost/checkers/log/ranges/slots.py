@@ -1,8 +1,8 @@
-"""Slots: what is known of each offset of one log, as rows of an array that merge.
+"""Slots: what is known about each offset of one log, as rows of an array that can be merged.
 
-Owns the columns of a slot, and folding appends and reads into them. Must not know ranges, files, verdicts.
-Folding is associative and commutative: each column is a minimum, a maximum, or a value that all statements
-must share (BAD where they do not), so operations may come in any order and in any pieces.
+Owns the columns of a slot, and adding appends and reads to them. Must not know ranges, files or verdicts.
+Merging is associative and commutative: each column is a minimum, a maximum, or a value that all statements
+must share (BAD if they differ). So operations may be added in any order and in any pieces.
 """
 
 import numpy as np
@@ -12,20 +12,20 @@ from fencepost.checkers.log.appends_and_reads import Appends, Kind, Reads
 from fencepost.checkers.operation_columns import NEVER, Array
 
 VALUE, INVOKE, ACK, SHOWN, ENDED, EPOCH, SEEN, LAST, FLAGS = range(9)
-"""Columns: the occupant's value; the invocation of its append (NEVER: not known); the earliest
-acknowledgement, and the earliest completion of a read, that shows the log longer than this offset; the latest
-invocation of a strong read that claimed this end; leader epoch (-1 unknown); the earliest and the latest
-completion of a read of this record."""
+"""Columns. VALUE: the value at the offset. INVOKE: the invocation of its append (NEVER: not known). ACK,
+SHOWN: the earliest acknowledgement, and the earliest completion of a read, that shows the log longer than
+this offset. ENDED: the latest invocation of a strong read that claimed this end. EPOCH: leader epoch (-1
+unknown). SEEN, LAST: the earliest and the latest completion of a read of this record."""
 WIDTH = FLAGS + 1
 HELD, READ, JOINED, BAD, PLACED = 1, 2, 4, 8, 16
-"""Flags: a firm append stands here; a read returned it; the batch of the offset before goes on here;
-statements differ; a soft append stands here."""
+"""Flags. HELD: a firm append is here. READ: a read returned it. JOINED: the batch of the offset before
+continues here. BAD: statements differ. PLACED: a soft append is here."""
 LONG_AGO = int(np.iinfo(np.int64).min)
 FIRM = int(Kind.FIRM)
 
 
 def empty(size: int) -> Array:
-    """Slots of which nothing is known."""
+    """Slots without any information."""
     slots = np.full((size, WIDTH), NEVER, np.int64)
     slots[:, VALUE] = slots[:, FLAGS] = 0
     slots[:, ENDED] = slots[:, LAST] = LONG_AGO
@@ -34,7 +34,7 @@ def empty(size: int) -> Array:
 
 
 def fold(appends: Appends, reads: Reads, all_strong: bool, low: int, slots: Array) -> None:
-    """Add what operations of one log say of the slots from `low` on."""
+    """Add the statements of operations of one log about the slots from `low` on."""
     _fold_appends(appends, low, slots)
     _fold_reads(reads, all_strong, low, slots)
 
@@ -95,7 +95,7 @@ def _fold_reads(reads: Reads, all_strong: bool, low: int, slots: Array) -> None:
 
 @compiled
 def merge(slots: Array, other: Array, at: int) -> None:
-    """Add partial slots, of which the first is slot `at` (it may lie outside)."""
+    """Add partial slots, the first of which is slot `at` (it may be outside)."""
     for i in range(max(0, -at), min(len(other), len(slots) - at)):
         k = at + i
         mine, its = slots[k, FLAGS], other[i, FLAGS]

@@ -1,7 +1,7 @@
 """The last pass, over the summaries of a log's ranges: may the log break a rule?
 
-Owns what no range can tell alone. Must not know slots. Like everything here it may suspect too much but never
-too little.
+Owns the decisions that involve several ranges. Must not know slots. Like all of this package it may suspect a
+correct log but must never miss a wrong one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,9 +17,11 @@ from fencepost.checkers.operation_columns import NEVER, Array
 def reasons_of(
     summaries: Sequence[RangeSummary], soft: Soft, sessions: Array, demands: Demands
 ) -> tuple[str, ...]:
-    """Why the log needs a closer look; () if it keeps every rule. summaries: of the ranges that hold anything
-    (of all of them below the last, if offsets are dense); sessions: as in Partial, of all batches in
-    order."""
+    """Why the log needs a closer look; () if it keeps every rule.
+
+    summaries: of the ranges with content (of all ranges up to the last, if offsets are dense). sessions: as
+    in Partial, of all batches in order.
+    """
     ordered = sorted(summaries, key=lambda found: found.number)
     reasons = [reason for found in ordered for reason in found.reasons]
     if demands.timed and _bounds_break(ordered):
@@ -30,16 +32,16 @@ def reasons_of(
         np.concatenate([np.empty((0, 2), np.int64), *(found.placed for found in ordered)]), axis=0
     )
     if not demands.duplicates and (np.diff(placed[:, 0]) == 0).any():
-        reasons.append("an append that stands twice")
+        reasons.append("an append at two offsets")
     if demands.dense and not demands.duplicates and _holes_unfilled(ordered, soft, placed, demands.timed):
-        reasons.append("offsets that nobody accounts for")
+        reasons.append("offsets without a known append")
     if len(sessions_in_question(sessions)):
         reasons.append("a session that goes back")
     return tuple(dict.fromkeys(reasons))
 
 
 def unread(summaries: Iterable[RangeSummary]) -> Array:
-    """The offsets of acknowledged records that no read returned, and that no strong read followed, in
+    """The offsets of acknowledged records that no read returned and that no strong read followed, in
     order."""
     found = list(summaries)
     latest = max((one.ended for one in found), default=LONG_AGO)
@@ -48,7 +50,15 @@ def unread(summaries: Iterable[RangeSummary]) -> Array:
 
 
 def twice(summaries: Iterable[RangeSummary], soft: Soft) -> Array:
-    """The offsets at which appends stand that stand at more than one."""
+    """The offsets of appends that are at more than one offset.
+
+    Args:
+        summaries: the summaries of the ranges.
+        soft: the appends that are not firm.
+
+    Returns:
+        the offsets.
+    """
     placed = np.unique(
         np.concatenate([np.empty((0, 2), np.int64), *(found.placed for found in summaries)]), axis=0
     )
@@ -79,8 +89,8 @@ def _epochs_regress(ordered: Iterable[RangeSummary]) -> bool:
 
 
 def _holes_unfilled(ordered: Sequence[RangeSummary], soft: Soft, placed: Array, timed: bool) -> bool:
-    """Step 5 for single-record appends; batches among the candidates make it bin packing, which is for the
-    closer look."""
+    """Step 5 for single-record appends. With batches among the candidates it is bin packing, which the closer
+    look does."""
     known = max((found.known for found in ordered), default=0)
     later, offsets, deadlines = NEVER, [], []
     for found in reversed(ordered):
@@ -101,8 +111,8 @@ def _holes_unfilled(ordered: Sequence[RangeSummary], soft: Soft, placed: Array, 
 
 
 def sessions_in_question(sessions: Array) -> Array:
-    """Rows in the order of batches: the (process, session, epoch) that go back from one to a later one, or
-    may (their operations of two batches overlap)."""
+    """Rows in the order of batches: the (process, session, epoch) that go back from one batch to a later one,
+    or may do so (their operations of two batches overlap)."""
     order = np.lexsort((sessions[:, 3], *sessions[:, 2::-1].T))
     rows = sessions[order]
     same = (rows[1:, :3] == rows[:-1, :3]).all(axis=1)

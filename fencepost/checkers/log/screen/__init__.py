@@ -1,1 +1,1 @@
-"""The screen: compiled passes that say which logs need a closer look."""
+"""The screen: compiled passes that find the logs that need a closer look."""

@@ -1,8 +1,8 @@
 """Compiled kernels: the passes over the slots of one log.
 
 Owns the arrays of slots, one entry per offset, and the loops over them. Must not know traces, claims or
-findings. A kernel answers only whether a log *may* break a rule; `examine` then decides and names. So a
-kernel may suspect too much but never too little.
+findings. A kernel only answers whether a log *may* break a rule; `examine` then decides and names the
+anomaly. So a kernel may suspect a correct log but must never miss a wrong one.
 """
 
 from typing import NamedTuple
@@ -15,15 +15,15 @@ from fencepost.checkers.operation_columns import NEVER, Array
 LONG_AGO = int(np.iinfo(np.int64).min)
 
 VALUE, INVOKE, ACK, SHOWN, ENDED, EPOCH = range(6)
-"""Columns of `Slots.slot`: the occupant's value; the invocation of its append (NEVER: the slot is empty); the
-earliest acknowledgement, and the earliest completion of a read, that shows the log longer than this offset;
-the latest invocation of a strong read that claimed this end; leader epoch (-1 unknown). One row of them is
-what a record read needs, so it is one cache line."""
+"""Columns of `Slots.slot`. VALUE: the value at the offset. INVOKE: the invocation of its append (NEVER: the
+slot is empty). ACK, SHOWN: the earliest acknowledgement, and the earliest completion of a read, that shows
+the log longer than this offset. ENDED: the latest invocation of a strong read that claimed this end. EPOCH:
+leader epoch (-1 unknown). Reading a record needs exactly one row, which is one cache line."""
 
 
 class Slots(NamedTuple):
-    """One log's offsets from `low`, as above. joined: the occupant belongs to the batch of the offset before;
-    placed: per append row, where its batch stands (-1: not seen)."""
+    """One log's offsets from `low`, as above. joined: whether the record belongs to the batch of the offset
+    before. placed: for each append row the base offset of its batch (-1: not seen)."""
 
     slot: Array
     joined: Array
@@ -45,7 +45,8 @@ def clear(slots: Slots, size: int) -> None:
 
 @compiled
 def chain_breaks(slots: Slots, size: int) -> bool:
-    """Steps 2 and 3: does some prefix maximum of lower bounds exceed an upper bound?"""
+    """Steps 2 and 3: whether some prefix maximum of the lower bounds exceeds an upper bound in the first
+    `size` offsets of `slots`."""
     appended, ended, carried = LONG_AGO, LONG_AGO, NEVER
     for k in range(size):
         invoke, shown = slots.slot[k, INVOKE], slots.slot[k, SHOWN]
@@ -54,7 +55,7 @@ def chain_breaks(slots: Slots, size: int) -> bool:
         if slots.slot[k, ENDED] > ended:
             ended = slots.slot[k, ENDED]
         if slots.joined[k] and carried < shown:
-            shown = carried  # who saw one record of a batch saw the batch
+            shown = carried  # a read of one record of a batch shows the whole batch
         carried = shown
         latest = max(appended, ended)
         if latest > slots.slot[k, ACK] or latest > shown:
@@ -64,7 +65,7 @@ def chain_breaks(slots: Slots, size: int) -> bool:
 
 @compiled
 def batch_torn(slots: Slots, size: int) -> bool:
-    """Step 6: does a claimed end stand inside a batch?"""
+    """Step 6: whether a claimed end is inside a batch in the first `size` offsets of `slots`."""
     torn = False
     for k in range(size):
         torn |= slots.joined[k] and slots.slot[k, ENDED] != LONG_AGO
@@ -73,7 +74,7 @@ def batch_torn(slots: Slots, size: int) -> bool:
 
 @compiled
 def epochs_regress(slots: Slots, size: int) -> bool:
-    """Step 7: do leader epochs decrease along the offsets?"""
+    """Step 7: whether leader epochs decrease in the first `size` offsets of `slots`."""
     highest = -1
     for k in range(size):
         epoch = slots.slot[k, EPOCH]
@@ -86,7 +87,7 @@ def epochs_regress(slots: Slots, size: int) -> bool:
 
 @compiled
 def known_size(slots: Slots, size: int) -> int:
-    """How many offsets lie below the known end."""
+    """How many of the first `size` offsets of `slots` are below the known end."""
     for k in range(size - 1, -1, -1):
         if slots.slot[k, INVOKE] != NEVER:
             return k + 1
@@ -97,9 +98,9 @@ def known_size(slots: Slots, size: int) -> int:
 
 @compiled
 def holes_unfilled(slots: Slots, size: int, candidates: Array, timed: bool) -> bool:
-    """Step 5 for single-record appends: is some hole short of unknown appends that were invoked in time?
+    """Step 5 for single-record appends: whether too few unknown appends were invoked in time for some hole.
 
-    size: offsets below the known end; candidates: invocations of unassigned unknown appends, sorted.
+    size: offsets below the known end; candidates: sorted invocations of unassigned unknown appends.
     """
     deadline = np.empty(size, np.int64)
     earliest = NEVER
@@ -119,7 +120,7 @@ def holes_unfilled(slots: Slots, size: int, candidates: Array, timed: bool) -> b
 
 @compiled
 def find_sorted(values: Array, begin: int, stop: int, value: int) -> int:
-    """Position of `value` in the increasing slice [begin, stop); -1 if it is not there."""
+    """The index of `value` in the increasing slice [begin, stop); -1 if it is not there."""
     low, high = begin, stop
     while low < high:
         middle = (low + high) >> 1
@@ -132,7 +133,7 @@ def find_sorted(values: Array, begin: int, stop: int, value: int) -> int:
 
 @compiled
 def hash_values(values: Array, begin: int, stop: int) -> tuple[Array, bool]:
-    """An open-addressing table of positions in [begin, stop), and whether some value stands there twice."""
+    """A hash table (open addressing) of the indices in [begin, stop), and whether some value occurs twice."""
     size = 16
     while size < 2 * (stop - begin):
         size *= 2
@@ -152,7 +153,7 @@ def hash_values(values: Array, begin: int, stop: int) -> tuple[Array, bool]:
 
 @compiled
 def find_hashed(table: Array, values: Array, value: int) -> int:
-    """Position of `value`; -1 if it is not in the table."""
+    """The index of `value`; -1 if it is not in the table."""
     bucket = _bucket(value, len(table))
     while table[bucket] >= 0:
         if values[table[bucket]] == value:

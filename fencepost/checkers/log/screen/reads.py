@@ -1,7 +1,7 @@
-"""The screen's pass over the reads of one log: does every record that was read stand where it can?
+"""The screen's pass over the reads of one log: can every read record be where it was read?
 
-Owns the hot loop over records, and the placing of batches that only a read shows. Must not know what is asked
-of the slots afterwards. Every function below answers True as soon as anything looks wrong.
+Owns the hot loop over records, and the placing of batches that only a read shows. Must not know the later
+checks of the slots. Every function below returns True as soon as anything looks wrong.
 """
 
 from typing import NamedTuple
@@ -31,7 +31,7 @@ CONTENT, STRONG = int(Profile.CONTENT), int(Profile.STRONG)
 
 
 class Senders(NamedTuple):
-    """Where sent values are found: by bisection if they increase along the rows, else in a hash table."""
+    """The look-up of sent values: by bisection if they increase along the rows, otherwise in a hash table."""
 
     sorted: bool
     begin: int
@@ -71,7 +71,7 @@ def scan_reads(
     senders: Senders,
 ) -> bool:
     """Steps 1 and 2 for all reads of the log. The inner loop is the hot one: one cache line and one branch
-    per record, and no call (passing this many arrays costs more than the rest)."""
+    per record, and no call, because passing this many arrays costs more than the rest."""
     dense, content, all_strong = rules.dense[g], rules.profile[g] == CONTENT, rules.profile[g] == STRONG
     for r in range(reads.first[g], reads.first[g + 1]):
         begin, stop = reads.start[r], reads.start[r + 1]
@@ -124,7 +124,7 @@ def scan_reads(
 def _scan_gappy(
     appends: Appends, reads: Reads, rules: Rules, g: int, slots: Slots, span: Span, senders: Senders, r: int
 ) -> bool:
-    """The records of a read whose offsets have gaps."""
+    """The records of a read with gaps between its offsets."""
     bound = reads.completion[r] if rules.profile[g] != CONTENT else NEVER - 1
     previous = span.low - 1
     for i in range(reads.start[r], reads.start[r + 1]):
@@ -155,8 +155,8 @@ def _met(
     offset: int,
     bound: int,
 ) -> bool:
-    """Record `i`, expected at `offset`, is not what is known there: an unknown append that was written, a
-    retry, or something wrong."""
+    """Record `i`, expected at `offset`, differs from what is known there: an unknown append that was written,
+    a retry, or an error."""
     value = reads.value[i]
     if reads.offset[i] != offset or slots.slot[offset - span.low, INVOKE] != NEVER:
         return True
@@ -173,7 +173,7 @@ def _met(
     )
     if appends.kind[a] == FAILED or appends.invoke[a] > bound:
         return True
-    if not rules.unique[g]:  # which append it was cannot be told: one record, no batch
+    if not rules.unique[g]:  # the append is not known: one record, no batch
         slots.slot[offset - span.low, VALUE] = value
         slots.slot[offset - span.low, INVOKE] = appends.invoke[a]
         return False

@@ -1,8 +1,8 @@
-"""The screen: one compiled pass over all logs that says which of them need a closer look.
+"""The screen: one compiled pass over all logs that finds those that need a closer look.
 
-Owns the fast path of the batch judge: slots addressed by offset, no sort, no Python per log. A log that
-passes keeps every rule of docs/spec/log-check.md; one that does not may still be legal, and `examine` decides
-it. Every function below answers True as soon as anything looks wrong.
+Owns the fast path of the batch form: slots indexed by offset, no sort, no Python code per log. A log that
+passes keeps every rule of docs/spec/log-check.md. A log that does not pass may still be legal; `examine`
+decides. Every function below returns True as soon as anything looks wrong.
 """
 
 import numpy as np
@@ -35,7 +35,17 @@ CONTENT, STRONG = int(Profile.CONTENT), int(Profile.STRONG)
 
 
 def screen(appends: Appends, reads: Reads, rules: Rules, extras: Extras) -> Array:
-    """For each group: may it break a rule?"""
+    """Screen all groups.
+
+    Args:
+        appends: the appends, by group.
+        reads: the reads, by group.
+        rules: the rules of each group.
+        extras: the columns for special logs.
+
+    Returns:
+        for each group whether it may break a rule.
+    """
     low, size = spans_of(appends, reads, rules, extras)
     largest = max(int(size.max(initial=0)), 0)
     slots = Slots(  # NumPy's own allocation, because it asks for huge pages and numba's does not
@@ -127,7 +137,7 @@ def _place_firm(appends: Appends, g: int, slots: Slots, span: Span) -> bool:
 
 @compiled
 def _soft_contradicted(appends: Appends, g: int, slots: Slots, span: Span) -> bool:
-    """An append that is not firm but was told (epoch, offset): does anything else stand under that key?"""
+    """Whether an append that is not firm was acknowledged with an (epoch, offset) that another record has."""
     claimed = np.empty(0, np.bool_)
     for a in range(appends.first[g], appends.first[g + 1]):
         if appends.kind[a] in (FIRM, FAILED) or appends.base[a] < 0 or appends.epoch[a] < 0:
@@ -151,7 +161,7 @@ def _soft_contradicted(appends: Appends, g: int, slots: Slots, span: Span) -> bo
 
 @compiled
 def _holes(appends: Appends, g: int, slots: Slots, known: int, span: Span, timed: bool) -> bool:
-    """Step 5. Batches among the candidates make it bin packing, which is for `examine`."""
+    """Step 5. With batches among the candidates it is bin packing, which `examine` does."""
     size = max(known_size(slots, span.size), known - span.low)
     holes = 0
     for k in range(size):
@@ -171,7 +181,7 @@ def _holes(appends: Appends, g: int, slots: Slots, known: int, span: Span, timed
 
 @compiled
 def _jumps(reads: Reads, g: int, slots: Slots, span: Span) -> bool:
-    """Step 1 for sparse offsets: does a read jump over an offset that holds a record?"""
+    """Step 1 for sparse offsets: whether a read jumps over an offset that holds a record."""
     occupied = np.empty(0, np.int64)
     for r in range(reads.first[g], reads.first[g + 1]):
         begin, stop = reads.start[r], reads.start[r + 1]

@@ -1,7 +1,6 @@
-"""Which offsets each log touches, so that they can be addressed directly.
+"""The range of offsets of each log, so that slots can be indexed by offset.
 
-Owns the span of a log, and when a log is too sparse for that. Must not know rules of judgement. Part of the
-screen.
+Owns the span of a log, and when a log is too sparse for that. Must not know rules. Part of the screen.
 """
 
 from typing import NamedTuple
@@ -18,12 +17,12 @@ FAILED = int(Kind.FAILED)
 STRONG = int(Profile.STRONG)
 
 SPARSEST = 16
-"""Offsets per record beyond which addressing by offset would waste memory; such logs are examined by sorting
-instead."""
+"""With more offsets per record than this, indexing by offset would waste memory. Such logs are checked by
+sorting instead."""
 
 
 class Span(NamedTuple):
-    """The offsets that a log touches, [low, low + size); size -1: too sparse."""
+    """The offsets that a log uses, [low, low + size); size -1: too sparse."""
 
     low: int
     size: int
@@ -31,6 +30,17 @@ class Span(NamedTuple):
 
 @compiled
 def spans_of(appends: Appends, reads: Reads, rules: Rules, extras: Extras) -> tuple[Array, Array]:
+    """The span of each group.
+
+    Args:
+        appends: the appends, by group.
+        reads: the reads, by group.
+        rules: the rules of each group.
+        extras: the columns for special logs.
+
+    Returns:
+        low and size of each group, as in Span.
+    """
     groups = len(rules.profile)
     low, size = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
     for g in range(groups):
@@ -51,7 +61,7 @@ def _span(appends: Appends, reads: Reads, rules: Rules, extras: Extras, g: int) 
     begin, stop = reads.first[g], reads.first[g + 1]
     items += reads.start[stop] - reads.start[begin] + 2 * (stop - begin)
     for r in range(begin, stop):
-        if reads.start[r + 1] > reads.start[r]:  # an ordered read lies between its first and its last record
+        if reads.start[r + 1] > reads.start[r]:  # an ordered read is between its first and its last record
             low = min(low, reads.offset[reads.start[r]])
             high = max(high, reads.offset[reads.start[r + 1] - 1] + 1)
         if reads.end[r] >= 0 and (reads.strong[r] or rules.profile[g] == STRONG):

@@ -1,9 +1,9 @@
-"""The screen's kernels for special logs: log starts and last stable offsets as chains of their own, and skips
-that something excuses.
+"""The screen's kernels for special logs: log starts and last stable offsets, which have their own chains of
+bounds, and excused skips.
 
-Owns the passes that ordinary logs never run. Like `kernels`, they answer only whether a log *may* break a
-rule: a transaction nobody knows the end of, and clocks that err, excuse nothing here, though they may in the
-closer look.
+Owns the passes that ordinary logs never run. Like `kernels`, they only answer whether a log *may* break a
+rule. Transactions with an unknown end and clock errors excuse nothing here, though they may in the closer
+look.
 """
 
 from typing import NamedTuple
@@ -24,12 +24,12 @@ COMMITTED, ABORTED = int(Fate.COMMITTED), int(Fate.ABORTED)
 ISOLATED = READ_COMMITTED
 
 BLOCK = 64
-"""Offsets whose latest excuse is looked up at once."""
+"""The latest excuse is precomputed for blocks of this many offsets."""
 
 
 class Keys(NamedTuple):
-    """Scratch by key: the next offset (as a slot) that holds a record of it, and the earliest invocation of
-    an append nobody saw."""
+    """Scratch by key: the next offset (as a slot) with a record of it, and the earliest invocation of an
+    append that no read showed."""
 
     next: Array
     unseen: Array
@@ -45,7 +45,17 @@ def licence_of(reads: Reads, rules: Rules, extras: Extras, g: int, r: int) -> in
 
 @compiled
 def known_beside(reads: Reads, rules: Rules, extras: Extras, g: int) -> int:
-    """The highest trusted log start or last stable offset: the log reaches that far."""
+    """The highest trusted log start or last stable offset: the log reaches at least that far.
+
+    Args:
+        reads: the reads, by group.
+        rules: the rules of each group.
+        extras: the columns for special logs.
+        g: the group.
+
+    Returns:
+        the offset; 0 if there is none.
+    """
     known = 0
     for r in range(reads.first[g], reads.first[g + 1]):
         if reads.strong[r] or rules.profile[g] == STRONG:
@@ -57,7 +67,7 @@ def known_beside(reads: Reads, rules: Rules, extras: Extras, g: int) -> int:
 def side_chains_break(
     appends: Appends, reads: Reads, rules: Rules, extras: Extras, slots: Slots, g: int, low: int, size: int
 ) -> bool:
-    """Do claims contradict each other, or go back? Charges what they show of the log's end to `slots`."""
+    """Whether claims contradict each other, or go back. Adds what they show about the log end to `slots`."""
     start_low, start_high = np.full(size, LONG_AGO), np.full(size, NEVER)
     stable_low, stable_high = np.full(size, LONG_AGO), np.full(size, NEVER)
     strong = rules.profile[g] == STRONG
@@ -91,7 +101,7 @@ def side_chains_break(
 
 @compiled
 def _charge(reads: Reads, slots: Slots, lower: Array, upper: Array, r: int, claim: int, low: int) -> bool:
-    """A trusted claim bounds its chain, and shows that the log reached so far. True: it lies outside the
+    """Add a trusted claim to its chain; it also shows that the log reached this far. True: it is outside the
     slots."""
     if claim < 0:
         return False
@@ -107,7 +117,7 @@ def _charge(reads: Reads, slots: Slots, lower: Array, upper: Array, r: int, clai
 
 @compiled
 def _falls(lower: Array, upper: Array) -> bool:
-    """Does a prefix maximum of lower bounds exceed an upper bound?"""
+    """Whether a prefix maximum of lower bounds exceeds an upper bound."""
     latest = LONG_AGO
     for k in range(len(lower)):
         latest = max(latest, lower[k])
@@ -128,8 +138,22 @@ def unexcused_jumps(
     low: int,
     size: int,
 ) -> bool:
-    """Step 1 for sparse offsets: does a read pass over a record that is not known to be gone by then, or show
-    an aborted one?"""
+    """Step 1 for sparse offsets: whether a read passes over a record that is not known to be gone by then, or
+    shows an aborted one.
+
+    Args:
+        appends: the appends, by group.
+        reads: the reads, by group.
+        rules: the rules of each group.
+        extras: the columns for special logs.
+        slots: the slots of the log.
+        keys: scratch by key.
+        g: the group.
+        low, size: the span of the log.
+
+    Returns:
+        whether the log is suspicious.
+    """
     aborted = np.zeros(size, np.bool_)
     since = _excused_since(appends, rules, extras, slots, keys, g, low, size, aborted)
     isolated = np.where(aborted, LONG_AGO, since)
@@ -168,8 +192,8 @@ def _excused_since(
     size: int,
     aborted: Array,
 ) -> Array:
-    """For each slot, the moment from which passing over it is excused (NEVER: never, LONG_AGO: always, or it
-    is empty). Fills `aborted`."""
+    """For each slot, the time from which passing over it is excused (NEVER: never; LONG_AGO: always, or it is
+    empty). Fills `aborted`."""
     compacted, timed = extras.compacted[g], rules.profile[g] != CONTENT
     key, gone = np.full(size, -1, np.int64), np.zeros(size, np.bool_)
     for a in range(appends.first[g], appends.first[g + 1]):
@@ -202,7 +226,7 @@ def _excused_since(
 
 @compiled
 def _standing(slots: Slots, size: int, timed: bool) -> Array:
-    """The earliest moment at which each offset may have stood."""
+    """The earliest time at which each offset may have been written."""
     earliest = np.full(size, LONG_AGO)
     latest = LONG_AGO
     if timed:

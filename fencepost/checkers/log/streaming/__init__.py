@@ -1,1 +1,1 @@
-"""The streaming form of the log check: one log, judged while it happens."""
+"""The streaming form of the log check: one log, checked while it runs."""

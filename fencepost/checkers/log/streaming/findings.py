@@ -1,6 +1,6 @@
-"""The findings of the streaming form, one per anomaly, with the clocks' uncertainty taken into account.
+"""The findings of the streaming form, one per anomaly, with the uncertainty of clocks taken into account.
 
-Owns how a certificate is written down. Must not know the rules.
+Owns how a certificate is written. Must not know the rules.
 """
 
 from attrs import Factory, define
@@ -14,7 +14,7 @@ from fencepost.traces.operations import Operation
 
 @define(kw_only=True)
 class StreamFindings:
-    """What was found in one log so far: the first certificate of each anomaly."""
+    """The findings in one log so far: the first certificate of each anomaly."""
 
     topic: str
     partition: int
@@ -24,7 +24,15 @@ class StreamFindings:
     def timed(
         self, anomaly: str, offset: int, late: Operation, early: Operation, expected: str, seen: str
     ) -> None:
-        """A finding of real time, unless the claimed clock uncertainty clears it."""
+        """Add a real-time finding, unless the claimed clock uncertainty explains it.
+
+        Args:
+            anomaly: its name.
+            offset: the offset that it is about.
+            late: the operation that was invoked later.
+            early: the operation that completed earlier.
+            expected, seen: one clause each.
+        """
         assert early.completion_time is not None
         clears = NONE
         if late.clock_id != early.clock_id:
@@ -42,7 +50,7 @@ class StreamFindings:
         seen: str,
         uncertainty: int = NONE,
     ) -> None:
-        """A finding, unless one of this anomaly is known."""
+        """Add a finding, unless there is one of this anomaly already."""
         self.found.setdefault(anomaly, self.made(anomaly, offset, by, expected, seen, uncertainty))
 
     def made(
@@ -54,7 +62,15 @@ class StreamFindings:
         seen: str,
         uncertainty: int = NONE,
     ) -> Finding:
-        """A finding about this log."""
+        """A finding about this log.
+
+        Args:
+            anomaly: its name.
+            offset: the offset that it is about.
+            by: the operations of the proof.
+            expected, seen: one clause each.
+            uncertainty: the clock uncertainty in nanoseconds that would explain it (-1: none).
+        """
         return Finding(
             anomaly=anomaly,
             check=CHECK,

@@ -1,7 +1,7 @@
-"""What the streaming form remembers: how far the log was shown, what was sent, what stands where; and what an
-operation says of one partition.
+"""The memory of the streaming form: the known length of the log, sent values, known records; and what an
+operation says about one partition.
 
-Owns these values. Must not know what is judged by them.
+Owns these values. Must not know how they are checked.
 """
 
 from attrs import Factory, define, frozen
@@ -14,8 +14,8 @@ from fencepost.traces.operations import Function, Operation, Record
 
 @frozen(kw_only=True, weakref_slot=False)
 class ShownValue:
-    """How far the log is known to reach. end: this many offsets; by: the operation that showed it first (None
-    at the start); by_record: it showed a record, not a claimed end."""
+    """The known length of the log. end: this many offsets; by: the operation that first showed it (None at
+    the start); by_record: it showed a record, not a claimed end."""
 
     end: int = 0
     by: Operation | None = None
@@ -24,36 +24,43 @@ class ShownValue:
 
 @define(kw_only=True)
 class Sent:
-    """An operation that was invoked. acknowledged, shown, log_start, stable: the floors at that moment;
-    transactional: its process was in a transaction; abandoned: too many others were in flight. Of an append:
-    failed: it is known to have failed; stands: bases at which reads showed it while it was in flight (judged
-    once it is known not to have failed)."""
+    """An operation that was invoked, with what was known at that moment."""
 
+    # The operation, as far as it is known at its invocation.
     operation: Operation
+    # The length by acknowledgements at its invocation.
     acknowledged: ShownValue
+    # The length by reads at its invocation.
     shown: ShownValue
+    # The log start at its invocation.
     log_start: ShownValue
+    # The last stable offset at its invocation.
     stable: ShownValue
+    # Whether its process was in a transaction.
     transactional: bool = False
+    # Whether it is an append that is known to have failed.
     failed: bool = False
+    # Whether it was dropped because too many operations were in flight.
     abandoned: bool = False
+    # Base offsets at which reads showed the append while it was in flight. They are checked once it is known
+    # not to have failed.
     stands: list[int] = Factory(list)
 
 
 @frozen(kw_only=True, weakref_slot=False)
 class Slot:
-    """What stands at an offset, and the operation that said so."""
+    """The value at an offset, and the operation that reported it."""
 
     value: int
     by: Operation
 
 
 make_shown, make_slot = maker_of(ShownValue), maker_of(Slot)
-"""For a stream, which makes one of each for nearly every operation."""
+"""Constructors for a stream, which makes one of each for nearly every operation."""
 
 
 def touches(operation: Operation, topic: str, partition: int) -> bool:
-    """Does the streaming form of this log want to be fed this operation?"""
+    """Whether the streaming form of this log needs this operation."""
     if operation.function is Function.TXN:
         return True
     if operation.function not in (Function.APPEND, Function.POLL, Function.LIST_OFFSETS):
@@ -66,8 +73,8 @@ def touches(operation: Operation, topic: str, partition: int) -> bool:
 
 @frozen(kw_only=True, weakref_slot=False)
 class Claimed:
-    """What a read says of one partition: position (-1: not said), end, log start, last stable offset (None:
-    not said), and its records."""
+    """What a read says about one partition: position (-1: not known), end, log start, last stable offset
+    (None: not reported), and its records."""
 
     position: int
     end: int | None
@@ -80,8 +87,8 @@ _make_claimed = maker_of(Claimed)
 
 
 def claimed_by(read: Operation, topic: str, partition: int) -> Claimed:
-    """The read as it concerns one partition: its own claims, or those of its position there, and the records
-    of that partition."""
+    """The part of a read about one partition: the operation's own claims, or those of its position there, and
+    the records of that partition."""
     records = read.records
     for record in records:
         if record.partition != partition or record.topic != topic:
@@ -90,7 +97,7 @@ def claimed_by(read: Operation, topic: str, partition: int) -> Claimed:
     listed = read.function is Function.LIST_OFFSETS
     if not read.positions and (read.topic, read.partition) == (topic, partition):
         end, start, stable = read.end_offset, read.log_start_offset, read.last_stable_offset
-        if listed and end is None:  # what it returned is what it asked for
+        if listed and end is None:  # its result is what it asked for
             if read.argument == EARLIEST:
                 start = read.offset if start is None else start
             elif read.isolation == ISOLATIONS[READ_COMMITTED]:

@@ -1,12 +1,14 @@
-"""Operations that arrive late and out of order, as invocations and completions in the order of time.
+"""Operations that arrive late and out of order, converted into invocations and completions in the order of
+time.
 
-Owns: what has arrived and must wait, because something earlier may still come; and what came too late. Must
-not know: judges, where rows come from.
+Owns the operations that must wait because earlier ones may still arrive, and those that came too late. Must
+not know checks, or the source of rows.
 
-A row is an operation from its invocation to its completion, or first its invocation alone (unknown, without a
-completion time) and later, under the same op id, the whole. A low watermark says that everything earlier has
-arrived: what lies below it is released, and what comes below it afterwards is too late. At equal times
-invocations come first, and of several a transaction before its parts, then by op id, as in `stream_trace`.
+A row is an operation from its invocation to its completion. It may also come twice: first the invocation
+alone (unknown, without a completion time), later the whole under the same op id. A low watermark says that
+everything earlier has arrived. Moments below it are released, and a row that begins below it afterwards is
+too late. At equal times invocations come first. Of several invocations, a transaction comes before its parts,
+then the order is by op id, as in `stream_trace`.
 """
 
 from bisect import bisect_left
@@ -23,7 +25,8 @@ BEGINNING, END = -(2**63), 2**63 - 1
 
 
 class Moment(NamedTuple):
-    """An operation is invoked or completes. part: it is no transaction. The first four order moments."""
+    """An operation is invoked or completes. part: it is not a transaction. The first four fields order
+    moments."""
 
     time: int
     completes: bool
@@ -44,10 +47,16 @@ _RANK, _TIME = itemgetter(0, 1, 2, 3), itemgetter(0)
 
 @define(kw_only=True)
 class Merge:
-    """released: everything before it was released, so nothing before it may come; it never falls. newest: the
-    latest time that was heard of. held: moments that wait, in no order; begun: by op id, the invocation time
-    of an operation of which the invocation alone has arrived; at most `horizon` of each, and where there are
-    more, the oldest are released without waiting, or forgotten."""
+    """The operations that wait.
+
+    Attributes:
+        released: everything before this time was released, so nothing before it may come. It never decreases.
+        newest: the latest time seen.
+        held: moments that wait, in no particular order.
+        begun: by op id, the invocation time of operations for which only the invocation has arrived.
+        horizon: the most entries of `held` and `begun`. Beyond it the oldest moments are released without
+            waiting, and the oldest invocations are forgotten.
+    """
 
     horizon: int
     released: int = BEGINNING
@@ -56,8 +65,7 @@ class Merge:
     begun: OrderedDict[int, int] = Factory(OrderedDict)
 
     def add(self, operations: Iterable[Operation]) -> list[Operation]:
-        """Operations have arrived, in any order; answers those that came too late, of which nothing is taken
-        in."""
+        """Add operations, in any order. Returns those that came too late, which are not added."""
         late: list[Operation] = []
         halves: list[Operation] = []
         newest = self.newest
@@ -87,12 +95,12 @@ class Merge:
         return late
 
     def _add_invocations(self, operations: Iterable[Operation], late: list[Operation]) -> None:
-        """Operations of which the invocation alone has arrived: they go before the whole ones, though
+        """Add operations for which only the invocation has arrived. They go before the whole ones, even if
         both arrive at once."""
         held = {moment.op_id: moment.time for moment in self.held if not moment.completes}
         for operation in operations:
             if held.get(operation.op_id) == operation.invoke_time:
-                continue  # the whole operation was faster
+                continue  # the whole operation came first
             self.begun[operation.op_id] = operation.invoke_time
             if len(self.begun) > self.horizon:
                 self.begun.popitem(last=False)
@@ -103,11 +111,11 @@ class Merge:
             self.hear(operation.invoke_time)
 
     def hear(self, time: int) -> None:
-        """Something happened at this time."""
+        """Note a time at which something happened."""
         self.newest = max(self.newest, time)
 
     def release(self, low_watermark: int) -> Iterator[Moment]:
-        """The moments before the low watermark, in order; and the oldest of what is too much to hold."""
+        """The moments before the low watermark, in order; also the oldest ones beyond the horizon."""
         self.held.sort(key=_RANK)
         surplus = len(self.held) - self.horizon
         if surplus > 0:

@@ -1,7 +1,7 @@
-"""What one reply claims, held against what was known when it was asked for.
+"""The claims of one response, compared with what was known at the invocation.
 
-Owns the rules of a single read in the streaming form: claims of one moment, claims that go back, records that
-must stand in order and within bounds. Must not know what is remembered of records, or how.
+Owns the rules of a single read in the streaming form: claims of one moment agree, claims do not go back,
+records are in order and within bounds. Must not know how records are remembered.
 """
 
 from attrs import define
@@ -17,7 +17,8 @@ from fencepost.traces.trace import Claims
 
 @define(kw_only=True)
 class StreamReplies:
-    """loss: ranges of offsets whose loss is allowed; the rest is where findings and skips go."""
+    """The rules of single reads. loss: ranges of offsets that may be lost; the other fields receive findings
+    and skips."""
 
     claims: Claims
     loss: list[tuple[int, int]]
@@ -26,15 +27,20 @@ class StreamReplies:
 
     @property
     def timed(self) -> bool:
-        """Is anything demanded of real time?"""
+        """Whether real-time rules apply."""
         return self.claims.check != "content"
 
     def lossy(self, offset: int) -> bool:
-        """Is loss allowed at this offset?"""
+        """Whether loss is allowed at this offset."""
         return bool(self.loss) and any(start <= offset < end for start, end in self.loss)
 
     def of_one_moment(self, read: Operation, told: Claimed) -> None:
-        """What one reply claims is of one moment."""
+        """Check that the claims of one response can be from one moment.
+
+        Args:
+            read: the operation.
+            told: its claims about this partition.
+        """
         if told.end is None:
             return
         start = told.log_start if self.claims.retention else None
@@ -45,7 +51,7 @@ class StreamReplies:
     def not_below(
         self, sent: Sent, read: Operation, end: int | None, start: int | None, stable: int | None
     ) -> None:
-        """Trusted claims must not lie below what was known when the read was invoked."""
+        """Check that trusted claims are not below what was known when the read was invoked."""
         for claim, floor, anomaly, what in (
             (end, sent.acknowledged, "stale_read", "end"),
             (end, sent.shown, "high_watermark_regressed", "end"),
@@ -59,7 +65,13 @@ class StreamReplies:
                 self.findings.timed(anomaly, claim, read, floor.by, expected, f"{what} {claim}")
 
     def above_log_start(self, sent: Sent, read: Operation, lowest: int) -> None:
-        """In the strong profile no record lies below a log start that was known."""
+        """Check, in the strong profile, that no record is below a known log start.
+
+        Args:
+            sent: the read, with what was known at its invocation.
+            read: the completed read.
+            lowest: the lowest offset that it returned.
+        """
         floor = sent.log_start
         if lowest < floor.end and floor.by is not None and not self.lossy(lowest):
             expected = f"no record below the log start {floor.end}"
@@ -73,8 +85,11 @@ class StreamReplies:
         slots: dict[int, Slot],
         sends: dict[int, Sent],
     ) -> None:
-        """Step 1 within one read. trusted: log start, end and last stable offset as claimed, where they may
-        be; slots, sends: what is remembered."""
+        """Step 1 within one read.
+
+        trusted: claimed log start, end and last stable offset, if they are trusted. slots, sends: the records
+        remembered so far.
+        """
         start, end, stable = trusted
         begin = max(told.position, NONE if start is None else start)
         committed = read.isolation == ISOLATIONS[READ_COMMITTED]

@@ -1,9 +1,9 @@
-"""The skip rule of the streaming form: what may excuse a read that passed over a record, as far as it is
-known by then.
+"""The skip rule of the streaming form: possible excuses for a read that passed over a record, as far as they
+are known by then.
 
-Owns the log start known so far, the newest offset of each key, and the skips that wait: a log start may be
-claimed later that explains one, and a transaction may begin later whose control records fill holes. It
-excuses whatever may turn out to be excused; so it misses skips, and adds none.
+Owns the known log start, the newest offset of each key, and the skips that wait. A later claim of a log start
+may explain a skip, and so may control records of a transaction that begins later. The rule accepts every
+excuse that may prove true, so it misses some skips and never adds one.
 """
 
 from attrs import Factory, define
@@ -17,14 +17,17 @@ from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Claims
 
 MOST_UNPLACED = 64
-"""Appends of one key that are kept while nobody knows where they stand."""
+"""The most appends of one key that are kept while their offset is not known."""
 
 
 @define(kw_only=True)
 class KeyState:
-    """What is known of a key. newest: the highest offset that holds a record of it; unplaced: appends of it
-    that were invoked, did not fail, and whose place is not known; crowded: there were more of those than are
-    kept, so that anything of this key may be gone."""
+    """What is known about a key.
+
+    newest: the highest offset with a record of it. unplaced: appends of it that were invoked, did not fail,
+    and have no known offset. crowded: there were more of those than are kept, so any record of this key may
+    be gone.
+    """
 
     newest: int = -1
     unplaced: set[int] = Factory(set)
@@ -33,26 +36,36 @@ class KeyState:
 
 @define(kw_only=True)
 class StreamSkips:
-    """licence: the highest log start that was claimed so far. waiting: of the skips that a later log start
-    may explain, the one at the highest offset. dense, dense_waiting: the same of skips over offsets that are
-    not known to hold a record, but must where offsets are dense. keys: by key; moved: an append of a key was
-    shown at a second, higher place (that is another finding), which may excuse what was told before."""
+    """The skips of one log."""
 
+    # Receives the findings.
     findings: StreamFindings
+    # The claims of the trace.
     claims: Claims
+    # Whether the topic is compacted.
     compacted: bool
+    # Whether each value was sent once.
     unique: bool
+    # The most keys that are kept.
     horizon: int
+    # The highest claimed log start so far: retention may have removed records below it.
     licence: int = 0
+    # Whether a transaction has begun; its control records may fill holes.
     transactional: bool = False
+    # Of the skips that a later log start may explain, the one at the highest offset.
     waiting: tuple[int, Finding] | None = None
+    # The first skip over an offset that is not known to hold a record, but must if offsets are dense.
     dense: Finding | None = None
+    # Of such skips that a later log start may explain, the one at the highest offset.
     dense_waiting: tuple[int, Finding] | None = None
+    # What is known about each key.
     keys: dict[str, KeyState] = Factory(dict)
+    # An append of a key was shown at a second, higher offset (a finding of its own). That may excuse skips
+    # that were reported before.
     moved: bool = False
 
     def final(self) -> Finding | None:
-        """A skip that waited and that nothing has explained, if the stream ends now."""
+        """A waiting skip that nothing has explained, if the stream ends now."""
         if self.waiting is not None and self.waiting[0] >= self.licence:
             return self.waiting[1]
         if self.transactional or self.compacted:
@@ -62,7 +75,7 @@ class StreamSkips:
         return self.dense
 
     def claim(self, log_start: int | None) -> None:
-        """Somebody was told this log start."""
+        """A client was shown this log start."""
         if self.claims.retention and log_start is not None:
             self.licence = max(self.licence, log_start)
 
@@ -71,7 +84,7 @@ class StreamSkips:
         if not self.compacted or operation.key is None:
             return
         if operation.key not in self.keys and len(self.keys) >= self.horizon:
-            return  # a key that is not known excuses
+            return  # an unknown key is an excuse
         state = self.keys.setdefault(operation.key, KeyState())
         if len(state.unplaced) < MOST_UNPLACED:
             state.unplaced.add(operation.op_id)
@@ -79,7 +92,7 @@ class StreamSkips:
             state.crowded = True
 
     def placed(self, operation: Operation, last: int) -> None:
-        """An append is known to stand, its last record at `last`; or (-1) to have failed."""
+        """The offset of an append is known, with its last record at `last`; or (-1) it failed."""
         state = self.keys.get(operation.key) if operation.key is not None else None
         if state is not None:
             self.moved |= operation.op_id not in state.unplaced and last > state.newest
@@ -96,8 +109,8 @@ class StreamSkips:
         slots: dict[int, Slot],
         sends: dict[int, Sent],
     ) -> None:
-        """A read went from offset `first` (where it began, or behind its last record) to `stop`; waits: a log
-        start claimed later may explain it."""
+        """A read went from offset `first` (its start, or the one after its last record) to `stop`. waits: a
+        log start that is claimed later may explain it."""
         near = stop - first < len(slots)
         held = [
             o for o in (range(first, stop) if near else sorted(slots)) if first <= o < stop and o in slots
@@ -117,7 +130,7 @@ class StreamSkips:
             self._keep(offset, finding, held=len(by) == 2, waits=waits)
 
     def _keep(self, offset: int, finding: Finding, *, held: bool, waits: bool) -> None:
-        """Tell a skip now, or keep it until it is known that nothing explains it."""
+        """Report a skip now, or keep it until no later excuse is possible."""
         if not waits and held:
             self.findings.found.setdefault("skipped_offset", finding)
         elif not waits:
@@ -128,7 +141,7 @@ class StreamSkips:
             self.dense_waiting = (offset, finding)
 
     def _excused(self, read: Operation, slot: Slot, offset: int, sends: dict[int, Sent]) -> bool:
-        """May what stands at this offset be gone, or hidden from this read?"""
+        """Whether the record at this offset may be gone, or invisible to this read."""
         committed = read.isolation == ISOLATIONS[READ_COMMITTED]
         if not self.compacted and not committed:
             return False

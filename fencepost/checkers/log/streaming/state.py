@@ -1,11 +1,11 @@
-"""The memory of the streaming form as bytes, and back, so that a stream goes on in another process.
+"""The memory of the streaming form as bytes, and back, so that a stream can continue in another process.
 
-Owns: which of a stream's memory must be kept, and its layout in MessagePack. Must not know: who stores the
-bytes.
+Owns which part of the memory must be kept, and its layout in MessagePack. Must not know where the bytes are
+stored.
 
-Nothing but plain values is kept, and what is read is checked against types; so a state from a hand that is
-not trusted can be wrong, but runs nothing. Of an operation only those fields are kept that a later finding
-may need; a value of `_Kept` stands for it afterwards.
+Only plain values are kept, and types are checked on reading. So a state from an untrusted source can be
+wrong, but it executes nothing. Of an operation only the fields are kept that a later finding may need; a
+value of `_Kept` replaces it afterwards.
 """
 
 from collections import OrderedDict
@@ -26,27 +26,34 @@ VERSION = 1
 
 
 class _Value(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What is kept of a record that was sent."""
+    """The kept part of a record that was sent."""
 
     value: int
 
 
 class _Kept(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What is kept of an operation, under the names of Operation: it stands wherever the streaming form
-    remembers one. records: of an append."""
+    """The kept part of an operation, with the names of Operation."""
 
+    # The operation.
     op_id: int
+    # Nanoseconds.
     invoke_time: int
+    # Nanoseconds; None while it is not complete.
     completion_time: int | None
+    # The clock of the times.
     clock_id: int
+    # The key of an append.
     key: str | None
+    # The argument as JSON.
     argument: str | None
+    # The isolation of a read.
     isolation: str | None
+    # The records of an append.
     records: tuple[_Value, ...]
 
 
 def _kept(operation: Operation | _Kept, *, records: bool) -> _Kept:
-    if isinstance(operation, _Kept):  # from bytes, before
+    if isinstance(operation, _Kept):  # restored from bytes before
         return operation
     sent = records and operation.function is Function.APPEND
     return _Kept(
@@ -62,49 +69,73 @@ def _kept(operation: Operation | _Kept, *, records: bool) -> _Kept:
 
 
 class _Sent(msgspec.Struct, array_like=True):
-    """A Sent. floors: acknowledged, shown, log start and stable, by their numbers in `_State.shown`."""
+    """The kept form of a Sent."""
 
+    # The operation.
     operation: _Kept
+    # acknowledged, shown, log start and stable, as indices into `_State.shown`.
     floors: tuple[int, int, int, int]
+    # As in Sent.
     transactional: bool
+    # As in Sent.
     failed: bool
+    # As in Sent.
     abandoned: bool
+    # As in Sent.
     stands: list[int]
 
 
 class _Skips(msgspec.Struct, array_like=True):
-    """The part of StreamSkips that is not taken from the claims. keys: key, newest, unplaced, crowded."""
+    """The part of StreamSkips that does not follow from the claims."""
 
+    # As in StreamSkips, like all fields without a description.
     licence: int
     transactional: bool
     waiting: tuple[int, Finding] | None
     dense: Finding | None
     dense_waiting: tuple[int, Finding] | None
+    # Tuples of key, newest, unplaced, crowded.
     keys: list[tuple[str, int, list[int], bool]]
     moved: bool
 
 
 class _State(msgspec.Struct, array_like=True):
-    """A StreamingLogCheck without its log's name, claims and horizon. Operations that showed something are
-    named by op id (`seen`), Shown and Sent by their place in `shown` and `sent`; dictionaries are lists of
-    pairs, because their order says which entry is the oldest."""
+    """A StreamingLogCheck without its log's name, claims and horizon. Dictionaries become lists of pairs,
+    because their order says which entry is the oldest."""
 
+    # The version of this layout.
     version: int
+    # The time of the last moment, in nanoseconds.
     now: int
+    # acknowledged, shown, log_start and stable, as indices into `shown`.
     floors: tuple[int, int, int, int]
+    # Each ShownValue: end, op id, by_record.
     shown: list[tuple[int, int | None, bool]]
+    # Operations that showed something; other fields refer to them by op id.
     seen: list[_Kept]
+    # Each Sent; other fields refer to them by index.
     sent: list[_Sent]
+    # Offset, value, op id.
     slots: list[tuple[int, int, int]]
+    # Value, offset.
     offset_of: list[tuple[int, int]]
+    # Value, index into `sent`.
     sends: list[tuple[int, int]]
+    # Value, offset, op id of the read.
     early: list[tuple[int, int, int]]
+    # Op id, index into `sent`.
     in_flight: list[tuple[int, int]]
+    # Process, session.
     transacting: list[tuple[int, int]]
+    # forgotten and abandoned.
     counts: tuple[int, int]
+    # Whether the horizon dropped a send.
     sends_forgotten: bool
+    # How the stream contradicts itself; "" if it does not.
     broken: str
+    # The findings so far.
     found: list[Finding]
+    # The state of the skip rule.
     skips: _Skips
 
 
@@ -113,11 +144,12 @@ _ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(_State)
 
 @define
 class _Writer:
-    """Numbers what several places share."""
+    """Numbers the objects that several places share."""
 
     shown: dict[tuple[int, int | None, bool], int] = field(factory=dict)
     numbers: dict[int, int] = field(factory=dict)
-    """Of those in `shown`, by identity: many operations share one, and all live as long as the writing."""
+    """The numbers of the objects in `shown`, by identity: many operations share one, and all live as long as
+    the writing."""
     seen: dict[int, Operation] = field(factory=dict)
     sent: dict[tuple[int, int], int] = field(factory=dict)
     sends: list[_Sent] = field(factory=list)
@@ -183,7 +215,7 @@ def _kept_skips(skips: StreamSkips) -> _Skips:
 
 
 def to_bytes(check: StreamingLogCheck) -> bytes:
-    """What the check remembers. Equal memories give equal bytes."""
+    """The memory of the check as bytes. Equal memories give equal bytes."""
     writer = _Writer()
     floors = writer.floors(check)
     slots = [(offset, slot.value, writer.by(slot.by)) for offset, slot in check.slots.items()]
@@ -265,8 +297,8 @@ def from_bytes(
     horizon: int,
     most_in_flight: int = IN_FLIGHT,
 ) -> StreamingLogCheck:
-    """The check that remembers what `data` says, of the same log under the same claims. Raises TraceError for
-    bytes that are no memory of this version."""
+    """Restore a check from `data`, for the same log under the same claims. Raises TraceError if the bytes are
+    not a memory of this version."""
     check = StreamingLogCheck(
         topic=topic,
         partition=partition,

@@ -1,15 +1,20 @@
-"""The streaming form: one log judged while it happens, in memory bounded by a horizon.
+"""The streaming form: one log checked while it runs, with memory bounded by a horizon.
 
-Owns the state that decides real time with one number: E, the largest end known from completed operations. On
-invocation an operation remembers `floor = E`; what it turns out to have done must not lie below. E is kept
-apart for acknowledgements, for reads, for log starts and for last stable offsets, so that the anomaly gets
-its right name. It is not the whole decision; what it leaves to the batch form: holes (step 5), torn batches,
-leader epochs, session order, a skip whose occupant is known only later or that could be excused by what was
-in flight, loss keyed by epoch, what transactions forbid, that transactions of unknown outcome have committed,
-whether the history is strong enough to mean anything (`accounts`: a stream has not ended), and `lost_write`
-(which it calls stale_read: the later reads have not happened yet). A value that nobody sent yet is deferred
-until it is sent, or the stream ends, or it leaves the horizon. What the horizon dropped makes the verdict
-Unknown. It never finds what the batch form does not.
+Owns the state that decides real time with one number: E, the largest end known from completed operations. At
+its invocation an operation remembers `floor = E`; its later result must not be below. E is kept separately
+for acknowledgements, reads, log starts and last stable offsets, so that the anomaly gets the right name.
+
+The streaming form never finds what the batch form does not. It leaves these to the batch form:
+
+- holes (step 5), torn batches, leader epochs, session order;
+- a skip over an offset that is known to be occupied only later, or that an operation in flight may excuse;
+- loss keyed by epoch;
+- violations by transactions, and whether transactions of unknown outcome have committed;
+- whether the history is strong enough (`accounts`), because a stream has not ended;
+- `lost_write`, which it calls stale_read, because the later reads have not happened yet.
+
+A value without a known sender is deferred until it is sent, the stream ends, or it leaves the horizon. If the
+horizon dropped something relevant, the verdict is Unknown.
 """
 
 from collections import OrderedDict
@@ -38,50 +43,69 @@ from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome, 
 from fencepost.traces.trace import Claims, Trace
 
 HORIZON = 1_000_000
-"""Slots, unseen sends and unsent values that are kept, each."""
+"""The most slots, unseen sends and unsent values that are kept, each."""
 IN_FLIGHT = 1_000_000
-"""Operations in flight that are kept."""
+"""The most operations in flight that are kept."""
 ANY_PROCESS = (-(2**63), -(2**63))
-"""Among the processes with open transactions: there were more than are kept, so every append may be part of
+"""An entry of `transacting`: there were more open transactions than are kept, so every append may be part of
 one."""
 
 
 @define(kw_only=True)
 class StreamingLogCheck:
-    """Feed invocations and completions in time order; at equal times invocations first. Then ask for the
-    verdict.
+    """Checks one log. Feed it invocations and completions in the order of time; at equal times invocations
+    first. Then ask for the verdict."""
 
-    acknowledged, shown, log_start, stable: how far each is known to reach; slots: by offset; offset_of,
-    sends: by value; early: values read before they were sent, with offset and read; in_flight: floors of
-    unfinished operations by op id; transacting: (process, session) of open transactions (ordered
-    dictionaries: to find the oldest entry of a plain one takes as long as entries were removed before
-    it); forgotten: how much left the horizon undecided; abandoned: operations that were in flight when
-    there were more than are kept."""
-
+    # The topic.
     topic: str
+    # The partition.
     partition: int
+    # The claims of the trace.
     claims: Claims = Factory(Claims)
+    # The most slots, unseen sends and unsent values that are kept, each.
     horizon: int = HORIZON
+    # The most operations in flight that are kept.
     most_in_flight: int = IN_FLIGHT
+    # The time of the last moment, in nanoseconds; it never decreases.
     now: int = Factory(lambda: -(2**63))
+    # The known length of the log by acknowledgements.
     acknowledged: ShownValue = Factory(ShownValue)
+    # The known length of the log by reads.
     shown: ShownValue = Factory(ShownValue)
+    # The known log start.
     log_start: ShownValue = Factory(ShownValue)
+    # The known last stable offset.
     stable: ShownValue = Factory(ShownValue)
+    # What is known by offset. Ordered dictionaries, because finding the oldest entry of a plain one takes
+    # time proportional to the entries removed before it.
     slots: OrderedDict[int, Slot] = Factory(OrderedDict)
+    # The offset of each value.
     offset_of: OrderedDict[int, int] = Factory(OrderedDict)
+    # The append of each value that was sent.
     sends: OrderedDict[int, Sent] = Factory(OrderedDict)
+    # Values that were read before they were sent: offset and read.
     early: OrderedDict[int, tuple[int, Operation]] = Factory(OrderedDict)
+    # Unfinished operations by op id, with what was known at their invocation.
     in_flight: OrderedDict[int, Sent] = Factory(OrderedDict)
+    # (process, session) of open transactions.
     transacting: set[tuple[int, int]] = Factory(set)
+    # How many values left the horizon undecided.
     forgotten: int = 0
+    # How many operations were dropped because too many were in flight.
     abandoned: int = 0
+    # Whether the horizon dropped a send.
     sends_forgotten: bool = False
+    # Whether each value was sent once.
     unique: bool = True
+    # How the stream contradicts itself; "" if it does not.
     broken: str = ""
+    # Ranges of offsets that may be lost.
     loss: list[tuple[int, int]] = field(init=False)
+    # The findings so far.
     findings: StreamFindings = field(init=False)
+    # The state of the skip rule.
     skips: StreamSkips = field(init=False)
+    # The rules of single reads.
     replies: StreamReplies = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -100,7 +124,7 @@ class StreamingLogCheck:
         self.replies = StreamReplies(claims=claims, loss=self.loss, findings=self.findings, skips=self.skips)
 
     def invoke(self, operation: Operation) -> None:
-        """`operation` begins now; of its fields only those known at invocation are looked at."""
+        """`operation` begins now. Only the fields that are known at invocation are read."""
         if operation.invoke_time < self.now:
             self._tick(operation.invoke_time, operation)
         else:
@@ -159,9 +183,9 @@ class StreamingLogCheck:
             self._read_done(sent, operation)
 
     def verdict(self) -> Verdict:
-        """What is known so far, taking the stream to have ended."""
+        """The verdict if the stream ended now."""
         for value, (offset, read) in self.early.items():
-            what = "only records that some client sent", f"value {value}, which nobody sent"
+            what = "only records that some client sent", f"value {value}, which no append sent"
             if self.sends_forgotten:
                 self.forgotten += 1
             else:
@@ -255,11 +279,11 @@ class StreamingLogCheck:
             self._stands(sent, record.value, record.offset, read)
 
     def _oldest(self) -> int:
-        """Below this offset the horizon has forgotten slots."""
+        """Slots below this offset have left the horizon."""
         return next(iter(self.slots), 0) if len(self.slots) >= self.horizon else 0
 
     def _content(self, offset: int, value: int, by: Operation) -> None:
-        """Step 1: one value at each offset, one offset for each value (left to the batch form where loss is
+        """Step 1: one value at each offset, one offset for each value (left to the batch form if loss is
         allowed)."""
         if self.replies.lossy(offset):
             return
@@ -296,7 +320,7 @@ class StreamingLogCheck:
             self._above_floors(sent, sent.operation, base)
 
     def _above_floors(self, sent: Sent, append: Operation, base: int) -> None:
-        """The append must not lie below what was known when it was invoked."""
+        """Check that the append is not below what was known when it was invoked."""
         last = base + len(append.records) - 1
         if not self.replies.timed or self.replies.lossy(base) or self.replies.lossy(last):
             return
@@ -316,18 +340,18 @@ class StreamingLogCheck:
             )
 
     def _raised(self, known: ShownValue, end: int, by: Operation, by_record: bool = False) -> ShownValue:
-        if end < known.end:  # nearly always of a read
+        if end < known.end:  # nearly always for a read
             return known
         while end > 0 and self.replies.lossy(end - 1):
             end = min(start for start, stop in self.loss if start <= end - 1 < stop)
             by_record = False
         claims = (
             end == known.end and known.by_record and not by_record
-        )  # a claim says more than a record does
+        )  # a claim proves more than a record does
         return make_shown(end=end, by=by, by_record=by_record) if end > known.end or claims else known
 
     def _keep(self, table: OrderedDict[int, Any], key: int, value: Any) -> None:
-        """Remember; the oldest entry leaves where the horizon is full."""
+        """Remember an entry; if the horizon is full, the oldest entry is dropped."""
         if len(table) >= self.horizon:
             table.popitem(last=False)
             if table is self.early:
@@ -336,15 +360,15 @@ class StreamingLogCheck:
         table[key] = value
 
     def _abandon(self) -> None:
-        """The operation that is in flight for longest is not kept any longer: what became of it will not be
-        judged."""
+        """Drop the operation that has been in flight the longest: its result is not checked."""
         _, sent = self.in_flight.popitem(last=False)
         sent.abandoned = True
         self.abandoned += 1
         self.forgotten += bool(sent.stands)
 
     def _failed_visible(self, sent: Sent, value: int, slot: Slot | None) -> None:
-        shown = slot is not None and slot.value == value  # else who showed the record is not remembered
+        # otherwise it is not known which operation showed the record
+        shown = slot is not None and slot.value == value
         hidden = shown and slot is not None and slot.by.isolation != ISOLATIONS[READ_UNCOMMITTED]
         if slot is not None and (hidden or not sent.transactional):
             offset = self.offset_of.get(value, NONE)
@@ -362,7 +386,7 @@ class StreamingLogCheck:
 
 
 def stream_trace(trace: Trace, topic: str, partition: int, *, horizon: int = HORIZON) -> Verdict:
-    """What the streaming form says of one log of a finished trace."""
+    """Run the streaming form over one log of a finished trace."""
     check = StreamingLogCheck(
         topic=topic, partition=partition, claims=trace.claims, unique=trace.unique_values, horizon=horizon
     )

@@ -1,8 +1,7 @@
-"""An operator's questions to a cluster about its groups: who is there, what is committed, and other offsets
-for an empty group.
+"""An operator's requests about groups: members, committed offsets, and new offsets for an empty group.
 
-Owns which requests go where, and the retries. Must not know sockets: `Asking` is a core like any other, made
-for one round of requests to named brokers.
+Owns the brokers to ask, and the retries. Must not know sockets: `Asking` is a core like any other, for one
+round of requests to given brokers.
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,24 +27,33 @@ from fencepost.traces.names import unknown_name
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 Make = Callable[[int], kafka.Message]
-"""A request with this correlation id."""
+"""Makes a request with this correlation id."""
 Ask = Callable[[list[tuple[int, Make]]], Awaitable[list[kafka.Message | None]]]
-"""Send requests to brokers and wait for the answers; None for one that did not come in time."""
+"""Sends requests to brokers and waits for the responses; None for one that did not come in time."""
 Pause = Callable[[], Awaitable[None]]
 TURNS = 40
-"""Rounds of a question that is answered "not yet", each after a pause: far longer than an election."""
+"""Rounds of a request that is answered "not yet", each after a pause. Reason: this is far longer than an
+election."""
 
 
 @define
 class Asking:
-    """A core that asks each broker its question at the start. answers: by correlation id."""
+    """A core that sends each broker its request at the start. answers: by correlation id."""
 
     questions: list[tuple[int, Make]]
     heard: Callable[[], None] = lambda: None
     answers: dict[int, kafka.Message] = field(factory=dict)
 
     def step(self, input: Input, now: int) -> list[Effect]:
-        """Send everything when it begins; then collect."""
+        """Send everything at the start; then collect the responses.
+
+        Args:
+            input: the input.
+            now: host time in nanoseconds.
+
+        Returns:
+            the effects.
+        """
         if isinstance(input, Started):
             return [Send(node, make(number), (number,)) for number, (node, make) in enumerate(self.questions)]
         if isinstance(input, MessageArrived):
@@ -55,13 +63,13 @@ class Asking:
 
     @property
     def complete(self) -> bool:
-        """Whether everybody has answered."""
+        """Whether all brokers have answered."""
         return len(self.answers) == len(self.questions)
 
 
 @frozen(kw_only=True)
 class GroupListing:
-    """A group, and the broker that coordinates it."""
+    """A group and its coordinator."""
 
     group: str
     protocol_type: str
@@ -71,8 +79,8 @@ class GroupListing:
 
 @frozen(kw_only=True)
 class GroupPartition:
-    """A partition that a group has committed or consumes. committed, end: -1 if not known. lag: what is
-    between them. member: "" for nobody."""
+    """A partition that a group has committed or consumes. committed, end: -1 if not known. member: "" if no
+    member consumes it."""
 
     topic: str
     partition: int
@@ -88,27 +96,34 @@ class GroupPartition:
 
 @frozen(kw_only=True)
 class GroupDetails:
-    """All about a group."""
+    """The description of a group."""
 
+    # The group.
     group: str
+    # Its state, in Kafka's names.
     state: str
+    # The broker that coordinates it.
     coordinator: int
+    # The assignor; "" if there is none.
     protocol: str
+    # The current generation.
     generation: int
+    # The member ids.
     members: tuple[str, ...]
+    # The partitions that it has committed or consumes.
     partitions: tuple[GroupPartition, ...]
 
 
 @define
 class GroupAdmin:
-    """brokers: ids to ask."""
+    """Requests about groups. brokers: ids to ask."""
 
     brokers: tuple[int, ...]
     ask: Ask
     pause: Pause
 
     async def list_groups(self) -> list[GroupListing]:
-        """Every group of the cluster, by name."""
+        """All groups of the cluster, by name."""
         answers = await self.ask([(broker, _list_groups) for broker in self.brokers])
         found = [
             GroupListing(group=group, protocol_type=kind, state=state, coordinator=broker)
@@ -121,7 +136,7 @@ class GroupAdmin:
         return sorted(found, key=lambda listing: listing.group)
 
     async def coordinator(self, group: str) -> int:
-        """Who coordinates it, now. Raises EnvironmentError_ if nobody does."""
+        """The current coordinator of a group. Raises EnvironmentError_ if there is none."""
         seen = "no answer"
         for turn in range(TURNS):
             broker = self.brokers[turn % len(self.brokers)]
@@ -141,7 +156,7 @@ class GroupAdmin:
         )
 
     async def _of_group(self, group: str, make: Make) -> tuple[int, kafka.Message]:
-        """Ask the coordinator until it answers as one."""
+        """Ask the coordinator, until a broker answers as the coordinator."""
         seen = "no answer"
         for _ in range(TURNS):
             node = await self.coordinator(group)
@@ -154,8 +169,8 @@ class GroupAdmin:
         raise EnvironmentError_(expected="an answer of the coordinator", seen=seen, where=f"group {group}")
 
     async def describe(self, group: str) -> GroupDetails:
-        """State, members, and for each partition what is committed and where the log ends. Raises
-        FencepostError for a group that nobody knows."""
+        """State, members, and for each partition the committed offset and the log end. Raises FencepostError
+        for an unknown group."""
         node, told = await self._of_group(
             group, lambda number: DescribeGroupRequest(correlation_id=number, group_id=group)
         )
@@ -195,7 +210,7 @@ class GroupAdmin:
         )
 
     async def committed(self, group: str) -> dict[TopicPartition, int]:
-        """What is committed for a group: nothing for one that nobody knows."""
+        """The committed offsets of a group; empty for an unknown one."""
         _, answer = await self._of_group(
             group, lambda number: OffsetFetchRequest(correlation_id=number, group_id=group)
         )
@@ -220,7 +235,15 @@ class GroupAdmin:
         raise EnvironmentError_(expected="a broker that answers", seen="none", where="the cluster")
 
     async def ends(self, keys: list[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
-        """Where these logs end (LATEST) or begin (EARLIEST), where a leader says it."""
+        """The ends of logs, if their leaders answer.
+
+        Args:
+            keys: the partitions.
+            timestamp: LATEST for the end, EARLIEST for the start.
+
+        Returns:
+            the offset of each answered partition.
+        """
         leaders: dict[TopicPartition, int] = {}
         for topic in sorted({key.topic for key in keys}):
             leaders |= await self.partitions(topic)
@@ -238,10 +261,10 @@ class GroupAdmin:
             if isinstance(answer, kafka.ListOffsetsResponse) and answer.error is NO_ERROR
         }
 
-    # ---- other offsets
+    # ---- new offsets
 
     async def commit(self, group: str, offsets: dict[TopicPartition, int]) -> None:
-        """Commit these offsets for a group without members. Raises FencepostError if it has some."""
+        """Commit these offsets for a group without members. Raises FencepostError if it has members."""
         _, answer = await self._of_group(
             group,
             lambda number: OffsetCommitRequest(
@@ -259,7 +282,7 @@ class GroupAdmin:
         if error is ErrorCode.UNKNOWN_MEMBER_ID:
             raise FencepostError(
                 expected="a group without members",
-                seen="one whose members would overwrite the offsets",
+                seen="a group with members, which would overwrite the offsets",
                 where=f"group {group}",
                 hint="end its consumers first, and wait until their sessions are over",
             )

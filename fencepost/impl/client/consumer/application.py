@@ -1,4 +1,4 @@
-"""What uses a consumer: the calls that it is told by.
+"""The user of a consumer: the calls that it receives.
 
 Owns the protocol. Must not know how a consumer works.
 """
@@ -14,33 +14,45 @@ User = TypeVar("User", contravariant=True)
 
 
 class Application(Protocol[User]):
-    """What uses a consumer. Each call may use the consumer's verbs; what the last verb came to is the next
-    call."""
+    """The user of a consumer. Each call may use one of the consumer's methods; the result of the last method
+    comes with the next call."""
 
     def started(self, consumer: User) -> None:
-        """The process is up."""
+        """The process has started."""
         ...
 
     def polled(self, consumer: User, records: list[ConsumedRecord]) -> None:
-        """A poll has ended; empty if its time was over."""
+        """A poll has ended.
+
+        Args:
+            consumer: the consumer.
+            records: the records; empty if the time was over.
+        """
         ...
 
     def committed(self, consumer: User, error: ErrorCode) -> None:
-        """A commit_sync has ended."""
+        """A commit_sync has ended.
+
+        Args:
+            consumer: the consumer.
+            error: NONE if the offsets are committed.
+        """
         ...
 
     def woken(self, consumer: User) -> None:
-        """The time that `sleep` named is over."""
+        """The time of `sleep` is over."""
         ...
 
     def assigned(self, consumer: User, partitions: tuple[TopicPartition, ...]) -> None:
-        """The rebalance listener: these partitions are ours from now on."""
+        """The rebalance listener: these partitions are assigned from now on."""
         ...
 
     def revoked(self, consumer: User, partitions: tuple[TopicPartition, ...]) -> None:
-        """The rebalance listener, always before the next `assigned`: these partitions are ours no more."""
+        """The rebalance listener, always before the next `assigned`: these partitions are no longer
+        assigned."""
         ...
 
     def failed(self, consumer: User, error: ErrorCode) -> None:
-        """The consumer cannot go on: it was fenced, or nothing is committed and the reset policy is none."""
+        """The consumer cannot continue: it was fenced, or nothing is committed and the reset policy is
+        none."""
         ...

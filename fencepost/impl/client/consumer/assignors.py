@@ -1,8 +1,8 @@
-"""Assignors: how the leader of a generation gives out partitions (P5).
+"""Assignors: how the leader of a generation assigns partitions (P5).
 
 Owns the three strategies as functions of the members' subscriptions and the topics' partitions. Must not know
-groups. Each gives every partition of a subscribed topic to exactly one member that subscribes to it, whatever
-the order in which members are named.
+groups. Each assigns every partition of a subscribed topic to exactly one member that subscribes to it,
+independent of the order of members.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,9 +11,9 @@ from fencepost.impl.messages.consumer_protocol import Subscription
 from fencepost.impl.messages.topic_partition import TopicPartition
 
 Subscriptions = Mapping[str, Subscription]
-"""By member id."""
+"""Subscriptions by member id."""
 Partitions = Mapping[str, int]
-"""How many partitions each topic has."""
+"""The number of partitions of each topic."""
 Assignment = dict[str, tuple[TopicPartition, ...]]
 
 
@@ -30,7 +30,7 @@ def _assignment(members: Subscriptions, owner: Mapping[TopicPartition, str]) -> 
 
 
 def assign_range(members: Subscriptions, partitions: Partitions) -> Assignment:
-    """Topic by topic: neighbouring partitions to each member, one more to the first ones."""
+    """Topic by topic: contiguous partitions for each member, one more for the first ones."""
     owner = {}
     for topic in _wanted(members, partitions):
         takers = sorted(member for member, told in members.items() if topic in told.topics)
@@ -44,7 +44,7 @@ def assign_range(members: Subscriptions, partitions: Partitions) -> Assignment:
 
 
 def assign_round_robin(members: Subscriptions, partitions: Partitions) -> Assignment:
-    """All partitions in turn, each to the next member that wants it."""
+    """All partitions in turn, each to the next member that subscribes to it."""
     owner, order, turn = {}, sorted(members), 0
     for topic in _wanted(members, partitions):
         for number in range(partitions[topic]):
@@ -56,8 +56,8 @@ def assign_round_robin(members: Subscriptions, partitions: Partitions) -> Assign
 
 
 def assign_sticky(members: Subscriptions, partitions: Partitions) -> Assignment:
-    """Everybody keeps what he owned, the rest goes to who has least; then partitions move, one at a time,
-    while that makes the shares more equal."""
+    """Each member keeps its partitions, and the others go to the members with the fewest. Then partitions
+    move one at a time while that balances the shares."""
     everything = [
         TopicPartition(topic, number)
         for topic in _wanted(members, partitions)
@@ -77,7 +77,7 @@ def assign_sticky(members: Subscriptions, partitions: Partitions) -> Assignment:
             owner[key] = least(key)
             load[owner[key]] += 1
     moved = True
-    while moved:  # each move makes the sum of the squares of the shares smaller
+    while moved:  # each move reduces the sum of the squares of the shares
         moved = False
         for key in everything:
             best = least(key)
@@ -89,7 +89,8 @@ def assign_sticky(members: Subscriptions, partitions: Partitions) -> Assignment:
 
 
 def _kept(members: Subscriptions, everything: list[TopicPartition]) -> dict[TopicPartition, str]:
-    """Who owned what, where that is still wanted and nobody else says the same."""
+    """The previous owner of each partition, if it still subscribes and no other member claims the
+    partition."""
     claims: dict[TopicPartition, list[str]] = {}
     for member in sorted(members):
         for key in members[member].owned:

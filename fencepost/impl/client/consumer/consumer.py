@@ -1,9 +1,9 @@
 """A consumer in a group: poll, commit, seek, pause (P5).
 
-Owns the order in which a poll does its work: find the coordinator, join if the group asks for it, learn where
-to begin, commit if it is time, fetch. The application has one thread: it polls, it works on what it got, it
-commits; one thing at a time, each ends with a word to the application. Heartbeats go on meanwhile, until it
-has not polled for max.poll.interval. Must not know who the application is.
+Owns the order of work within a poll: find the coordinator, join if the group requires it, learn where to
+begin, commit if it is time, fetch. The application has one thread: it polls, processes the records, commits;
+one thing at a time, each of which ends with a call to the application. Heartbeats continue meanwhile, until
+it has not polled for max.poll.interval. Must not know the application.
 
     c = Consumer(identity, options, metadata, application)   a core: c.step(input, now) -> effects
     application.started(c)       then it calls c.poll(), c.commit_sync(), ... in these and only in these calls
@@ -35,31 +35,45 @@ MAX_POLL_TIMER, APPLICATION_TIMER = ("max_poll",), ("application",)
 
 @define
 class Consumer:
-    """polling: a poll is under way. deadline_passed: its time is over, and it ends at the next opportunity.
-    preparing: a rebalance begins, and what comes before JoinGroup is under way. row: of the poll under way.
-    commit_due: the interval of auto commit is over. open_rows: a poll ends, for the trace, when the
-    application says that it has `taken` the records. dead: closed, or failed."""
+    """A consumer in a group."""
 
+    # Process, session and instance.
     identity: ConsumerIdentity
+    # The options of consumers.
     options: ConsumerOptions
+    # The known leaders.
     metadata: ClientMetadata
+    # The user of the consumer.
     application: "Application[Consumer]"
+    # The class of the group member.
     coordinator_type: type[ConsumerCoordinator] = ConsumerCoordinator
+    # Whether a poll is in progress.
     polling: bool = False
+    # The time of the poll is over; it ends at the next opportunity.
     deadline_passed: bool = False
+    # A rebalance begins, and the work before JoinGroup is in progress.
     preparing: bool = False
+    # Whether the committed offsets are being fetched.
     fetching_committed: bool = False
+    # Whether the interval of auto commit is over.
     commit_due: bool = False
+    # The trace row of the current poll; None if there is none.
     row: Operation | None = None
+    # In the trace, a poll ends when the application reports that it has `taken` the records.
     open_rows: bool = False
+    # Whether it is closed or has failed.
     dead: bool = False
     on_other_timer: Callable[[tuple[Any, ...]], None] = lambda key: None
     """Hears of timers that are not the consumer's own."""
     lives: int = 0
-    """How often it was started anew after a failure."""
+    """How often it was restarted after a failure."""
+    # The result of a poll that the application has not `taken` yet.
     _held: Any = None
+    # Requests, timers and trace rows.
     desk: ConsumerDesk = field(init=False)
+    # Positions and fetches.
     fetcher: ConsumerFetcher = field(init=False)
+    # Group membership and commits.
     coordinator: ConsumerCoordinator = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -85,7 +99,15 @@ class Consumer:
         return self.desk.outbox
 
     def use(self, verb: Callable[["Consumer"], None], now: int) -> list[Effect]:
-        """Let the application do something of its own accord, between steps."""
+        """Let the application use the consumer between steps.
+
+        Args:
+            verb: called with the consumer.
+            now: host time in nanoseconds.
+
+        Returns:
+            the effects.
+        """
         self.desk.now, self.desk.outbox = now, []
         verb(self)
         return self.desk.outbox
@@ -108,10 +130,10 @@ class Consumer:
             }
             timers.get(key, partial(self.on_other_timer, key))()
 
-    # ---- the verbs
+    # ---- methods for the application
 
     def poll(self) -> None:
-        """Do what is due, then fetch; the application is told."""
+        """Do the work that is due, then fetch; the result is a call to the application."""
         assert not self.polling, "one thing at a time"
         self.polling, self.deadline_passed = True, False
         self.desk.set_timer(POLL_TIMER, self.options.poll_timeout_ms)
@@ -119,8 +141,8 @@ class Consumer:
         self._advance()
 
     def commit_sync(self, offsets: dict[TopicPartition, int] | None = None) -> None:
-        """Commit the positions (or these offsets), again and again until it is decided; the application is
-        told."""
+        """Commit the positions (or these offsets), with retries until it is decided; the result is a call to
+        the application."""
         what = dict(self.fetcher.positions) if offsets is None else offsets
         if what:
             kind = "before" if self.open_rows else "sync"
@@ -129,38 +151,38 @@ class Consumer:
             self.application.committed(self, NO_ERROR)
 
     def commit_async(self, offsets: dict[TopicPartition, int] | None = None) -> None:
-        """Commit the positions (or these offsets) once, and do not wait."""
+        """Commit the positions (or these offsets) once, without waiting."""
         what = dict(self.fetcher.positions) if offsets is None else offsets
         if what:
             self.coordinator.commit(what, "async", lambda error: None)
 
     def sleep(self, milliseconds: int) -> None:
-        """The application works on something for so long."""
+        """The application processes records for this time."""
         self.desk.set_timer(APPLICATION_TIMER, milliseconds)
 
     def seek(self, key: TopicPartition, offset: int) -> None:
-        """Read on from this offset."""
+        """Continue to read at this offset."""
         assert key in self.fetcher.assigned, f"{key} is not assigned"
         self.fetcher.begin_at(key, offset)
 
     def pause(self, *keys: TopicPartition) -> None:
-        """Do not read these for now; they stay assigned."""
+        """Do not read these partitions for now; they stay assigned."""
         self.fetcher.paused.update(dict.fromkeys(keys))
 
     def resume(self, *keys: TopicPartition) -> None:
-        """Read them again."""
+        """Read these partitions again."""
         for key in keys:
             self.fetcher.paused.pop(key, None)
 
     def start_over(self) -> None:
-        """After a failure: as a process that is started anew, and polls."""
+        """After a failure: restart as a new process, and poll."""
         self.dead, self.preparing, self.lives = False, False, self.lives + 1
         self.fetcher.assign(())
         self.coordinator.start_over()
         self.poll()
 
     def close(self) -> None:
-        """Commit if that is the consumer's own affair, leave the group, and do nothing any more."""
+        """Commit under auto commit, leave the group, and stop."""
         self._end_poll_row()
         self.polling, self.dead = False, True
         self.desk.cancel_timer(APPLICATION_TIMER)
@@ -176,7 +198,7 @@ class Consumer:
     # ---- a poll's progress
 
     def _advance(self) -> None:
-        """Do the next thing that the poll under way needs, as far as that goes without waiting."""
+        """Do the next steps of the current poll that need no waiting."""
         if not self.polling or self.dead:
             return
         coordinator, fetcher = self.coordinator, self.fetcher
@@ -234,14 +256,14 @@ class Consumer:
     def _on_deadline(self) -> None:
         self.deadline_passed = True
         if self.fetcher.round is not None and self.fetcher.round.answers:
-            self._end_round()  # what came counts; who has not answered is asked again
+            self._end_round()  # use the records that came; leaders that have not answered are asked again
         else:
             self._advance()
 
     def _end_round(self) -> None:
         records, answers = self.fetcher.take()
         if not records and not self.deadline_passed:
-            # an error, or the end of every log: the next round waits there
+            # an error, or the end of every log: wait before the next round
             self.desk.set_timer(
                 AGAIN_TIMER, self.options.retry_backoff_ms if self.fetcher.stale or not answers else 0
             )
@@ -261,7 +283,7 @@ class Consumer:
         self._end_poll(records, positions)
 
     def _end_poll(self, records: list[ConsumedRecord], positions: tuple[Position, ...] = ()) -> None:
-        """The application gets what there is. open_rows: it says itself when it has taken it (`taken`)."""
+        """Give the application the records. open_rows: it reports itself when it has taken them (`taken`)."""
         if self.row is not None and not (self.open_rows and records):
             self._complete_row(self.row, records, positions)
             self.row = None
@@ -306,8 +328,8 @@ class Consumer:
     # ---- membership and positions
 
     def _rejoin(self) -> None:
-        """Before JoinGroup: commit what was consumed, then tell the listener that nothing is ours any
-        more."""
+        """Before JoinGroup: commit consumed records, then tell the listener that all partitions are
+        revoked."""
         self.preparing = True
         positions = dict(self.fetcher.positions)
         member = self.coordinator.generation >= 0
@@ -318,7 +340,8 @@ class Consumer:
             self._prepared(self.lives)
 
     def _prepared(self, life: int) -> None:
-        """life: in which the commit was sent; its answer is nobody's any more in the next one."""
+        """The work before JoinGroup is done. life: in which the commit was sent; its response is ignored in
+        the next one."""
         if self.dead or life != self.lives:
             return
         owned = self.fetcher.assigned
@@ -360,14 +383,14 @@ class Consumer:
         self.desk.set_timer(AUTO_COMMIT_TIMER, self.options.auto_commit_interval_ms)
 
     def _auto_commit(self) -> None:
-        """What earlier polls returned is consumed: the application has come back for more."""
+        """Commit the records of earlier polls: they are consumed, because the application polls again."""
         self.commit_due = False
         if self.fetcher.positions:
             self.coordinator.commit(dict(self.fetcher.positions), "auto", lambda _: None)
         self._advance()
 
     def _on_max_poll(self) -> None:
-        """The application has not come back: the group shall go on without it."""
+        """The application has not polled in time: leave the group."""
         if not self.polling:
             self.coordinator.leave()
 

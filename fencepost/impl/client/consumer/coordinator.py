@@ -1,7 +1,7 @@
-"""A consumer's dealings with its group coordinator: what it is to every member, and committed offsets (P5).
+"""A consumer's requests to its group coordinator: those of every member, and committed offsets (P5).
 
-Owns commits and what is read back. Must not know positions or records. Each OffsetCommit is a row of the
-trace of its own, because one that nobody answered may still arrive.
+Owns commits and fetches of committed offsets. Must not know positions or records. Each OffsetCommit has its
+own row in the trace, because an unanswered one may still arrive.
 """
 
 from collections.abc import Callable
@@ -18,25 +18,30 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 
 COMMIT_TIMER = "commit_again"
 RETRIED = GONE | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
-"""After these errors commitSync tries again."""
+"""Errors after which commitSync retries."""
 Offsets = dict[TopicPartition, int]
 CommitCallback = Callable[[ErrorCode], None]
 
 
 @define
 class ConsumerCoordinator(GroupMember):
-    """epochs: the leader epoch of the last record before each position, which commits carry (KIP-320), and
-    which committed offsets tell. again: commits that will be sent again, by number of their timer."""
+    """Membership and commits of one consumer.
+
+    epochs: the leader epoch of the last record before each position. Commits send it (KIP-320), and committed
+    offsets return it. again: commits that will be retried, by the number of their timer.
+    """
 
     epochs: Callable[[], dict[TopicPartition, int]] = dict
     again: dict[int, Callable[[], None]] = field(factory=dict)
     _last_again: int = 0
 
     def commit(self, offsets: Offsets, kind: str, told: CommitCallback, attempt: int = 1) -> None:
-        """Send one OffsetCommit, which is one row of the trace; `told` hears the error in the end. kind:
-        auto, async, sync, or before: as sync, but the records that it commits are not processed yet."""
+        """Send one OffsetCommit, which is one row of the trace. `told` is called with the final error.
+
+        kind: auto, async, sync, or before: as sync, but the committed records are not processed yet.
+        """
         if self.generation < 0:
-            told(ErrorCode.UNKNOWN_MEMBER_ID)  # not a member any more: nothing could be fenced
+            told(ErrorCode.UNKNOWN_MEMBER_ID)  # no longer a member: fencing would not be possible
             return
         if self.node < 0:
             self.find()
@@ -98,13 +103,18 @@ class ConsumerCoordinator(GroupMember):
         return kind not in ("sync", "before")
 
     def on_commit_timer(self, number: int) -> None:
-        """Send a commit again."""
+        """Retry a commit."""
         self.again.pop(number)()
 
     def fetch_committed(
         self, partitions: tuple[TopicPartition, ...], told: Callable[[Offsets | None], None]
     ) -> None:
-        """What is committed, -1 where nothing is; None if there was no answer."""
+        """Fetch committed offsets.
+
+        Args:
+            partitions: the partitions.
+            told: called with the offsets (-1 if nothing is committed), or with None if there was no response.
+        """
         identity = self.desk.identity
         begun = self.desk.begin(Function.FETCH_COMMITTED, member=self.known_as)
 

@@ -1,8 +1,8 @@
-"""Reading: positions of the assigned partitions, rounds of fetches, and where to begin when there is no
-position (P5).
+"""Reading: positions of the assigned partitions, rounds of fetches, and where to begin without a position
+(P5).
 
-Owns positions. Must not know groups. A round asks every leader of an assigned partition once; nothing is read
-ahead, so that what a poll returns was read while it lasted.
+Owns positions. Must not know groups. A round asks every leader of an assigned partition once. Nothing is read
+ahead, so the records of a poll were read during that poll.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 MAX_BYTES = 1_048_576
-"""Of one partition in one fetch."""
+"""Bytes of one partition in one fetch."""
 
 
 @frozen
@@ -35,8 +35,11 @@ class ConsumedRecord:
 
 @define
 class Round:
-    """A round of fetches. asked: by correlation id, the partitions with the offset asked for; answers: of
-    those that had no error."""
+    """A round of fetches.
+
+    asked: by correlation id, the partitions with their start offsets. answers: the responses without an
+    error.
+    """
 
     asked: dict[int, dict[TopicPartition, int]] = field(factory=dict)
     answers: dict[TopicPartition, tuple[int, kafka.FetchedPartition]] = field(factory=dict)
@@ -44,28 +47,33 @@ class Round:
 
 @define
 class ConsumerFetcher:
-    """assigned: partitions that are read. positions: the next offset to read of each, where it is known;
-    epochs: the highest leader epoch that is known of each, from records or commits; resets: those for which
-    the end of the log that the reset policy names is being asked, or must be. paused: not read for now.
-    stale: leaders must be asked for again."""
+    """The fetcher of one consumer."""
 
+    # Requests, timers and trace rows.
     desk: ConsumerDesk
+    # The partitions to read.
     assigned: tuple[TopicPartition, ...] = ()
+    # The next offset to read of each partition, if it is known.
     positions: dict[TopicPartition, int] = field(factory=dict)
+    # The highest known leader epoch of each partition, from records or commits.
     epochs: dict[TopicPartition, int] = field(factory=dict)
+    # Partitions that need an offset by the reset policy; True while the request is in flight.
     resets: dict[TopicPartition, bool] = field(factory=dict)
+    # Partitions that are not read for now.
     paused: dict[TopicPartition, None] = field(factory=dict)
+    # The current round; None if there is none.
     round: Round | None = None
+    # Whether leaders must be asked for again.
     stale: bool = True
 
     def assign(self, partitions: tuple[TopicPartition, ...]) -> None:
-        """Read these, from nowhere yet."""
+        """Read these partitions; their positions are not known yet."""
         self.stop()
         self.assigned = tuple(sorted(partitions))
         self.positions, self.epochs, self.resets, self.paused = {}, {}, {}, {}
 
     def begin_at(self, key: TopicPartition, offset: int) -> None:
-        """Read on from here; a negative offset: from where the reset policy says."""
+        """Start reading here. A negative offset: start as the reset policy says."""
         self.resets.pop(key, None)
         if offset >= 0:
             self.positions[key] = offset
@@ -74,19 +82,19 @@ class ConsumerFetcher:
             self.resets[key] = False
 
     def missing(self) -> tuple[TopicPartition, ...]:
-        """Partitions of which nobody has said where to begin."""
+        """Partitions without a known start."""
         return tuple(key for key in self.assigned if key not in self.positions and key not in self.resets)
 
     def leader_of_this_age(self, key: TopicPartition) -> tuple[int, int] | None:
-        """KIP-320: the leader and its epoch, unless a later epoch is known: a leader of the past would say
-        that the position is out of range."""
+        """KIP-320: the leader and its epoch, unless a later epoch is known: an old leader would report that
+        the position is out of range."""
         leader = self.desk.metadata.leader(key)
         return None if leader is None or leader[1] < self.epochs.get(key, -1) else leader
 
     # ---- where to begin
 
     def reset(self, then: Callable[[], None]) -> None:
-        """Ask for the end of the log that the policy names, of each partition that needs it."""
+        """Ask for the log end that the policy names, for each partition that needs it."""
         for key, asking in list(self.resets.items()):
             leader = self.leader_of_this_age(key)
             if asking or leader is None:
@@ -108,7 +116,7 @@ class ConsumerFetcher:
 
     def _listed(self, key: TopicPartition, then: Callable[[], None], answer: Any) -> None:
         if key not in self.resets:
-            return  # somebody sought, or it is not assigned any more
+            return  # the application sought meanwhile, or it is no longer assigned
         if answer is None or answer.error is not NO_ERROR:
             self.resets[key], self.stale = False, True
         else:
@@ -118,8 +126,8 @@ class ConsumerFetcher:
     # ---- rounds
 
     def start_round(self, wait_ms: int, then: Callable[[], None]) -> bool:
-        """Ask every leader; `then` is called when all have answered or had their time. Returns whether there
-        was anything to ask for."""
+        """Ask every leader; `then` is called when all have answered or timed out. Returns whether there was
+        anything to ask for."""
         by_leader: dict[int, dict[TopicPartition, tuple[int, int]]] = {}
         for key in self.assigned:
             leader = self.leader_of_this_age(key)
@@ -140,7 +148,7 @@ class ConsumerFetcher:
         return True
 
     def stop(self) -> None:
-        """Nobody wants the answers of the round under way."""
+        """Ignore the responses of the current round."""
         for number in self.round.asked if self.round is not None else ():
             self.desk.forget(number)
         self.round = None
@@ -156,7 +164,7 @@ class ConsumerFetcher:
         for fetched in () if answer is None else answer.partitions:
             key = fetched.partition
             if self.positions.get(key) != offsets[key]:
-                continue  # somebody sought meanwhile
+                continue  # the application sought meanwhile
             if fetched.error is NO_ERROR:
                 current.answers[key] = (offsets[key], fetched)
             elif fetched.error is ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -166,12 +174,12 @@ class ConsumerFetcher:
         then()
 
     def complete(self) -> bool:
-        """Whether every leader has answered, or had its time."""
+        """Whether every leader has answered or timed out."""
         return self.round is not None and not self.round.asked
 
     def take(self) -> tuple[list[ConsumedRecord], dict[TopicPartition, tuple[int, kafka.FetchedPartition]]]:
-        """What the round brought, at most max_poll_records, and the answers that it came from; positions move
-        behind it."""
+        """The records of the round, at most max_poll_records, and their responses. Positions move beyond
+        them."""
         assert self.round is not None
         room, taken, answers = self.desk.options.max_poll_records, [], self.round.answers
         self.stop()

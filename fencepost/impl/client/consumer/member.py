@@ -1,8 +1,7 @@
 """A consumer as a member of its group: finding the coordinator, joining, heartbeats, leaving (P5).
 
-Owns member id, generation and assignment as the coordinator told them. Must not know positions or records.
-Membership is given up as soon as the coordinator says that it is over; to join again is the consumer's
-decision, which it makes when it polls.
+Owns member id, generation and assignment as the coordinator sent them. Must not know positions or records.
+Membership ends as soon as the coordinator says so; the consumer decides to join again when it polls.
 """
 
 from collections.abc import Callable
@@ -29,8 +28,8 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 FIND_TIMER, HEARTBEAT_TIMER, REJOIN_TIMER = ("find",), ("heartbeat",), ("rejoin",)
 JOIN_SLACK_MS = 5_000
-"""JoinGroup is answered when the rebalance ends: so much is waited on top of its time-out, as Kafka's
-consumer does."""
+"""JoinGroup is answered at the end of the rebalance, so the wait is the rebalance timeout plus this time, as
+in Kafka's consumer."""
 GONE = frozenset(
     {
         ErrorCode.NOT_COORDINATOR,
@@ -39,7 +38,7 @@ GONE = frozenset(
         ErrorCode.REQUEST_TIMED_OUT,
     }
 )
-"""Look for the coordinator again."""
+"""Errors after which the coordinator must be found again."""
 NO_MEMBER = frozenset({ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID})
 FATAL = frozenset(
     {
@@ -52,7 +51,7 @@ FATAL = frozenset(
 
 
 class Stage(StrEnum):
-    """Of membership."""
+    """The stages of membership."""
 
     OUT = "out"
     JOINING = "joining"
@@ -61,40 +60,50 @@ class Stage(StrEnum):
 
 
 def error_of(answer: Any) -> ErrorCode:
-    """What an answer says; none at all is the network's error."""
+    """The error of a response; a missing response is a network error."""
     return ErrorCode.NETWORK_EXCEPTION if answer is None else answer.error
 
 
 @define
 class GroupMember:
-    """wake: something has changed. node: the coordinator, -1 while it is not known. rejoin: the member has to
-    join again. owned: what it had in the generation before. failed: why it can never join, NONE as long as it
-    can. synced_as: the id under which it got an assignment last, so that this id is durable; fenced_as_known:
-    under such an id it was fenced, which only another process with its instance may bring about."""
+    """The membership of one consumer."""
 
+    # Requests, timers and trace rows.
     desk: ConsumerDesk
+    # Called after a change.
     wake: Callable[[], None]
+    # Called with the new assignment.
     assigned: Callable[[tuple[TopicPartition, ...]], None]
+    # The coordinator; -1 while it is not known.
     node: int = -1
+    # Whether the coordinator is being looked for.
     finding: bool = False
+    # The stage of membership.
     stage: Stage = Stage.OUT
+    # Whether the member must join again.
     rejoin: bool = True
+    # The member id; "" before the first.
     member_id: str = ""
+    # The generation.
     generation: int = kafka.NO_GENERATION
+    # The partitions in the previous generation.
     owned: tuple[TopicPartition, ...] = ()
+    # Why it can never join; NONE while it can.
     failed: ErrorCode = NO_ERROR
+    # The id under which it last got an assignment, so this id is durable.
     synced_as: str = ""
+    # It was fenced under such an id, which only another process with its instance can cause.
     fenced_as_known: bool = False
 
     @property
     def known_as(self) -> str:
-        """The member's name in the trace: a static member is its instance, whatever id it goes by."""
+        """The member's name in the trace: for a static member its instance, under any id."""
         return self.desk.identity.instance_id or self.member_id
 
-    # ---- where it is
+    # ---- finding the coordinator
 
     def find(self) -> None:
-        """Look for the coordinator, unless it is known or looked for."""
+        """Find the coordinator, unless it is known or being looked for."""
         if self.node >= 0 or self.finding:
             return
         self.finding = True
@@ -118,7 +127,7 @@ class GroupMember:
         self.find()
 
     def lost(self) -> None:
-        """Whoever it was, it is the coordinator no more."""
+        """The broker is no longer the coordinator."""
         self.node = -1
         self.find()
 
@@ -180,7 +189,7 @@ class GroupMember:
         self.desk.ask(node, request, partial(self._synced, begun, node, generation), timeout_ms)
 
     def _assign(self, name: str, members: tuple[tuple[str, bytes], ...]) -> tuple[tuple[str, bytes], ...]:
-        """The leader's work."""
+        """The leader computes the assignments."""
         told = {member: decode_subscription(data) for member, data in members}
         subscriptions = {member: one for member, one in told.items() if one is not None}
         topics = tuple(sorted({topic for one in subscriptions.values() for topic in one.topics}))
@@ -190,7 +199,7 @@ class GroupMember:
     def _synced(self, begun: Operation, node: int, generation: int, answer: Any) -> None:
         error = error_of(answer)
         if error is NO_ERROR and generation != self.generation:
-            error = ErrorCode.ILLEGAL_GENERATION  # membership was given up meanwhile
+            error = ErrorCode.ILLEGAL_GENERATION  # membership ended meanwhile
         partitions = None if error is not NO_ERROR else decode_assignment(answer.assignment)
         if partitions is None:
             self._not_joined(begun, error)
@@ -217,7 +226,7 @@ class GroupMember:
         if self.failed is NO_ERROR:
             at_once = error in (ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.REBALANCE_IN_PROGRESS)
             self.desk.set_timer(REJOIN_TIMER, 0 if at_once else self.desk.options.retry_backoff_ms)
-            self.stage = Stage.JOINING  # until that timer
+            self.stage = Stage.JOINING  # until that timer fires
 
     def on_rejoin_timer(self) -> None:
         """Try again."""
@@ -225,7 +234,7 @@ class GroupMember:
         self.wake()
 
     def refused(self, error: ErrorCode) -> None:
-        """What an error says about the coordinator and our membership."""
+        """The effect of an error on the coordinator and the membership."""
         if error in GONE:
             self.lost()
         elif error in NO_MEMBER:
@@ -238,12 +247,12 @@ class GroupMember:
             self.failed = error
 
     def start_over(self) -> None:
-        """As a process that is started anew."""
+        """Restart as a new process."""
         self.failed, self.stage, self.owned = NO_ERROR, Stage.OUT, ()
         self.give_up_membership()
 
     def give_up_membership(self) -> None:
-        """The group goes on without us: join as somebody new."""
+        """Membership has ended: join as a new member."""
         self.member_id, self.generation, self.rejoin = "", kafka.NO_GENERATION, True
         if self.stage is Stage.STABLE:
             self.stage = Stage.OUT
@@ -252,7 +261,7 @@ class GroupMember:
     # ---- heartbeats
 
     def heartbeat(self) -> None:
-        """I am here; and again later."""
+        """Send a heartbeat, and again later."""
         if self.stage is not Stage.STABLE:
             return
         self.desk.set_timer(HEARTBEAT_TIMER, self.desk.options.heartbeat_interval_ms)
@@ -278,8 +287,8 @@ class GroupMember:
         self.desk.ask(self.node, request, told)
 
     def leave(self) -> None:
-        """Go, and say so; nobody waits for the answer. A static member will come back and does not say
-        anything (KIP-345)."""
+        """Leave the group without waiting for the response. A static member will come back and sends nothing
+        (KIP-345)."""
         identity, member = self.desk.identity, self.member_id
         if member and self.node >= 0 and identity.instance_id is None:
             self.desk.ask(

@@ -1,8 +1,8 @@
-"""What the parts of a consumer share: its identity, its requests under way, what it believes of leaders, and
-the rows it writes into the trace.
+"""Common parts of a consumer: its identity, its requests in flight, the known leaders, and the rows that it
+writes into the trace.
 
-Owns correlation ids, time-outs of single requests, op ids. Must not know what a request is for: its sender
-says what happens with the answer, or with its absence (None).
+Owns correlation ids, timeouts of single requests, op ids. Must not know the purpose of a request: the sender
+passes a callback for the response or its absence (None).
 """
 
 from collections.abc import Callable
@@ -20,13 +20,14 @@ from fencepost.traces.plan import ConsumerOptions
 
 REQUEST = "request"
 FIRST_OPERATION, PER_PROCESS, PER_SESSION = 100_000_000, 10_000_000, 100_000
-"""Op ids of what consumers do: far above those that plans name; each incarnation of a process has its own."""
+"""Op ids of consumers' operations: far above those of plans; each incarnation of a process has its own
+range."""
 
 MAY_HAPPEN = frozenset({Function.COMMIT, Function.TXN, Function.APPEND})
 """What may have happened though nobody answered."""
 
 Then = Callable[[Any], None]
-"""What to do with an answer, or with None if there was none in time."""
+"""Called with the response, or with None if there was none in time."""
 
 
 @frozen(kw_only=True)
@@ -41,25 +42,35 @@ class ConsumerIdentity:
 
     @property
     def client_id(self) -> str:
-        """What member ids begin with."""
+        """The prefix of member ids."""
         return f"consumer-{self.process}"
 
 
 @define
 class ConsumerDesk:
-    """now, outbox: of the current step. waiting: what to do with the answer to each request under way.
-    asking_metadata: one such request is."""
+    """The requests, timers and trace rows of one consumer."""
 
+    # Process, session and instance.
     identity: ConsumerIdentity
+    # The options of consumers.
     options: ConsumerOptions
+    # The known leaders.
     metadata: ClientMetadata
+    # Host time of the current step in nanoseconds.
     now: int = 0
+    # Effects of the current step.
     outbox: list[Effect] = field(factory=list)
+    # The callback of each request in flight.
     waiting: dict[int, Then] = field(factory=dict)
+    # Whether a metadata request is in flight.
     asking_metadata: bool = False
+    # The brokers that are alive by the last metadata.
     live: tuple[int, ...] = ()
+    # Which broker is asked next.
     _turn: int = 0
+    # The number of the last request.
     _last_request: int = 0
+    # The number of the last operation.
     _last_operation: int = 0
 
     # ---- requests
@@ -76,7 +87,7 @@ class ConsumerDesk:
         return number
 
     def answered(self, message: kafka.Message) -> None:
-        """An answer came; to a request that was given up nothing is due."""
+        """A response came; for an abandoned request nothing happens."""
         then = self.waiting.pop(message.correlation_id, None)
         if then is not None:
             self.outbox.append(CancelTimer((REQUEST, message.correlation_id)))
@@ -89,27 +100,32 @@ class ConsumerDesk:
             then(None)
 
     def forget(self, number: int) -> None:
-        """Nobody wants the answer any more."""
+        """Ignore the response to a request."""
         if self.waiting.pop(number, None) is not None:
             self.outbox.append(CancelTimer((REQUEST, number)))
 
     def set_timer(self, key: TimerKey, delay_ms: int) -> None:
-        """Fire after so much time."""
+        """Fire the timer `key` after `delay_ms`.
+
+        Args:
+            key: the timer.
+            delay_ms: host time in milliseconds.
+        """
         self.outbox.append(SetTimer(key, self.now + delay_ms * MILLISECOND))
 
     def cancel_timer(self, key: TimerKey) -> None:
-        """Forget a timer."""
+        """Cancel a timer."""
         self.outbox.append(CancelTimer(key))
 
     # ---- metadata
 
     def whom_to_ask(self) -> int:
-        """Some broker, another one each time."""
+        """A broker; another one each time."""
         self._turn += 1
         return self.metadata.whom_to_ask(self.identity.process + self._turn)
 
     def refresh_metadata(self, then: Callable[[bool], None]) -> None:
-        """Ask who leads, unless that is under way; `then` hears whether there was an answer."""
+        """Ask for leaders, unless that is in progress. `then` is called with whether there was a response."""
         if self.asking_metadata:
             return
         self.asking_metadata = True
@@ -123,7 +139,7 @@ class ConsumerDesk:
         self.ask(self.whom_to_ask(), lambda number: kafka.MetadataRequest(correlation_id=number), told)
 
     def partitions(self, topics: tuple[str, ...]) -> dict[str, int]:
-        """How many partitions each of these topics has, as far as known."""
+        """The known number of partitions of each of these topics."""
         known = [key for key in self.metadata.leaders if key.topic in topics]
         return {topic: sum(key.topic == topic for key in known) for topic in topics}
 
@@ -156,7 +172,14 @@ class ConsumerDesk:
         self.outbox.append(Begin(begun))
 
     def end(self, begun: Operation, outcome: Outcome, error: ErrorCode = NO_ERROR, **columns: Any) -> None:
-        """A row is complete."""
+        """Complete a row.
+
+        Args:
+            begun: the operation from `begin`.
+            outcome: its outcome.
+            error: its error.
+            columns: further columns.
+        """
         ended = evolve(
             begun,
             outcome=outcome,

@@ -1,8 +1,8 @@
-"""What becomes of a batch in a trace: a row for each append in it.
+"""The result of a batch in a trace: one row per append in it.
 
-Owns the mapping. The appends of a batch are rows of their own: each was asked for at its own time, and its
-records stand together in the batch. The sequence of a row is that of its first record. Times are 0: the
-driver stamps them.
+Owns the mapping. The appends of a batch have separate rows, because each has its own invocation time and its
+records are contiguous in the batch. The sequence of a row is that of its first record. Times are 0: the
+driver sets them.
 """
 
 from fencepost.impl.client.producer.accumulator import NONE, SEQUENCES, ProducerBatch
@@ -72,7 +72,7 @@ def _row(
 
 
 def unplaced(process: int, append: Produce) -> Complete:
-    """An append that never got a partition: its topic is not known."""
+    """An append that never got a partition, because its topic is not known."""
     return Complete(
         Operation(
             op_id=append.op_id,
@@ -92,5 +92,6 @@ def unplaced(process: int, append: Produce) -> Complete:
 
 
 def _text(key: bytes | None) -> str | None:
-    """A record's key in a trace; bytes that are no text are written so that different keys stay different."""
+    """A record's key in a trace. Bytes that are not text are encoded so that different keys stay
+    different."""
     return None if key is None else key.decode("utf-8", "backslashreplace")

@@ -1,7 +1,6 @@
-"""A client of a workload whose appends are pipelined: a producer beside the client that does one thing at a
-time.
+"""A workload client with pipelined appends: a producer, and a client that does one thing at a time.
 
-Owns who of the two hears what. Must not know what they do with it.
+Owns the dispatch of inputs to the two. Must not know how they handle them.
 """
 
 from attrs import define
@@ -32,7 +31,7 @@ PRODUCERS_MAIL = (kafka.ProduceResponse, kafka.InitProducerIdResponse)
 
 @define(eq=False)
 class PipelinedClient:
-    """Both know the same metadata."""
+    """Both share the same metadata."""
 
     client: Client
     producer: Producer
@@ -55,12 +54,12 @@ class PipelinedClient:
         return self.client.step(input, now)
 
     def undecided(self) -> list[Operation]:
-        """The rows of appends under way, as if nothing more were heard of them."""
+        """The rows of appends in progress, as recorded if nothing more is known about them."""
         return undecided(self.producer)
 
 
 def undecided(producer: Producer) -> list[Operation]:
-    """The rows of a producer's appends under way, as if nothing more were heard of them."""
+    """The rows of a producer's appends in progress, as recorded if nothing more is known about them."""
     rows = [unplaced(producer.process, append).operation for append in producer.homeless]
     for batch in producer.accumulator.batches():
         outcome = Outcome.UNKNOWN if batch.attempts else Outcome.FAIL
@@ -95,7 +94,7 @@ def make_pipelined_client(
     *,
     seed: int = 0,
 ) -> PipelinedClient:
-    """A client of a workload. seed: of its partitioner."""
+    """A workload client. seed: of its partitioner."""
     partitioner = make_partitioner(options.producer.partitioner or "key_hash", seed)
     return PipelinedClient(
         Client(process, options, metadata),

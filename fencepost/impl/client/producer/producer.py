@@ -1,13 +1,13 @@
 """The producer: appends wait for others of their partition, several batches are in flight, each is retried
 until it is decided or its time is up (P2).
 
-Owns attempts and time-outs; the parts beside it own batches (accumulator.py), numbers (sequences.py), the
-choice of a partition (client/partitioners.py), what any broker is asked (asking.py) and the rows of a trace
-(completion.py). Must not know who sends or records. One request carries one batch. An answer is mapped to ok,
-fail or unknown by traces/outcomes.py; without idempotence an attempt of unknown fate ends its appends as
-unknown, unless the producer was told to retry it.
+Owns attempts and timeouts. Other modules own batches (accumulator.py), sequence numbers (sequences.py), the
+choice of a partition (client/partitioners.py), requests to any broker (asking.py) and the rows of a trace
+(completion.py). Must not know its user, or how rows are recorded. One request has one batch.
+traces/outcomes.py maps a response to ok, fail or unknown. Without idempotence, an attempt with an unknown
+outcome ends its appends as unknown, unless the producer is configured to retry it.
 
-    append -> place -> line of its partition -> batch -> request -> answer -> completion of each append
+    append -> place -> line of its partition -> batch -> request -> response -> completion of each append
                                           ^                 |
                                           +---- retry ------+
 """
@@ -42,7 +42,7 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.plan import ClientOptions
 
 MAX_ATTEMPTS = 256
-"""Room for the attempts of a batch in a correlation id; far more than a delivery time-out allows at the
+"""A correlation id has space for this many attempts of a batch. The delivery timeout allows far fewer at the
 default back-off."""
 LINGER, RETRY, REQUEST, DELIVERY, PLACING = (
     "produce_linger",
@@ -52,7 +52,7 @@ LINGER, RETRY, REQUEST, DELIVERY, PLACING = (
     "produce_placing",
 )
 KINDS = frozenset({LINGER, RETRY, REQUEST, DELIVERY, PLACING, METADATA[0], IDENTITY[0]})
-"""First words of this core's timers."""
+"""The first elements of the keys of this core's timers."""
 
 FINAL_ERRORS = frozenset(
     {
@@ -62,26 +62,37 @@ FINAL_ERRORS = frozenset(
         ErrorCode.INVALID_TOPIC_EXCEPTION,
     }
 )
-"""Errors that the same bytes meet again: not retriable in Kafka either. CORRUPT_MESSAGE is, for the line may
-have spoilt them."""
+"""Errors that a retry with the same bytes would get again; Kafka does not retry them either. CORRUPT_MESSAGE
+is retried, because the bytes may have been damaged in transit."""
 
 
 @define(eq=False)
 class Producer:
-    """process: of the trace. homeless: appends whose topic is not known yet. requests: batches in flight, by
-    correlation id. closing: nothing lingers any more."""
+    """A producer."""
 
+    # The process in the trace.
     process: int
+    # The options of clients.
     options: ClientOptions
+    # The known leaders.
     metadata: ClientMetadata
+    # Chooses partitions.
     partitioner: Partitioner
+    # Producer id and sequence numbers.
     sequences: Sequences
+    # The batches.
     accumulator: Accumulator
+    # Requests to any broker.
     asking: Asking
+    # Appends to a topic that is not known yet.
     homeless: deque[Produce] = field(factory=deque)
+    # Batches in flight, by correlation id.
     requests: dict[int, ProducerBatch] = field(factory=dict)
+    # Whether batches are sent without lingering.
     closing: bool = False
+    # Effects of the current step.
     outbox: list[Effect] = field(factory=list)
+    # Host time of the current step in nanoseconds.
     now: int = 0
 
     def step(self, input: Input, now: int) -> list[Effect]:
@@ -105,13 +116,13 @@ class Producer:
 
     @property
     def buffered_bytes(self) -> int:
-        """Of appends without an outcome: who sends should wait while it is large (buffer.memory)."""
+        """Bytes of appends without an outcome. A sender should wait while it is large (buffer.memory)."""
         return sum(batch.size for batch in self.accumulator.batches())
 
     # ---- placing
 
     def _produce(self, append: Produce) -> None:
-        self._settle_homeless()  # somebody else may have learnt of the topic: what waits goes first
+        self._settle_homeless()  # the topic may have become known: waiting appends go first
         if append.partition < 0 and not self.metadata.view(append.topic).partitions:
             self.homeless.append(append)
             self._set((PLACING, append.op_id), self.now + self.options.delivery_timeout_ms * MILLISECOND)
@@ -171,8 +182,8 @@ class Producer:
             self.outbox += self.asking.ask(IDENTITY, self.now)
 
     def _is_ready(self, line: Line, batch: ProducerBatch) -> bool:
-        """Whether the batch is full, or has lingered; for one to be sent again: whether its back-off is over.
-        One whose time is up waits for its end."""
+        """Whether the batch is full or has lingered; for a retry, whether its back-off is over. A batch with
+        a passed deadline waits for its end."""
         if self.now >= batch.created_at + self.options.delivery_timeout_ms * MILLISECOND:
             return False
         if batch.attempts:
@@ -208,7 +219,7 @@ class Producer:
         line.in_flight.append(batch)
         self._set((REQUEST, batch.number), self.now + self.options.request_timeout_ms * MILLISECOND)
 
-    # ---- answers
+    # ---- responses
 
     def _on_message(self, message: kafka.Message) -> None:
         if isinstance(message, kafka.ProduceResponse):
@@ -246,7 +257,7 @@ class Producer:
             self._refused(line, batch, response.error, unknown=outcome is Outcome.UNKNOWN)
 
     def _refused(self, line: Line, batch: ProducerBatch, error: ErrorCode, *, unknown: bool) -> None:
-        """An attempt did not succeed: send the batch again, or end it."""
+        """An attempt failed: send the batch again, or end it."""
         del self.requests[batch.correlation_id]
         line.in_flight.remove(batch)
         batch.correlation_id, batch.error = NONE, error
@@ -274,7 +285,7 @@ class Producer:
         outcome: Outcome,
         response: kafka.ProduceResponse | None = None,
     ) -> None:
-        """The batch is decided, and with it each of its appends."""
+        """The batch and all its appends are decided."""
         if batch.correlation_id != NONE:
             del self.requests[batch.correlation_id]
             line.in_flight.remove(batch)
@@ -305,7 +316,7 @@ class Producer:
                 self._too_late(batch)
 
     def _too_late(self, batch: ProducerBatch) -> None:
-        """The delivery time-out: what is known by now decides."""
+        """The delivery timeout: decide from what is known."""
         in_flight = batch.correlation_id != NONE
         if batch.error is NO_ERROR:
             batch.error = ErrorCode.REQUEST_TIMED_OUT
@@ -332,7 +343,18 @@ def make_producer(
     partitioner: Partitioner,
     sequences: type[Sequences] = Sequences,
 ) -> Producer:
-    """A producer with empty hands."""
+    """A new producer.
+
+    Args:
+        process: the process in the trace.
+        options: the options of clients.
+        metadata: the known leaders.
+        partitioner: chooses partitions.
+        sequences: the class that numbers batches.
+
+    Returns:
+        the producer, without appends.
+    """
     return Producer(
         process,
         options,

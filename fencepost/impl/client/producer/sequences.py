@@ -1,14 +1,14 @@
-"""Sequences of an idempotent producer: which batch may be sent, under which number, and what a lost one means
-(KIP-98, KAFKA-5494, KIP-360).
+"""Sequences of an idempotent producer: which batch may be sent, with which number, and the consequences of a
+lost one (KIP-98, KAFKA-5494, KIP-360).
 
-Owns producer id, epoch and the numbers of each partition. Must not know requests or time. The log takes a
-batch only behind the one before it, so that
+Owns producer id, epoch and the numbers of each partition. Must not know requests or time. The log accepts a
+batch only after the previous one. Therefore:
 
-- batches with a sequence go out in its order, and a retry waits until it is the first of them;
-- a batch that is given up may or may not be in the log: nothing new goes out to its partition until the
-  others are decided, and then under a new epoch, in which the numbers begin at 0 and by which the log refuses
-  whatever may still be on its way;
-- a batch that may be in the log keeps its number until it is decided: under another one it could be written
+- Batches with a sequence are sent in its order, and a retry waits until it is the first of them.
+- A batch that is given up may or may not be in the log. Nothing new is sent to its partition until the others
+  are decided. Then a new epoch begins, with numbers from 0, and the log refuses late batches of the old
+  epoch.
+- A batch that may be in the log keeps its number until it is decided; under another one it could be written
   twice. Kafka's client gives it another one.
 """
 
@@ -19,7 +19,7 @@ from fencepost.traces.operations import ACKS_ALL
 from fencepost.traces.outcomes import ErrorCode
 
 LARGEST_EPOCH = (1 << 15) - 2
-"""Epochs are 16-bit; Kafka keeps the last one."""
+"""The last epoch that is used. Epochs are 16-bit; Kafka reserves the largest one."""
 SEQUENCE_ERRORS = frozenset(
     {
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -31,8 +31,8 @@ SEQUENCE_ERRORS = frozenset(
 
 @define(eq=False)
 class Sequences:
-    """idempotent: false for a producer that numbers nothing. producer_id, producer_epoch: the latest; NONE
-    while there is none."""
+    """idempotent: false for a producer without sequence numbers. producer_id, producer_epoch: the latest;
+    NONE while there is none."""
 
     idempotent: bool
     producer_id: int = NONE
@@ -44,17 +44,22 @@ class Sequences:
 
     @property
     def needs_id(self) -> bool:
-        """Whether a new producer id must be asked for before anything is numbered."""
+        """Whether a producer id must be requested before anything is numbered."""
         return self.producer_id == NONE
 
     def initialised(self, producer_id: int, producer_epoch: int) -> None:
-        """A broker gave an id."""
+        """A broker assigned an id.
+
+        Args:
+            producer_id: the id.
+            producer_epoch: its epoch.
+        """
         self.producer_id, self.producer_epoch = producer_id, producer_epoch
 
-    # ---- may it go out?
+    # ---- may it be sent?
 
     def next_of(self, line: Line) -> ProducerBatch | None:
-        """The waiting batch whose turn it is; None if nothing may be sent now."""
+        """The next batch to send; None if nothing may be sent now."""
         if line.unresolved:
             undecided = (batch for batch in line.waiting if batch.sequence != NONE and batch.unknown)
             batch = next(undecided, None)
@@ -67,18 +72,26 @@ class Sequences:
         return batch if self.is_first(line, batch) else None
 
     def is_first(self, line: Line, batch: ProducerBatch) -> bool:
-        """Protection KAFKA-5494: a retry goes out when all before it are decided, or several in flight
-        overtake each other for ever."""
+        """Protection KAFKA-5494: a retry is sent when all batches before it are decided. Otherwise several in
+        flight may overtake each other for ever.
+
+        Args:
+            line: the batches of the partition.
+            batch: the batch.
+
+        Returns:
+            whether it may be sent.
+        """
         return not any(other.precedes(batch) for other in line.in_flight)
 
     def first_alone(self, line: Line) -> bool:
-        """Protection: a log takes any number as the first of a producer that it does not know (KIP-360), so
-        that nothing follows the first batch before it is acknowledged. Kafka leaves that to the order of
-        messages on one connection, which a new connection does not keep."""
+        """Protection: a log accepts any number as the first of an unknown producer (KIP-360). So no batch
+        follows the first one before it is acknowledged. Kafka relies on the order of messages on one
+        connection, which a new connection does not keep."""
         return line.introduced or not line.sequenced()
 
     def number(self, line: Line, batch: ProducerBatch) -> None:
-        """Give the batch its number, if it has none."""
+        """Assign a number to the batch, if it has none."""
         if not self.numbers(batch) or batch.sequence != NONE:
             return
         if line.producer_id == NONE:
@@ -91,12 +104,14 @@ class Sequences:
         batch.sequence = line.next_sequence
         line.next_sequence = (line.next_sequence + batch.count) % SEQUENCES
 
-    # ---- what became of it
+    # ---- results
 
     def gives_up(self, line: Line, batch: ProducerBatch, error: ErrorCode) -> bool:
-        """A numbered attempt was refused with one of SEQUENCE_ERRORS, so that it wrote nothing. Returns
-        whether the batch ends here: nobody can tell any more whether an earlier attempt did. Otherwise it is
-        sent again, by this number or under a new epoch."""
+        """A numbered attempt was refused with one of SEQUENCE_ERRORS, so it wrote nothing.
+
+        Returns whether the batch ends here, because it cannot be known any more whether an earlier attempt
+        was written. Otherwise it is sent again, with this number or in a new epoch.
+        """
         overtook = error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not self._is_lowest(line, batch)
         if overtook and not line.unresolved:
             return False
@@ -104,21 +119,21 @@ class Sequences:
         return self.may_be_written(batch)
 
     def may_be_written(self, batch: ProducerBatch) -> bool:
-        """Protection KIP-360 (stricter than Kafka, see above): what may be in the log is not sent under
-        another number."""
+        """Protection KIP-360 (stricter than Kafka, see above): a batch that may be in the log is not sent
+        under another number."""
         return batch.unknown
 
     def _is_lowest(self, line: Line, batch: ProducerBatch) -> bool:
         return not any(other.precedes(batch) for other in line.sequenced())
 
     def acknowledged(self, line: Line, batch: ProducerBatch) -> None:
-        """A batch is in the log, which knows the producer from now on."""
+        """A batch is in the log, so the log knows the producer from now on."""
         if batch.sequence != NONE:
             line.introduced = True
 
     def lost(self, line: Line, batch: ProducerBatch) -> None:
-        """Protection KIP-360: a numbered batch ended without an acknowledgement, so that its number may be
-        missing; the numbers do not go on."""
+        """Protection KIP-360: a numbered batch ended without an acknowledgement, so its number may be
+        missing, and the numbers cannot continue."""
         if batch.sequence != NONE:
             line.unresolved = True
 
@@ -143,8 +158,8 @@ class Sequences:
         return batches
 
     def _bump(self, line: Line) -> None:
-        """The next epoch; another id when the epochs are used up. Other partitions go on in theirs: a log
-        knows its own only."""
+        """The next epoch, or a new id when the epochs are used up. Other partitions continue in their epochs,
+        because a log knows only its own."""
         if line.producer_id == self.producer_id and self.producer_epoch >= LARGEST_EPOCH:
             self.producer_id = self.producer_epoch = NONE
         elif self.producer_id != NONE:

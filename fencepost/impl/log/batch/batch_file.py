@@ -1,9 +1,9 @@
-"""Walking the batches of a file: from header to header without reading what lies between, or chunk by chunk
+"""Iterate over the batches of a file: either header by header, without reading the records, or chunk by chunk
 with every byte.
 
 Owns how much is read at a time. Must not know indexes or offsets of a log. Everything is bounded by an `end`
-that the caller took before: a file may grow, or hold the torn rest of a failed write, while it is being read
-(KAFKA-2477, KAFKA-9835).
+that the caller determined before. A file may grow while it is being read, or hold the torn rest of a failed
+write (KAFKA-2477, KAFKA-9835).
 """
 
 from collections.abc import Iterator
@@ -27,9 +27,9 @@ from fencepost.impl.log.batch.header import (
 )
 
 CHUNK_BYTES = 1024 * 1024
-"""Read at once when every byte is wanted; a batch larger than that is read whole."""
+"""Bytes per read if every byte is needed. A larger batch is read whole."""
 STRIDE_BYTES = 16 * 1024
-"""Read at once when only headers are wanted: a few index intervals."""
+"""Bytes per read if only headers are needed: a few index intervals."""
 
 _CODECS = len(CODECS)
 _HEADER = Struct(">qiibIhiqqqhii")
@@ -39,19 +39,25 @@ _LENGTH_START = 8
 
 
 class Frame(NamedTuple):
-    """Where a batch lies in its file and which offsets it spans."""
+    """The place of a batch in its file, and its offsets."""
 
+    # First byte of the batch in its file.
     position: int
+    # Bytes of the batch, header included.
     size: int
+    # First offset.
     base_offset: int
+    # Last offset, also if its record was compacted away.
     last_offset: int
+    # The leader epoch of the batch.
     leader_epoch: int
+    # The largest timestamp in the batch.
     max_timestamp_ms: int
 
 
 def frames(file: File, start: int, end: int) -> Iterator[Frame]:
-    """The batches from `start` (where one begins) to `end`. Raises CorruptBatchError for what can be no
-    batch; checksums are not looked at."""
+    """The batches from `start` (the beginning of a batch) to `end`. Checksums are not verified. Raises
+    CorruptBatchError if the bytes cannot be a batch."""
     position, read_from, data = start, start, b""
     while position < end:
         if position - read_from + HEADER_SIZE > len(data):
@@ -76,8 +82,15 @@ def frames(file: File, start: int, end: int) -> Iterator[Frame]:
 
 
 def checked_frames(data: bytes, *, check_crc: bool = True) -> Iterator[Frame]:
-    """The batches of a buffer, looked at as read_header does, without an object for each. Raises
-    CorruptBatchError at the first bad one."""
+    """The batches of a buffer, verified as in read_header, without an object for each header.
+
+    Args:
+        data: whole batches.
+        check_crc: verify checksums too.
+
+    Raises:
+        CorruptBatchError: at the first bad batch.
+    """
     position, end, view, unpack = 0, len(data), memoryview(data), _HEADER.unpack_from
     while position + HEADER_SIZE <= end:
         base, length, epoch, magic, crc, attributes, delta, _, max_timestamp, _, _, _, count = unpack(
@@ -105,8 +118,8 @@ def checked_frames(data: bytes, *, check_crc: bool = True) -> Iterator[Frame]:
 
 
 def whole_batches(data: bytes, *, below: int, start: int = 0) -> int:
-    """How many bytes at the beginning of `data` are whole batches that end at or below the offset `below`.
-    start: so many are known to be."""
+    """How many bytes at the beginning of `data` are whole batches with a last offset of at most `below`.
+    start: this many bytes are known to be."""
     position, available, unpack = start, len(data), _FRAME_HEAD.unpack_from
     while position + HEADER_SIZE <= available:
         base, length, _, _, _, _, delta = unpack(data, position)
@@ -118,15 +131,15 @@ def whole_batches(data: bytes, *, below: int, start: int = 0) -> int:
 
 
 def is_batch_to(data: bytes, position: int, offset: int) -> bool:
-    """Whether a batch begins at `position` that ends with `offset`. A byte beside it, magic and length can
-    look right; not this offset, too."""
+    """Whether a batch begins at `position` and ends with `offset`. At a wrong position, magic and length may
+    look right by chance, but not also this offset."""
     base, length, _, magic, _, _, delta = _FRAME_HEAD.unpack_from(data, position)
     return bool(magic == MAGIC and length > 0 and delta >= 0 and base + delta == offset)
 
 
 def chunks(file: File, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """(position, bytes) of stretches of whole batches, together everything from `start` to `end`. A last one
-    that is torn comes as it is."""
+    """(position, bytes) of pieces of whole batches that together cover `start` to `end`. A torn last batch is
+    returned as it is."""
     position = start
     while position < end:
         data = file.read_at(position, min(CHUNK_BYTES, end - position))

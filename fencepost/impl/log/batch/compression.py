@@ -1,12 +1,12 @@
 """The codecs of a record batch, by Kafka's names and ids.
 
-Owns the framing that Kafka's Java clients and brokers write and read, and the bound on what a compressed
-batch may grow to. Must not know records. Output depends on the input and the library's version alone: no
-times, no names, no host.
+Owns the framing of Kafka's Java clients and brokers, and the bound on the decompressed size of a batch. Must
+not know records. The output depends only on the input and the library's version: no times, no names, no host.
 
-- gzip: one member without a time. - snappy: the blocks of xerial's SnappyOutputStream, 32 KiB each; a raw
-  block is read as well.
-- lz4: the LZ4 frame format with independent blocks (KIP-57). - zstd: a frame (KIP-110).
+- gzip: one member without a time.
+- snappy: the blocks of xerial's SnappyOutputStream, 32 KiB each; a raw block can be read as well.
+- lz4: the LZ4 frame format with independent blocks (KIP-57).
+- zstd: a frame (KIP-110).
 """
 
 import struct
@@ -15,37 +15,38 @@ from collections.abc import Callable
 import cramjam
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-"""The name of each codec; its index is the id in a batch's attributes."""
+"""The names of the codecs; the index is the id in a batch's attributes."""
 MOST_DECOMPRESSED_BYTES = 256 * 1024 * 1024
-"""Bound on the records of one compressed batch: a few bytes of zstd can ask for gigabytes."""
+"""Bound on the decompressed records of one batch. Reason: a few bytes of zstd can expand to gigabytes."""
 
 _GZIP_LEVEL, _LZ4_LEVEL, _ZSTD_LEVEL = 6, 1, 3
-"""What Kafka uses unless told otherwise (KIP-390)."""
+"""Kafka's default levels (KIP-390)."""
 _XERIAL = struct.Struct(">8sii")
 _XERIAL_MAGIC, _XERIAL_VERSION = b"\x82SNAPPY\x00", 1
 _XERIAL_BLOCK = 32 * 1024
 _BLOCK_SIZE = struct.Struct(">i")
 _FIRST_GUESS = 4
-"""Records often shrink to a quarter; a wrong guess costs another round."""
+"""The first guess of the ratio of sizes. Records often shrink to a quarter; a wrong guess costs another
+attempt."""
 _NO_ROOM = "write whole buffer"
-"""What cramjam says when the output does not fit; anything else is damage."""
+"""The error text of cramjam if the output does not fit. Any other text means damaged input."""
 
 
 class DecompressionError(ValueError):
-    """Bytes that are not what their codec says, or that grow beyond the bound."""
+    """Damaged bytes, or bytes that expand beyond the bound."""
 
 
 class TooMuchDataError(DecompressionError):
-    """Bytes that grow beyond the bound; what they hold is not known."""
+    """Bytes that expand beyond the bound; their content is not known."""
 
 
 def compress(codec: str, data: bytes) -> bytes:
-    """`data` in the codec's framing. codec: one of CODECS."""
+    """Compress `data` in the framing of the codec. codec: one of CODECS."""
     return _COMPRESS[codec](data)
 
 
 def decompress(codec: str, data: bytes, *, bound: int = MOST_DECOMPRESSED_BYTES) -> bytes:
-    """What was compressed. Raises DecompressionError for what is damaged, cut off, or longer than `bound`
+    """Decompress `data`. Raises DecompressionError if it is damaged, truncated, or longer than `bound`
     bytes."""
     try:
         return _DECOMPRESS[codec](data, bound)
@@ -76,8 +77,8 @@ def _zstd(data: bytes) -> bytes:
 
 
 def _into(decompress_into: Callable[[bytes, bytearray], int]) -> Callable[[bytes, int], bytes]:
-    """A decoder that never holds more than `bound` bytes. The frames need not say how long their content is
-    (Java's streams do not), so the room doubles until it is enough."""
+    """A decoder that never holds more than `bound` bytes. Frames need not contain the size of their content
+    (Java's streams do not), so the buffer doubles until it is large enough."""
 
     def decode(data: bytes, bound: int) -> bytes:
         room = min(bound, max(4096, _FIRST_GUESS * len(data)))

@@ -1,7 +1,7 @@
-"""Which offset a batch may begin with, after the one before it.
+"""Valid base offsets of a batch, after the batch before it.
 
-Owns the only check that the base offset of a batch gets: it stands outside the checksum, so that a broker can
-stamp it. Must not know files.
+Owns the only check of a batch's base offset. The checksum does not cover that field, so that a broker can set
+it. Must not know files.
 """
 
 from attrs import define
@@ -10,8 +10,8 @@ from fencepost.impl.log.batch.batch_file import Frame
 
 
 class DiscontinuityError(Exception):
-    """A batch that does not continue the one before: its offset is not under the checksum. position: where
-    the file must end."""
+    """A batch that does not continue the one before; the checksum does not cover its base offset. position:
+    where the file must end."""
 
     def __init__(self, position: int) -> None:
         self.position = position
@@ -20,16 +20,21 @@ class DiscontinuityError(Exception):
 
 @define
 class Continuity:
-    """Which offset the next batch may begin with. expected: exactly this one; None where there may be gaps.
-    floor: at least this one. jumped: (floor, position) of the last batch before which there was a gap: if the
-    next one goes back behind the gap, it was the offset of that one that rotted."""
+    """The valid base offsets of the next batch.
+
+    Attributes:
+        expected: exactly this one; None if gaps are allowed.
+        floor: at least this one.
+        jumped: (floor, position) of the last batch with a gap before it. If the next batch is below the gap,
+            the offset of that batch was damaged.
+    """
 
     expected: int | None
     floor: int
     jumped: tuple[int, int] | None = None
 
     def follow(self, batch: Frame, position: int) -> None:
-        """The next batch, which begins at this byte of the file. Raises DiscontinuityError."""
+        """Accept the next batch, which begins at this byte of the file. Raises DiscontinuityError."""
         base = batch.base_offset
         if self.expected is not None and base != self.expected:
             raise DiscontinuityError(position)

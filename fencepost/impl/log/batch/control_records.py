@@ -1,6 +1,6 @@
-"""Control records: what brokers write into a log for brokers and consumers, never shown to an application.
+"""Control records: records that brokers write for brokers and consumers, and that no application sees.
 
-Owns the marker that ends a transaction in a partition (KIP-98). Must not know who decides it. Key: version,
+Owns the marker that ends a transaction in a partition (KIP-98). Must not know the coordinator. Key: version,
 type (int16 each); value: version (int16), coordinator epoch (int32).
 """
 
@@ -17,7 +17,7 @@ _VERSION = 0
 
 
 class ControlType(IntEnum):
-    """The types of control records that exist; those after COMMIT are KRaft's."""
+    """The types of control records; those after COMMIT are KRaft's."""
 
     ABORT = 0
     COMMIT = 1
@@ -30,7 +30,7 @@ class ControlType(IntEnum):
 
 @frozen(kw_only=True)
 class EndTransaction:
-    """A producer's transaction ends here: its records in this partition count, or never were."""
+    """The end of a producer's transaction: its records in this partition are committed or aborted."""
 
     commit: bool
     coordinator_epoch: int
@@ -45,7 +45,8 @@ def control_type(record: Record) -> ControlType | None:
 
 
 def is_readable(record: Record) -> bool:
-    """Whether it says what it is: a version and a type, known or not, and all of a marker if it is one."""
+    """Whether the record can be interpreted: it has a version and a type (known or not), and a marker is
+    complete."""
     if record.key is None or len(record.key) < _KEY.size:
         return False
     is_marker = control_type(record) in (ControlType.ABORT, ControlType.COMMIT)
@@ -53,7 +54,7 @@ def is_readable(record: Record) -> bool:
 
 
 def end_transaction_of(record: Record) -> EndTransaction | None:
-    """The marker in a control record; None if it is another kind or cut short."""
+    """The marker in a control record; None if it is of another type or truncated."""
     kind = control_type(record)
     if kind not in (ControlType.ABORT, ControlType.COMMIT):
         return None
@@ -73,7 +74,7 @@ def end_transaction_batch(
     producer_epoch: int,
     timestamp_ms: int,
 ) -> bytes:
-    """The batch of one marker. It has no sequence number of its own."""
+    """The batch of one marker. It has no sequence number."""
     kind = ControlType.COMMIT if marker.commit else ControlType.ABORT
     record = Record(
         base_offset,

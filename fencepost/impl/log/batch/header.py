@@ -1,7 +1,7 @@
-"""The header of Kafka's record batch, format version 2 (magic 2): what a batch says about itself, and whether
-its bytes are whole.
+"""The header of Kafka's record batch, format version 2 (magic 2), and the check that a batch is complete and
+undamaged.
 
-Owns the 61 bytes before the records, the checksum, and what is wrong with a bad batch. Must not know records,
+Owns the 61 bytes before the records, the checksum, and the description of damage. Must not know records,
 files or logs. Sources: KIP-98 (the format), KIP-534 (delete horizon),
 https://kafka.apache.org/documentation/#recordbatch. Big-endian:
 
@@ -15,9 +15,9 @@ https://kafka.apache.org/documentation/#recordbatch. Big-endian:
                                                 57  number of records        int32, then the records,
                                                                              compressed as one
 
-Base offset and leader epoch stand outside the checksum, so that a broker can stamp them without touching the
-rest; a flipped bit in them shows only against the neighbouring batches. A compacted batch keeps its last
-offset delta (and its producer's sequence numbers) whatever records are left in it.
+The checksum does not cover base offset and leader epoch, so that a broker can set them without touching the
+rest. A flipped bit in them is detected only by comparing neighbouring batches. A compacted batch keeps its
+last offset delta (and its producer's sequence numbers), even if few records are left in it.
 """
 
 import struct
@@ -46,7 +46,7 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE = _HEADER.size
 """Bytes before the first record: 61."""
 LENGTH_END = 12
-"""The length field counts from here; so many bytes tell how long a batch is."""
+"""The length field counts from here; this many bytes suffice to read the length of a batch."""
 CRC_START = 21
 """The first byte that the checksum covers."""
 _LARGEST_SEQUENCE = (1 << 31) - 1
@@ -54,21 +54,21 @@ LARGEST_OFFSET = (1 << 63) - 1
 """Offsets are 64-bit numbers, the one after the last record's included."""
 _BEFORE_CHECKSUM = struct.Struct(">qiibI")
 KNOWN_HEADERS = 1024
-"""Headers that are remembered: more than are on their way through a cluster at once."""
+"""The most headers that are cached: more than are in transit through a cluster at once."""
 
 CODEC_MASK, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
 """Bits of a batch's attributes."""
 
 
 class TimestampType(StrEnum):
-    """Who set the records' times: the producer, or the broker for the whole batch when it appended it."""
+    """Which side sets the records' times: the producer, or the broker for the whole batch at the append."""
 
     CREATE = "create"
     LOG_APPEND = "log append"
 
 
 class Damage(StrEnum):
-    """What is wrong with a batch."""
+    """Kinds of damage of a batch."""
 
     TORN = "torn"
     """The bytes end inside it."""
@@ -76,14 +76,17 @@ class Damage(StrEnum):
     MAGIC = "magic"
     CRC = "crc"
     HEADER = "header"
-    """A field of the header that cannot be (or is not covered by the checksum, and cannot be)."""
+    """A field of the header has an impossible value."""
     RECORDS = "records"
-    """The checksum holds, the records make no sense: written so."""
+    """The checksum is right but the records are invalid: they were written so."""
 
 
 class CorruptBatchError(FencepostError):
-    """A batch that is cut off, whose checksum does not hold, or that is none. position: of its first byte in
-    the buffer. computed_crc: what its bytes give, if the checksum is what is wrong."""
+    """A batch that is truncated, has a wrong checksum, or is invalid.
+
+    position: of its first byte in the buffer. computed_crc: the checksum of its bytes, if that is what
+    differs.
+    """
 
     def __init__(
         self, damage: Damage, position: int, *, expected: str, seen: str, computed_crc: int | None = None
@@ -94,28 +97,40 @@ class CorruptBatchError(FencepostError):
 
 @frozen(kw_only=True, weakref_slot=False)
 class BatchHeader:
-    """What a batch says about itself. position, size: bytes in the buffer that it was read from, header
-    included. count: records in it, which after compaction may be fewer than the offsets it spans.
-    base_timestamp_ms: what the records' times count from (or the delete horizon)."""
+    """The fields of a batch header."""
 
+    # First byte of the batch in the buffer that it was read from.
     position: int
+    # Bytes of the batch, header included.
     size: int
+    # First offset.
     base_offset: int
+    # The leader epoch of the batch.
     leader_epoch: int
+    # The format version, 2.
     magic: int = MAGIC
+    # CRC-32C of byte 21 and following.
     crc: int
+    # CODEC_MASK to DELETE_HORIZON.
     attributes: int
+    # Last offset minus `base_offset`; not changed by compaction.
     last_offset_delta: int
+    # The times of the records count from here (or the delete horizon).
     base_timestamp_ms: int
+    # The largest timestamp.
     max_timestamp_ms: int
+    # The producer id; -1 if not idempotent.
     producer_id: int
+    # The producer epoch; -1 if not idempotent.
     producer_epoch: int
+    # The sequence number of the first offset; -1 if not idempotent.
     base_sequence: int
+    # The number of records; after compaction it may be smaller than the number of offsets.
     count: int
 
     @property
     def last_offset(self) -> int:
-        """The last offset that the batch spans, whether or not its record is still there."""
+        """The last offset of the batch, also if its record was compacted away."""
         return self.base_offset + self.last_offset_delta
 
     @property
@@ -130,35 +145,36 @@ class BatchHeader:
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of the last offset; they wrap from 2^31 - 1 to 0. -1 if there is none."""
+        """The sequence number of the last offset; sequence numbers wrap from 2^31 - 1 to 0. -1 if there is
+        none."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) & _LARGEST_SEQUENCE
 
     @property
     def codec(self) -> str:
-        """One of compression.CODECS; `unknown` only in a header that was read unchecked."""
+        """One of compression.CODECS; `unknown` only in a header that was not verified."""
         number = self.attributes & CODEC_MASK
         return CODECS[number] if number < len(CODECS) else f"unknown ({number})"
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Whose times the records carry."""
+        """Which side set the times of the records."""
         return TimestampType.LOG_APPEND if self.attributes & LOG_APPEND_TIME else TimestampType.CREATE
 
     @property
     def is_transactional(self) -> bool:
-        """Part of a transaction."""
+        """Whether the batch is part of a transaction."""
         return bool(self.attributes & TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
-        """Control records (control_records.py), which no consumer sees."""
+        """Whether the batch has control records (control_records.py), which consumers do not see."""
         return bool(self.attributes & CONTROL)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When the tombstones of a compacted batch may go (KIP-534); None if that is not decided."""
+        """When the tombstones of a compacted batch may be removed (KIP-534); None if that is not decided."""
         return self.base_timestamp_ms if self.attributes & DELETE_HORIZON else None
 
 
@@ -167,7 +183,7 @@ _make_header = maker_of(BatchHeader)
 
 def read_headers(data: Bytes, *, check_crc: bool = True, start: int = 0) -> Iterator[BatchHeader]:
     """The headers of the batches from byte `start` to the end of `data`. Raises CorruptBatchError at the
-    first bad one, after those before it."""
+    first bad one, after yielding those before it."""
     position, end = start, len(data)
     while position < end:
         header = read_header(data, position, check_crc=check_crc)
@@ -176,8 +192,8 @@ def read_headers(data: Bytes, *, check_crc: bool = True, start: int = 0) -> Iter
 
 
 def read_header(data: Bytes, position: int = 0, *, check_crc: bool = True) -> BatchHeader:
-    """The header of the batch at `position`. Raises CorruptBatchError. check_crc: also look at every byte of
-    the batch; without, the whole batch must still be there."""
+    """The header of the batch at `position`. The whole batch must be in the buffer. check_crc: also verify
+    the checksum over every byte. Raises CorruptBatchError."""
     available = len(data) - position
     if available < HEADER_SIZE:
         _refuse_torn(data, position, available)
@@ -201,15 +217,23 @@ def read_header(data: Bytes, position: int = 0, *, check_crc: bool = True) -> Ba
 
 
 def unchecked_header(data: Bytes, position: int = 0) -> BatchHeader:
-    """What a header says that read_header refused for its checksum or its fields. Its bytes must be there."""
+    """The fields of a header that read_header refused because of its checksum or a field.
+
+    Args:
+        data: the buffer; it must hold the whole header.
+        position: the first byte of the batch.
+
+    Returns:
+        the header, unverified.
+    """
     fields = _HEADER.unpack_from(data, position)
     return _header_of(position, LENGTH_END + fields[1], fields)
 
 
 @lru_cache(maxsize=KNOWN_HEADERS)
 def _checked_header(position: int, size: int, fields: tuple[int, ...]) -> BatchHeader:
-    """A batch on its way is looked at by its leader, every follower and every reader, mostly at the same
-    place: one object serves them all."""
+    """The leader, every follower and every reader verify a batch in transit, mostly at the same position. One
+    cached object serves them all."""
     header = _header_of(position, size, fields)
     _check(header)
     return header
@@ -239,13 +263,14 @@ def _header_of(position: int, size: int, fields: tuple[int, ...]) -> BatchHeader
 
 
 def header_before(body: bytes) -> bytes:
-    """What stands before the part of a batch that the checksum covers, as if nobody had stamped it (nor
-    computed the checksum)."""
+    """The bytes before the part that the checksum covers, with offset and epoch (and the checksum) as the
+    producer left them."""
     return _BEFORE_CHECKSUM.pack(0, CRC_START - LENGTH_END + len(body), 0, MAGIC, 0)
 
 
 def _refuse_torn(data: Bytes, position: int, available: int) -> NoReturn:
-    """Fewer bytes than a header has, or than the length says, or a length that no batch has."""
+    """Raise CorruptBatchError if there are fewer bytes than a header or than the length field says, or if the
+    length is impossible."""
     if available < LENGTH_END:
         raise CorruptBatchError(
             Damage.TORN, position, expected=f"{LENGTH_END} bytes up to its length", seen=f"{available} bytes"
@@ -270,7 +295,7 @@ def _foreign(position: int, magic: int) -> CorruptBatchError:
 
 
 def _check(header: BatchHeader) -> None:
-    """What a checksum does not tell: a writer's mistake, or a flip outside of it."""
+    """Check what the checksum does not prove: a writer's error, or a bit flip outside of it."""
     if header.base_offset < 0:
         wrong = ("a base offset of at least 0", header.base_offset)
     elif header.leader_epoch < NO_LEADER_EPOCH:

@@ -1,10 +1,10 @@
-"""Kafka's record batch, format version 2: the unit that is produced, stored, fetched, compressed and cut
-whole, and the records in it.
+"""Kafka's record batch, format version 2, and its records. A batch is the unit of producing, storing,
+fetching, compressing and truncating.
 
-Owns the bytes of the records, and how a batch is put together. Must not know files, logs, or who wrote a
-batch. A record, all numbers varints: length of the rest, attributes (one byte, unused), time delta, offset
-delta, key, value, headers; lengths go before bytes, -1 for null. The header stands in header.py; other
-modules take all of it from here.
+Owns the bytes of the records, and how a batch is built. Must not know files, logs, or the writer of a batch.
+A record, with all numbers as varints: length of the rest, attributes (one byte, unused), time delta, offset
+delta, key, value, headers. A length comes before bytes, -1 for null. header.py has the batch header; other
+modules import all of it from here.
 """
 
 import struct
@@ -70,8 +70,8 @@ _EPOCH_START, _EPOCH_END = 12, 16
 
 @frozen
 class Header:
-    """A header of a record. key: UTF-8; bytes that are none come as lone surrogates and are written back as
-    they were."""
+    """A header of a record. key: UTF-8; invalid bytes become lone surrogates and are written back
+    unchanged."""
 
     key: str
     value: bytes | None
@@ -79,8 +79,8 @@ class Header:
 
 @frozen
 class Record:
-    """One record. timestamp_ms: -1 if it has none; in a batch of type log append it is the batch's. value
-    None is a tombstone in a compacted topic."""
+    """One record. timestamp_ms: -1 if it has none; in a batch of type log append it is that of the batch. A
+    value of None is a tombstone in a compacted topic."""
 
     offset: int
     timestamp_ms: int
@@ -110,8 +110,8 @@ def encode_batch(
 ) -> bytes:
     """The bytes of one batch.
 
-    records: with ascending offsets, all at or after base_offset; none at all for a batch that is retained
-    only for its producer's state, which then needs last_offset_delta and may carry its old time as
+    records: with ascending offsets, all at or after base_offset. A batch may have no records if it is only
+    kept for its producer's state; it then needs last_offset_delta and may have its old time as
     empty_timestamp_ms. log_append_time_ms: the broker's time, for the whole batch.
     """
     attributes = (
@@ -180,8 +180,16 @@ def _encode_headers(headers: tuple[Header, ...]) -> bytes:
 
 
 def with_leader_fields(data: Bytes, *, base_offset: int, leader_epoch: int) -> bytes:
-    """One produced batch as its leader appends it: offset and epoch stamped in, everything else as it was
-    (neither is under the checksum)."""
+    """A produced batch with the leader's fields set. The checksum covers neither of them.
+
+    Args:
+        data: one batch.
+        base_offset: the offset of its first record in the log.
+        leader_epoch: the epoch of the leader that appends it.
+
+    Returns:
+        the bytes to append.
+    """
     return b"".join(
         (
             base_offset.to_bytes(8, "big", signed=True),
@@ -196,14 +204,21 @@ def with_leader_fields(data: Bytes, *, base_offset: int, leader_epoch: int) -> b
 
 
 def read_records(data: Bytes, header: BatchHeader) -> tuple[Record, ...]:
-    """The records of the batch that `header` was read of, out of the same buffer. Raises
-    CorruptBatchError."""
+    """The records of the batch with this `header`, from the same buffer. Raises CorruptBatchError."""
     return tuple(each_record(data, header))
 
 
 def each_record(data: Bytes, header: BatchHeader) -> Iterator[Record]:
-    """The same, one after the other: what a small batch of many records grows to is never in memory as a
-    whole. Raises CorruptBatchError, perhaps after the records before the bad one."""
+    """As `read_records`, one record at a time. A small batch of many records is then never in memory as a
+    whole.
+
+    Args:
+        data: the buffer.
+        header: the header of the batch in it.
+
+    Raises:
+        CorruptBatchError: possibly after yielding the records before the bad one.
+    """
     try:
         yield from _decode_records(_payload(data, header), header)
     except (IndexError, ValueError, DecompressionError) as error:
@@ -211,8 +226,15 @@ def each_record(data: Bytes, header: BatchHeader) -> Iterator[Record]:
 
 
 def check_records(data: Bytes, header: BatchHeader) -> None:
-    """Look at the structure of all records, as `read_records` does, without making any. Raises
-    CorruptBatchError."""
+    """Verify the structure of all records, as `read_records` does, without creating objects.
+
+    Args:
+        data: the buffer.
+        header: the header of the batch in it.
+
+    Raises:
+        CorruptBatchError: at the first bad record.
+    """
     try:
         walk(_payload(data, header), header.count, header.last_offset_delta)
     except (IndexError, ValueError, DecompressionError) as error:
@@ -241,13 +263,13 @@ def _decode_records(data: bytes, header: BatchHeader) -> Iterator[Record]:
     stamped = header.max_timestamp_ms if header.attributes & LOG_APPEND_TIME else None
     available = len(data)
     for _ in range(header.count):
-        # Numbers of one byte, as most are, without a call: decode_varint says what they are.
+        # One-byte numbers, the usual case, without a call; decode_varint defines the format.
         if (byte := data[position]) < 0x80:
             length, position = (byte >> 1) ^ -(byte & 1), position + 1
         else:
             length, position = varint(data, position)
         end = position + length
-        if (byte := data[position + 1]) < 0x80:  # a byte of attributes before, unused
+        if (byte := data[position + 1]) < 0x80:  # the byte before is the unused attributes
             time_delta, position = (byte >> 1) ^ -(byte & 1), position + 2
         else:
             time_delta, position = varint(data, position + 1)
@@ -268,7 +290,7 @@ def _decode_records(data: bytes, header: BatchHeader) -> Iterator[Record]:
         else:
             position += 1
         if position != end:
-            raise ValueError(f"a record of {length} bytes whose fields end at byte {position}, not at {end}")
+            raise ValueError(f"a record of {length} bytes: its fields end at byte {position}, not at {end}")
         if not before < delta <= last_delta:
             raise ValueError(f"offset delta {delta} after {before} in a batch up to {last_delta}")
         before = delta
@@ -281,7 +303,7 @@ def _decode_records(data: bytes, header: BatchHeader) -> Iterator[Record]:
 
 def _nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
     byte = data[position]
-    if byte < 0x80:  # one byte, as most lengths are: decode_varint without the call
+    if byte < 0x80:  # one byte, the usual case: decode_varint without the call
         length, position = (byte >> 1) ^ -(byte & 1), position + 1
     else:
         length, position = decode_varint(data, position)

@@ -1,9 +1,9 @@
-"""The structure of a batch's records, looked at without making an object of any record.
+"""Verify the structure of a batch's records without creating an object per record.
 
-Owns two forms of one rule: `walk` in plain Python, which decides, and `screen` over whole columns with numpy,
-which only ever says "good" or "ask walk". Must not know who wrote a batch. Both accept exactly what
+Owns two forms of one rule. `walk`, in plain Python, decides. `screen`, over whole columns with numpy, only
+says "good" or "ask walk". Must not know the writer of a batch. Both accept exactly what
 record_batch.read_records reads. The second form is for speed (docs/decisions/record-validation.md;
-bench/validation.py); tests/impl/log/test_record_walk.py holds walk against read_records, and screen against
+bench/validation.py). tests/impl/log/test_record_walk.py compares walk with read_records, and screen with
 walk.
 """
 
@@ -15,20 +15,20 @@ from attrs import frozen
 from fencepost.impl.log.batch.varint import decode_varint
 
 SMALLEST_RECORD = 7
-"""Length, attributes, two deltas, two null lengths and a count: a larger record count than the bytes can hold
-is corruption."""
+"""The bytes of the smallest record: length, attributes, two deltas, two null lengths and a count. More
+records than the bytes can hold mean corruption."""
 SCREENED_RECORDS = 96
-"""From so many records on, columns are faster than a loop (bench/validation.py); below, numpy's fixed cost is
-more than the loop's."""
+"""From this many records on, columns are faster than a loop (bench/validation.py). Below, numpy's fixed cost
+is higher than the loop's."""
 SCREENED_BYTES = 4 * 1024 * 1024
-"""The columns take about four times the records' bytes for a moment; more than that is walked, which takes
-none."""
+"""The columns temporarily take about four times the records' bytes. Larger batches are walked, which needs no
+memory."""
 _MOST_SCREENED = 1 << 13
-"""Offset deltas below that have at most two bytes."""
+"""Smaller offset deltas have at most two bytes."""
 _LONGEST_SCREENED = 5
-"""Bytes of a number that the screen reads: 34 bits are 198 days."""
+"""The most bytes of a number that the screen reads: 34 bits of milliseconds are 198 days."""
 _KNOWN_COUNTS = 32
-"""Counts for which the expected offset deltas are remembered: producers fill their batches evenly."""
+"""The number of record counts with cached offset deltas: a producer's batches mostly have the same size."""
 
 
 _TIME_BOUND = 1 << 63
@@ -36,21 +36,21 @@ _TIME_BOUND = 1 << 63
 
 @frozen
 class Walked:
-    """What the records of a batch are like."""
+    """A summary of the records of a batch."""
 
     largest_time_delta_ms: int
-    """Of all records, against the batch's base timestamp; -2^63 without records."""
+    """The largest time of all records relative to the batch's base timestamp; -2^63 without records."""
     smallest_time_delta_ms: int
-    """Likewise; at most the largest one, or 2^63 without records."""
+    """The smallest time likewise; 2^63 without records."""
     keyless: int
-    """How many records have no key."""
+    """The number of records without a key."""
 
 
 def examine(data: bytes, count: int, last_delta: int) -> Walked:
-    """The structure of all records of a batch, by the faster of the two forms.
+    """Verify the structure of all records of a batch, by the faster of the two forms.
 
-    data: the records, decompressed. count: of them, by the header. last_delta: the header's last offset
-    delta; offset deltas ascend up to it. Raises ValueError or IndexError for bytes that are no such records.
+    data: the records, decompressed. count: their number by the header. last_delta: the header's last offset
+    delta; offset deltas ascend up to it. Raises ValueError or IndexError if the records are invalid.
     """
     if SCREENED_RECORDS <= count == last_delta + 1 and len(data) <= SCREENED_BYTES:
         found = screen(data, count)
@@ -60,10 +60,18 @@ def examine(data: bytes, count: int, last_delta: int) -> Walked:
 
 
 def walk(data: bytes, count: int, last_delta: int) -> Walked:  # noqa: PLR0915  (a call a field would cost twice as much)
-    """As `examine`; record by record, in memory that does not grow.
+    """As `examine`, record by record, in constant memory.
 
-    Numbers stay zigzag: even is twice a number from 0 up, odd is a negative one. Those of one or two bytes,
-    as most are, are read without a call.
+    Numbers stay in zigzag form: an even one is twice a number from 0 up, an odd one is negative. Numbers of
+    one or two bytes, the usual case, are read without a call.
+
+    Args:
+        data: the records, decompressed.
+        count: their number by the header.
+        last_delta: the header's last offset delta.
+
+    Raises:
+        ValueError, IndexError: if the records are invalid.
     """
     if not 0 <= count <= len(data) // SMALLEST_RECORD:
         raise ValueError(f"{len(data)} bytes")
@@ -79,7 +87,7 @@ def walk(data: bytes, count: int, last_delta: int) -> Walked:  # noqa: PLR0915  
         if byte & 1:
             raise ValueError(f"a record of {-(byte + 1) // 2} bytes")
         end = position + (byte >> 1)
-        position += 1  # a byte of attributes, unused
+        position += 1  # the unused attributes byte
         if (byte := data[position]) < 0x80:
             position += 1
         elif (high := data[position + 1]) < 0x80:
@@ -122,14 +130,14 @@ def walk(data: bytes, count: int, last_delta: int) -> Walked:  # noqa: PLR0915  
             position += byte >> 1
         position = _after_headers(data, position) if data[position] else position + 1
         if position != end:
-            raise ValueError(f"a record whose fields end at byte {position}, not at {end}")
+            raise ValueError(f"a record: its fields end at byte {position}, not at {end}")
     if position != len(data):
         raise ValueError(f"{len(data) - position} bytes after the last record")
     return Walked(largest, smallest, keyless)
 
 
 def _zigzag(data: bytes, position: int) -> tuple[int, int]:
-    """A number of any length as it is written, and the position after it."""
+    """A number of any length in zigzag form, and the position after it."""
     number, position = decode_varint(data, position)
     return (number << 1) ^ (number >> 63), position
 
@@ -147,7 +155,7 @@ def _after_bytes(data: bytes, position: int) -> int:
 
 
 def _after_headers(data: bytes, position: int) -> int:
-    """The position after the headers. Lengths of one byte that are no null, as most are, are read without a
+    """The position after the headers. One-byte lengths that are not null, the usual case, are read without a
     call."""
     count, position = decode_varint(data, position)
     if not 0 <= count <= len(data) - position:
@@ -169,15 +177,15 @@ def _after_headers(data: bytes, position: int) -> int:
 
 
 def screen(data: bytes, count: int) -> Walked | None:
-    """What `walk` says of a batch whose offset deltas are 0 to count - 1; None if it must be asked.
+    """The result of `walk` for a batch with the offset deltas 0 to count - 1; None if only `walk` can decide.
 
-    Sound, not complete. A record's place is guessed: a byte of no headers, a length of as many bytes as the
-    first record's (one or two), then a byte of no attributes. The guess counts only if every length agrees:
-    each record ends where the next one begins, the last one with the data. Records with headers, with set
-    attributes, or with lengths of different widths are left to `walk`. Columns are compared as bytes: for
-    some hundred records that costs a quarter of numpy's own reductions.
+    Sound, not complete. The screen guesses the beginning of each record: a byte of no headers, then a length
+    with as many bytes as the first record's (one or two), then an attributes byte of 0. The guess counts only
+    if all lengths agree: each record ends where the next one begins, the last one at the end of the data.
+    Records with headers, with set attributes, or with lengths of different widths are left to `walk`. Columns
+    are compared as bytes; for some hundred records that costs a quarter of numpy's own reductions.
     """
-    import numpy as np  # a broker that never sees a large batch does without its memory
+    import numpy as np  # imported late: a broker without large batches saves the memory
 
     expected = _expected_deltas(count)
     if expected is None:
@@ -208,11 +216,11 @@ def screen(data: bytes, count: int) -> Walked | None:
 
 
 class _NotScreenedError(Exception):
-    """Something that the screen leaves to the walk."""
+    """A case that the screen leaves to `walk`."""
 
 
 def _places(np: Any, octets: Any, count: int, width: int) -> tuple[Any, Any]:
-    """Where the records begin and end, if the guess agrees with every length. Raises IndexError,
+    """The beginnings and ends of the records, if the guess agrees with every length. Raises IndexError or
     _NotScreenedError if it does not."""
     zero, step = octets == 0, width + 1
     found = np.flatnonzero(zero[:-step] & zero[step:])
@@ -226,9 +234,7 @@ def _places(np: Any, octets: Any, count: int, width: int) -> tuple[Any, Any]:
         high = octets[starts + 1]
         ends += high.astype(np.intp) << 6
         good = (good ^ 0x80) | (high & 0x80)
-    if (
-        len(starts) > count
-    ):  # zeros inside of values look like records; nearly none of them leads to another one
+    if len(starts) > count:  # zeros inside values look like records, but almost none leads to another one
         known = np.zeros(len(octets) + 1, np.bool_)
         known[starts] = known[-1] = True
         kept = (good == 0) & known[np.minimum(ends, len(octets))]
@@ -240,8 +246,8 @@ def _places(np: Any, octets: Any, count: int, width: int) -> tuple[Any, Any]:
 
 
 def _numbers(np: Any, octets: Any, position: Any) -> tuple[Any, Any]:
-    """The number at each position, zigzag, and the position after it. Raises IndexError, _NotScreenedError
-    for one that is too long."""
+    """The zigzag number at each position, and the position after it. Raises IndexError, or _NotScreenedError
+    for a number that is too long."""
     byte = octets[position]
     if byte.tobytes().isascii():
         return byte.astype(np.intp), position + 1
@@ -257,7 +263,7 @@ def _numbers(np: Any, octets: Any, position: Any) -> tuple[Any, Any]:
 
 
 def _nulls(lengths: Any, count: int) -> int:
-    """How many lengths are null; -1 if one is below null."""
+    """The number of null lengths; -1 if a length is below null."""
     odd = lengths & 1
     nulls = int(odd.sum())
     return nulls if not nulls or int((lengths * odd).sum()) == nulls else -1
@@ -265,8 +271,8 @@ def _nulls(lengths: Any, count: int) -> int:
 
 @lru_cache(maxsize=_KNOWN_COUNTS)
 def _expected_deltas(count: int) -> tuple[bytes, bytes, Any] | None:
-    """The first bytes of the offset deltas 0 to count - 1, the second bytes of those that have one, and how
-    many bytes each has."""
+    """The offset deltas 0 to count - 1: the first bytes, the second bytes of those that have one, and the
+    number of bytes of each."""
     import numpy as np
 
     if not SCREENED_RECORDS <= count <= _MOST_SCREENED:

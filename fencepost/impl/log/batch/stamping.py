@@ -1,8 +1,8 @@
-"""A broker's time in a produced batch (message.timestamp.type=LogAppendTime, KIP-32), and the right one of
-its records' times.
+"""The broker's time in a produced batch (message.timestamp.type=LogAppendTime, KIP-32), and the correct
+maximum of its records' times.
 
-Owns the three fields that change: the attribute, the largest timestamp, the checksum. The records stay as
-they are; whoever reads them takes the batch's time for all of them if the attribute says so.
+Owns the three fields that change: the attribute, the largest timestamp, the checksum. The records stay
+unchanged; if the attribute is set, readers use the batch's time for all of them.
 """
 
 from struct import Struct
@@ -26,15 +26,23 @@ def with_append_time(data: bytes, header: BatchHeader, now_ms: int) -> tuple[byt
 
 
 def with_max_timestamp(data: bytes, max_timestamp_ms: int) -> bytes:
-    """The batch with the largest time of its records where its producer wrote another one: indexes and
-    retention go by it."""
+    """The batch with the correct largest timestamp, in case its producer wrote another one. Indexes and
+    retention depend on it.
+
+    Args:
+        data: one batch.
+        max_timestamp_ms: the largest time of its records.
+
+    Returns:
+        the batch with this field and the checksum replaced.
+    """
     stamped = bytearray(data)
     _stamp(stamped, max_timestamp_ms)
     return bytes(stamped)
 
 
 def _stamp(batch: bytearray, max_timestamp_ms: int) -> int:
-    """Write the time and the checksum that goes with it; returns the checksum."""
+    """Write the time and the new checksum; returns the checksum."""
     _TIMESTAMP.pack_into(batch, _MAX_TIMESTAMP_AT, max_timestamp_ms)
     crc = crc32c(memoryview(batch)[CRC_START:])
     _CRC.pack_into(batch, _CRC_AT, crc)

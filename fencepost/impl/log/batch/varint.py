@@ -1,13 +1,13 @@
-"""Variable-length integers as Kafka's records have them: zigzag, then seven bits to a byte, lowest first.
+"""Variable-length integers of Kafka's records: zigzag, then seven bits per byte, lowest first.
 
-Owns the two directions. Must not know what the numbers mean. Kafka calls a 32-bit one varint and a 64-bit one
-varlong; their bytes differ in nothing but how many there may be
+Owns both directions. Must not know the meaning of the numbers. Kafka calls a 32-bit one varint and a 64-bit
+one varlong; the bytes differ only in their maximum number
 (https://kafka.apache.org/documentation/#recordbatch,
 https://protobuf.dev/programming-guides/encoding/#varints).
 """
 
 MOST_BYTES = 10
-"""A 64-bit number fits ten groups of seven bits; an eleventh byte is corruption."""
+"""A 64-bit number fits ten groups of seven bits. An eleventh byte is corruption."""
 
 
 def _encode(value: int) -> bytes:
@@ -22,7 +22,8 @@ def _encode(value: int) -> bytes:
 
 _LOWEST = -1
 _COMMON = tuple(_encode(value) for value in range(_LOWEST, 2_048))
-"""Lengths, offset deltas and most time deltas are small and not negative; -1 stands for null."""
+"""Precomputed bytes. Lengths, offset deltas and most time deltas are small and not negative; -1 means
+null."""
 
 
 def encode_varint(value: int) -> bytes:
@@ -34,7 +35,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def decode_varint(data: bytes, position: int) -> tuple[int, int]:
-    """(number, position after it). Raises IndexError where the data ends inside it, ValueError if it is too
+    """(number, position after it). Raises IndexError if the data ends inside it, ValueError if it is too
     long."""
     byte = data[position]
     if byte < 0x80:

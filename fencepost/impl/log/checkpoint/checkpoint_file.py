@@ -1,8 +1,8 @@
-"""Checkpoint files: small text files that are replaced whole and durably, in Kafka's format (version, count,
-one entry per line).
+"""Checkpoint files: small text files that are replaced as a whole and durably, in Kafka's format (version,
+count, one entry per line).
 
 Owns the format and the order of file calls: write a temporary file, sync it, rename it over the old one, sync
-the directory. Whoever dies in between leaves the old file or the new one, never a mixture.
+the directory. A crash in between leaves the old file or the new one, never a mixture.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ EPOCH_FILE = "leader-epoch-checkpoint"
 
 
 def replace_file(files: FileSystem, directory: str, name: str, content: bytes) -> None:
-    """Replace `directory`/`name` whole and durably."""
+    """Replace `directory`/`name` as a whole and durably."""
     path = f"{directory}/{name}" if directory else name
     temporary = f"{path}.tmp"
     if files.exists(temporary):
@@ -32,7 +32,15 @@ def replace_file(files: FileSystem, directory: str, name: str, content: bytes) -
 
 
 def read_file(files: FileSystem, path: str) -> bytes:
-    """The whole content; empty if the file is absent."""
+    """The whole content of a file.
+
+    Args:
+        files: the file system.
+        path: the file.
+
+    Returns:
+        its bytes; empty if the file does not exist.
+    """
     if not files.exists(path):
         return b""
     file = files.open(path, create=False)
@@ -47,9 +55,11 @@ def format_lines(lines: list[str]) -> bytes:
 
 
 def parse_lines(content: bytes, decode: Callable[[list[str]], Entry]) -> list[Entry]:
-    """Entries, each split into words and decoded; none if the file is absent, foreign, cut or garbled (a
-    checkpoint is a hint: a bad one is an empty one). decode: raises ValueError for words that make no
-    entry."""
+    """The entries, each split into words and decoded.
+
+    There are none if the file is missing, foreign, truncated or damaged: a checkpoint is a hint, so a bad one
+    counts as empty. decode: raises ValueError for words that are not an entry.
+    """
     lines = content.decode("utf-8", "replace").split("\n")
     if len(lines) < 2 or lines[0] != str(VERSION) or not lines[1].isdecimal():
         return []
@@ -61,13 +71,18 @@ def parse_lines(content: bytes, decode: Callable[[list[str]], Entry]) -> list[En
 
 
 def write_high_watermarks(files: FileSystem, high_watermarks: dict[TopicPartition, int]) -> None:
-    """Replace the high-watermark checkpoint of this broker."""
+    """Replace the high-watermark checkpoint of this broker.
+
+    Args:
+        files: the broker's log directory.
+        high_watermarks: the high watermark of each partition.
+    """
     lines = [f"{key.topic} {key.partition} {offset}" for key, offset in sorted(high_watermarks.items())]
     replace_file(files, "", HIGH_WATERMARK_FILE, format_lines(lines))
 
 
 def read_high_watermarks(files: FileSystem) -> dict[TopicPartition, int]:
-    """The checkpointed high watermarks; absent partitions start at 0."""
+    """The checkpointed high watermarks. Missing partitions start at 0."""
     return dict(parse_lines(read_file(files, HIGH_WATERMARK_FILE), _decode_high_watermark))
 
 

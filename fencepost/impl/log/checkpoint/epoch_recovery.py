@@ -1,6 +1,7 @@
-"""The leader epochs of a log that was just opened: its checkpoint, and its batches where they know better.
+"""The leader epochs of a log that was just opened: from its checkpoint, or from its batches if they are more
+reliable.
 
-Owns which of the two is believed. Must not know how either is stored.
+Owns the choice between the two. Must not know how either is stored.
 """
 
 from collections.abc import Sequence
@@ -20,10 +21,13 @@ def restore_epochs(
     *,
     gaps: bool,
 ) -> None:
-    """The checkpoint is right below what was recovered; from there on the batches are. Where it says nothing
-    of the first records (it is lost, or ahead of the checkpoint of the log start) all batches are asked.
-    gaps: the first batch of an epoch may have been compacted away, so that the checkpoint is believed as long
-    as no batch contradicts it."""
+    """Combine the checkpoint and the batches.
+
+    Below the recovered part the checkpoint is right; from there on the batches are. If the checkpoint has
+    nothing about the first records (it is lost, or ahead of the checkpoint of the log start), all batches are
+    read. gaps: the first batch of an epoch may have been compacted away, so the checkpoint is used unless a
+    batch contradicts it.
+    """
     if recovered_from is not None:
         kept = [
             entry
@@ -41,7 +45,7 @@ def restore_epochs(
 
 
 def _is_possible(entry: tuple[int, int], read: list[tuple[int, int]]) -> bool:
-    """Whether every epoch that was read lies on the right side of an entry of the checkpoint."""
+    """Whether every epoch that was read agrees with an entry of the checkpoint."""
     epoch, start = entry
     return all((base < start) == (other < epoch) for other, base in read)
 

@@ -1,7 +1,7 @@
-"""The leader epoch cache: at which offset each leader epoch of a log began (KIP-101).
+"""The leader epoch cache: the start offset of each leader epoch of a log (KIP-101).
 
 Owns the entries and their checkpoint. Must not know the log's bytes. Entries are strictly increasing in epoch
-and not decreasing in start offset; a new entry drops the older ones that contradict it (KAFKA-7415).
+and not decreasing in start offset. A new entry removes older ones that contradict it (KAFKA-7415).
 """
 
 from attrs import define, field
@@ -16,13 +16,13 @@ from fencepost.impl.log.checkpoint.checkpoint_file import (
 )
 
 UNDEFINED = (-1, -1)
-"""No epoch, no offset: the log knows nothing that could answer."""
+"""No epoch, no offset: the log has no answer."""
 
 
 @define
 class LeaderEpochCache:
-    """entries: (epoch, start offset), oldest first; changes on append of a new epoch, on election and on
-    truncation, and is then checkpointed."""
+    """entries: (epoch, start offset), oldest first. They change when a new epoch is appended, at an election
+    and at a truncation, and are then checkpointed."""
 
     files: FileSystem
     directory: str
@@ -37,7 +37,7 @@ class LeaderEpochCache:
         return self.entries[-1][0] if self.entries else -1
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Epoch `epoch` begins at `start_offset`. Nothing happens if it is the latest one already."""
+        """Epoch `epoch` begins at `start_offset`. No effect if it is already the latest one."""
         if self.entries and self.entries[-1][0] == epoch:
             return
         kept = [entry for entry in self.entries if entry[0] < epoch and entry[1] < start_offset]
@@ -45,10 +45,10 @@ class LeaderEpochCache:
         self._checkpoint()
 
     def end_offset(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(largest epoch <= `epoch`, where it ends); UNDEFINED if this log cannot tell (KIP-279).
+        """(largest epoch <= `epoch`, its end offset); UNDEFINED if this log does not know it (KIP-279).
 
-        An epoch below the first entry ends where the first entry begins; one above the latest is not known
-        here.
+        An epoch below the first entry ends where the first entry begins. An epoch above the latest is not
+        known here.
         """
         if not self.entries or epoch < 0 or epoch > self.entries[-1][0]:
             return UNDEFINED
@@ -61,19 +61,18 @@ class LeaderEpochCache:
         return floor, end
 
     def epoch_of(self, offset: int) -> int:
-        """The epoch of the record at `offset`; -1 if it stands before the first entry."""
+        """The epoch of the record at `offset`; -1 if it is before the first entry."""
         return max((epoch for epoch, start in self.entries if start <= offset), default=-1)
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget epochs that began at or after `end_offset` (always, even where no record is cut:
-        KAFKA-10706)."""
+        """Remove epochs that began at or after `end_offset`, even if no record is truncated (KAFKA-10706)."""
         kept = [entry for entry in self.entries if entry[1] < end_offset]
         if kept != self.entries:
             self.entries = kept
             self._checkpoint()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget epochs that ended at or before `start_offset`; the one that goes on there begins there
+        """Remove epochs that ended at or before `start_offset`. The epoch that spans it now begins there
         (retention)."""
         later = [entry for entry in self.entries if entry[1] > start_offset]
         earlier = self.entries[: len(self.entries) - len(later)]

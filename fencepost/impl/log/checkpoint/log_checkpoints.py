@@ -1,8 +1,8 @@
 """The files at the top of a log directory: offset checkpoints over all partitions, and the marker of a clean
 shutdown.
 
-Owns their names, their format (Kafka's: version, count, `topic partition offset`) and when the marker goes.
-Must not know what a log is.
+Owns their names, their format (Kafka's: version, count, `topic partition offset`) and when the marker is
+removed. Must not know logs.
 """
 
 from collections.abc import Mapping
@@ -13,18 +13,26 @@ from fencepost.impl.log.layout import CLEAN_SHUTDOWN, DELETED
 from fencepost.impl.messages.broker_api import TopicPartition
 
 TAKEN = f"{CLEAN_SHUTDOWN}{DELETED}"
-"""The marker while it is being taken away."""
+"""The name of the marker while it is being removed."""
 
 
 def write_offsets(files: FileSystem, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace the checkpoint of this name whole and durably."""
+    """Replace the checkpoint of this name as a whole and durably."""
     lines = [f"{key.topic} {key.partition} {offset}" for key, offset in sorted(offsets.items())]
     replace_file(files, "", name, format_lines(lines))
 
 
 def read_offsets(files: FileSystem, name: str) -> dict[TopicPartition, int]:
-    """The offsets of a checkpoint; empty if it is absent or bad (it is a hint, and an empty one only costs
-    time)."""
+    """The offsets of a checkpoint.
+
+    Args:
+        files: the log directory.
+        name: the name of the checkpoint.
+
+    Returns:
+        offsets by partition; empty if the file is missing or bad (it is a hint, and an empty one only costs
+        time).
+    """
     return dict(parse_lines(read_file(files, name), _decode))
 
 
@@ -34,7 +42,7 @@ def _decode(words: list[str]) -> tuple[TopicPartition, int]:
 
 
 def put_clean_shutdown_marker(files: FileSystem) -> None:
-    """Say that every log was closed whole. Call it last."""
+    """Record that every log was closed completely. Call it last."""
     file = files.open(CLEAN_SHUTDOWN)
     file.sync()
     file.close()
@@ -42,11 +50,13 @@ def put_clean_shutdown_marker(files: FileSystem) -> None:
 
 
 def take_clean_shutdown_marker(files: FileSystem) -> bool:
-    """Whether the last shutdown was clean. The marker is gone for good when this returns: a crash while the
-    logs are being loaded must not be taken for clean at the next start (KAFKA-10471). Call it first.
+    """Whether the last shutdown was clean. Call it first.
 
-    Its name changes before it goes: a start that finds the old one's trace knows that whoever took it may
-    have died, or failed, before that was durable, so that a power loss would bring the marker back."""
+    The marker is durably removed when this returns: a crash while the logs are being loaded must not count as
+    clean at the next start (KAFKA-10471). The marker is renamed before it is removed. If a start finds the
+    new name, the previous start may have died or failed before the removal was durable, and a power loss
+    could bring the marker back.
+    """
     clean = files.exists(CLEAN_SHUTDOWN)
     if clean:
         files.rename(CLEAN_SHUTDOWN, TAKEN)

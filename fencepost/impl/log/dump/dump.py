@@ -1,13 +1,12 @@
-"""Looking into the files of a log directory, whoever wrote them and whatever happened to them since.
+"""Inspect the files of a log directory, written by any broker and in any condition.
 
-Owns the walk through a segment: which batches it holds, how far it is good, and what is wrong after that.
-Must not know where files lie (it reads from an open one, and only reads), nor how a finding is shown. Memory:
-one batch and what it is decompressed to (at most compression.MOST_DECOMPRESSED_BYTES), or CHUNK_BYTES,
-whichever is more.
+Owns the walk through a segment: its batches, how far it is good, and what is wrong after that. Must not know
+where files are (it reads from an open file, and only reads), or how a finding is shown. Memory: one batch and
+its decompressed form (at most compression.MOST_DECOMPRESSED_BYTES), or CHUNK_BYTES, whichever is more.
 
-A batch whose checksum or header fails is told and stepped over, because its length still says where the next
-one begins; everything that makes the length doubtful ends the walk. A file is *good* up to the first flaw of
-any kind.
+A batch with a bad checksum or header is reported and skipped, because its length still says where the next
+one begins. Damage that makes the length doubtful ends the walk. A file is *good* up to the first flaw of any
+kind.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,26 +28,26 @@ from fencepost.impl.log.batch.record_batch import (
 )
 
 CHUNK_BYTES = 1024 * 1024
-"""Read at once, unless a batch is longer."""
+"""Bytes per read, unless a batch is longer."""
 _MAGIC_AT = 16
 
 
 class Source(Protocol):
-    """An open file, to be read only; impl.files.File is one."""
+    """An open file, opened for reading only; for example impl.files.File."""
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes from `position`; fewer only at the end of the file."""
+        """Read up to `size` bytes from `position`; fewer only at the end of the file."""
         ...
 
     def size(self) -> int:
-        """Bytes in the file."""
+        """The size of the file in bytes."""
         ...
 
 
 @frozen(kw_only=True)
 class Flaw:
-    """Something that is wrong with a file. position: of the first byte or entry concerned, None if the whole
-    file is. file: its name, where it is not the one that is being dumped."""
+    """A flaw of a file. position: the first byte or entry concerned, None if it is the whole file. file: the
+    file's name if it is not the one being dumped."""
 
     position: int | None
     expected: str
@@ -57,7 +56,7 @@ class Flaw:
 
     @property
     def sentence(self) -> str:
-        """In words, with the place."""
+        """The flaw as a sentence with its place."""
         places = (
             f"{self.file}" if self.file else "",
             f"at byte {self.position}" if self.position is not None else "",
@@ -68,8 +67,8 @@ class Flaw:
 
 @frozen(kw_only=True)
 class BatchSeen:
-    """A batch of a segment. computed_crc: what its bytes give, where that is not what its header says; else
-    None. data: its bytes, if its records were asked for and can be read."""
+    """A batch of a segment. computed_crc: the checksum of its bytes if it differs from the header's; else
+    None. data: its bytes, if records were requested and can be read."""
 
     header: BatchHeader
     computed_crc: int | None = None
@@ -77,34 +76,38 @@ class BatchSeen:
 
     @property
     def records(self) -> Iterator[Record] | None:
-        """Its records, each made when its turn comes: a small batch may hold millions. None if they were not
-        asked for or cannot be read."""
+        """Its records, created one at a time, because a small batch may hold millions. None if they were not
+        requested or cannot be read."""
         return None if self.data is None else each_record(self.data, evolve(self.header, position=0))
 
 
 @define
 class Extent:
-    """How far a segment is good, while it is walked. good_bytes, next_offset: move up with every batch until
-    the first flaw; next_offset is None while there is no batch. batches, records: all that were seen (no
-    records of batches that are damaged). ended_early: something made the rest unreadable."""
+    """How far a segment is good; updated during the walk."""
 
+    # Bytes up to the first flaw; grows with every batch before it.
     good_bytes: int = 0
+    # The offset after the last good batch; None while there is none.
     next_offset: int | None = None
+    # All batches seen.
     batches: int = 0
+    # All records seen, without those of damaged batches.
     records: int = 0
+    # The number of flaws.
     flaws: int = 0
+    # Whether damage made the rest unreadable.
     ended_early: bool = False
 
 
 class Watcher(Protocol):
-    """What follows the walk, batch by batch: an index that is being verified."""
+    """Follows the walk batch by batch: an index that is being verified."""
 
     def see(self, header: BatchHeader, *, damaged: bool) -> Iterator[Flaw]:
-        """The next batch. damaged: only its place can be believed."""
+        """Process the next batch. damaged: only its position is reliable."""
         ...
 
     def end(self, extent: Extent) -> Iterator[Flaw]:
-        """There are no more."""
+        """Called after the last batch."""
         ...
 
 
@@ -116,8 +119,8 @@ def walk_log(
     deep: bool = False,
     watchers: Sequence[Watcher] = (),
 ) -> Iterator[BatchSeen | Flaw]:
-    """The batches of a segment with their flaws, in the order of the file. extent: filled on the way.
-    base_offset: what the file's name says."""
+    """The batches of a segment with their flaws, in the order of the file. extent: filled during the walk.
+    base_offset: from the file's name."""
     window, size, position = _Window(source), source.size(), 0
     order = _Order(base_offset)
     while position < size:
@@ -146,7 +149,7 @@ def walk_log(
 
 
 def _flaw_of_records(data: memoryview, header: BatchHeader) -> Flaw | None:
-    """What is wrong with the records of a batch under a checksum that holds: somebody wrote them so."""
+    """What is wrong with the records of a batch with a correct checksum: they were written so."""
     own = evolve(header, position=0)
     try:
         check_records(data, own)
@@ -174,7 +177,7 @@ class _Window:
     data: bytes = b""
 
     def take(self, position: int, size: int) -> memoryview:
-        """These bytes, fewer at the end of the file."""
+        """These bytes; fewer at the end of the file."""
         offset = position - self.start
         if offset < 0 or offset + size > len(self.data):
             self.start, self.data = position, self.source.read_at(position, max(size, CHUNK_BYTES))
@@ -184,14 +187,14 @@ class _Window:
 
 @define
 class _Order:
-    """What a batch must come after. floor: its base offset may not be below; epoch: nor its leader epoch."""
+    """The lower bounds for the next batch. floor: for its base offset; epoch: for its leader epoch."""
 
     floor: int | None
     epoch: int = -1
 
     def flaws(self, header: BatchHeader) -> Iterator[Flaw]:
-        """What is out of order. A batch with a wrong offset does not set a new one: the next is measured by
-        the last good one."""
+        """What is out of order. A batch with a wrong offset does not change the bounds: the next one is
+        compared with the last good batch."""
         if self.floor is not None and header.base_offset < self.floor:
             yield Flaw(
                 position=header.position,

@@ -1,12 +1,12 @@
-"""The index files of a segment, entry by entry, and whether they lead to where they say.
+"""The index files of a segment, entry by entry, and whether they lead to the right place.
 
-Owns what is wrong in an offset, time or transaction index by itself and against its log. Must not know where
-files lie. The entries' meaning stands in index/offset_index.py and index/time_index.py. An index is a cache:
-a broker that finds a flaw at start makes a new one, a flaw that it does not find makes reads miss records.
+Owns the flaws of an offset, time or transaction index, by itself and against its log. Must not know where
+files are. index/offset_index.py and index/time_index.py define the entries. An index is a cache: a broker
+that finds a flaw at start rebuilds the index; a flaw that it does not find makes reads miss records.
 
-Brokers before Kafka 4 note the last offset of everything that one request appended, later ones that of the
-batch. Both lead right, so that an entry is flawed only if a reader that follows it would miss a record or
-find no batch.
+Brokers before Kafka 4 index the last offset of everything that one request appended, later ones that of the
+batch. Both are correct. So an entry is a flaw only if a reader that follows it would miss a record or find no
+batch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,18 +42,25 @@ class TimeEntry:
 
 @frozen(kw_only=True)
 class AbortedTransaction:
-    """at: byte of the entry in the index. Offsets are absolute."""
+    """An entry of a transaction index. Offsets are absolute."""
 
+    # Byte of the entry in the index.
     at: int
+    # The version of the entry.
     version: int
+    # The producer of the transaction.
     producer_id: int
+    # The offset of the transaction's first record.
     first_offset: int
+    # The offset of its marker.
     last_offset: int
+    # The last stable offset after the marker.
     last_stable_offset: int
 
 
 def _entries(data: bytes, form: Struct) -> Iterator[tuple[int, tuple[int, ...]] | Flaw]:
-    """(byte, entry) of each up to the zeros at the end, which are room; then the flaw of an odd size."""
+    """(byte, entry) of each entry before the zeros at the end, which are preallocated space; then a flaw if
+    the size is not a multiple of an entry."""
     used = len(data.rstrip(b"\0"))
     count = -(-used // form.size)
     whole = min(count, len(data) // form.size)
@@ -68,7 +75,15 @@ def _entries(data: bytes, form: Struct) -> Iterator[tuple[int, tuple[int, ...]] 
 
 
 def offset_entries(source: Source, base_offset: int) -> Iterator[OffsetEntry | Flaw]:
-    """The entries of an .index file; a flaw for each that does not follow the one before."""
+    """The entries of an .index file.
+
+    Args:
+        source: the open file.
+        base_offset: the base offset of its segment.
+
+    Returns:
+        the entries, and a flaw for each that does not follow the one before.
+    """
     before = (-1, -1)
     for item in _entries(source.read_at(0, source.size()), OFFSET_ENTRY):
         if isinstance(item, Flaw):
@@ -86,7 +101,15 @@ def offset_entries(source: Source, base_offset: int) -> Iterator[OffsetEntry | F
 
 
 def time_entries(source: Source, base_offset: int) -> Iterator[TimeEntry | Flaw]:
-    """The entries of a .timeindex file; a flaw for each that does not follow the one before."""
+    """The entries of a .timeindex file.
+
+    Args:
+        source: the open file.
+        base_offset: the base offset of its segment.
+
+    Returns:
+        the entries, and a flaw for each that does not follow the one before.
+    """
     before = (-2, 0)
     for item in _entries(source.read_at(0, source.size()), TIME_ENTRY):
         if isinstance(item, Flaw):
@@ -128,16 +151,23 @@ def transaction_entries(source: Source) -> Iterator[AbortedTransaction | Flaw]:
 
 @define
 class OffsetIndexCheck:
-    """Follows the walk of a log (dump.Watcher). file: the index's name. passed: entries whose place the walk
-    has reached."""
+    """Follows the walk of a log (dump.Watcher). file: the index's name. passed: the number of entries with a
+    place that the walk has reached."""
 
     entries: Sequence[OffsetEntry]
     file: str
     passed: int = 0
 
     def see(self, header: BatchHeader, *, damaged: bool) -> Iterator[Flaw]:
-        """Each entry must lead to the beginning of a batch, and to no batch after the offset that it
-        names."""
+        """Check that each entry leads to the beginning of a batch, and to no batch after its offset.
+
+        Args:
+            header: the next batch.
+            damaged: only its position is reliable.
+
+        Returns:
+            the flaws.
+        """
         while self.passed < len(self.entries) and self.entries[self.passed].position <= header.position:
             entry = self.entries[self.passed]
             self.passed += 1
@@ -154,7 +184,7 @@ class OffsetIndexCheck:
                 )
 
     def end(self, extent: Extent) -> Iterator[Flaw]:
-        """What is left leads beyond the log; where the walk ended early nobody knows."""
+        """The remaining entries lead beyond the log. If the walk ended early, they cannot be checked."""
         if extent.ended_early:
             return
         for entry in self.entries[self.passed :]:
@@ -163,8 +193,8 @@ class OffsetIndexCheck:
 
 @define
 class TimeIndexCheck:
-    """Follows the walk of a log (dump.Watcher). file: the index's name. passed: entries whose place the walk
-    has reached. latest: largest timestamp so far."""
+    """Follows the walk of a log (dump.Watcher). file: the index's name. passed: the number of entries with a
+    place that the walk has reached. latest: the largest timestamp so far."""
 
     entries: Sequence[TimeEntry]
     file: str
@@ -172,12 +202,20 @@ class TimeIndexCheck:
     latest: int = -1
 
     def see(self, header: BatchHeader, *, damaged: bool) -> Iterator[Flaw]:
-        """An entry names the largest timestamp up to its offset: a later one before it would be missed, and
-        one that nobody has cannot be found."""
+        """Check that an entry has the largest timestamp up to its offset. A later timestamp before it would
+        be missed; one that no record has cannot be found.
+
+        Args:
+            header: the next batch.
+            damaged: its times and offsets are not reliable.
+
+        Returns:
+            the flaws.
+        """
         if damaged:
             self.passed = len(
                 self.entries
-            )  # its times and offsets are unknown, and with them what later entries should say
+            )  # its times and offsets are unknown, and so are those that later entries should have
             return
         before = self.latest
         self.latest = max(self.latest, header.max_timestamp_ms)
@@ -195,7 +233,8 @@ class TimeIndexCheck:
                 )
 
     def end(self, extent: Extent) -> Iterator[Flaw]:
-        """What is left names offsets beyond the log; where the walk ended early nobody knows."""
+        """The remaining entries have offsets beyond the log. If the walk ended early, they cannot be
+        checked."""
         if extent.ended_early:
             return
         for entry in self.entries[self.passed :]:

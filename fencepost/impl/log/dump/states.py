@@ -1,8 +1,7 @@
 """The small files of a log directory: checkpoints, leader epochs, producer snapshots, a partition's metadata.
 
-Owns what they say and what is wrong in them. Must not know where files lie. Formats are Kafka's; a reader of
-the broker takes a damaged one for absent (checkpoint/log_checkpoints.py, producer/snapshot.py), this one says
-what is damaged.
+Owns their content and their flaws. Must not know where files are. Formats are Kafka's. A broker treats a
+damaged file as missing (checkpoint/log_checkpoints.py, producer/snapshot.py); this module reports the damage.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from fencepost.impl.log.dump.dump import Flaw, Source
 
 Entry = TypeVar("Entry")
 MOST_BYTES = 64 * 1024 * 1024
-"""Bound on what is read of such a file at once: a million producers are 48 MB."""
+"""Bound on the bytes read of such a file. Reason: a million producers are 48 MB."""
 _SNAPSHOT_HEAD = Struct(">hIi")
 _SNAPSHOT_ENTRY = Struct(">qhiqiqiq")
 _CRC_FROM = 6
@@ -41,15 +40,23 @@ class PartitionOffset:
 
 @frozen(kw_only=True)
 class ProducerEntry:
-    """An entry of a producer snapshot. current_first_offset: of its open transaction, -1 if there is none."""
+    """An entry of a producer snapshot."""
 
+    # The producer id.
     producer_id: int
+    # The producer epoch.
     producer_epoch: int
+    # The sequence number of its last record.
     last_sequence: int
+    # The offset of its last record.
     last_offset: int
+    # Last offset minus first offset of its last batch.
     offset_delta: int
+    # The time of its last batch.
     timestamp_ms: int
+    # The coordinator epoch of its last marker.
     coordinator_epoch: int
+    # The first offset of its open transaction; -1 if there is none.
     current_first_offset: int
 
 
@@ -62,7 +69,7 @@ class Property:
 
 
 def epoch_starts(source: Source) -> Iterator[EpochStart | Flaw]:
-    """leader-epoch-checkpoint: epochs ascend strictly, their offsets do not go back."""
+    """leader-epoch-checkpoint: epochs strictly ascend, and their offsets do not decrease."""
     before = EpochStart(epoch=-1, start_offset=0)
     for item in _lines(source, "epoch and offset", _epoch_start):
         yield item
@@ -128,8 +135,8 @@ def producer_entries(source: Source) -> Iterator[ProducerEntry | Flaw]:
 
 
 def _lines(source: Source, says: str, decode: Callable[[list[str]], Entry]) -> "Iterator[Entry | Flaw]":
-    """The entries of a checkpoint: a version, a count, and as many lines. A broker creates the file when it
-    starts, and an empty one has no entries."""
+    """The entries of a checkpoint: a version, a count, and as many lines. A broker creates the file at start;
+    an empty file has no entries."""
     if not source.size():
         return
     lines = source.read_at(0, MOST_BYTES).decode("utf-8", "backslashreplace").split("\n")

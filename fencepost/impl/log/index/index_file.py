@@ -1,12 +1,11 @@
-"""A sparse index in a file: entries of a fixed size, sorted, in Kafka's big-endian form.
+"""A sparse index in a file: sorted entries of a fixed size, in Kafka's big-endian form.
 
-Owns the entries in memory, how many of them the file holds, and what makes an index file believable. Must not
-know what an entry means.
+Owns the entries in memory, how many of them the file holds, and the check of an index file. Must not know the
+meaning of an entry.
 
-An index is a cache of its segment: everything in it can be made again from the batches. So new entries stay
-in memory until the segment is flushed, rolled or closed, and whoever finds an index wrong raises
-CorruptIndexError, on which the segment makes it anew. Kafka preallocates index files: zeros behind the last
-entry are room, not entries.
+An index is a cache of its segment: it can be rebuilt from the batches. So new entries stay in memory until
+the segment is flushed, rolled or closed. Code that finds an index wrong raises CorruptIndexError, and the
+segment rebuilds it. Kafka preallocates index files: zeros after the last entry are free space, not entries.
 """
 
 from collections.abc import Callable
@@ -20,23 +19,29 @@ from fencepost.traces.errors import FencepostError
 
 
 class CorruptIndexError(FencepostError):
-    """An index file that is missing, cut inside an entry, unsorted, or contradicts its segment."""
+    """An index file that is missing, truncated inside an entry, unsorted, or contradicts its segment."""
 
 
 @define(eq=False, kw_only=True)
 class IndexFile:
-    """max_bytes: an index that would grow beyond it is full, and its segment is rolled. saved: bytes of
-    `entries` that the file holds; moves up on `write`, down on `keep`. synced: whether what the file holds is
-    durable. entries: None until first needed."""
+    """A sparse index."""
 
+    # The format of one entry.
     FORMAT: ClassVar[Struct]
 
+    # The file system.
     files: FileSystem
+    # The index file.
     path: str
+    # The base offset of the segment; offsets in the file are relative to it.
     base_offset: int
+    # An index that would grow beyond it is full, and its segment is rolled.
     max_bytes: int
+    # Bytes of `entries` that the file holds; increased by `write`, decreased by `keep`.
     saved: int = 0
+    # Whether the content of the file is durable.
     synced: bool = False
+    # The entries; None until they are first needed.
     _entries: bytearray | None = None
 
     # ---- opening
@@ -68,15 +73,15 @@ class IndexFile:
         return data
 
     def _follows(self, previous: tuple[int, ...] | None, entry: tuple[int, ...]) -> bool:
-        """Whether an entry may stand behind another (or be the first)."""
+        """Whether an entry can follow another (or be the first)."""
         raise NotImplementedError
 
     def reset(self) -> None:
-        """Become an empty index, whatever the file holds; what is appended next replaces it."""
+        """Become an empty index, without reading the file; the next append replaces the file's content."""
         self._entries, self.saved, self.synced = bytearray(), 0, False
 
     def release(self) -> None:
-        """Forget what the file holds anyway; it is read again when needed."""
+        """Release the entries that the file holds; they are read again when needed."""
         if self._entries is not None and self.synced and self.saved == len(self._entries):
             self._entries = None
 
@@ -86,13 +91,13 @@ class IndexFile:
         return len(self.entries) // self.FORMAT.size
 
     def entry(self, number: int) -> tuple[int, int]:
-        """The entry of this number, from 0; as stored."""
+        """The entry with this number, from 0; as stored."""
         first, second = self.FORMAT.unpack_from(self.entries, number * self.FORMAT.size)
         return first, second
 
     def count_while(self, before: Callable[[tuple[int, int]], bool]) -> int:
-        """How many entries from the first on satisfy `before`, by binary search (those that do must come
-        first)."""
+        """How many entries from the first on satisfy `before`, by binary search. (Those that satisfy it must
+        come first.)"""
         low, high = 0, len(self)
         while low < high:
             middle = (low + high) // 2
@@ -110,15 +115,15 @@ class IndexFile:
     # ---- writing
 
     def keep(self, count: int) -> None:
-        """Forget all entries but the first `count`."""
+        """Remove all entries but the first `count`."""
         size = count * self.FORMAT.size
         if size < len(self.entries):
             del self.entries[size:]
             self.saved, self.synced = min(self.saved, size), False
 
     def write(self, *, sync: bool) -> None:
-        """Bring the file to what memory holds: no more (old entries, preallocated room), no less. It exists
-        afterwards. Does nothing for an index that nobody has looked at."""
+        """Make the file equal to the memory: without old entries and preallocated space. It exists
+        afterwards. No effect if the index was not used."""
         if self._entries is None or (self.synced and self.saved == len(self._entries)):
             return
         file = self.files.open(self.path)
@@ -132,5 +137,12 @@ class IndexFile:
         self.saved, self.synced = len(self._entries), sync
 
     def corrupt(self, expected: str, seen: str) -> CorruptIndexError:
-        """The error to raise."""
+        """The error to raise.
+
+        Args:
+            expected, seen: one clause each.
+
+        Returns:
+            an error that names the file.
+        """
         return CorruptIndexError(expected=expected, seen=seen, where=self.path)

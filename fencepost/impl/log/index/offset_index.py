@@ -1,8 +1,8 @@
 """The offset index of a segment: from an offset to a position in the log file at or before its batch.
 
-Owns entries of 8 bytes: offset relative to the base (int32), position (int32). An entry names the last offset
-of the batch that begins at the position, so that whoever looks for a larger or equal offset may begin there.
-The beginning of the file needs no entry.
+Owns entries of 8 bytes: offset relative to the base (int32), position (int32). An entry has the last offset
+of the batch that begins at the position, so a search for a larger or equal offset can begin there. The
+beginning of the file needs no entry.
 
     .index   (+41, 4210)  (+83, 8390)                     one entry about every index.interval.bytes
                 |             |
@@ -20,7 +20,7 @@ from fencepost.impl.log.index.index_file import IndexFile
 
 @define(eq=False, kw_only=True)
 class OffsetIndex(IndexFile):
-    """Offsets outside the class are absolute."""
+    """The methods use absolute offsets."""
 
     FORMAT: ClassVar[Struct] = Struct(">ii")
 
@@ -50,6 +50,6 @@ class OffsetIndex(IndexFile):
         return self.base_offset + offset, position
 
     def truncate(self, offset: int) -> None:
-        """Forget entries that name `offset` or more."""
+        """Remove entries with an offset of `offset` or more."""
         relative = offset - self.base_offset
         self.keep(self.count_while(lambda entry: entry[0] < relative))

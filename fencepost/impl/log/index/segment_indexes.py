@@ -1,6 +1,6 @@
-"""The indexes of a segment, kept together: offset, time and transaction index.
+"""The indexes of a segment together: offset, time and transaction index.
 
-Owns when an entry is due and what the largest timestamp is. Must not know the log file.
+Owns when a new entry is due and the largest timestamp. Must not know the log file.
 """
 
 from typing import Self
@@ -22,16 +22,23 @@ LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
 
 @define(eq=False, kw_only=True)
 class SegmentIndexes:
-    """latest: (largest timestamp, last offset of its batch). first_timestamp_ms: of the first batch; None
-    while there is none. unindexed: bytes since the last index entry."""
+    """The indexes of one segment."""
 
+    # The base offset of the segment.
     base_offset: int
+    # Bytes between two entries.
     interval_bytes: int
+    # The offset index.
     offsets: OffsetIndex
+    # The time index.
     times: TimeIndex
+    # The transaction index.
     transactions: TransactionIndex
+    # (largest timestamp, last offset of its batch).
     latest: tuple[int, int] = field(init=False)
+    # The timestamp of the first batch; None while there is none.
     first_timestamp_ms: int | None = None
+    # Bytes since the last entry.
     unindexed: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -41,7 +48,18 @@ class SegmentIndexes:
     def at(
         cls, files: FileSystem, directory: str, base_offset: int, options: LogOptions, suffix: str
     ) -> Self:
-        """Those of the segment of this base; nothing is read or created yet."""
+        """The indexes of a segment. Nothing is read or created yet.
+
+        Args:
+            files: the file system.
+            directory: the replica's directory.
+            base_offset: the base offset of the segment.
+            options: the options of the log.
+            suffix: "" or the suffix of all files of the segment.
+
+        Returns:
+            the indexes.
+        """
 
         def path(kind: str) -> str:
             return segment_path(directory, base_offset, kind, suffix)
@@ -58,16 +76,16 @@ class SegmentIndexes:
         )
 
     def forget(self) -> None:
-        """Become empty, whatever the files hold; all but the aborted transactions, which the log alone does
-        not tell."""
+        """Become empty, without reading the files. The aborted transactions stay, because the log alone does
+        not contain them."""
         self.offsets.reset()
         self.times.reset()
         self.latest = (NO_TIMESTAMP, self.base_offset)
         self.first_timestamp_ms, self.unindexed = None, 0
 
     def note(self, position: int, batch: BatchHeader | Frame) -> None:
-        """A batch stands at `position`, after all those before. The entry of the time index is that of the
-        offset index."""
+        """Note a batch at `position`, after all earlier ones. Both indexes get entries at the same
+        batches."""
         last_offset, max_timestamp = batch.last_offset, batch.max_timestamp_ms
         if max_timestamp > self.latest[0]:
             self.latest = (max_timestamp, last_offset)
@@ -81,23 +99,23 @@ class SegmentIndexes:
 
     @property
     def is_full(self) -> bool:
-        """Whether the segment must end because one of them does."""
+        """Whether the segment must end because an index is full."""
         return self.offsets.is_full or self.times.is_full
 
     def truncate(self, offset: int) -> None:
-        """Forget what names `offset` or more."""
+        """Remove entries with an offset of `offset` or more."""
         self.offsets.truncate(offset)
         self.times.truncate(offset)
         self.transactions.truncate(offset)
 
     def write(self, *, sync: bool) -> None:
-        """Bring the files to what memory holds."""
+        """Make the files equal to the memory."""
         self.offsets.write(sync=sync)
         self.times.write(sync=sync)
         self.transactions.write(sync=sync)
 
     def release(self) -> None:
-        """Nothing will be appended: they need not stay in memory."""
+        """Nothing will be appended: release the memory."""
         self.offsets.release()
         self.times.release()
         self.transactions.release()

@@ -1,8 +1,9 @@
-"""The time index of a segment: from a timestamp to the offset from which on records may be as late (KIP-33).
+"""The time index of a segment: from a timestamp to an offset from which on records may have it or a later one
+(KIP-33).
 
-Owns entries of 12 bytes: timestamp (int64, ms), offset relative to the base (int32). An entry says: the
-largest timestamp up to here is this one, in a batch that ends with this offset; whatever lies behind the
-offset may be later, whatever lies before its batch is earlier. Timestamps grow strictly.
+Owns entries of 12 bytes: timestamp (int64, ms), offset relative to the base (int32). An entry has the largest
+timestamp up to here, in a batch that ends with this offset. Records after the offset may be later; records
+before its batch are earlier. Timestamps strictly increase.
 """
 
 from struct import Struct
@@ -17,7 +18,7 @@ NO_TIMESTAMP = -1
 
 @define(eq=False, kw_only=True)
 class TimeIndex(IndexFile):
-    """Offsets outside the class are absolute."""
+    """The methods use absolute offsets."""
 
     FORMAT: ClassVar[Struct] = Struct(">qi")
 
@@ -26,20 +27,20 @@ class TimeIndex(IndexFile):
         return entry[0] > last_timestamp and entry[1] >= last_offset
 
     def append(self, timestamp_ms: int, offset: int) -> None:
-        """The largest timestamp so far is `timestamp_ms`, in the batch that ends with `offset`. Nothing
-        happens unless it grew."""
+        """The largest timestamp so far is `timestamp_ms`, in the batch that ends with `offset`. No effect
+        unless it grew."""
         if timestamp_ms > self.last()[0]:
             self.entries.extend(self.FORMAT.pack(timestamp_ms, offset - self.base_offset))
 
     def lookup(self, timestamp_ms: int) -> int:
-        """The largest offset known to be worth beginning at: every record below its batch is earlier than
+        """The largest known offset to begin a search at: every record below its batch is earlier than
         `timestamp_ms`."""
         count = self.count_while(lambda entry: entry[0] <= timestamp_ms)
         return self.base_offset + (self.entry(count - 1)[1] if count else 0)
 
     @property
     def is_full(self) -> bool:
-        """Whether one more entry would leave no room for the one that ends the index."""
+        """Whether one more entry would leave no space for the one that ends the index."""
         return len(self.entries) + 2 * self.FORMAT.size > self.max_bytes
 
     def last(self) -> tuple[int, int]:
@@ -50,6 +51,6 @@ class TimeIndex(IndexFile):
         return timestamp_ms, self.base_offset + offset
 
     def truncate(self, offset: int) -> None:
-        """Forget entries that name `offset` or more."""
+        """Remove entries with an offset of `offset` or more."""
         relative = offset - self.base_offset
         self.keep(self.count_while(lambda entry: entry[1] < relative))

@@ -1,13 +1,13 @@
-"""The transaction index of a segment: the aborted transactions whose markers stand in it (KIP-98), so that a
-reader of committed records knows what to skip.
+"""The transaction index of a segment: the aborted transactions with a marker in it (KIP-98). A reader of
+committed records skips them.
 
 Owns entries of 34 bytes: version (int16, 0), producer id, first offset, last offset (that of the marker),
 last stable offset after it (int64 each), in the order of the markers. Offsets are absolute. A segment without
-one has no file.
+aborted transactions has no file.
 
-It differs from its neighbours: the other indexes can be made again out of their segment alone, this one also
-needs to know which transactions were open where the segment begins (producer/files.py). So an entry is
-written when its marker is appended, and lost entries are found only by recovery.
+The other indexes can be rebuilt from their segment alone. This one also needs the transactions that were open
+where the segment begins (producer/files.py). So an entry is written when its marker is appended, and lost
+entries are restored only by recovery.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,9 +23,9 @@ VERSION = 0
 
 @frozen(kw_only=True)
 class AbortedTransaction:
-    """first_offset: of its first record here; last_offset: of its marker. last_stable_offset: after the
-    marker, had everything been committed by then; who reads up to there at most has seen every transaction
-    that matters."""
+    """first_offset: of its first record here. last_offset: of its marker. last_stable_offset: after the
+    marker, assuming that everything was committed by then. A reader up to at most this offset has seen every
+    relevant transaction."""
 
     producer_id: int
     first_offset: int
@@ -35,7 +35,7 @@ class AbortedTransaction:
 
 @define(eq=False, kw_only=True)
 class TransactionIndex(IndexFile):
-    """It has no bound: its segment ends when one of the others is full."""
+    """It has no bound: its segment ends when another index is full."""
 
     FORMAT: ClassVar[Struct] = Struct(">hqqqq")
 
@@ -51,7 +51,7 @@ class TransactionIndex(IndexFile):
         return version == VERSION and 0 <= first <= last and after < last and first <= stable
 
     def append(self, aborted: AbortedTransaction) -> None:
-        """One more, at the end; in the file when this returns."""
+        """Append an entry; it is in the file when this returns."""
         self.entries.extend(
             self.FORMAT.pack(
                 VERSION,
@@ -71,11 +71,11 @@ class TransactionIndex(IndexFile):
             )
 
     def truncate(self, offset: int) -> None:
-        """Forget those whose marker stands at `offset` or later: they are open again."""
+        """Remove the entries with a marker at `offset` or later: these transactions are open again."""
         self.keep(sum(aborted.last_offset < offset for aborted in self.all()))
 
     def write(self, *, sync: bool) -> None:
-        """As the other indexes; but where there is nothing to say there need be no file."""
+        """As the other indexes. If there are no entries, there need be no file."""
         if self._entries or (self._entries is not None and self.files.exists(self.path)):
             super().write(sync=sync)
 
@@ -83,9 +83,11 @@ class TransactionIndex(IndexFile):
 def aborted_between(
     indexes: Iterable[TransactionIndex], offset: int, end_offset: int
 ) -> list[AbortedTransaction]:
-    """Those with records from `offset` to below `end_offset`, in the order of their markers. indexes: of the
-    segment that holds `offset` and all after it: a marker comes after its records, in a later segment
-    perhaps. Raises CorruptIndexError."""
+    """The transactions with records from `offset` to below `end_offset`, in the order of their markers.
+
+    indexes: those of the segment that holds `offset` and of all later ones, because a marker may be in a
+    later segment than its records. Raises CorruptIndexError.
+    """
     found = []
     for index in indexes:
         for aborted in index.all():

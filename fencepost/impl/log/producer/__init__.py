@@ -1,1 +1,1 @@
-"""What a log keeps of its idempotent and transactional producers: state, snapshots, files."""
+"""A log's state of its idempotent and transactional producers: state, snapshots, files."""

@@ -1,9 +1,9 @@
-"""The producer snapshots of a log directory: written at an offset, found again, replayed up to the log's end;
-and the transaction indexes, which are made again in the same replay.
+"""The producer snapshots of a log directory: written at an offset, loaded, replayed up to the log's end; and
+the transaction indexes, which the same replay rebuilds.
 
-Owns which snapshot counts. Must not know the rules of sequence numbers. A snapshot beyond the end of the log
-tells of batches that are gone, and is removed durably before anything else is written there (else a power
-loss brings it back when the log has grown past it with other batches).
+Owns which snapshot is used. Must not know the rules of sequence numbers. A snapshot beyond the end of the log
+describes batches that no longer exist. It is removed durably before anything else is written there. Otherwise
+a power loss could bring it back after the log has grown past it with other batches.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,8 +22,8 @@ from fencepost.impl.log.segment.segment import Segment
 
 
 def write_snapshot(files: FileSystem, directory: str, offset: int, state: ProducerState) -> None:
-    """Write the state as that at `offset`. The content is durable, the name only with the next sync of the
-    directory."""
+    """Write the state as of `offset`. The content is durable; the name becomes durable with the next sync of
+    the directory."""
     path = segment_path(directory, offset, SNAPSHOT)
     if files.exists(path):
         files.remove(path)
@@ -34,14 +34,22 @@ def write_snapshot(files: FileSystem, directory: str, offset: int, state: Produc
 
 
 def snapshot_offsets(files: FileSystem, directory: str) -> list[int]:
-    """The offsets of all snapshots, ascending."""
+    """The offsets of all snapshots.
+
+    Args:
+        files: the file system.
+        directory: the replica's directory.
+
+    Returns:
+        the offsets, ascending.
+    """
     names = [parse_segment_name(name) for name in files.list(directory)]
     return [name.offset for name in names if name and name.kind == SNAPSHOT and not name.suffix]
 
 
 def remove_snapshots(files: FileSystem, directory: str, *, above: int | None = None, below: int = 0) -> bool:
-    """Remove snapshots of offsets above one, or below another; returns whether any was there. Sync the
-    directory afterwards."""
+    """Remove snapshots above one offset, or below another; returns whether there were any. Sync the directory
+    afterwards."""
     doomed = [
         offset
         for offset in snapshot_offsets(files, directory)
@@ -61,9 +69,11 @@ def load_producers(
     *,
     recovered_from: int | None = None,
 ) -> ProducerState:
-    """The state at `end_offset`: the latest snapshot that can be read, and the batches after it.
+    """The state at `end_offset`: the latest readable snapshot plus the batches after it.
+
     recovered_from: the segments from this offset on have lost their aborted transactions, which are noted
-    again; they do not outlast a crash before the next `sync` of the segment."""
+    again. Until the next `sync` of the segment, a crash loses them again.
+    """
     state = state_type(end_offset=segments[0].base_offset)
     newest = end_offset if recovered_from is None else min(end_offset, recovered_from)
     for offset in reversed(snapshot_offsets(files, directory)):
@@ -82,9 +92,16 @@ def load_producers(
 def secure_snapshot(
     files: FileSystem, directory: str, segments: Sequence[Segment], state_type: type[ProducerState]
 ) -> None:
-    """Make the snapshot at the base of the last segment again if it is lost or bad (Kafka:
-    rebuildProducerState). The batches may go with the next retention, and their producers would be known in
-    memory only."""
+    """Rebuild the snapshot at the base of the last segment if it is lost or bad (Kafka:
+    rebuildProducerState). Retention may soon delete the batches, and then their producers would be known in
+    memory only.
+
+    Args:
+        files: the file system.
+        directory: the replica's directory.
+        segments: the segments of the log.
+        state_type: the class of the producer state.
+    """
     base = segments[-1].base_offset
     if len(segments) == 1:
         return
@@ -97,8 +114,8 @@ def secure_snapshot(
 
 
 def note_aborted(segment: Segment, state: ProducerState, ended: EndedTransaction | None) -> None:
-    """Write a transaction into the index of the segment that holds its marker, if it was aborted. state:
-    right after the marker."""
+    """If a transaction was aborted, write it into the index of the segment with its marker. state: right
+    after the marker."""
     if ended is not None and ended.aborted:
         segment.transactions.append(
             AbortedTransaction(
@@ -117,7 +134,7 @@ def find_aborted_again(
     segment: Segment,
     state_type: type[ProducerState],
 ) -> None:
-    """Make the transaction index of one of these segments again; durable, but for its name."""
+    """Rebuild the transaction index of one of these segments. It is durable, except for its name."""
     state = load_producers(files, directory, segments, segment.base_offset, state_type)
     segment.transactions.reset()
     _replay(segment, state, note=True)
@@ -125,7 +142,13 @@ def find_aborted_again(
 
 
 def settle_aborted(files: FileSystem, directory: str, segments: Iterable[Segment]) -> None:
-    """Make the transaction indexes that recovery made again durable, names included."""
+    """Make the transaction indexes that recovery rebuilt durable, including their names.
+
+    Args:
+        files: the file system.
+        directory: the replica's directory.
+        segments: the segments of these indexes.
+    """
     written = [segment for segment in segments if len(segment.transactions)]
     for segment in written:
         segment.transactions.write(sync=True)
@@ -146,9 +169,18 @@ def _replay(segment: Segment, state: ProducerState, *, note: bool) -> None:
 
 
 def marker_of(header: BatchHeader, data: bytes) -> EndTransaction | None:
-    """The transaction marker in a batch, if it holds one. A control batch whose records make no sense under a
-    checksum that holds was written so, by a broker that took it from a client: it is no marker, and the log
-    goes on after it (docs/decisions/record-validation.md)."""
+    """The transaction marker in a batch, if it has one.
+
+    A control batch with a correct checksum and invalid records was written so, by a broker that accepted it
+    from a client. It is not a marker, and the log continues after it (docs/decisions/record-validation.md).
+
+    Args:
+        header: the header of the batch.
+        data: the buffer that holds it.
+
+    Returns:
+        the marker, or None.
+    """
     if not header.is_control:
         return None
     try:

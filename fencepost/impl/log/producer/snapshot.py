@@ -4,7 +4,7 @@ not read the whole log.
 Owns the bytes. Version (int16, 1), CRC-32C of the rest (uint32), count (int32), then per producer: id
 (int64), epoch (int16), last sequence (int32), last offset (int64), offset delta (int32), timestamp (int64),
 coordinator epoch (int32), first offset of its open transaction (int64). Only the last batch of a producer is
-kept. A snapshot is a hint: a damaged one counts as none, and the log is read instead.
+kept. A snapshot is a hint: a damaged one is ignored, and the log is read instead.
 """
 
 from struct import Struct, error
@@ -27,7 +27,7 @@ _ENTRY = Struct(">qhiqiqiq")
 
 
 def encode_snapshot(state: ProducerState) -> bytes:
-    """The bytes of a snapshot; its file name says the offset."""
+    """The bytes of a snapshot; the file name has the offset."""
     body = [_COUNT.pack(len(state.producers))]
     for producer_id, producer in sorted(state.producers.items()):
         last = producer.batches[-1] if producer.batches else None

@@ -1,10 +1,8 @@
-"""What a log remembers of its producers, so that a batch that was sent twice is written once (KIP-98,
-KIP-360).
+"""The producers that a log remembers, so that a batch that was sent twice is written once (KIP-98, KIP-360).
 
-Owns the last batches of each producer id, the rules that a produced batch must pass, and open transactions.
-Must not know files or whether an append worked: `check` looks and changes nothing, `update` follows a batch
-that is in the log (KAFKA-6683: a state that runs ahead of the log refuses the retry of an append that
-failed).
+Owns the last batches of each producer id, the checks of a produced batch, and open transactions. Must not
+know files or whether an append worked. `check` changes nothing; `update` is called for a batch that is in the
+log. (KAFKA-6683: a state ahead of the log refuses the retry of a failed append.)
 """
 
 from attrs import define, field, frozen
@@ -14,19 +12,19 @@ from fencepost.impl.log.batch.header import NO_PRODUCER_ID, NO_SEQUENCE, NO_TIME
 from fencepost.traces.errors import FencepostError
 
 REMEMBERED_BATCHES = 5
-"""A producer has at most five batches in flight (max.in.flight.requests.per.connection), so that a retry is
-one of the last five."""
+"""The batches remembered per producer. Reason: a producer has at most five batches in flight
+(max.in.flight.requests.per.connection), so a retry is one of the last five."""
 LARGEST_SEQUENCE = (1 << 31) - 1
 NO_EPOCH, NO_OFFSET, NO_COORDINATOR = -1, -1, -1
 
 
 class OutOfOrderSequenceError(FencepostError):
-    """OUT_OF_ORDER_SEQUENCE_NUMBER: batches of this producer are missing before this one, or it is an old
+    """OUT_OF_ORDER_SEQUENCE_NUMBER: earlier batches of this producer are missing, or the batch is an old
     one."""
 
 
 class InvalidProducerEpochError(FencepostError):
-    """INVALID_PRODUCER_EPOCH: a later incarnation of this producer has written already."""
+    """INVALID_PRODUCER_EPOCH: a later incarnation of this producer has already written."""
 
 
 class CoordinatorFencedError(FencepostError):
@@ -50,7 +48,7 @@ class ProducedBatch:
 
 @frozen(kw_only=True)
 class EndedTransaction:
-    """A transaction whose marker is in the log. first_offset: of its first record here; last_offset: of the
+    """A transaction with its marker in the log. first_offset: of its first record here; last_offset: of the
     marker."""
 
     producer_id: int
@@ -61,28 +59,37 @@ class EndedTransaction:
 
 @define(eq=True)
 class Producer:
-    """epoch: of its last batch; goes up only. batches: the last REMEMBERED_BATCHES of this epoch, oldest
-    first. open_since: first offset of its open transaction, or NO_OFFSET. coordinator_epoch: of its last
-    marker."""
+    """The state of one producer."""
 
+    # The producer id.
     producer_id: int
+    # The epoch of its last batch; it never decreases.
     epoch: int = NO_EPOCH
+    # The last REMEMBERED_BATCHES batches of this epoch, oldest first.
     batches: list[ProducedBatch] = field(factory=list)
+    # The time of its last batch.
     timestamp_ms: int = NO_TIMESTAMP
+    # The first offset of its open transaction, or NO_OFFSET.
     open_since: int = NO_OFFSET
+    # The coordinator epoch of its last marker.
     coordinator_epoch: int = NO_COORDINATOR
 
     @property
     def last_sequence(self) -> int:
-        """Of its last batch; NO_SEQUENCE if none is known."""
+        """The sequence number of its last batch; NO_SEQUENCE if none is known."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
 
 @define
 class ProducerState:
-    """producers: by id. end_offset: the state is that of the log up to here; moves with every update.
-    uncommitted: transactions that have ended, while their markers may still be cut: those are at or above the
-    high watermark that was told last."""
+    """The producers of a log.
+
+    Attributes:
+        producers: by id.
+        end_offset: the state is that of the log up to here; every update moves it.
+        uncommitted: ended transactions with a marker that may still be truncated: at or above the last known
+            high watermark.
+    """
 
     producers: dict[int, Producer] = field(factory=dict)
     end_offset: int = 0
@@ -91,9 +98,11 @@ class ProducerState:
     # ---- may it be appended?
 
     def check(self, header: BatchHeader) -> ProducedBatch | None:
-        """Whether a produced batch may be appended: None if it may, the batch in the log if it is a duplicate
-        of it. Raises OutOfOrderSequenceError or InvalidProducerEpochError. Only a leader asks: a follower
-        appends what its leader has (KAFKA-6003)."""
+        """Check whether a produced batch may be appended.
+
+        Returns None if it may, or the batch in the log that it duplicates. Raises OutOfOrderSequenceError or
+        InvalidProducerEpochError. Only a leader checks: a follower appends what its leader has (KAFKA-6003).
+        """
         known = self.producers.get(header.producer_id)
         if header.producer_id == NO_PRODUCER_ID or known is None:
             return None
@@ -140,7 +149,15 @@ class ProducerState:
         return known is not None and known.open_since != NO_OFFSET and known.epoch == producer_epoch
 
     def duplicate_of(self, known: Producer, header: BatchHeader) -> ProducedBatch | None:
-        """Protection: one of the last five batches, sent again."""
+        """Protection: detect a retry of one of the last five batches.
+
+        Args:
+            known: the producer.
+            header: the header of the new batch.
+
+        Returns:
+            the batch in the log, or None.
+        """
         if known.epoch != header.producer_epoch:
             return None
         sequences = (header.base_sequence, header.last_sequence)
@@ -150,8 +167,8 @@ class ProducerState:
         )
 
     def sequence_follows(self, known: Producer, header: BatchHeader) -> None:
-        """Protection: sequence numbers have no gap. A producer of which nothing is known may begin anywhere
-        (its records may have been deleted), a new epoch begins at 0."""
+        """Protection: sequence numbers have no gap. An unknown producer may begin anywhere (its records may
+        have been deleted); a new epoch begins at 0."""
         if known.epoch == header.producer_epoch:
             if not known.batches:
                 return
@@ -170,8 +187,8 @@ class ProducerState:
     # ---- it was appended
 
     def update(self, header: BatchHeader, marker: EndTransaction | None = None) -> EndedTransaction | None:
-        """A batch is in the log. marker: what it says if it is the marker of a transaction's end. Returns the
-        transaction that it ends."""
+        """A batch is in the log. marker: the transaction marker in it, if any. Returns the transaction that
+        it ends."""
         assert header.base_offset >= self.end_offset, (header.base_offset, self.end_offset)
         self.end_offset = header.next_offset
         if header.producer_id == NO_PRODUCER_ID:
@@ -198,7 +215,7 @@ class ProducerState:
     def _end(
         self, producer: Producer, header: BatchHeader, marker: EndTransaction
     ) -> EndedTransaction | None:
-        """None for a transaction that wrote nothing here."""
+        """End a transaction; None if it wrote nothing here."""
         begun, producer.open_since = producer.open_since, NO_OFFSET
         producer.coordinator_epoch = marker.coordinator_epoch
         if begun == NO_OFFSET:
@@ -213,27 +230,35 @@ class ProducerState:
         return ended
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers that have been silent for too long and have no open transaction."""
+        """Forget producers that have been silent for too long and have no open transaction.
+
+        Args:
+            now_ms: the current time in milliseconds.
+            expiration_ms: how long a producer may be silent.
+        """
         for producer in list(self.producers.values()):
             if producer.open_since == NO_OFFSET and now_ms - producer.timestamp_ms >= expiration_ms:
                 del self.producers[producer.producer_id]
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Where the oldest transaction began whose end is not decided for good: it is open, or its marker is
-        not committed (a leader that does not have it may decide otherwise). None if there is none.
-        high_watermark: does not go down, but with a cut, which makes this state anew."""
+        """The first offset of the oldest transaction that is not finally decided; None if there is none. A
+        transaction is not finally decided if it is open, or if its marker is not committed (a leader without
+        the marker may decide otherwise).
+
+        high_watermark: it never decreases, except with a truncation, which rebuilds this state.
+        """
         self.uncommitted = [ended for ended in self.uncommitted if ended.last_offset >= high_watermark]
         opened = self.first_open_offset()
         begun = [ended.first_offset for ended in self.uncommitted] + ([] if opened is None else [opened])
         return min(begun, default=None)
 
     def stable_after(self, ended: EndedTransaction) -> int:
-        """What the last stable offset is right after this transaction, once everything is committed."""
+        """The last stable offset right after this transaction, once everything is committed."""
         opened = self.first_open_offset()
         return ended.last_offset + 1 if opened is None else opened
 
     def first_open_offset(self) -> int | None:
-        """Where the oldest open transaction began; None if there is none."""
+        """The first offset of the oldest open transaction; None if there is none."""
         return min(
             (one.open_since for one in self.producers.values() if one.open_since != NO_OFFSET), default=None
         )

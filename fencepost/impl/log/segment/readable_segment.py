@@ -1,8 +1,7 @@
-"""A segment as it is read: the file of batches, and its indexes, which are made again whenever they cannot be
-believed.
+"""The read side of a segment: the file of batches, and its indexes, which are rebuilt when they are wrong.
 
-Owns where a batch begins, and what a reader gets. Must not know how a segment comes to be or grows
-(segment.py), nor its neighbours.
+Owns where a batch begins, and what a reader gets. Must not know how a segment grows (segment.py), or its
+neighbours.
 """
 
 from collections import deque
@@ -22,26 +21,33 @@ from fencepost.impl.log.index.transaction_index import TransactionIndex
 from fencepost.impl.log.log_options import LogOptions
 
 TAIL_BATCHES = 16
-"""Batches at the end whose places are remembered: a follower that keeps up asks for one of them, without a
-look at the index."""
+"""Batches at the end with cached positions: a follower that keeps up asks for one of them and needs no index
+lookup."""
 
 
 @define(eq=False, kw_only=True)
 class ReadableSegment:
-    """size: bytes of whole batches; moves after an append has returned, so that nobody reads beyond it.
-    next_offset: after the last batch; for a segment that is not the last, at most where the next one begins.
-    dirty: appended or cut since the last sync. tail: the batches appended last, which is where followers
-    read."""
+    """A segment, for reading."""
 
+    # The file system.
     files: FileSystem
+    # The replica's directory.
     directory: str
+    # The base offset; it names the files.
     base_offset: int
+    # The options of the log.
     options: LogOptions
+    # The log file.
     file: File
+    # The indexes.
     indexes: SegmentIndexes
+    # Bytes of whole batches. It moves after an append has returned, so that no reader reads beyond it.
     size: int = 0
+    # The offset after the last batch; for a segment that is not the last, at most the base of the next one.
     next_offset: int = field(init=False)
+    # Appended to or truncated since the last sync.
     dirty: bool = False
+    # The last appended batches, which is where followers read.
     tail: deque[Frame] = field(factory=lambda: deque(maxlen=TAIL_BATCHES))
 
     def __attrs_post_init__(self) -> None:
@@ -59,7 +65,7 @@ class ReadableSegment:
 
     @property
     def transactions(self) -> TransactionIndex:
-        """The aborted transactions whose markers it holds."""
+        """The aborted transactions with a marker in it."""
         return self.indexes.transactions
 
     # ---- indexes
@@ -69,8 +75,8 @@ class ReadableSegment:
         self.next_offset = self.base_offset
 
     def _believe(self, offset: int, position: int) -> Frame | None:
-        """The batch at `position`, which an index entry gave for `offset`; an entry may lead too low, never
-        too high."""
+        """The batch at `position`, which an index entry gave for `offset`. An entry may be too low, never too
+        high."""
         if not position:
             return None
         try:
@@ -82,21 +88,21 @@ class ReadableSegment:
         return frame
 
     def rebuild_indexes(self) -> None:
-        """Make the sparse indexes again from the headers of the batches. Raises CorruptBatchError where there
-        is none, with the indexes right up to there."""
+        """Rebuild the sparse indexes from the headers of the batches. Raises CorruptBatchError at a position
+        without a batch; the indexes are right up to there."""
         self._forget()
         for frame in self._frames(0):
             self._note(frame.position, frame)
 
     def _frames(self, start: int) -> Iterator[Frame]:
-        """The batches from byte `start` on, as far as their offsets can stand here: a base offset is not
-        under a checksum. Raises CorruptBatchError."""
+        """The batches from byte `start` on with possible offsets (the checksum does not cover a base offset).
+        Raises CorruptBatchError."""
         for frame in frames(self.file, start, self.size):
             self.refuse_displaced(frame, frame.position)
             yield frame
 
     def refuse_displaced(self, batch: Frame | BatchHeader, position: int) -> None:
-        """Raises CorruptBatchError for a batch whose offsets no index of this segment could name."""
+        """Raises CorruptBatchError for a batch with offsets that no index of this segment can represent."""
         if (
             batch.base_offset < self.base_offset
             or batch.last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET
@@ -137,8 +143,8 @@ class ReadableSegment:
         raise AssertionError("unreachable")
 
     def read(self, offset: int, *, max_bytes: int, end_offset: int) -> bytes:
-        """Whole batches from the one that holds `offset`, as many as end at or below `end_offset` and fit
-        `max_bytes`, at least one."""
+        """Whole batches from the one that holds `offset`. They end at or below `end_offset` and fit
+        `max_bytes`; at least one is returned."""
         start = self.position_of(offset)
         if start is None or start.last_offset >= end_offset:
             return b""
@@ -150,8 +156,8 @@ class ReadableSegment:
         return data if whole == len(data) else data[:whole]
 
     def _surely_whole(self, data: bytes, start: Frame, end_offset: int) -> int:
-        """Up to where `data`, read from `start` on, need not be walked: where the last index entry inside of
-        it leads."""
+        """The part of `data`, read from `start` on, that need not be walked: up to the last index entry
+        inside of it."""
         limit, relative = start.position + len(data) - HEADER_SIZE, end_offset - self.base_offset
         try:
             count = self.offsets.count_while(lambda entry: entry[0] < relative and entry[1] <= limit)
@@ -162,8 +168,8 @@ class ReadableSegment:
         return known if known > 0 and is_batch_to(data, known, self.base_offset + offset) else 0
 
     def find_timestamp(self, timestamp_ms: int, from_offset: int) -> Record | None:
-        """The first record at or after `from_offset` that is as late as `timestamp_ms`; None if there is none
-        here."""
+        """The first record at or after `from_offset` with a timestamp of at least `timestamp_ms`; None if
+        there is none here."""
         try:
             begin = max(self.times.lookup(timestamp_ms), from_offset)
         except CorruptIndexError:

@@ -1,8 +1,7 @@
 """A segment: one file of batches with its indexes.
 
-Owns the log file, where its batches begin and end, and the sparse indexes, which it makes again whenever they
-cannot be believed. Must not know its neighbours, epochs or producers. Only the last segment of a log is
-appended to.
+Owns the log file, where its batches begin and end, and the sparse indexes, which it rebuilds when they are
+wrong. Must not know its neighbours, epochs or producers. Only the last segment of a log is appended to.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,12 +21,12 @@ from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.segment.readable_segment import ReadableSegment
 
 BatchSink = Callable[[Frame], None]
-"""Is shown a batch; its position is that in some buffer."""
+"""Receives a batch; its position is that in some buffer."""
 
 
 @define(eq=False, kw_only=True)
 class Segment(ReadableSegment):
-    """Opened, made readable, appended to, cut."""
+    """A segment that can be opened, loaded, appended to and truncated."""
 
     @classmethod
     def open(
@@ -49,7 +48,7 @@ class Segment(ReadableSegment):
     # ---- becoming readable
 
     def start_empty(self) -> None:
-        """Hold nothing, whatever old index files say. The log file must be empty."""
+        """Be empty, whatever the old index files contain. The log file must be empty."""
         assert not self.size, (self.directory, self.base_offset, self.size)
         self._forget()
         self.transactions.reset()
@@ -79,10 +78,13 @@ class Segment(ReadableSegment):
         self.indexes.release()
 
     def recover(self, expected_offset: int | None, see: BatchSink, *, check_crc: bool = True) -> bool:
-        """Read every byte, hand each good batch to `see`, make the indexes again (the aborted transactions
-        are left to whoever knows the producers), and cut the file before the first bad batch. Returns whether
-        it was cut. expected_offset: what the first batch must begin with, and each later one where the one
-        before ended; None where gaps are normal."""
+        """Read every byte, pass each good batch to `see`, rebuild the indexes, and truncate the file before
+        the first bad batch. Returns whether it was truncated.
+
+        The aborted transactions are restored elsewhere, with the state of producers. expected_offset: the
+        base offset of the first batch; each later batch begins where the one before ended. None if gaps are
+        normal.
+        """
         self._forget()
         self.transactions.reset()
         good, continuity = 0, Continuity(expected_offset, self.base_offset)
@@ -147,8 +149,8 @@ class Segment(ReadableSegment):
         )
 
     def seal(self) -> None:
-        """No batch will follow: the time index ends with the largest timestamp, and everything is durable but
-        the names."""
+        """No batch will follow: the time index gets the largest timestamp as its last entry, and everything
+        except the names is durable."""
         self.times.append(*self.indexes.latest)
         self.sync(indexes=True)
 
@@ -161,7 +163,7 @@ class Segment(ReadableSegment):
             self.indexes.write(sync=True)
 
     def truncate(self, offset: int) -> None:
-        """Cut before the batch that holds `offset` (or the first one after it), durably."""
+        """Truncate before the batch that holds `offset` (or the first one after it), durably."""
         start = self.position_of(offset)
         if start is None:
             return
@@ -174,8 +176,8 @@ class Segment(ReadableSegment):
         self.load()
 
     def rewrite(self) -> None:
-        """Copy the batches into a new file that takes the place of the old one, durably; a crash leaves one
-        or the other."""
+        """Copy the batches into a new file that durably replaces the old one; a crash leaves one or the
+        other."""
         temporary = segment_path(self.directory, self.base_offset, LOG, CLEANED)
         if self.files.exists(temporary):
             self.files.remove(temporary)

@@ -1,6 +1,6 @@
 """The segments of a log in memory, in order.
 
-Owns which segment holds an offset. Must not know what a segment is made of.
+Owns which segment holds an offset. Must not know the content of a segment.
 """
 
 from bisect import bisect_right
@@ -27,25 +27,30 @@ class SegmentList:
 
     @property
     def active(self) -> Segment:
-        """The last one, which is appended to."""
+        """The last segment, which is appended to."""
         return self.all[-1]
 
     def from_offset(self, offset: int) -> Iterator[Segment]:
-        """The segment that holds `offset` (the first one if it lies before all) and those after it."""
+        """The segment that holds `offset` (the first one if `offset` is before all) and the later ones."""
         start = max(0, bisect_right(self.all, offset, key=lambda segment: segment.base_offset) - 1)
         return iter(self.all[start:])
 
     def add(self, segment: Segment) -> None:
-        """A new last one."""
+        """Add a segment at the end."""
         assert segment.base_offset > self.active.base_offset, (segment.base_offset, self.active.base_offset)
         self.all.append(segment)
 
     def remove(self, segment: Segment) -> None:
-        """Forget one."""
+        """Remove a segment from the list."""
         self.all.remove(segment)
 
     def replace(self, old: Sequence[Segment], new: Segment) -> None:
-        """Put one in the place of several neighbours."""
+        """Replace several neighbouring segments by one.
+
+        Args:
+            old: the segments to remove from the list.
+            new: the segment that takes their place.
+        """
         start = self.all.index(old[0])
         assert self.all[start : start + len(old)] == list(old), "neighbours"
         self.all[start : start + len(old)] = [new]

@@ -1,1 +1,1 @@
-"""A real ZooKeeper: the session through kazoo, its wire format, and a server of our own."""
+"""A real ZooKeeper: the session with kazoo, the wire format, and a private server."""

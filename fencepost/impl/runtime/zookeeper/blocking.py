@@ -1,7 +1,7 @@
-"""A ZooKeeper session for a thread that waits: ask and get the reply. For commands and tests; a core never
-waits.
+"""A ZooKeeper session for a thread that waits: send a request and get the reply. For commands and tests; a
+core never waits.
 
-Owns the waiting, and the end of somebody else's session as a fault. Must not know what is asked.
+Owns the waiting, and ending another session as a fault. Must not know the requests.
 """
 
 import socket
@@ -27,13 +27,19 @@ WINDOW = 10
 
 @define(eq=False)
 class BlockingZooKeeper:
-    """heard: every input that is not the reply to `ask`, in order."""
+    """A blocking ZooKeeper session."""
 
+    # HOST:PORT of the server.
     address: str
+    # The session timeout.
     session_timeout_ms: int = 10_000
+    # Every input that is not a reply to `ask`, in order.
     heard: list[Input] = field(factory=list)
+    # The session.
     session: ZooKeeperSession = field(init=False)
+    # Inputs from the session's thread.
     _inputs: "SimpleQueue[Input]" = field(factory=SimpleQueue)
+    # The id of the last request.
     _asked: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -68,8 +74,8 @@ class BlockingZooKeeper:
             yield self._reply(first + place)
 
     def run(self, steps: ZooKeeperSteps) -> Any:
-        """Carry a procedure out and return what it returns. A lost connection ends it: what it asked last may
-        have been done or not."""
+        """Run a procedure and return its result. A lost connection ends it; its last request may or may not
+        have been applied."""
         value: Any = None
         while True:
             try:
@@ -123,11 +129,11 @@ class BlockingZooKeeper:
 
 
 def end_session(session: ZooKeeperSession, address: str) -> None:
-    """Make the server end this session now, as it does after its time-out: another connection claims it and
+    """Make the server end this session now, as after its timeout: another connection claims the session and
     closes it.
 
-    Both frames are sent at once, so that the session's own client cannot claim it back in between. Returns
-    when the server has done it.
+    Both frames are sent at once, so that the session's own client cannot reclaim it in between. Returns when
+    the server has done it.
     """
     host, _, port = address.rpartition(":")
     password = session.password()

@@ -1,9 +1,8 @@
-"""A real ZooKeeper server of our own, from the jars inside PySpark's wheel: a private directory, a free port
-of the loopback interface.
+"""A private real ZooKeeper server, from the jars in PySpark's wheel: a private directory, a free port of the
+loopback interface.
 
-Owns its configuration, its start and its end. Must not know what is stored in it. It keeps its data across a
-kill (the page cache outlives a process), not across a power loss: `forceSync=no`, because what it serves is a
-test.
+Owns its configuration, its start and its end. Must not know its content. The data survives a kill (the page
+cache survives a process), but not a power loss: `forceSync=no`, because the server is for tests.
 """
 
 import shutil
@@ -24,10 +23,10 @@ from fencepost.traces.errors import EnvironmentError_, MissingExtraError
 HOST = "127.0.0.1"
 MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
 ATTEMPTS = 3
-"""Ports tried: another process may take the one that we found free before the server binds it."""
+"""Ports to try. Reason: another process may bind a free port before the server does."""
 START_S = 300.0
-"""A start takes 1.5 s of processor time: a second, or minutes on a crowded machine. A server that died is
-noticed at once."""
+"""How long a start may take. Reason: it takes 1.5 s of processor time, which is a second, or minutes on a
+crowded machine. A server that died is noticed at once."""
 POLL_S = 0.05
 ANSWER_S = 2.0
 ANSWER_BYTES = 4_096
@@ -35,14 +34,19 @@ ANSWER_BYTES = 4_096
 
 @frozen(kw_only=True)
 class ServerOptions:
-    """tick_time_ms: sessions expire at multiples of it. heap_mb: of the Java process. maximum_request_bytes:
-    jute.maxbuffer. class_path: of ZooKeeper's jars, empty for those of PySpark's wheel."""
+    """The options of the server."""
 
+    # Sessions expire at multiples of it.
     tick_time_ms: int = 200
+    # The shortest session timeout that a client gets.
     minimum_session_timeout_ms: int = 400
+    # The longest session timeout that a client gets.
     maximum_session_timeout_ms: int = 600_000
+    # The heap of the Java process in MiB.
     heap_mb: int = 512
+    # jute.maxbuffer.
     maximum_request_bytes: int = 1_048_575
+    # The class path of ZooKeeper's jars; "" for those of PySpark's wheel.
     class_path: str = ""
 
 
@@ -51,8 +55,7 @@ DEFAULTS = ServerOptions()
 
 @define
 class ZooKeeperServer:
-    """A server that answers. process: its identity; port: where it listens; directory: its data,
-    configuration and log."""
+    """A running server. process: its identity; port: its port; directory: its data, configuration and log."""
 
     process: ProcessId
     port: int
@@ -71,11 +74,11 @@ class ZooKeeperServer:
         on_spawn: Callable[[str, ProcessId], None] | None = None,
         dies_with_us: bool = False,
     ) -> "ZooKeeperServer":
-        """Start one on the data in `directory`, and wait until it answers. Whatever interrupts the waiting,
+        """Start a server on the data in `directory`, and wait until it answers. If the wait is interrupted,
         no process is left.
 
-        on_spawn: hears of address and process before they are waited for, and keeps them: without it, or with
-        dies_with_us, the server dies with the thread that called.
+        on_spawn: called with address and process before the wait, to record them. Without it, or with
+        dies_with_us, the server dies with the calling thread.
         """
         command = _command(options)
         directory.mkdir(parents=True, exist_ok=True)
@@ -106,15 +109,15 @@ class ZooKeeperServer:
         )
 
     def stop(self) -> None:
-        """End it; on return its process is gone. Stopping again does nothing."""
+        """Stop the server; on return its process is gone. A second call has no effect."""
         end([self.process])
 
     def pause(self) -> None:
-        """Let it stand still (SIGSTOP)."""
+        """Pause the process (SIGSTOP)."""
         send_signal(self.process, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Continue the process (SIGCONT)."""
         send_signal(self.process, signal.SIGCONT)
 
     def __enter__(self) -> "ZooKeeperServer":
@@ -127,7 +130,7 @@ class ZooKeeperServer:
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports of the loopback interface that nobody uses now."""
+    """Different unused ports of the loopback interface."""
     with ExitStack() as probes:
         sockets = [probes.enter_context(socket.socket()) for _ in range(count)]
         for probe in sockets:
@@ -136,7 +139,15 @@ def free_ports(count: int) -> list[int]:
 
 
 def answers(host: str, port: int) -> bool:
-    """Whether a ZooKeeper server serves there (the four-letter word `srvr`)."""
+    """Whether a ZooKeeper server answers at this address (the four-letter word `srvr`).
+
+    Args:
+        host: the host.
+        port: the port.
+
+    Returns:
+        whether it serves.
+    """
     try:
         with socket.create_connection((host, port), timeout=ANSWER_S) as connection:
             connection.sendall(b"srvr")
@@ -159,13 +170,13 @@ def java() -> str:
 
 
 def check_server() -> None:
-    """Raises EnvironmentError_ where a server cannot be started here, before anything is written."""
+    """Raises EnvironmentError_ if a server cannot be started on this machine, before anything is written."""
     java()
     jars()
 
 
 def jars() -> Path:
-    """The folder of PySpark's jars; ZooKeeper is among them."""
+    """The folder of PySpark's jars, which include ZooKeeper."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise MissingExtraError(

@@ -1,19 +1,17 @@
-"""The ZooKeeper interface over kazoo: one session after another with a real server, told as the interface's
+"""The ZooKeeper interface on kazoo: consecutive sessions with a real server, reported as the interface's
 inputs.
 
-Owns the session's story, the order of what is heard, and the watches. Must not know who listens; knows kazoo
-only as a connection that keeps a session alive by pings, finds the server again, and carries requests in
-order.
+Owns the state of the session, the order of inputs, and the watches. Must not know the receiver. It uses kazoo
+only as a connection that keeps a session alive by pings, finds the server again, and sends requests in order.
 
-Order. kazoo hands replies and watches to two threads, which loses their order. Here both leave from kazoo's
-one connection thread, in the order in which they came over the wire: a watch before any reply that shows the
-change. `emit` is called from that thread (and from the thread of `ask`, when there is no connection); it must
-not block.
+Order. kazoo passes replies and watches to two threads, which loses their order. Here both leave from kazoo's
+one connection thread, in the order of the wire: a watch before any reply that shows the change. `emit` is
+called from that thread (and from the thread of `ask`, if there is no connection); it must not block.
 
-Sessions. A request made without a connection ends in CONNECTION_LOSS at once (kazoo would keep it for the
-next session). When the connection is lost the outstanding requests end so, then comes ZooKeeperDisconnected.
-On the same session the watches are set again (SetWatches; kazoo drops them) and those that missed a change
-fire; a new session has none.
+Sessions. A request without a connection ends in CONNECTION_LOSS at once (kazoo would keep it for the next
+session). When the connection is lost, the outstanding requests end in the same way; then comes
+ZooKeeperDisconnected. On the same session the watches are set again (SetWatches; kazoo drops them), and those
+that missed a change fire. A new session has none.
 """
 
 import logging
@@ -69,26 +67,31 @@ LOG = logging.getLogger("fencepost.zookeeper")
 NO_SESSION = 0
 FIRST_RETRY_S, LONGEST_RETRY_S = 0.05, 1.0
 WATCHES_BYTES = 128 * 1024
-"""Of paths in one SetWatches, as ZooKeeper's own client has it."""
+"""Bytes of paths in one SetWatches, as in ZooKeeper's own client."""
 
 
 @define
 class WatchTable:
-    """The client's side of the watches: what to set again after a reconnection. Each maps paths to nothing,
-    in the order of setting."""
+    """The client's table of watches to set again after a reconnection. Each field maps paths to nothing, in
+    the order of setting."""
 
     data: dict[str, None] = field(factory=dict)
     exists: dict[str, None] = field(factory=dict)
     children: dict[str, None] = field(factory=dict)
 
     def set(self, request: ZooKeeperRequest) -> None:
-        """A request that sets watches is sent: those that stand already, or have changed meanwhile, fire
-        before it is answered."""
+        """A request that sets watches is sent. Watches on nodes that have changed meanwhile fire before the
+        reply."""
         if isinstance(request, SetWatches):
             self.data.update(dict.fromkeys(request.paths))
 
     def remember(self, request: ZooKeeperRequest, reply: Reply) -> None:
-        """A read was answered; its watch stands if the server has set one."""
+        """A read was answered; its watch exists if the server has set one.
+
+        Args:
+            request: the read.
+            reply: its reply.
+        """
         if not isinstance(request, (GetData, Exists, GetChildren)) or not request.watch:
             return
         if isinstance(reply, Failed):
@@ -100,7 +103,7 @@ class WatchTable:
             self.data[request.path] = None
 
     def forget(self, event: WatchEvent) -> None:
-        """A watch fired; a deletion takes both kinds with it."""
+        """A watch fired; a deletion removes both kinds."""
         if event.kind is not WatchKind.CHILD:
             self.data.pop(event.path, None)
             self.exists.pop(event.path, None)
@@ -109,14 +112,14 @@ class WatchTable:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's threads, without its dispatching of watches: they are ours."""
+    """kazoo's threads without its dispatching of watches, which this module does."""
 
     def dispatch_callback(self, callback: Any) -> None:
-        """Nobody registers a watch with kazoo."""
+        """Not used: no watch is registered with kazoo."""
 
 
 class _Connection(ConnectionHandler):  # type: ignore[misc]
-    """kazoo's connection, which hands every notification to us in the thread that read it."""
+    """kazoo's connection; it passes every notification to this module in the thread that read it."""
 
     on_watch: Callable[[WatchEvent], None]
 
@@ -128,7 +131,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
 
 @define(eq=False)
 class _Outstanding:
-    """What kazoo believes to be its asynchronous result: told once, in the connection's thread."""
+    """kazoo uses it as its asynchronous result. It is set once, in the connection's thread."""
 
     session: "ZooKeeperSession"
     request_id: int
@@ -154,11 +157,12 @@ class _Outstanding:
 
 
 ERROR_WITHOUT_CODE = -4
-"""kazoo's own errors (closed, stopped) carry no code of the server: for the asker a lost connection."""
+"""kazoo's own errors (closed, stopped) have no code of the server; for the caller they are a lost
+connection."""
 
 
 class _NoResult:
-    """The asynchronous result of a request whose answer nobody waits for."""
+    """The asynchronous result of a request with a response that is not needed."""
 
     def set(self, value: Any) -> None:
         """Done."""
@@ -168,8 +172,8 @@ class _NoResult:
 
 
 class ZooKeeperSession:
-    """session_id: of the current or last session; connected: requests go out. `emit` takes the inputs, in
-    order."""
+    """session_id: of the current or last session; connected: whether requests can be sent. `emit` receives
+    the inputs in order."""
 
     def __init__(self, address: str, session_timeout_ms: int, emit: Callable[[Input], None]) -> None:
         self.session_id = NO_SESSION
@@ -194,23 +198,23 @@ class ZooKeeperSession:
         self._client.add_listener(self._state_changed)
 
     def start(self) -> None:
-        """Begin to connect; ZooKeeperConnected follows, whenever the server can be reached."""
+        """Start to connect; ZooKeeperConnected follows as soon as the server can be reached."""
         self._client.start_async()
 
     def stop(self) -> None:
-        """End the session (its ephemerals go) and the threads; nothing is emitted any more."""
+        """End the session (its ephemeral nodes are removed) and the threads; no more inputs are emitted."""
         with self._lock:
             self._stopped, self.connected = True, False
         self._client.stop()
         self._client.close()
 
     def password(self) -> bytes:
-        """What the server wants to hear from somebody who claims to own the session."""
+        """The password with which a client claims the session."""
         return bytes(self._client._session_passwd)
 
     @property
     def last_zxid(self) -> int:
-        """The transaction id of the reply that was read last."""
+        """The transaction id of the last reply."""
         return int(self._client.last_zxid)
 
     def ask(self, request_id: int, request: ZooKeeperRequest) -> None:
@@ -271,9 +275,7 @@ class ZooKeeperSession:
 
     def _on_disconnected(self) -> None:
         self.connected = False
-        self._client._notify_pending(
-            self._client.client_state
-        )  # what was asked since kazoo answered the rest
+        self._client._notify_pending(self._client.client_state)  # requests since kazoo answered the others
         self._tell(ZooKeeperDisconnected())
 
     def _on_expired(self) -> None:

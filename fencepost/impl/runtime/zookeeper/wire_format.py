@@ -1,9 +1,9 @@
 """ZooKeeper's wire format of the interface's requests and replies, as request types for kazoo's connection.
 
-Owns the bytes (zookeeper.jute, opcodes of ZooDefs 3.9). Must not know sessions or threads. Why not kazoo's
-own types: its multi cannot tell the transaction id of a creation, it drops results that are false, and it has
-no SetWatches. kazoo asks a request for `type`, `serialize()` and `deserialize(buffer, offset)`; it must find
-no `watcher` attribute, because the watches are ours (runtime/zookeeper.py).
+Owns the bytes (zookeeper.jute, opcodes of ZooDefs 3.9). Must not know sessions or threads. Reasons not to use
+kazoo's types: its multi does not return the transaction id of a creation, it drops results that are false,
+and it has no SetWatches. kazoo uses `type`, `serialize()` and `deserialize(buffer, offset)` of a request.
+There must be no attribute `watcher`, because runtime/zookeeper.py handles watches.
 """
 
 import struct
@@ -61,14 +61,14 @@ NO_MEMBER_FAILED = frozenset({ZooKeeperError.ROLLED_BACK, ZooKeeperError.RUNTIME
 
 _INT, _HEADER = struct.Struct("!i"), struct.Struct("!iBi")
 _RESULT = struct.Struct("!iBii")
-"""Of a multi-read: the header of a member, then its error code, or the length of its data."""
+"""A member's result in a multi-read: the header, then the error code, or the length of the data."""
 _STAT = struct.Struct("!qq16xii4xq4xi8x")
-"""What the interface has of a stat: not the times, the ACL's version, the length of the data, the last change
-of the children."""
+"""The fields of a stat that the interface uses: not the times, the ACL's version, the length of the data, the
+last change of the children."""
 
 
 class UnknownCodeError(Exception):
-    """A result code that no request of the interface should meet."""
+    """A result code that no request of the interface can have."""
 
 
 def _text(value: str) -> bytes:
@@ -87,7 +87,7 @@ def _texts(values: Sequence[str]) -> bytes:
 def _read_buffer(buffer: bytes, offset: int) -> tuple[bytes, int]:
     (length,) = _INT.unpack_from(buffer, offset)
     offset += _INT.size
-    end = offset + max(length, 0)  # -1 is no data at all
+    end = offset + max(length, 0)  # -1: there is no data
     return bytes(buffer[offset:end]), end
 
 
@@ -103,7 +103,15 @@ def error_of(code: int) -> ZooKeeperError:
 
 
 def watch_event(buffer: bytes, offset: int) -> WatchEvent | None:
-    """A notification; None for those that are not about a path."""
+    """Decode a notification.
+
+    Args:
+        buffer: the frame.
+        offset: where it begins.
+
+    Returns:
+        the event; None for those without a path.
+    """
     kind, _ = struct.unpack_from("!ii", buffer, offset)
     path, _ = _read_buffer(buffer, offset + 8)
     return WatchEvent(path.decode(), WATCH_KINDS[kind]) if kind in WATCH_KINDS else None
@@ -150,7 +158,15 @@ class WireWrite:
         return _write_body(self.operation)[1]
 
     def deserialize(self, buffer: bytes, offset: int) -> Reply:
-        """The reply."""
+        """Decode the reply.
+
+        Args:
+            buffer: the frame.
+            offset: where the body begins.
+
+        Returns:
+            the reply.
+        """
         return _write_result(self.type, buffer, offset)[0]
 
 
@@ -162,12 +178,20 @@ class WireMulti:
     type = MULTI
 
     def serialize(self) -> bytes:
-        """The body of the request: each member behind a header, and an end mark."""
+        """The body of the request: each member after a header, and an end mark."""
         bodies = [_write_body(operation) for operation in self.request.operations]
         return b"".join(_HEADER.pack(opcode, 0, -1) + body for opcode, body in bodies) + END_OF_MULTI
 
     def deserialize(self, buffer: bytes, offset: int) -> list[Reply]:
-        """The reply, in a list (kazoo walks through what a multi answers)."""
+        """Decode the reply, as a list (kazoo iterates over the results of a multi).
+
+        Args:
+            buffer: the frame.
+            offset: where the body begins.
+
+        Returns:
+            one reply per member.
+        """
         replies: list[Created | Done] = []
         errors: list[ZooKeeperError] = []
         while True:
@@ -206,7 +230,15 @@ class WireRead:
         return _text(self.request.path) + bytes([self.request.watch])
 
     def deserialize(self, buffer: bytes, offset: int) -> Reply:
-        """The reply."""
+        """Decode the reply.
+
+        Args:
+            buffer: the frame.
+            offset: where the body begins.
+
+        Returns:
+            the reply.
+        """
         if isinstance(self.request, Exists):
             return Done(_read_stat(buffer, offset)[0])
         if isinstance(self.request, GetData):
@@ -223,18 +255,26 @@ class WireRead:
 
 @frozen
 class WireMultiRead:
-    """Several reads of data in one request, which kazoo does not know."""
+    """Several reads of data in one request, which kazoo does not support."""
 
     request: MultiRead
     type = MULTI_READ
 
     def serialize(self) -> bytes:
-        """The body of the request: each member behind a header, and an end mark."""
+        """The body of the request: each member after a header, and an end mark."""
         header = _HEADER.pack(GET_DATA, 0, -1)
         return b"".join(header + _text(path) + b"\0" for path in self.request.paths) + END_OF_MULTI
 
     def deserialize(self, buffer: bytes, offset: int) -> "ReadResults":
-        """The results, in order; the transaction id of the reply stands in its header, which kazoo reads."""
+        """Decode the results, in order. The transaction id of the reply is in its header, which kazoo reads.
+
+        Args:
+            buffer: the frame.
+            offset: where the body begins.
+
+        Returns:
+            the results.
+        """
         results: list[Data | Failed] = []
         for _ in self.request.paths:
             opcode, _, _, number = _RESULT.unpack_from(buffer, offset)
@@ -242,7 +282,7 @@ class WireMultiRead:
             if opcode == ERROR_RESULT:
                 results.append(Failed(error_of(number)))
                 continue
-            end = offset + max(number, 0)  # -1 is no data at all
+            end = offset + max(number, 0)  # -1: there is no data
             results.append(Data(buffer[offset:end], Stat(*_STAT.unpack_from(buffer, end))))
             offset = end + _STAT.size
         return ReadResults(tuple(results))
@@ -250,14 +290,14 @@ class WireMultiRead:
 
 @frozen
 class ReadResults:
-    """What a multi-read has found."""
+    """The results of a multi-read."""
 
     replies: tuple[Data | Failed, ...]
 
 
 @frozen
 class WireSetWatches:
-    """Set watches, those of a reconnected session again; those that missed a change after `seen` fire at
+    """Set watches, also those of a reconnected session. Watches that missed a change after `seen` fire at
     once."""
 
     seen: int
@@ -271,7 +311,15 @@ class WireSetWatches:
         return struct.pack("!q", self.seen) + _texts(self.data) + _texts(self.exists) + _texts(self.children)
 
     def deserialize(self, buffer: bytes, offset: int) -> Done:
-        """Nothing comes back but that it is done."""
+        """Decode the reply, which has no content.
+
+        Args:
+            buffer: the frame.
+            offset: where the body begins.
+
+        Returns:
+            Done.
+        """
         return Done()
 
 
@@ -279,7 +327,7 @@ WireRequest = WireWrite | WireMulti | WireRead | WireMultiRead | WireSetWatches
 
 
 def wire_request(request: ZooKeeperRequest) -> WireRequest:
-    """How a request of the interface travels."""
+    """The wire form of a request of the interface."""
     if isinstance(request, Multi):
         return WireMulti(request)
     if isinstance(request, MultiRead):
@@ -292,8 +340,8 @@ def wire_request(request: ZooKeeperRequest) -> WireRequest:
 
 
 def reply_of(value: Any, zxid: int) -> Reply:
-    """What a request's `deserialize` made, or None: kazoo's answer to an `exists` that found nothing. zxid:
-    in the header of this reply."""
+    """The result of a request's `deserialize`; None is kazoo's result of an `exists` for a missing node.
+    zxid: in the header of this reply."""
     if value is None:
         return Failed(ZooKeeperError.NO_NODE)
     if isinstance(value, ReadResults):
@@ -305,7 +353,7 @@ def reply_of(value: Any, zxid: int) -> Reply:
 def set_watches_requests(
     seen: int, data: Sequence[str], exists: Sequence[str], children: Sequence[str], limit: int
 ) -> list[WireSetWatches]:
-    """As many requests as it takes to keep the paths of each below `limit` bytes (one path at least)."""
+    """As many requests as needed to keep the paths of each below `limit` bytes (at least one path each)."""
     requests: list[WireSetWatches] = []
     lists: tuple[list[str], list[str], list[str]] = ([], [], [])
     size = 0
