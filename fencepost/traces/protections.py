@@ -11,8 +11,8 @@ from attrs import frozen
 @frozen(kw_only=True)
 class Protection:
     """A guard of the protocol. name: Kafka-style words, used as the model's parameter; breaks: the invariant
-    that falls without it; bug: the zoo's id (a KIP or KAFKA number), or the rule of docs/spec/cluster.md (P3)
-    where no release was known to miss it."""
+    that breaks without it; bug: the zoo's id (a KIP or KAFKA number), or the rule of docs/spec/cluster.md
+    (P3) if no release is known without it."""
 
     name: str
     bug: str

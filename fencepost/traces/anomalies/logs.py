@@ -1,4 +1,4 @@
-"""Anomalies of one log as its clients see it: what stands where, and in which order of time.
+"""Anomalies of one log as its clients see it: which records are where, and in which order of time.
 
 Owns these rows of the table. Must not know the others.
 """
