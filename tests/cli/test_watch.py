@@ -91,7 +91,7 @@ def test_a_planted_bug_is_told_while_the_watch_runs_and_ctrl_c_ends_it(tmp_path:
     ("arguments", "sentence"),
     [
         (["missing"], "missing: expected a folder to watch, saw nothing there"),
-        ([".", "--out", "inside"], "expected results beside the watched folder"),
+        ([".", "--out", "inside"], "expected results outside the watched folder"),
         ([".", "--horizon", "0"], "Invalid value for '--horizon'"),
         ([".", "--out", "../out", "--profile", "wild"], "expected a profile out of"),
     ],
