@@ -1,11 +1,11 @@
 """The pytest plugin: fixtures for recorded histories and clusters, and campaigns as tests
 (docs/how-to/pytest.md).
 
-Owns: options, markers, fixtures, which seeds a test gets, where artefacts go. Must not know how anything is
-run, judged or told.
+Owns options, markers, fixtures, which seeds a test gets, and where artefacts go. Must not know how anything
+is run, judged or reported.
 
-Nothing but pytest is imported before a fixture or a marker of this plugin is used: a test suite that uses
-none of them pays for this file alone.
+Nothing but pytest is imported before a fixture or a marker of this plugin is used, so other test suites
+only pay for importing this file.
 """
 
 import inspect
@@ -31,7 +31,7 @@ CHUNK = 10
 """Seeds to a test, unless the marker says otherwise: what xdist spreads."""
 SHRINK_S = 20.0
 REPEAT = 3
-"""Repetitions of a test that failed on an embedded Kafka: enough to tell always from seldom."""
+"""Repetitions of a test that failed on an embedded Kafka: enough to distinguish always from seldom."""
 FOLDER = ".fencepost"
 LONGEST_NAME = 100
 _FAILED = pytest.StashKey[bool]()
@@ -102,7 +102,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> None:
-    """A test that is marked as a campaign uses the fixture, whether it asks for it or not."""
+    """A test that is marked as a campaign uses the fixture, also if it does not request it. collector, name,
+    obj: pytest's."""
     is_test = getattr(collector, "funcnamefilter", None)
     if is_test is None or not is_test(name) or not callable(obj) or isinstance(obj, type):
         return
@@ -257,8 +258,8 @@ def _judge_kafka(item: pytest.Function) -> None:
 
 @pytest.fixture
 def fencepost_history(request: pytest.FixtureRequest) -> "Iterator[History]":
-    """A history of its own for each test, to record operations around any client; `assert_linearizable` keeps
-    its trace where the test fails."""
+    """A new history for each test, to record operations around any client; `assert_linearizable` keeps
+    its trace if the test fails."""
     from fencepost.history import History
 
     yield History(folder=_folder(request.node))
@@ -270,7 +271,7 @@ def fencepost_history(request: pytest.FixtureRequest) -> "Iterator[History]":
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
-    """What a marked campaign and a cluster that was used are judged for; their reports stand for themselves,
+    """Judge marked campaigns and used clusters after the test's own code; their reports come
     without a traceback."""
     if not {CAMPAIGN, CLUSTER, KAFKA} & set(pyfuncitem.fixturenames):
         return (yield)
@@ -294,8 +295,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
 
 
 def _shown_again(item: pytest.Function) -> str:
-    """How often the test fails when it is repeated, each time on a cluster of its own with the same options
-    and seed: requests come from outside, so that a seed does not replay."""
+    """How often the test fails when it is repeated, each time on a new cluster with the same options
+    and seed. Requests come from outside, so a seed does not replay."""
     times: int = item.config.getoption("fencepost_repeat")
     if times < 1 or inspect.iscoroutinefunction(item.obj):
         return ""
@@ -313,8 +314,8 @@ def _shown_again(item: pytest.Function) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
-    """A test that failed, by its own assertion or exception too, keeps what its fixtures recorded; its report
-    says where."""
+    """For a test that failed, also by its own assertion or exception, save what its fixtures recorded, and
+    name the place in its report."""
     report: pytest.TestReport = yield
     if report.failed and call.when != "teardown":
         item.stash[_FAILED] = True

@@ -1,7 +1,7 @@
-"""Judging the files of real brokers: the replicas of the same partitions in several data directories, held
-against each other and against themselves.
+"""Judging the files of real brokers: compares the replicas of the same partitions in several data
+directories, and each replica with its own files.
 
-Only reads. One file per question: what lies in a directory (directories, checkpoints), what a segment's bytes
-are (segments), whether one replica's files agree with its batches (replica, epochs, producers, indexes),
-whether replicas agree (compare, compaction). partition.py asks them all.
+Only reads. One file per question: what a directory contains (directories, checkpoints), what a segment's
+bytes are (segments), whether one replica's files agree with its batches (replica, epochs, producers,
+indexes), whether replicas agree (compare, compaction). partition.py asks all of them.
 """

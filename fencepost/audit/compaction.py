@@ -1,12 +1,13 @@
-"""Whether compaction took only what it may.
+"""Whether compaction removed only what it may.
 
-Owns the records that one replica has and another has not, until a later record of their key is seen. Must not
-know files or high watermarks. Each broker compacts at its own time, so that a record may be gone on one and
-still be there on another; but of every key the latest committed record stays, unless it is a tombstone, whose
-time may be over (KIP-58, KIP-534). Records without a key go, and those of aborted transactions.
+Owns the records that one replica has and another does not, until a later record of their key is seen. Must
+not know files or high watermarks. Each broker compacts at its own time, so a record may be gone on one and
+still be there on another. But the latest committed record of every key stays, unless it is a tombstone that
+is old enough to be removed (KIP-58, KIP-534). Records without a key are removed, and those of aborted
+transactions.
 
-A tombstone that is over could have stood in any hole above the end of the replicas that still have the
-record: where the accused has one there, nothing is said. Below that end it could not: who compacts with a
+A removed tombstone could have been in any hole above the end of the replicas that still have the record. If
+the other replica has a hole there, nothing is reported. Below that end it could not: a compaction with a
 tombstone drops the record first.
 
 A transaction's records count when its marker is seen; until then they neither supersede nor are missed.
@@ -33,20 +34,22 @@ _SHOWN_KEY = 60
 
 @define
 class _Seen:
-    """A record. lacking: brokers that do not have it; holders: those that do."""
+    """The latest record of a key."""
 
     offset: int
     tombstone: bool
+    # Brokers without it, and with it.
     lacking: tuple[str, ...]
     holders: tuple[str, ...]
+    # The record in words, and its place.
     shown: str
     where: str
 
 
 @define
 class CompactionCheck:
-    """waiting: by key, the latest record that somebody lacks. open: records of transactions whose marker is
-    to come, by producer id."""
+    """waiting: by key, the latest record that some replica lacks. open: records of transactions without a
+    marker so far, by producer id."""
 
     waiting: dict[bytes, _Seen] = field(factory=dict)
     open: dict[int, list[tuple[bytes, _Seen]]] = field(factory=dict)
@@ -54,7 +57,8 @@ class CompactionCheck:
     overflown: bool = False
 
     def see(self, offset: int, here: Sequence[Cursor], lacking: Sequence[Cursor]) -> None:
-        """compare.Watcher."""
+        """As compare.Watcher: the records at `offset`. here: replicas that have one; lacking: those that do
+        not."""
         held = here[0].record
         if self.overflown:
             return

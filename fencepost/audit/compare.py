@@ -1,14 +1,14 @@
 """The replicas of one partition, side by side.
 
-Owns when two replicas differ and how much that means. Must not know files beyond a batch's place, nor what is
+Owns when two replicas differ and how serious that is. Must not know files beyond a batch's place, nor what is
 wrong within one replica.
 
-All replicas are read at once, in the order of their offsets. Batches that are the same bytes are passed over
-whole. Where they are not, their records are compared one by one: another codec, other boundaries of batches
-or segments are no difference; epoch, producer, sequence, time, key, value and headers are.
+All replicas are read at once, in the order of their offsets. Batches with the same bytes are skipped.
+Otherwise their records are compared one by one. Another codec, other boundaries of batches
+or segments are not a difference; epoch, producer, sequence, time, key, value and headers are.
 
-Nothing is asked of a replica below its start, above its end, or where damage has made it unreadable. What
-that leaves:
+A replica is not compared below its start, above its end, or where damage has made it unreadable. The
+remaining differences are:
 
     both hold a record there, and not the same one    in one leader epoch, or below both high watermarks:
                                                       log_divergence
@@ -41,33 +41,42 @@ class Watcher(Protocol):
 
 @define(kw_only=True)
 class Run:
-    """Neighbouring offsets at which two replicas differ in the same way. expected, seen: at the first of
-    them."""
+    """Neighbouring offsets at which two replicas differ in the same way."""
 
     anomaly: str
+    # First and last offset.
     first: int
     last: int
+    # Offsets that differ.
     count: int
+    # At the first offset.
     expected: str
     seen: str
+    # Whether one replica has no record there, instead of another one.
     lacks: bool
+    # The replica that the finding blames.
     replica: str
 
 
 @define
 class Comparison:
-    """compacted: it is known beforehand that records may be gone. runs: those that may go on, by pair of
-    brokers, kind and anomaly. closed: done, bounded. more: beyond that. absent: records that one replica
-    lacks where another has them. touched: seen at the current offset. watcher: is shown every record where
-    one is given, so that nothing is passed over."""
+    """The comparison of all replicas of a partition."""
 
+    # One per replica.
     cursors: Sequence[Cursor]
+    # Whether it is known beforehand that records may be gone.
     compacted: bool = False
+    # Is shown every record, if there is one; then no batch is skipped.
     watcher: Watcher | None = None
+    # Records that one replica lacks and another has.
     absent: int = 0
+    # Runs beyond the bound of `closed`.
     more: int = 0
+    # Runs that may continue, by pair of brokers, kind and anomaly.
     runs: dict[Pair, Run] = field(factory=dict)
+    # Complete runs; bounded.
     closed: list[Run] = field(factory=list)
+    # Keys of `runs` that were seen at the current offset.
     touched: set[Pair] = field(factory=set)
 
     def run(self) -> list[Run]:
@@ -176,7 +185,7 @@ class Comparison:
         )
 
     def _close(self, but: set[Pair] | tuple[()]) -> None:
-        """Runs that did not go on are done."""
+        """Close the runs that did not continue, except `but`."""
         if self.runs:
             for key in [key for key in self.runs if key not in but]:
                 run = self.runs.pop(key)

@@ -42,12 +42,12 @@ class Held:
 
     @property
     def is_control(self) -> bool:
-        """A marker, not a record of anybody's."""
+        """Whether it is a marker, not a client's record."""
         return self.content[3][1]
 
 
 def held_records(batch: AuditedBatch) -> list[Held]:
-    """The records of a batch with what is said of them in its header. Raises CorruptBatchError."""
+    """The records of a batch, with the fields of its header. Raises CorruptBatchError."""
     header = batch.header
     producer = header.producer_id, header.producer_epoch
     kind = header.is_transactional, header.is_control
@@ -72,16 +72,18 @@ def held_records(batch: AuditedBatch) -> list[Held]:
 
 @define(eq=False)
 class Cursor:
-    """Where the comparison is in one replica. batch: None at the end. records, index: of the batch once it
-    was decoded. known_from: at offsets between it and the next record nothing is there; below it nobody
-    knows."""
+    """The position of the comparison in one replica."""
 
     replica: ReplicaWalk
+    # The batches that follow.
     stream: Iterator[Known]
     findings: Findings
+    # The present batch; None at the end.
     batch: AuditedBatch | None = None
+    # Its records once it was decoded, and the index of the present one.
     records: list[Held] | None = None
     index: int = 0
+    # From this offset to the next record the log is known to be empty; below it nothing is known.
     known_from: int = 0
 
     @property

@@ -1,8 +1,8 @@
-"""What lies in a broker's data directory: partitions, checkpoints, and what is none of both.
+"""The contents of a broker's data directory: partitions, checkpoints, and everything else.
 
-Owns names, and which file belongs to what. Must not know what stands in segments. A directory may be a copy
-of a living broker's, or of one that died in the middle of anything: whatever is not known is left alone and
-told.
+Owns names, and which file belongs to what. Must not know what segments contain. A directory may be a copy
+of a live broker's, or of one that died at any moment. Unknown files are left alone and
+reported.
 """
 
 import re
@@ -22,7 +22,7 @@ TopicNumber = tuple[str, int]
 """A topic and the number of a partition."""
 
 COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state")
-"""Kafka's own topics, compacted whatever else is known of them."""
+"""Kafka's internal topics, which are always compacted."""
 TRANSACTION_INDEX = ".txnindex"
 METADATA, BROKER_METADATA = "partition.metadata", "meta.properties"
 KNOWN_FILES = {
@@ -55,20 +55,25 @@ class SegmentFile:
 
 @define(kw_only=True)
 class ReplicaFiles:
-    """One replica's directory. high_watermark, log_start, recovery_point: as checkpointed, None if nothing
-    is. clean: the broker was shut down cleanly. compacted: the broker's cleaner knows this partition.
-    topic_id: "" where it is not told. alone: others of this broker have a high watermark."""
+    """One replica's directory."""
 
     broker: str
     path: Path
+    # Whether the broker was shut down cleanly.
     clean: bool = False
+    # Offsets as checkpointed; None: not checkpointed.
     high_watermark: int | None = None
     log_start: int | None = None
     recovery_point: int | None = None
+    # Whether the broker's cleaner knows this partition.
     compacted: bool = False
+    # "" if the directory does not name it.
     topic_id: str = ""
+    # Whether others of this broker have a high watermark and this one does not.
     alone: bool = False
+    # Ascending.
     segments: list[SegmentFile] = field(factory=list)
+    # (offset, file) of the producer snapshots, ascending.
     snapshots: list[tuple[int, Path]] = field(factory=list)
 
     @property
@@ -84,20 +89,25 @@ class ReplicaFiles:
 
 @define(kw_only=True)
 class DataDirectory:
-    """One log directory of a broker. partitions: their directories. checkpoints: by file name. aside:
-    directories on their way in or out."""
+    """One log directory of a broker."""
 
     broker: str
     path: Path
+    # Whether the broker was shut down cleanly.
     clean: bool = False
+    # The directory of each partition.
     partitions: dict[TopicNumber, Path] = field(factory=dict)
+    # Checkpointed offsets by file name and partition.
     checkpoints: dict[str, dict[TopicNumber, int]] = field(factory=dict)
+    # Directories that are being created or removed.
     aside: list[str] = field(factory=list)
+    # Fields of meta.properties.
     identity: dict[str, str] = field(factory=dict)
 
 
 def open_directory(broker: str, path: Path, findings: Findings) -> DataDirectory:
-    """What lies at the top of a data directory. Raises EnvironmentError_ if it is none."""
+    """List the top of a data directory. broker: its name; path: the directory; findings: for what is wrong.
+    Raises EnvironmentError_ if it is not a data directory."""
     if not path.is_dir():
         seen = "a file" if path.exists() else "nothing there"
         raise EnvironmentError_(expected="a broker's data directory", seen=seen, where=str(path))
@@ -180,7 +190,8 @@ def _read_properties(path: Path, findings: Findings) -> dict[str, str]:
 
 
 def replica_of(directory: DataDirectory, key: TopicNumber, findings: Findings) -> ReplicaFiles | None:
-    """The files of one replica; None if they cannot be listed, which is told."""
+    """The files of one replica; None if they cannot be listed. directory: the broker's; key: the partition;
+    findings: for what is wrong."""
     path, points = directory.partitions[key], directory.checkpoints
     replica = ReplicaFiles(
         broker=directory.broker,
@@ -225,8 +236,8 @@ def _list(replica: ReplicaFiles, findings: Findings) -> None:
 
 
 def _check_segment_of(index: Path, findings: Findings, *, clean: bool) -> None:
-    """An index without its segment is left by a broker that died while it removed them, and by nobody who was
-    shut down."""
+    """An index may be without its segment only if the broker died while it removed them, never after a clean
+    shutdown."""
     segment = index.with_name(f"{index.name[: layout.DIGITS]}{layout.LOG}")
     if segment.exists():
         return

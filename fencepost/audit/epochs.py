@@ -1,12 +1,12 @@
-"""Whether a replica's leader-epoch-checkpoint says what its batches say.
+"""Whether a replica's leader-epoch-checkpoint agrees with its batches.
 
-Owns the comparison. Must not know who wrote what first. A follower asks with its last epoch where to cut
-(KIP-101), and its leader answers out of this file: an entry that contradicts the batches makes the one cut
-too much or the other keep what nobody else has.
+Owns the comparison. Must not know which of them was written first. A follower asks with its last epoch where
+to truncate (KIP-101), and its leader answers from this file. An entry that contradicts the batches makes the
+follower remove too much or keep records that no other replica has.
 
-An epoch may have no batch at all: its leader wrote nothing, or compaction took them. If the broker was not
-shut down cleanly, an entry may lie above the end of a log that lost its tail, and the first one above a log
-start that is checkpointed once a minute only (DeleteRecords raises both); a broker puts that right when it
+An epoch may have no batch at all: its leader wrote nothing, or compaction removed them. If the broker was not
+shut down cleanly, an entry may be above the end of a log that lost its tail, and the first one above a log
+start that is checkpointed only once a minute (DeleteRecords raises both). A broker corrects that when it
 loads the log. None of this is a contradiction.
 """
 
@@ -37,24 +37,28 @@ class Span:
     records: int
 
     def beyond(self, offset: int) -> int:
-        """How many of them stand at an offset or beyond it; at most so many where some are missing."""
+        """How many of them are at or beyond an offset; an upper bound if some are missing."""
         return min(self.records, self.end - max(self.first, offset))
 
 
 @define
 class EpochCheck:
-    """Follows the batches of a replica in order. entries: ascending. below: entries whose start was reached.
-    told: (epoch of the batches, of the checkpoint) of the last contradiction, which is told once and not with
-    every batch. usable: the checkpoint could be read and is whole."""
+    """Follows the batches of a replica in order."""
 
     path: Path
     findings: Findings
     log_start: int = 0
+    # Whether the broker was shut down cleanly.
     clean: bool = False
+    # Of the checkpoint, ascending.
     entries: list[EpochStart] = field(factory=list)
+    # How many entries begin at or below the present batch.
     below: int = 0
+    # (epoch of the batches, epoch of the checkpoint) of the last contradiction, to report it only once.
     told: tuple[int, int | None] | None = None
+    # Whether the checkpoint could be read and is complete.
     usable: bool = True
+    # The epochs of the batches so far.
     spans: list[Span] = field(factory=list)
     """What the batches say, in their order."""
 
@@ -140,12 +144,12 @@ class EpochCheck:
 
 
 def tell_cuts(checks: Sequence[tuple[str, int, EpochCheck]], findings: Findings) -> None:
-    """Notes which records a later leader's epoch does away with. checks: (replica in words, its high
-    watermark, its epochs) of one partition.
+    """Note which records a later leader's epoch removes. checks: (replica in words, its high
+    watermark, its epochs) of one partition; findings: for the notes.
 
-    A follower cuts its log where its leader's next epoch begins (KIP-101), so what it has of an older
-    epoch beyond that offset goes. Nothing is wrong about it where nobody was told of these records; the
-    note says how many of them are below the replica's own high watermark, which is then a loss."""
+    A follower truncates its log where its leader's next epoch begins (KIP-101), so its records of an older
+    epoch beyond that offset are removed. That is correct if these records were never acknowledged. The
+    note says how many of them are below the replica's own high watermark: these are a loss."""
     for name, high_watermark, own in checks:
         for span in own.spans:
             later = [

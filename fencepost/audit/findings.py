@@ -1,7 +1,7 @@
 """What an audit has found so far, bounded.
 
 Owns how many findings are kept. Must not know where they come from. A broken disk makes thousands of one
-kind; the first ones tell what is wrong, the rest is counted.
+kind. The first ones show what is wrong; the others are counted.
 """
 
 from collections import Counter
@@ -28,15 +28,18 @@ class Unreadable:
 
 @define
 class Findings:
-    """Of one partition, or of the brokers' directories if topic is None. found, notes, unreadable: as they
-    came, bounded; more: findings beyond the bound, by anomaly. A note says what a reader of the result must
-    know and is nothing wrong."""
+    """The findings of one partition, or of the brokers' directories."""
 
+    # None for the directories.
     topic: str | None = None
     partition: int = -1
+    # In the order in which they came; bounded.
     found: list[Finding] = field(factory=list)
+    # Findings beyond the bound, by anomaly.
     more: Counter[str] = field(factory=Counter)
+    # What a reader must know although it is not wrong; bounded.
     notes: list[str] = field(factory=list)
+    # Files that could not be read; bounded.
     unreadable: list[Unreadable] = field(factory=list)
 
     def add(self, anomaly: str, *, expected: str, seen: str, offset: int = -1) -> None:
@@ -56,7 +59,8 @@ class Findings:
             self.more[anomaly] += 1
 
     def flaw(self, anomaly: str, flaw: Flaw, path: Path) -> None:
-        """Something is wrong with a file."""
+        """Report a finding about a file. anomaly: its name; flaw: what is wrong, and where; path: the
+        file."""
         place = "" if flaw.position is None else f" at byte {flaw.position}"
         self.add(anomaly, expected=flaw.expected, seen=f"{flaw.seen} in {path}{place}")
 
@@ -66,7 +70,7 @@ class Findings:
             self.notes.append(text)
 
     def left_out(self, path: Path, reason: str) -> None:
-        """Could not be read."""
+        """Report a file that could not be read. path: the file; reason: why."""
         self.unreadable.append(Unreadable(path=path, reason=reason))
 
     @property

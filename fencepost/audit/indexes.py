@@ -31,7 +31,7 @@ from fencepost.impl.log.dump.indexes import (
 
 ANOMALY = "index_damaged"
 MOST_BYTES = 256 * 1024 * 1024
-"""Bound on what is read of an index: segment.index.bytes is 10 MB unless somebody sets it."""
+"""Bound on what is read of an index. segment.index.bytes is 10 MB by default."""
 
 LAST_POSITION = 1 << 63
 LAST_OFFSET = 1 << 63
@@ -42,8 +42,8 @@ IndexEntry = TypeVar("IndexEntry", OffsetEntry, TimeEntry)
 
 @define
 class PackedEntries(Sequence[IndexEntry]):
-    """The entries of an index, unpacked when asked for. make: of the byte where it stands and its two
-    numbers. last: the one that was asked for last, with its number."""
+    """The entries of an index, unpacked on demand. make: builds an entry from its position in the file and
+    its two numbers. last: the entry unpacked last, with its number."""
 
     data: bytes
     form: Struct
@@ -89,20 +89,22 @@ def _used(data: bytes, form: Struct) -> bytes:
 
 @define
 class SegmentIndexes:
-    """Follows the batches of a segment. tail: nobody knows how far the indexes of this segment are (its
-    broker died, or was alive when the files were copied), so that an entry beyond the end of the log says
-    nothing. next_position, next_offset: of the next entry of each; before it nothing can be wrong."""
+    """Follows the batches of a segment."""
 
     segment: SegmentFile
     findings: Findings
+    # The broker died, or ran when the files were copied. Its indexes may then be ahead of the log, and an
+    # entry
+    # beyond the end means nothing.
     tail: bool
     offsets: OffsetIndexCheck | None = None
     times: TimeIndexCheck | None = None
+    # Position and offset of the next entry of the two indexes; nothing before them can be wrong.
     next_position: int = 0
     next_offset: int = 0
 
     def load(self) -> None:
-        """Read them, and tell what is wrong in them by themselves."""
+        """Read the indexes, and report what is wrong in them alone."""
         for kind in (layout.INDEX, layout.TIME_INDEX, TRANSACTION_INDEX):
             path = self.segment.sibling(kind)
             needed = kind != TRANSACTION_INDEX and self.segment.size > 0 and not self.tail
@@ -132,7 +134,7 @@ class SegmentIndexes:
                 return
             offsets = kind == layout.INDEX
             if not self._tell((offset_entries if offsets else time_entries)(source, base), path):
-                return  # entries out of order cannot be followed; a broker makes such an index anew
+                return  # entries out of order cannot be followed; a broker rebuilds such an index
             data = source.read_at(0, source.size())
         if offsets:
             self.offsets = _offset_check(data, base, str(path))
@@ -148,8 +150,8 @@ class SegmentIndexes:
         return sound
 
     def see(self, header: BatchHeader, position: int, *, damaged: bool = False) -> None:
-        """The next batch, at this byte of the segment. Most batches have no entry, and are only looked at for
-        their time."""
+        """Follow the next batch. header: of the batch; position: its byte in the segment; damaged: its
+        records cannot be read. Most batches have no entry, and only their time is checked."""
         if self.offsets is not None and position >= self.next_position:
             check, number = self.offsets, self.offsets.passed
             leads_here = number < len(check.entries) and check.entries[number].position == position
@@ -174,8 +176,8 @@ class SegmentIndexes:
             self.findings.flaw(ANOMALY, flaw, Path(check.file))
 
     def unfollow(self) -> None:
-        """Something in the segment cannot be read, so that nobody knows what an entry that leads there should
-        say."""
+        """Something in the segment cannot be read, so an entry that leads there cannot be
+        checked."""
         self.offsets = self.times = None
 
     def end(self) -> None:

@@ -1,7 +1,7 @@
-"""The audit of one partition: all its replicas, each held against its own files and against the others.
+"""The audit of one partition: compares each replica with its own files and with the other replicas.
 
-Owns the order of questions and what is a finding of the whole. Must not know how a result is shown. The holes
-of a log are judged last, when it is known whether the topic was ever compacted.
+Owns the order of the checks and what is a finding of the whole. Must not know how a result is shown. The
+holes of a log are judged last, when it is known whether the topic was ever compacted.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from fencepost.audit.survey import Survey
 from fencepost.checkers.verdict import Verdict
 
 AuditProgress = Callable[[int], None]
-"""Is told how many bytes more were read."""
+"""Is called with the number of bytes read since the last call."""
 
 
 @define(kw_only=True)
@@ -30,10 +30,14 @@ class ReplicaSeen:
 
     broker: str
     path: str
+    # First offset, and one above the last.
     start_offset: int
     end_offset: int
+    # As checkpointed; None: not checkpointed.
     high_watermark: int | None
+    # Of the last batch; -1: none.
     leader_epoch: int
+    # Counts of what could be read.
     batches: int
     records: int
     bytes: int
@@ -57,7 +61,8 @@ class PartitionAudit:
 
 
 def audit_partition(found: Survey, key: TopicNumber, progress: AuditProgress) -> PartitionAudit:
-    """Read and judge the replicas of one partition."""
+    """Read and judge the replicas of one partition. found: the directories; key: the partition; progress: is
+    called with bytes read."""
     replicas, findings = found.partitions[key]
     request = found.request
     declared = any(fnmatchcase(key[0], pattern) for pattern in request.compacted)
@@ -100,7 +105,7 @@ def _reach(run: Run) -> str:
 
 
 def _gaps(walk: ReplicaWalk, told: list[tuple[int, int]], findings: Findings) -> None:
-    """Those gaps of which the comparison has not told any offset already. told: (first, end) of ranges."""
+    """Report the gaps that the comparison has not reported yet. told: (first, end) of reported ranges."""
     for gap in walk.gaps:
         if any(first < gap.end and gap.first < end for first, end in told):
             continue

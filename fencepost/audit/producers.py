@@ -1,10 +1,11 @@
-"""Whether the idempotent producers of a log kept their order, and whether the producer snapshots say what the
-batches say.
+"""Whether the idempotent producers of a log kept their order, and whether the producer snapshots agree with
+the batches.
 
-Owns the last batches of each producer id. Must not know why a sequence number stands where it stands.
-Sequence numbers go up by one along the records of one producer id and epoch, and wrap from 2^31 - 1 to 0
-(KIP-98); a new epoch begins anew. They may jump ahead: compaction drops batches, and a broker that has
-forgotten a silent producer lets it go on anywhere (KIP-360). They never go back, and no batch stands twice.
+Owns the last batches of each producer id. Must not know why a sequence number is at its offset.
+Sequence numbers increase by one along the records of one producer id and epoch, and wrap from 2^31 - 1 to 0
+(KIP-98); a new epoch starts again. They may jump ahead: compaction removes batches, and a broker that has
+forgotten an idle producer lets it continue anywhere (KIP-360). They never go back, and no batch is in the log
+twice.
 """
 
 from pathlib import Path
@@ -109,7 +110,8 @@ class ProducerCheck:
     # ---- snapshots
 
     def end(self, log_end: int, *, clean: bool) -> None:
-        """There are no more batches."""
+        """There are no more batches. log_end: the log's end offset; clean: the broker was shut down
+        cleanly."""
         for offset, path in self.snapshots[self.passed :]:
             if offset <= log_end:
                 self._check_snapshot(offset, path)

@@ -1,13 +1,13 @@
-"""One replica, read from its first segment to its last, and held against everything that lies beside its
+"""One replica, read from its first segment to its last, and compared with all files next to its
 batches.
 
-Owns the order of the batches and what a hole between them means. Must not know other replicas. What comes out
-are the good batches, ascending; each says from where on the replica is known: what lies in a hole that damage
-has torn is not missing, it cannot be read.
+Owns the order of the batches and the meaning of a hole between them. Must not know other replicas. The result
+is the good batches, ascending. Each says from where on the replica is known: records in a hole that damage
+made are not missing, they cannot be read.
 
-A base offset is not under the checksum (KIP-98: the leader stamps it), so that a flipped bit in it shows only
-against its neighbours. A batch that jumps ahead is therefore held back until the next one comes: if that one
-goes on where the log was, the jump was the mistake.
+A base offset is not covered by the checksum (KIP-98: the leader sets it), so a flipped bit in it shows only
+in comparison with its neighbours. A batch that jumps ahead is therefore kept back until the next one comes.
+If that one continues where the log was, the jump was the error.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,11 +28,11 @@ MOST_GAPS = 1000
 LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
 """An index entry has four bytes for an offset, so that no segment reaches further."""
 PROGRESS_BYTES = 1 << 20
-"""Progress is told about that often."""
+"""Progress is reported about once in so many bytes."""
 
 
 Known = tuple[AuditedBatch, int]
-"""A good batch, and from where on the replica is known: between it and the batch before nobody knows."""
+"""A good batch, and from which offset on the replica is known; between it and the batch before, it is not."""
 
 
 @define
@@ -46,22 +46,28 @@ class Gap:
 
 @define(kw_only=True)
 class ReplicaWalk:
-    """told_bytes: of the current segment, for progress. next_offset: where the next batch should begin; None
-    before the first. epoch: of the last batch. doubtful: something before here could not be read. sparse: a
-    batch holds fewer records than it spans offsets, which only compaction makes. holes_below: above this
-    offset nothing is missing."""
+    """The walk through one replica."""
 
     files: ReplicaFiles
     findings: Findings
+    # Whether the topic is known to be compacted.
     compacted: bool = False
+    # Is called with the number of bytes read since the last call.
     read: Callable[[int], None] = lambda size: None
     parsed: Parsed = field(factory=Parsed)
+    # Bytes of the current segment that were reported as progress.
     told_bytes: int = 0
+    # Where the next batch should begin; None before the first.
     next_offset: int | None = None
+    # Leader epoch of the last batch.
     epoch: int = -1
+    # Whether something before here could not be read.
     doubtful: bool = False
+    # Whether a batch holds fewer records than it spans offsets, which only compaction causes.
     sparse: bool = False
+    # Above this offset nothing is missing.
     holes_below: int = 0
+    # Good batches and their records so far.
     batches: int = 0
     records: int = 0
     gaps: list[Gap] = field(factory=list)
@@ -75,7 +81,7 @@ class ReplicaWalk:
 
     @property
     def broker(self) -> str:
-        """Whose replica it is."""
+        """The broker of this replica."""
         return self.files.broker
 
     @property
@@ -155,7 +161,7 @@ class ReplicaWalk:
     def _is_misplaced(
         self, held: AuditedBatch, following: AuditedBatch | Bad | Old, segment: SegmentFile
     ) -> bool:
-        """Whether a batch that jumped ahead is wrong, because the log goes on where it was."""
+        """Whether a batch that jumped ahead is wrong, because the log continues where it was."""
         if not isinstance(following, AuditedBatch):
             return False
         if not self._expected(segment) <= following.header.base_offset < held.header.next_offset:
@@ -175,7 +181,7 @@ class ReplicaWalk:
     # ---- a batch
 
     def _take(self, batch: AuditedBatch, indexes: SegmentIndexes) -> Known | None:
-        """A batch where it belongs, held against everything beside it; None if it is not where it belongs."""
+        """A batch at its place, compared with all files next to it; None if it is not at its place."""
         header = batch.header
         indexes.see(header, batch.position)
         if self.next_offset is not None and header.base_offset < self.next_offset:
@@ -234,7 +240,7 @@ class ReplicaWalk:
     def _no_batch(
         self, item: Bad | Old, segment: SegmentFile, indexes: SegmentIndexes, *, first: bool
     ) -> None:
-        """first: no batch stood before it in this segment, as where a broker was upgraded."""
+        """first: it is the first batch of this segment, as after a broker's upgrade."""
         if isinstance(item, Old) and first:
             self._old(item, segment)
         else:

@@ -1,11 +1,11 @@
-"""The bytes of one segment: its batches, and what is no batch.
+"""The bytes of one segment: its batches, and everything that is not a batch.
 
 Owns the walk through a file and how much of it is in memory: CHUNK_BYTES, or one batch. Must not know offsets
-of a log, other files, or what follows from damage.
+of a log, other files, or the consequences of damage.
 
-A batch whose checksum or header fails is told and stepped over, because its length still says where the next
-one begins; what makes the length doubtful ends the walk. Messages of formats 0 and 1 (before Kafka 0.11,
-KIP-98) have their length at the same place: they are counted and stepped over.
+A batch with a wrong checksum or header is reported and skipped, because its length still says where the next
+one begins. Damage that makes the length doubtful ends the walk. Messages of formats 0 and 1 (before Kafka
+0.11, KIP-98) have their length at the same place: they are counted and skipped.
 """
 
 import zlib
@@ -59,15 +59,18 @@ class AuditedBatch:
 
 @frozen(kw_only=True)
 class Bad:
-    """What is no good batch. header: of one that was stepped over; None where the walk ends. rest: bytes from
-    here to the end of the file."""
+    """Bytes that are not a good batch."""
 
+    # Byte in the file.
     position: int
     damage: Damage
     expected: str
     seen: str
+    # Bytes from here to the end of the file.
     rest: int
+    # Of a batch that was skipped; None if the walk ends here.
     header: BatchHeader | None = None
+    # Whether the rest is all zeros.
     zeros: bool = False
 
 
@@ -83,8 +86,8 @@ class Old:
 
 @define
 class Parsed:
-    """The batch that was parsed last, here or in the replica beside: the same bytes have the same header, and
-    the same checksum."""
+    """The batch that was parsed last, here or in the replica compared with it: equal bytes have the same
+    header and the same checksum."""
 
     data: bytes = b""
     header: BatchHeader | None = None

@@ -1,6 +1,6 @@
-"""What there is to audit: the brokers' directories, and which replicas belong together.
+"""What to audit: the brokers' directories, and which replicas belong together.
 
-Owns the pairing of directories. Must not know what stands in segments.
+Owns the pairing of directories. Must not know what segments contain.
 """
 
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ from fencepost.traces.errors import EnvironmentError_
 @frozen(kw_only=True)
 class AuditRequest:
     """What to audit. places: (broker, data directory); a broker may have several. topics: patterns, of which
-    a topic must match one. compacted: patterns of topics in which holes are nothing wrong, whatever the
-    directories say. deep: decode every record, and hold compaction against the keys."""
+    a topic must match one. compacted: patterns of topics in which holes are normal, whatever the
+    directories say. deep: decode every record, and check compaction by the keys."""
 
     places: tuple[tuple[str, Path], ...]
     topics: tuple[str, ...] = ("*",)

@@ -1,4 +1,4 @@
-"""Who is to blame: what an application was told, joined with what passed on the wire.
+"""Which side is to blame: what an application saw, joined with the recorded traffic.
 
 Owns taps, their lines, and the join. Must not know Kafka's protocol.
 """

@@ -3,13 +3,13 @@
 Owns the rules. Must not know files. The wire is between both sides, so each side is judged by what crossed
 it:
 
-    the cluster     gets requests and gives answers: whatever the log check and the rules below find in these
-                    alone is its doing.
-    the application asks and is given: whatever differs between what it did and was told, and what crossed
-                    the wire, is its doing (its own, or its client library's).
+    the cluster     gets requests and gives answers: it is responsible for everything that the log check and
+                    the rules below find in these alone.
+    the application makes requests and gets answers: it (or its client library) is responsible for every
+                    difference between what it did and saw, and what crossed the wire.
 
-A place that convicts the cluster is not held against the application as well. What nobody can match is
-counted, and convicts nobody.
+A place that convicts the cluster does not convict the application as well. What cannot be matched is
+counted, and convicts neither side.
 """
 
 from bisect import bisect_left
@@ -62,15 +62,19 @@ OF_ANOMALIES = {
 
 @frozen(kw_only=True)
 class Blame:
-    """One finding. lines: of taps, as file and number; operations: of the trace; frame: the request, if one
-    is to be seen."""
+    """One finding."""
 
     side: Side
     kind: Kind
+    # Topic, partition and offset in words.
     place: str
+    # What happened, in a clause.
     says: str
+    # File and number of the taps' lines.
     lines: tuple[str, ...] = ()
+    # Op ids of the trace.
     operations: tuple[int, ...] = ()
+    # The request, if one was recorded.
     frame: Frame | None = None
 
 
@@ -177,7 +181,7 @@ class _Join:
         )
 
     def _twice(self) -> Iterator[Blame]:
-        """A record of an idempotent producer, sent once under one sequence number, that stands at two
+        """A record of an idempotent producer, sent once with one sequence number, that is at two
         offsets."""
         seen: dict[tuple[str, int, int], Place] = {}
         idempotent = {one.record.value: one for one in self.wire.carried if one.row.producer_id is not None}
@@ -193,7 +197,7 @@ class _Join:
                         side=Side.CLUSTER,
                         kind=Kind.DUPLICATE,
                         place=_name(place),
-                        says=f"the record of one sequence number stands at offset {before[2]} as well",
+                        says=f"the record of one sequence number is at offset {before[2]} as well",
                         operations=(one.row.op_id, row.op_id),
                         frame=self.wire.frame_of(row),
                     )
@@ -219,7 +223,7 @@ class _Join:
                         side=Side.CLUSTER,
                         kind=Kind.REORDERING,
                         place=_name(place),
-                        says=f"sequence {row.sequence} stands before sequence {before.row.sequence}, at "
+                        says=f"sequence {row.sequence} is before sequence {before.row.sequence}, at "
                         f"{before.record.offset}",
                         operations=(before.row.op_id, row.op_id),
                         frame=self.wire.frame_of(row),
@@ -273,8 +277,8 @@ class _Join:
                 side=Side.APPLICATION,
                 kind=Kind.LOSS,
                 place=_name(place),
-                says="the application was told that this is acknowledged, and no broker has acknowledged "
-                "anything there",
+                says="the client reported to the application that this is acknowledged, and no broker has "
+                "acknowledged anything there",
                 lines=both,
                 operations=tuple(each.row.op_id for each in carried),
                 frame=self.wire.frame_of(carried[-1].row) if carried else None,
@@ -348,7 +352,7 @@ class _Join:
                 side=Side.APPLICATION,
                 kind=Kind.REORDERING,
                 place=_name(one.place),
-                says="sent after a record that crossed the wire, and stands, after it",
+                says="sent after a record that crossed the wire, and is, after it",
                 lines=(before[0].place, line.place),
                 operations=(before[1].row.op_id, one.row.op_id),
                 frame=self.wire.frame_of(one.row),
@@ -412,7 +416,7 @@ class _Join:
                 place=_name(place),
                 frame=frame,
                 operations=operations,
-                says=f"handed out after offset {before.offset}, and the consumer was not moved",
+                says=f"delivered after offset {before.offset}, and the consumer was not moved",
                 lines=(before.place, line.place),
             )
             return

@@ -1,19 +1,19 @@
-"""What an application did and was told, as JSON lines: the format of every tap.
+"""What an application did and saw, as JSON lines: the format of every tap.
 
 Owns the format and its strict reading. Must not know clients. One object a line; `time` in nanoseconds of any
 clock, `actor` names a producer or consumer, `id` a send. Unknown fields are refused, so that a misspelt one
-is not silently nothing.
+is not ignored silently.
 
     {"type":"sent","time":1,"actor":"p1","id":"p1-0","topic":"orders","partition":0,"content":7}
     {"type":"acknowledged","time":2,"actor":"p1","id":"p1-0","topic":"orders","partition":0,"offset":41}
     {"type":"failed","time":2,"actor":"p1","id":"p1-1","error":"TimeoutException"}
     {"type":"delivered","time":3,"actor":"c1","topic":"orders","partition":0,"offset":41,"content":7}
     {"type":"moved","time":3,"actor":"c1"}       the consumer's place changes: assignment, revocation, seek
-    {"type":"closed","time":4,"actor":"p1"}      everything it was told stands above
+    {"type":"closed","time":4,"actor":"p1"}      all its results are in the lines above
 
 sent: before the client's send is called. partition: if the application chose it. content: of a record, if the
 tap knows the key of the record's folder (docs/how-to/proxy.md). acknowledged, failed: the callback.
-delivered: handed to the application.
+delivered: delivered to the application.
 """
 
 from collections.abc import Iterator
@@ -41,17 +41,23 @@ class Type(StrEnum):
 
 
 class Line(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """One line. place: file and line number, for a person."""
+    """One line."""
 
     type: Type
+    # Nanoseconds of any clock.
     time: int
+    # A producer or consumer.
     actor: str
+    # The send; None for lines that are not about one.
     id: str | None = None
     topic: str | None = None
+    # Of a send: only if the application chose it.
     partition: int | None = None
     offset: int | None = None
+    # Identifies the contents of the record; None if the tap cannot compute it.
     content: int | None = None
     error: str | None = None
+    # File and line number, for a person.
     place: str = ""
 
 

@@ -1,4 +1,4 @@
-"""A tap for Python: wrap the client's object, and go on using it.
+"""A tap for Python: wrap the client's object, and continue to use it.
 
     from fencepost.blame.tap import Tap
 
@@ -6,10 +6,10 @@
     producer = tap.producer(confluent_kafka.Producer({...}))
     consumer = tap.consumer(confluent_kafka.Consumer({...}))
 
-Owns which calls of confluent-kafka, kafka-python and aiokafka are a send, what they were told and what they
-handed out. Must not know the wire. The wrapped object behaves as the client does: arguments, results,
-callbacks and errors pass unchanged, but for a header with the id of the send (`ids=False` leaves it out; then
-sends that failed cannot be matched).
+Owns which calls of confluent-kafka, kafka-python and aiokafka are a send, their results, and what they
+delivered. Must not know the wire. The wrapped object behaves as the client does: arguments, results,
+callbacks and errors pass unchanged, except for a header with the id of the send (`ids=False` leaves it out;
+then failed sends cannot be matched).
 """
 
 import itertools
@@ -31,11 +31,12 @@ _encode = msgspec.json.Encoder().encode
 
 @define(eq=False)
 class Tap:
-    """A file of lines. key: the key file of the record's folder, to compare contents; ids: whether sends
-    carry a header with their id."""
+    """A file of lines."""
 
     path: str | Path
+    # The key file of the record's folder, to compare contents; None: they are not compared.
     key: str | Path | None = None
+    # Whether sends carry a header with their id.
     ids: bool = True
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
     _descriptor: int = field(default=-1, init=False)
@@ -62,14 +63,16 @@ class Tap:
         return _wrapped(self, client, kinds, name or f"c{os.getpid()}-{next(self._actors)}")
 
     def write(self, kind: str, actor: str, **values: Any) -> None:
-        """A line; it is with the system when this returns."""
+        """Write a line; the operating system has it when this returns. kind: its type; actor: the producer or
+        consumer; values: its other fields."""
         row = {"type": kind, "time": time.time_ns(), "actor": actor}
         row |= {name: value for name, value in values.items() if value is not None}
         with self._lock:
             os.write(self._descriptor, _encode(row) + b"\n")
 
     def content(self, key: Any, value: Any, headers: Iterable[tuple[str, Any]] | None) -> int | None:
-        """What says what is in a record; None if nobody can know, or compare."""
+        """The id of a record's contents: key, value and headers. None if it cannot be computed, or is not
+        compared."""
         parts = (key, value, *(each for _, each in headers or ()))
         if self._values is None or not all(part is None or isinstance(part, bytes | str) for part in parts):
             return None
@@ -129,7 +132,7 @@ class _Wrapper:
     def _acknowledged(self, number: str, topic: str, partition: int, offset: int | None) -> None:
         known = offset if offset is not None and offset >= 0 else None
         if known is None:
-            return  # acks=0: nobody has acknowledged
+            return  # acks=0: no broker acknowledged it
         self.tap.write("acknowledged", self.actor, id=number, topic=topic, partition=partition, offset=known)
 
     def _failed(self, number: str, error: Any) -> None:
@@ -164,7 +167,8 @@ class ConfluentProducer(_Wrapper):
         timestamp: int = 0,
         headers: Any = None,
     ) -> None:
-        """As the client's."""
+        """As the client's `produce`, with the same parameters and errors; the send and its result are
+        recorded."""
         number, given = self._send(topic, partition, key, value, headers)
         told = on_delivery if on_delivery is not None else callback
 
@@ -186,7 +190,7 @@ class ConfluentProducer(_Wrapper):
             raise
 
     def flush(self, *arguments: Any) -> Any:
-        """As the client's; with nothing left, everything was told."""
+        """As the client's; when nothing is left, all results are recorded."""
         left = self.client.flush(*arguments)
         if not left:
             self._closed()
@@ -265,7 +269,8 @@ class KafkaPythonProducer(_Wrapper):
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> Any:
-        """As the client's."""
+        """As the client's `send`, with the same parameters, result and errors; the send and its result are
+        recorded."""
         number, given = self._send(topic, partition, key, value, headers)
         try:
             future = self.client.send(topic, value, key, given, partition, timestamp_ms)
@@ -327,7 +332,8 @@ class AiokafkaProducer(_Wrapper):
         timestamp_ms: int | None = None,
         headers: Any = None,
     ) -> Any:
-        """As the client's."""
+        """As the client's `send`, with the same parameters, result and errors; the send and its result are
+        recorded."""
         number, given = self._send(topic, partition, key, value, headers)
         try:
             future = await self.client.send(topic, value, key, partition, timestamp_ms, given or [])

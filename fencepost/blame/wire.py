@@ -59,21 +59,24 @@ class Carried:
 
 @define(eq=False)
 class Wire:
-    """carried: in the order of the wire."""
+    """The recorded traffic of a run, in the order of the wire."""
 
+    # Records of appends.
     carried: list[Carried] = field(factory=list)
+    # The same by the id in their header.
     by_id: dict[str, list[Carried]] = field(factory=lambda: defaultdict(list))
+    # The same by acknowledged place.
     acknowledged: dict[Place, Carried] = field(factory=dict)
+    # The polls that returned a record there, and its value id.
     fetched: dict[Place, list[tuple[Operation, int]]] = field(factory=lambda: defaultdict(list))
-    """The polls that brought a record there, and its value id."""
+    # In the order of their answers.
     polls: list[Operation] = field(factory=list)
+    # By op id; an append has one for each attempt.
     frames: dict[int, list[Frame]] = field(factory=lambda: defaultdict(list))
-    """By op id: an append has one for each attempt."""
-
+    # Fetches answered with OFFSET_OUT_OF_RANGE: their consumer starts again where its policy says.
     out_of_range: int = 0
-    """Fetches that were told OFFSET_OUT_OF_RANGE: their consumer begins anew where its policy says."""
+    # Ascending, by topic and partition.
     acknowledged_offsets: dict[tuple[str, int], list[int]] = field(factory=dict)
-    """Ascending, by topic and partition."""
     fetched_offsets: dict[tuple[str, int], list[int]] = field(factory=dict)
 
     @classmethod

@@ -1,8 +1,8 @@
 """The command line. One file per sub-command; each imports what it runs only when it runs, so that --help is
 quick.
 
-Owns: the group, and what an error looks like: one sentence on standard error and the exit code of
-traces/errors.py, never a traceback for what the caller or the machine did.
+Owns the group and the form of an error: one sentence on standard error and an exit code of
+traces/errors.py, never a traceback for a mistake of the caller or a failure of the machine.
 """
 
 import signal
@@ -22,43 +22,43 @@ from fencepost.traces.names import unknown_name
 
 SUB_COMMANDS = {
     "demo": "Everything once, in under three minutes.",
-    "campaign": "Break the cluster under many seeds, and keep what was seen.",
+    "campaign": "Break the cluster under many seeds, and keep what was recorded.",
     "replay": "Run one seed again, and read it as a timeline.",
-    "show": "Watch a trace: one page, moment by moment.",
+    "show": "Write a trace as a page that you step through.",
     "shrink": "Make a failing plan small: the same anomaly, fewer operations and faults.",
     "check": "Judge stored traces, from here or from elsewhere.",
     "convert": "Histories of any known format into Parquet or JSON lines.",
     "mine": "Judge traces by the million on Spark.",
-    "explain": "A bug of a mining: what it shares, and where it went wrong.",
+    "explain": "Explain a bug of a mining: what its traces share, and where they went wrong.",
     "package": "Make an archive for a Spark cluster.",
     "watch": "Judge traces while they arrive in a folder.",
     "bugs": "The planted bugs: what they break, how fast they are found.",
-    "log": "Look into the files of a Kafka log directory.",
+    "log": "Read the files of a Kafka log directory.",
     "drivers": "Programs around other people's client libraries: list, build, check.",
-    "torture": "Other people's client libraries under faults, judged.",
+    "torture": "Run other people's client libraries under faults, and judge them.",
     "model": "Explore the executable models.",
     "tlc": "Run TLC on TLA+ specifications, ours or yours.",
-    "proxy": "Between an application and any Kafka: records it, breaks requests.",
-    "blame": "Which side lost, doubled or reordered records: application or cluster.",
+    "proxy": "Run between an application and any Kafka: record and break requests.",
+    "blame": "Say which side lost, doubled or reordered records: application or cluster.",
     "cluster": "A cluster of real processes: up, status, stop, kill, pause, resume.",
     "groups": "Consumer groups of a running cluster: list, describe, reset-offsets.",
     "topics": "Create, delete, list, describe and alter topics of a running cluster.",
     "reassign": "Move partitions between brokers: --generate, --execute, --verify.",
-    "elect": "Elections of partition leaders in a running cluster.",
-    "conformance": "Whether a broker answers as Apache Kafka does, case by case.",
-    "produce": "Lines of standard input become records.",
-    "consume": "Records become lines of standard output.",
+    "elect": "Elect partition leaders in a running cluster.",
+    "conformance": "Check case by case whether a broker answers as Apache Kafka does.",
+    "produce": "Send lines of standard input as records.",
+    "consume": "Print records as lines on standard output.",
 }
-"""What each sub-command is for, in the words of `fencepost --help`, which therefore imports none of them."""
+"""The purpose of each sub-command, as `fencepost --help` prints it without importing any of them."""
 
 LINES_OF_THEIR_OWN = frozenset({"consume"})
-"""Sub-commands with a line of JSON for each record; nothing but records is on their standard output."""
+"""Sub-commands that print a line of JSON for each record; their standard output has only records."""
 
 WAITING = frozenset({"cluster", "consume", "produce"})
-"""Sub-commands that wait for others as long as they run: no line every half minute that they are at work."""
+"""Sub-commands that wait for others while they run: no progress line every half minute."""
 
 FOLDERS = frozenset({"check", "cluster", "log", "mine", "model", "proxy", "tlc", "torture"})
-"""Sub-commands of several files: the command itself is in FOLDER/command.py."""
+"""Sub-commands with several files: the command itself is in FOLDER/command.py."""
 
 EXIT_CODES = """\
 0 nothing found, 1 findings, 2 usage or nothing readable, 3 undecided, 4 part of the input was unreadable \
@@ -73,11 +73,11 @@ ELSEWHERE = {
     "explain": "fencepost.cli.mine.explain",
     "produce": "fencepost.cli.client.produce",
 }
-"""Sub-commands that are next to the one that they go with."""
+"""Sub-commands that are in the same file as another one."""
 
 
 def module_of(sub_command: str) -> str:
-    """The module whose `command` a sub-command is."""
+    """The module that defines the `command` of a sub-command."""
     if sub_command in ELSEWHERE:
         return ELSEWHERE[sub_command]
     return (
@@ -86,8 +86,8 @@ def module_of(sub_command: str) -> str:
 
 
 class _LazyGroup(click.RichGroup):
-    """The sub-commands by name, imported when asked for. listing: the help is being written, which needs
-    their names and words only."""
+    """The sub-commands by name, imported on demand. listing: the help is being written, which needs only
+    their names and descriptions."""
 
     listing = False
 
@@ -137,13 +137,13 @@ def group() -> None:
     fencepost demo
     # break the cluster 500 times
     fencepost campaign --seeds 0:500 --out out/mine
-    # see run 17 again, as a timeline
+    # run 17 again, as a timeline
     fencepost replay out/mine --trace 17
-    # the smallest plan that still shows what run 17 showed
+    # the smallest plan that still shows the anomaly of run 17
     fencepost shrink out/mine --trace 17
     # how many seeds until a planted bug is found?
     fencepost bugs hunt KIP-101
-    # what a broker's files hold, and how far they are good
+    # what a broker's files contain, and how much of them is intact
     fencepost log dump /var/lib/kafka/orders-0
     """
 
@@ -154,8 +154,11 @@ def _terminate(signum: int, frame: object) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> ExitCode:
-    """Run a command line; answers its exit code. What goes wrong is told on standard error, and with --json
-    as the one object of standard output too, where the command has written none."""
+    """Run a command line and return its exit code. arguments: without the program's name; None: those of
+    this process.
+
+    Errors go to standard error. With --json an error is also the one object on standard output, unless the
+    command has written one already."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     said.objects, what = 0, words[0] if words else ""
     silent = sys.stderr.isatty() or what in WAITING
@@ -167,7 +170,7 @@ def run(arguments: Sequence[str] | None = None) -> ExitCode:
 
 
 def _run(words: list[str]) -> tuple[ExitCode, str]:
-    """The exit code, and what went wrong, in one sentence."""
+    """The exit code, and the error as one sentence."""
     try:
         code = group.main(args=words, prog_name="fencepost", standalone_mode=False)
         return code if isinstance(code, ExitCode) else ExitCode.NOTHING_FOUND, ""
@@ -197,7 +200,7 @@ def _at_work(what: str, seconds: float) -> None:
 
 
 def _say(sentence: str) -> str:
-    """Told on standard error; the sentence as it was."""
+    """Print a sentence on standard error and return it unchanged."""
     from fencepost.report.words import printable
 
     print(f"fencepost: {printable(sentence, 2_000)}", file=sys.stderr)  # noqa: T201 (before any console exists)
@@ -211,6 +214,6 @@ def main() -> None:
     for signum in (
         signal.SIGINT,
         signal.SIGTERM,
-    ):  # all is said: what Python does at its end is not interrupted
+    ):  # the command is done; Python's own shutdown must not be interrupted
         signal.signal(signum, signal.SIG_IGN)
     sys.exit(int(code))

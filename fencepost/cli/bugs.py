@@ -28,15 +28,15 @@ def command() -> None:
     """Documented bugs of Kafka's replication and controller, planted on purpose.
 
     Each removes one protection of the reference implementation. A checker that has never failed proves
-    nothing: the general swarm has to find every one of them, and nothing in the healthy implementation. Bugs
-    of the log are found by the log machine, which does to one log whatever a broker and a disk can do.
+    nothing. So the general swarm must find every bug, and must find nothing in the healthy implementation.
+    The log machine finds the bugs of the log; it does to one log everything that a broker and a disk can do.
 
     \b
     Examples
       fencepost bugs list
       fencepost bugs show KIP-101
       fencepost bugs hunt KIP-101
-      # a bug of the log, told as a script that anybody can run
+      # a bug of the log, shown as a script that anybody can run
       fencepost bugs hunt KAFKA-6975
       # all of them, with a track record
       fencepost bugs hunt --seeds 2000 --out out/bugs
@@ -46,7 +46,7 @@ def command() -> None:
 @command.command("list", short_help="What there is.")
 @json_option
 def list_bugs(as_json: bool) -> ExitCode:
-    """List the planted bugs: id, the invariant that falls, the protection that is missing.
+    """List the planted bugs: id, the invariant that breaks, the missing protection.
 
     \b
     Examples
@@ -75,12 +75,12 @@ def list_bugs(as_json: bool) -> ExitCode:
     return ExitCode.NOTHING_FOUND
 
 
-@command.command("show", short_help="All there is to say of one.")
+@command.command("show", short_help="Everything about one bug.")
 @click.argument("bug", metavar="ID")
 @json_option
 def show_bug(bug: str, as_json: bool) -> ExitCode:
-    """Show one planted bug: what is missing, what that breaks, what happens then, how it shows, how to see
-    it.
+    """Show one planted bug: the missing protection, the invariant that it breaks, what happens then, how it
+    shows, and how to see it.
 
     \b
     Examples
@@ -141,7 +141,7 @@ def _with_mark(says: str, injected: str) -> str:
 
 
 def _story(part: type) -> str:
-    """What happened, in the words of the part that is planted."""
+    """What happened in Kafka, from the docstring of the planted part."""
     return " ".join((part.__doc__ or "").split())
 
 
@@ -159,7 +159,7 @@ def _story(part: type) -> str:
     type=click.IntRange(1, 100),
     default=1,
     show_default=True,
-    help="Hunt in so many ranges of seeds, and tell the median.",
+    help="Hunt in this many ranges of seeds, and report the median.",
 )
 @click.option(
     "--examples",
@@ -220,7 +220,7 @@ def hunt(
 
 
 def _check_ids(bugs: tuple[str, ...]) -> None:
-    """Raises FencepostError for one that is in neither table."""
+    """Raises FencepostError for an id that is in neither table."""
     from fencepost.campaign.bugs import BUGS
     from fencepost.campaign.bugs.storage import LOG_BUGS
 
@@ -294,7 +294,7 @@ def _show(hunts: "list[Hunt]", output: Output) -> None:
 
 
 def _show_log_hunts(hunts: "list[LogHunt]", out: Path | None, output: Output) -> None:
-    """A table; and the scripts, or where they are."""
+    """Print a table, and the scripts or where they are."""
     if not hunts:
         return
     rows = table("bug of the log", "breaks", ">examples needed", ">steps", "found as", ">CPU s", "see it")

@@ -1,4 +1,4 @@
-"""`fencepost campaign`: seeds into plans, plans into runs, runs into traces, traces judged."""
+"""`fencepost campaign`: makes plans from seeds, runs them, records traces and judges them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Driver = Callable[[Campaign, Callable[[CampaignProgress], None]], CampaignResult]
 
 MOST_NAMED = 5
-"""Seeds of a kind that the summary names."""
+"""How many seeds of a kind the summary names."""
 
 
 @click.command("campaign")
@@ -49,7 +49,7 @@ MOST_NAMED = 5
 @click.option(
     "--faults",
     metavar="LIST",
-    help="Draw from these kinds of fault and request only, separated by commas. [default: all of the "
+    help="Draw only from these kinds of fault and request, separated by commas. [default: all of the "
     "profile's]",
 )
 @click.option("--list-faults", is_flag=True, help="Show the kinds of fault and request, and do nothing else.")
@@ -57,22 +57,22 @@ MOST_NAMED = 5
     "--plan",
     "plan_file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Run this plan (JSON) under every seed, no swarm.",
+    help="Run this plan (JSON) under every seed, instead of the swarm's plans.",
 )
 @checks_option
 @click.option(
-    "--resume", is_flag=True, help="Go on with the campaign in --out: runs that are there are not run again."
+    "--resume", is_flag=True, help="Continue the campaign in --out: finished runs are not run again."
 )
 @click.option(
     "--shrink",
     is_flag=True,
-    help="Then make the plan of the first run of each anomaly small, as `fencepost shrink` does.",
+    help="Then shrink the plan of the first run of each anomaly, as `fencepost shrink` does.",
 )
 @click.option(
     "--steer",
     is_flag=True,
-    help="Lean each 50 seeds toward the marks that none before reached (docs/reference/plans.md); --resume "
-    "steers on.",
+    help="Steer every 50 seeds toward marks not reached so far (docs/reference/plans.md); --resume "
+    "continues it.",
 )
 @click.option("--list-marks", is_flag=True, help="Show the marks that a run may reach, and do nothing else.")
 @click.option(
@@ -80,14 +80,14 @@ MOST_NAMED = 5
     type=Named(["local", "spark"]),
     default="local",
     show_default=True,
-    help="Worker processes here (--jobs), or the executors of Spark (--master).",
+    help="Worker processes on this machine (--jobs), or the executors of Spark (--master).",
 )
 @click.option("--master", show_default="what spark-submit says, or else local[*]", help="Where Spark runs.")
 @click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the result as a page too, with the first run of each anomaly drawn, and pages to watch them "
-    "next to it.",
+    help="Write the result also as a page, with the first run of each anomaly drawn, and a page of each of "
+    "these runs next to it.",
 )
 @json_option
 def command(
@@ -111,9 +111,9 @@ def command(
 ) -> ExitCode:
     """Run seeded fault-injection runs against the reference implementation, and judge each.
 
-    A seed fixes everything: the cluster, the clients, the faults, every delay. Each finished run is saved
-    before it is judged; a campaign that is killed, or ended with Ctrl-C, goes on with --resume and loses
-    nothing.
+    A seed determines everything: the cluster, the clients, the faults, every delay. Each finished run is
+    saved before it is judged. A campaign that was killed, or ended with Ctrl-C, continues with --resume and
+    loses nothing.
 
     \b
     Examples
@@ -124,7 +124,7 @@ def command(
       fencepost campaign --seeds 0:200 --out out/broken --bug KIP-101
       # only sessions that expire while replicas move
       fencepost campaign --seeds 0:200 --out out/moves --faults expire_session,reassign_move
-      # lean toward what was not reached yet
+      # steer toward what was not reached yet
       fencepost campaign --seeds 0:500 --out out/steered --profile chaos --steer
       # one plan of yours, 50 seeds
       fencepost campaign --seeds 0:50 --out out/mine --plan mine.json
@@ -165,8 +165,8 @@ def _job(
     *,
     steer_from: int,
 ) -> "Job":
-    """What every run of the campaign is. Raises FencepostError for what nobody knows, UsageError for what
-    does not go together."""
+    """The job of every run. Raises FencepostError for an unknown name, UsageError for options that exclude
+    each other."""
     from fencepost.campaign.bugs import parts_with
     from fencepost.campaign.swarm.profiles import profile_named
     from fencepost.campaign.workers.results import Job
@@ -183,7 +183,7 @@ def _job(
     kinds = split_names(faults) or ()
     profile_named(profile, kinds)
     if steer_from >= 0 and plan:
-        raise click.UsageError("--steer leans the swarm's draws: with --plan there are none.")
+        raise click.UsageError("--steer changes the swarm's draws: with --plan there are none.")
     return Job(profile=profile, bugs=bugs, plan=plan, checks=names, faults=kinds, steer_from=steer_from)
 
 
@@ -225,7 +225,8 @@ def show_marks(output: Output) -> ExitCode:
 
 
 def driver_of(engine: str, master: str | None) -> "Driver | None":
-    """Who drives a campaign; None for the local driver."""
+    """The driver of a campaign. engine: "local" or "spark"; master: Spark's, None for the default. Returns
+    None for the local driver."""
     if engine == "local":
         return None
     from fencepost.mining.campaign.driver import drive_on_spark
@@ -236,7 +237,7 @@ def driver_of(engine: str, master: str | None) -> "Driver | None":
 def drive_with_bar(
     campaign: "Campaign", output: Output, what: str = "runs", driver: "Driver | None" = None
 ) -> "CampaignResult":
-    """Drive a campaign behind a progress bar. driver: the local one unless told otherwise."""
+    """Drive a campaign with a progress bar. what: the bar's unit; driver: None for the local one."""
     from fencepost.campaign.driver.driver import drive
 
     with output.progress(what, len(campaign.seeds)) as bar:
@@ -248,7 +249,8 @@ def drive_with_bar(
 def write_html(
     path: Path, result: "CampaignResult", out: Path, output: Output, *, checks: tuple[str, ...]
 ) -> None:
-    """Write the page of the campaign in `out`. Raises FencepostError if a file cannot be written."""
+    """Write the page of the campaign in `out` to `path`. checks: the checks that judged it. Raises
+    FencepostError if a file cannot be written."""
     from fencepost.campaign.driver.ledger import verdicts_of
     from fencepost.campaign.page import page_of
     from fencepost.console.files import write_text
@@ -259,7 +261,7 @@ def write_html(
 
 
 def as_dict(result: "CampaignResult") -> dict[str, Any]:
-    """A campaign's result as JSON will show it."""
+    """A campaign's result for --json."""
     values = attrs.asdict(result)
     values["failing"] = [{"seed": seed, "anomaly": anomaly} for seed, anomaly in result.failing]
     values["crashed"] = [{"seed": seed, "why": why} for seed, why in result.crashed]
@@ -274,7 +276,8 @@ def _named(seeds: tuple[int, ...]) -> str:
 
 
 def show(result: "CampaignResult", out: Path | None, output: Output, *, checks: tuple[str, ...] = ()) -> None:
-    """The summary of a campaign for a person. checks: the judges that were asked, () for the usual ones."""
+    """Print the summary of a campaign. out: its folder, None if nothing was kept; checks: the judges that
+    were asked, () for the default ones."""
     sums = table("", ">", "")
     add_row(
         sums,

@@ -1,4 +1,4 @@
-"""`fencepost conformance`: whether a broker answers as Apache Kafka does, case by case."""
+"""`fencepost conformance`: checks case by case whether a broker answers as Apache Kafka does."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fencepost.wire.client import Access
 
 OURS = "fencepost"
-"""The cluster id of our own brokers, for which the table of departures is ours."""
+"""The cluster id of our own brokers. For these, our table of departures is the default."""
 
 
 @click.command("conformance")
@@ -30,20 +30,20 @@ OURS = "fencepost"
 @click.option(
     "--only",
     metavar="PATTERN",
-    help="Cases whose names fit: `produce.*`, `*.v9*`; several with commas. [default: all]",
+    help="Only cases with these names: `produce.*`, `*.v9*`; several with commas. [default: all]",
 )
-@click.option("--list", "listing", is_flag=True, help="Print the cases, and ask nobody.")
+@click.option("--list", "listing", is_flag=True, help="Print the cases and do nothing else.")
 @click.option(
     "--against",
     metavar="VERSION",
-    help="Of Apache Kafka: 3.9.2 or 4.4.0. [default: the one that advertises most like this broker]",
+    help="Apache Kafka's release: 3.9.2 or 4.4.0. [default: the one with the most similar versions]",
 )
 @click.option(
     "--departures",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
     help="JSON, case name -> why it may differ; a name may end with *. [default: for fencepost's brokers, "
-    "theirs]",
+    "our own table]",
 )
 @click.option(
     "--junit",
@@ -51,7 +51,7 @@ OURS = "fencepost"
     metavar="FILE",
     help="Write the results as JUnit XML.",
 )
-@click.option("--all", "everything", is_flag=True, help="List equal cases, too.")
+@click.option("--all", "everything", is_flag=True, help="List equal cases too.")
 @json_option
 def command(
     bootstrap: tuple[tuple[str, int], ...],
@@ -65,10 +65,10 @@ def command(
     everything: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Ask a broker what Kafka's protocol promises, and compare its answers with Apache Kafka's.
+    """Send a broker requests of Kafka's protocol, and compare its answers with Apache Kafka's.
 
-    Every case makes its own topics and groups, and deletes them. Exit code 0: every answer is equal or
-    explained; 1: some differ; 2: wrong usage, or nobody answers; 3: nothing could be compared.
+    Every case creates its own topics and groups, and deletes them. Exit code 0: every answer is equal or
+    explained; 1: some differ; 2: wrong usage, or no broker answers; 3: nothing could be compared.
 
     \b
     Examples

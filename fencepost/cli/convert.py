@@ -1,7 +1,7 @@
-"""`fencepost convert`: histories in any format that is known become Parquet folders of ours, or JSON lines.
+"""`fencepost convert`: writes histories of any known format as Parquet folders of ours, or JSON lines.
 
-Owns: names of traces in the new place, and that the output is there whole or not at all. Must not know
-formats: inputs.py reads, traces/ writes.
+Owns the names of traces in the new place, and that the output is written completely or not at all. Must not
+know formats: inputs.py reads, traces/ writes.
 """
 
 import shutil
@@ -26,23 +26,29 @@ PARQUET, JSONL = "parquet", "jsonl"
 
 @define
 class Conversion:
-    """What goes over. renumber: trace ids are given anew, 0, 1, ...; digests: by trace id, of what was
-    written; foreign: how many histories without an id; restated: traces that stated another digest than their
-    rows have; sources: of foreign histories; unreadable: reasons."""
+    """What was converted so far."""
 
+    # Give traces the ids 0, 1, ... in the order of the input.
     renumber: bool
+    # Leave out what is unreadable instead of failing.
     keep_going: bool
+    # Digest of each written trace, by trace id.
     digests: dict[int, str] = field(factory=dict)
+    # Histories without an id.
     foreign: int = 0
+    # Traces that stated another digest than their rows have.
     restated: int = 0
+    # Written rows.
     operations: int = 0
     events: int = 0
+    # The sources of foreign histories, with their trace ids.
     sources: list[dict[str, Any]] = field(factory=list)
+    # Why input was unreadable.
     unreadable: list[str] = field(factory=list)
 
     def traces(self, pieces: "list[Piece]", output: Output, bar: Bar) -> Iterator[Trace]:
-        """Every trace of the pieces under the id that it gets. Raises TraceError for what is unreadable,
-        unless it is to be left out."""
+        """Every trace of the pieces under its new id. output: for reports; bar: for progress. Raises
+        TraceError for unreadable input, unless it is to be left out."""
         from fencepost.mining.inputs.traces import Quarantined, read_piece
 
         for number, piece in enumerate(pieces):
@@ -57,7 +63,8 @@ class Conversion:
             bar.to(number + 1)
 
     def quarantine(self, reason: str, output: Output) -> None:
-        """What cannot be read ends everything, or is told and left out."""
+        """Report unreadable input and leave it out, or raise. reason: one sentence; output: for the
+        report."""
         if not self.keep_going:
             where, _, why = reason.partition(": ")
             raise UnreadableInputError(
@@ -67,8 +74,8 @@ class Conversion:
         output.note(f"unreadable, left out: {reason}")
 
     def _named(self, found: "Found") -> Trace | None:
-        """The trace with its id and digest; None if the very same run went over before. Raises TraceError for
-        another one under its id."""
+        """The trace with its id and digest; None if the same run was written before. Raises TraceError if
+        another run has its id."""
         from fencepost.traces.digest import digest_of
 
         trace, is_foreign = found.trace, found.foreign
@@ -99,7 +106,7 @@ class Conversion:
 
 
 class UnreadableInputError(FencepostError):
-    """A reason that is a sentence already."""
+    """Unreadable input. Its text is a whole sentence already."""
 
     def __init__(self, sentence: str) -> None:
         Exception.__init__(self, sentence)
@@ -107,8 +114,8 @@ class UnreadableInputError(FencepostError):
 
 @contextmanager
 def _whole(out: Path) -> Iterator[Path]:
-    """A new place beside `out` that becomes it when the body is through, and is removed if it fails. Raises
-    TraceError where something stands already."""
+    """A temporary place next to `out`, renamed to `out` when the body succeeds and removed if it fails.
+    Raises TraceError if `out` exists already."""
     taken = any(out.iterdir()) if out.is_dir() else out.exists()
     if taken:
         raise TraceError(
@@ -164,18 +171,18 @@ def _write(path: Path, to: str, traces: Iterator[Trace]) -> None:
 @click.option(
     "--to",
     type=Named([PARQUET, JSONL]),
-    help="What to write. [default: jsonl for a name that ends so, otherwise parquet]",
+    help="Output format. [default: jsonl for a name that ends so, otherwise parquet]",
 )
 @click.option(
     "--format",
     default="auto",
     show_default=True,
     metavar="NAME",
-    help="What files are written in (docs/how-to/models.md).",
+    help="Format of the input files (docs/how-to/models.md).",
 )
 @click.option("--renumber", is_flag=True, help="Give traces the ids 0, 1, ... in the order of the input.")
 @click.option(
-    "--keep-going", is_flag=True, help="Leave out what is unreadable; without it nothing is written then."
+    "--keep-going", is_flag=True, help="Leave out unreadable input; without it nothing is written then."
 )
 @json_option
 def command(
@@ -189,14 +196,14 @@ def command(
 ) -> ExitCode:
     """Turn histories into folders of traces (Parquet, which `mine` reads too) or into JSON lines, and back.
 
-    Reads whatever `check` reads: folders of traces, JSON lines, EDN, JSON, log text. Nothing is lost on the
-    way: the digest of every trace stays what it was. The output is there whole or not at all.
+    Reads everything that `check` reads: folders of traces, JSON lines, EDN, JSON, log text. Nothing is lost:
+    the digest of every trace stays the same. The output is written completely or not at all.
 
     \b
     Examples
       # a Jepsen history for Spark
       fencepost convert history.edn --out out/jepsen
-      # a whole folder of them, read or not
+      # a whole folder, without the unreadable files
       fencepost convert store/ --out out/all --keep-going
       # a campaign as text
       fencepost convert out/broken --out broken.jsonl
@@ -226,7 +233,7 @@ def command(
 
 
 def _is_long(path: Path) -> bool:
-    """Whether it is a recording of more rows than one trace may have as Python values."""
+    """Whether it is a recording with more rows than one trace may have as Python values."""
     from fencepost.traces.parts import is_long, is_recording
 
     return is_recording(path) and is_long(path)

@@ -1,4 +1,4 @@
-"""`fencepost demo`: everything once. It fails if the tool does not do what it is for."""
+"""`fencepost demo`: everything once. It fails if the tool does not do its job."""
 
 import shutil
 import time
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from fencepost.mining.results.summary import Summary
 
 MARK = ".fencepost-demo"
-"""Says that a folder is a demo's own, so that the next one may replace it."""
+"""A file that marks a demo's folder, so that the next demo may replace it."""
 HEALTHY, PLANTED, MINED = "healthy", "planted", "mined"
 DIGEST_SAMPLE = 20
-"""One run in so many is run twice: a short campaign still has a sample."""
+"""One run in so many is run twice, so that a short campaign still has a sample."""
 
 
 @click.command("demo")
@@ -38,15 +38,15 @@ DIGEST_SAMPLE = 20
 )
 @click.option("--bug", default="KIP-101", show_default=True, metavar="ID", help="The bug to plant.")
 @jobs_option
-@out_option("out/demo", "Folder for all of it; an earlier demo there is replaced.")
+@out_option("out/demo", "Folder for all output; an earlier demo there is replaced.")
 @click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
 @json_option
 def command(seeds: range, bug: str, jobs: int, out: Path, master: str, as_json: bool) -> ExitCode:
     """A healthy campaign and one with a planted bug, mined together by Spark.
 
-    Prints what was found and one finding explained: what was expected, what was seen, the two operations that
+    Prints the findings and explains one of them: what was expected, what was seen, the two operations that
     prove it, the timeline around them, and the command that replays it. Exit code 0 means that the healthy
-    part has no finding and the planted one has; anything else is a failure.
+    part has no finding and the planted part has one; anything else is a failure.
 
     \b
     Examples
@@ -98,8 +98,8 @@ def command(seeds: range, bug: str, jobs: int, out: Path, master: str, as_json: 
 
 
 def _clear(out: Path) -> None:
-    """An empty folder with the mark of a demo. Raises FencepostError if `out` holds anything but an earlier
-    demo."""
+    """Make `out` an empty folder with the mark of a demo. Raises FencepostError if it contains anything but
+    an earlier demo."""
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / MARK).exists())):
         raise FencepostError(
             expected="a new folder, or an earlier demo's",
@@ -113,8 +113,8 @@ def _clear(out: Path) -> None:
 
 
 def _explain(summary: "Summary", planted: Path, output: Output) -> None:
-    """What names a run of the planted part, on its timeline: a run that two client operations name, if there
-    is any."""
+    """Explain a finding of the planted part on its timeline; if possible one with two client operations as
+    its proof."""
     from fencepost.checkers.judges import DEFAULT_CHECKS, judge
     from fencepost.report.explain import explain
     from fencepost.traces.store import TraceStore
@@ -134,7 +134,7 @@ def _explain(summary: "Summary", planted: Path, output: Output) -> None:
 
 
 def _failures(results: "dict[str, CampaignResult]", summary: "Summary", out: Path, bug: str) -> list[str]:
-    """Why the demo did not show what it is there to show; empty if it did."""
+    """Why the demo failed; empty if it succeeded."""
     from fencepost.campaign.bugs import BUGS
 
     healthy, planted = (summary.illegal.get(str(out / name), 0) for name in (HEALTHY, PLANTED))

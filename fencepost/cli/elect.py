@@ -1,4 +1,4 @@
-"""`fencepost elect preferred`: let preferred replicas lead again. Owns the words; must not know how the
+"""`fencepost elect preferred`: lets preferred replicas lead again. Owns messages; must not know how the
 controller elects."""
 
 from pathlib import Path
@@ -15,8 +15,8 @@ from fencepost.traces.errors import ExitCode
 def command() -> None:
     """Ask the controller of a running cluster to elect partition leaders.
 
-    The request is written to ZooKeeper, where the controller finds it; where it can do nothing, everything
-    stays as it is.
+    The request is written to ZooKeeper, where the controller finds it. If the controller can do nothing,
+    nothing changes.
 
     \b
     Examples
@@ -36,8 +36,8 @@ def command() -> None:
 @cluster_options
 @json_option
 def preferred(file: Path | None, zookeeper: str | None, directory: Path, as_json: bool) -> ExitCode:
-    """Let the preferred replica, the first of each partition's, lead again, where it is alive and in sync;
-    others stay as they are.
+    """Let the preferred replica of each partition (the first one) lead again, if it is alive and in sync.
+    Other partitions do not change.
 
     \b
     Examples

@@ -1,7 +1,7 @@
-"""`fencepost groups`: the consumer groups of a running cluster: who is there, how far they are, and other
-offsets.
+"""`fencepost groups`: the consumer groups of a running cluster: members, committed offsets, lag, and resets
+of offsets.
 
-Owns the words. Must not know how a group is coordinated (impl/coordinator), nor which requests that takes
+Owns messages. Must not know how a group is coordinated (impl/coordinator), nor which requests that takes
 (impl/client/consumer/admin).
 """
 
@@ -30,10 +30,10 @@ Answer = TypeVar("Answer")
 
 @click.group("groups")
 def command() -> None:
-    """Consumer groups of a running `fencepost cluster`: who is there, how far they are, and where they shall
-    go on.
+    """Consumer groups of a running `fencepost cluster`: their members, their progress, and resets of their
+    offsets.
 
-    Each group is asked of the broker that coordinates it.
+    Each group's coordinator answers for it.
 
     \b
     Examples
@@ -71,8 +71,8 @@ def list_groups(directory: Path, as_json: bool) -> ExitCode:
 @directory_option
 @json_option
 def describe(group: str, directory: Path, as_json: bool) -> ExitCode:
-    """Print the state and generation of GROUP, and for each partition who has it, what is committed, where
-    the log ends, and the lag between.
+    """Print the state and generation of GROUP, and for each partition its member, the committed offset, the
+    log's end, and the lag between them.
 
     \b
     Examples
@@ -96,17 +96,17 @@ def describe(group: str, directory: Path, as_json: bool) -> ExitCode:
     return ExitCode.NOTHING_FOUND
 
 
-@command.command("reset-offsets", short_help="Let a group without members go on elsewhere.")
+@command.command("reset-offsets", short_help="Move the offsets of a group without members.")
 @click.argument("group")
-@click.option("--topic", required=True, help="Whose partitions.")
+@click.option("--topic", required=True, help="The topic of the offsets.")
 @click.option("--partition", type=click.IntRange(0), metavar="P", help="Only this partition.")
-@click.option("--to-earliest", is_flag=True, help="Where the log begins.")
+@click.option("--to-earliest", is_flag=True, help="To the log's start.")
 @click.option("--to-latest", is_flag=True, help="Where it ends.")
 @click.option("--to-offset", type=click.IntRange(0), metavar="N", help="This offset, kept within the log.")
 @click.option(
-    "--shift-by", type=int, metavar="N", help="So much from what is committed, kept within the log."
+    "--shift-by", type=int, metavar="N", help="By N from the committed offset, kept within the log."
 )
-@click.option("--execute", is_flag=True, help="Do it. Without it nothing is changed.")
+@click.option("--execute", is_flag=True, help="Commit the offsets. Without it nothing changes.")
 @directory_option
 @json_option
 def reset_offsets(
@@ -122,7 +122,7 @@ def reset_offsets(
     as_json: bool,
 ) -> ExitCode:
     """Commit other offsets for GROUP, which must have no members. Shows what would change, and changes it
-    with --execute.
+    only with --execute.
 
     \b
     Examples
@@ -147,7 +147,7 @@ def reset_offsets(
     for key, (before, after) in moves.items():
         add_row(rows, key.topic, key.partition, "-" if before < 0 else before, after)
     output.say(rows)
-    output.note("committed" if execute else "nothing was changed: --execute does it")
+    output.note("committed" if execute else "nothing was changed; --execute commits")
     told = [
         {"topic": key.topic, "partition": key.partition, "committed": before, "new": after}
         for key, (before, after) in moves.items()
@@ -190,7 +190,7 @@ async def _reset(
 
 
 def _with_admin(directory: Path, work: "Callable[[GroupAdmin], Awaitable[Answer]]") -> Answer:
-    """Let `work` ask the brokers of the cluster in this directory."""
+    """Run `work` with an admin client of the cluster in this directory."""
     from fencepost.impl.client.consumer.admin import Asking, GroupAdmin, Make
     from fencepost.impl.messages.broker_api import Message
     from fencepost.impl.runtime.client import running
@@ -204,7 +204,7 @@ def _with_admin(directory: Path, work: "Callable[[GroupAdmin], Awaitable[Answer]
         core = Asking(questions)
         async with running(core, addresses, lambda _: None) as client:
             core.heard = client.changed
-            with contextlib.suppress(TimeoutError):  # who does not answer is down
+            with contextlib.suppress(TimeoutError):  # a broker that does not answer is down
                 await asyncio.wait_for(client.until(lambda: core.complete), ANSWER_S)
         return [core.answers.get(number) for number in range(len(questions))]
 

@@ -1,4 +1,4 @@
-"""`fencepost package`: what executors of a Spark cluster need of Fencepost, in one archive."""
+"""`fencepost package`: everything that executors of a Spark cluster need to run Fencepost, in one archive."""
 
 from pathlib import Path
 
@@ -15,14 +15,14 @@ from fencepost.traces.errors import ExitCode
 @click.option(
     "--no-libraries",
     is_flag=True,
-    help="Fencepost alone: the executors' own Python has NumPy, PyArrow and the other libraries.",
+    help="Only Fencepost: the executors' own Python has NumPy, PyArrow and the other libraries.",
 )
 @json_option
 def command(out: Path, no_libraries: bool, as_json: bool) -> ExitCode:
-    """Write environment.tar.gz, which executors run from, and entry.py, which spark-submit runs.
+    """Write environment.tar.gz, from which executors run, and entry.py, which spark-submit runs.
 
-    The archive holds Fencepost as it is installed here, the libraries that it needs, and the kernels that
-    were compiled here. Executors bring a Python of the same version (FENCEPOST_PYTHON names it where it is
+    The archive contains Fencepost as it is installed here, its libraries, and the kernels that
+    were compiled here. Executors need a Python of the same version (FENCEPOST_PYTHON names it if it is
     not on their path).
 
     \b

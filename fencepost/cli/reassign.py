@@ -1,7 +1,7 @@
 """`fencepost reassign`: move partitions between brokers, with the files and words of Kafka's
 kafka-reassign-partitions.
 
-Owns the words. Must not know how a reassignment is checked, written or carried out.
+Owns messages. Must not know how a reassignment is checked, written or carried out.
 """
 
 from pathlib import Path
@@ -34,7 +34,7 @@ file_type = click.Path(path_type=Path, exists=True, dir_okay=False)
     "--verify",
     "action",
     flag_value="verify",
-    help="What became of it; exit code 1 if failed, 3 if in progress.",
+    help="Report its progress; exit code 1 if it failed, 3 if it is in progress.",
 )
 @click.option(
     "--topics-to-move-json-file",
@@ -66,8 +66,8 @@ def command(
 ) -> ExitCode:
     """Move partitions between brokers, or change how many replicas they have.
 
-    Files and words are those of Kafka's kafka-reassign-partitions. Everything is checked before the one
-    write; what --execute prints first is the file for the way back.
+    Files and messages are those of Kafka's kafka-reassign-partitions. Everything is checked before the one
+    write. --execute prints the current assignment first; use it to move back.
 
     \b
     Examples

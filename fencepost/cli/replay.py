@@ -1,4 +1,4 @@
-"""`fencepost replay`: one run again, its digest confirmed, its verdicts and its timeline shown."""
+"""`fencepost replay`: runs a plan again, compares the digest, and shows verdicts and timeline."""
 
 from pathlib import Path
 
@@ -25,13 +25,13 @@ from fencepost.traces.plan import Plan
 from fencepost.traces.trace import Trace
 
 MOST_LISTED = 10
-"""Findings beyond the first that are named in a line each."""
+"""Findings after the first that get a line each."""
 
 
 @frozen(kw_only=True)
 class ReplayRequest:
-    """What to run again. stored: the run as it was recorded, None if there is no record; command: how to ask
-    for it again."""
+    """What to run again. stored: the recorded run, None if there is no record; command: the command line
+    that asks for it again."""
 
     plan: Plan
     stored: Trace | None
@@ -47,7 +47,7 @@ class ReplayRequest:
     "--seed", type=click.IntRange(0, LARGEST_SEED), help="A seed, with or without a stored run of it."
 )
 @click.option(
-    "--plan", "plan_file", type=click.Path(path_type=Path, dir_okay=False), help="A plan of yours (JSON)."
+    "--plan", "plan_file", type=click.Path(path_type=Path, dir_okay=False), help="Your own plan (JSON)."
 )
 @bug_option
 @profile_option
@@ -64,13 +64,13 @@ class ReplayRequest:
     type=click.IntRange(10, 100_000),
     default=100,
     show_default=True,
-    help="Length of the timeline, about.",
+    help="Approximate length of the timeline.",
 )
 @click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also write the run as a page in which it can be watched (docs/how-to/viewer.md).",
+    help="Also write the run as a page that you step through (docs/how-to/viewer.md).",
 )
 @click.option(
     "--beside",
@@ -98,8 +98,8 @@ def command(
     """Run a seed again: the same plan gives the same run, on every machine.
 
     The digest of the new run is compared with the stored one. Then come the verdicts, the worst finding with
-    what was expected and what was seen, and a timeline in which the convicting operations and events are
-    marked with >>>. The worst finding names the run, here as everywhere; --anomaly explains another one.
+    what was expected and what was seen, and a timeline that marks the operations and events of the proof
+    with >>>. The worst finding names the run, here as everywhere; --anomaly explains another one.
 
     \b
     Examples
@@ -107,9 +107,9 @@ def command(
       fencepost replay out/broken --trace 17
       # the same run, without any record
       fencepost replay --seed 17 --bug KIP-101
-      # a plan of yours, told in more detail
+      # your own plan, in more detail
       fencepost replay --plan mine.json --lines 300
-      # a page in which the run is watched, the healthy one next to it
+      # a page of the run, with the healthy run next to it
       fencepost replay --seed 17 --bug KIP-101 --html run.html --beside healthy
     """
     from fencepost.campaign.run.run import run
@@ -163,7 +163,7 @@ def _request(
     checks: tuple[str, ...],
     anomaly: str,
 ) -> ReplayRequest:
-    """What the options ask for. Raises UsageError, FencepostError."""
+    """The run that the options name. Raises UsageError, FencepostError."""
     given = [
         name
         for name, value in (("--trace", trace_id), ("--seed", seed), ("--plan", plan_file))
@@ -222,7 +222,7 @@ def _write_page(
     checks: tuple[str, ...],
     output: Output,
 ) -> None:
-    """The run as a page, with the second one after it."""
+    """Write the run as a page, with the second run after it."""
     from fencepost.campaign.run.run import run
     from fencepost.checkers.judges import judge
     from fencepost.viewer import Shown, write_page
@@ -271,14 +271,14 @@ def _tell_digest(request: ReplayRequest, trace: Trace, repeats: bool, output: Ou
 
 
 def exit_code_of(verdict: Verdict) -> ExitCode:
-    """What a verdict means as an exit status: only Ok is Ok."""
+    """The exit code of a verdict: only Ok is Ok."""
     if verdict.decision is Decision.OK:
         return ExitCode.NOTHING_FOUND
     return ExitCode.FINDINGS if verdict.decision is Decision.ILLEGAL else ExitCode.UNDECIDED
 
 
 def show_verdicts(verdicts: tuple[Verdict, ...], output: Output) -> None:
-    """One row per check."""
+    """Print one row per check."""
     rows = table("check", "decision", "anomaly", "reason")
     styles = {Decision.OK: "green", Decision.ILLEGAL: "bold red"}
     for verdict in verdicts:
@@ -295,8 +295,8 @@ def by_rank(verdicts: tuple[Verdict, ...]) -> list[Finding]:
 
 
 def headed_by(findings: list[Finding], anomaly: str, *, where: str) -> list[Finding]:
-    """The findings with those of one anomaly first; as they are for "". Raises FencepostError if there is
-    none of it."""
+    """The findings with those of one anomaly first; unchanged for "". where: names the run in the error.
+    Raises FencepostError if there is no such finding."""
     chosen = [finding for finding in findings if finding.anomaly == anomaly]
     if anomaly and not chosen:
         shown = list(dict.fromkeys(finding.anomaly for finding in findings))
@@ -309,7 +309,7 @@ def headed_by(findings: list[Finding], anomaly: str, *, where: str) -> list[Find
 
 
 def list_findings(findings: list[Finding], output: Output) -> None:
-    """A line per finding."""
+    """Print a line per finding."""
     for finding in findings[:MOST_LISTED]:
         output.say(f"{finding.anomaly} ({finding.check}): expected {finding.expected}; saw {finding.seen}")
     if len(findings) > MOST_LISTED:
@@ -319,8 +319,10 @@ def list_findings(findings: list[Finding], output: Output) -> None:
 def show_findings(
     findings: list[Finding], trace: Trace, replay: str, output: Output, *, most_lines: int | None = None
 ) -> None:
-    """The worst finding explained on its timeline, the others in a line each; the timeline alone if there is
-    none."""
+    """Print the worst finding on its timeline and a line for each other; without findings only the timeline.
+
+    findings: the worst first; trace: the run; replay: the command that repeats it; most_lines: about how long
+    the timeline may be, None for the default."""
     from fencepost.report.explain import explain
     from fencepost.report.timeline import MOST_LINES, as_text, timeline
 

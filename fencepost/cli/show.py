@@ -1,6 +1,6 @@
-"""`fencepost show`: a stored trace as a page in which it can be watched.
+"""`fencepost show`: writes a stored trace as a page that you step through.
 
-Owns: which trace is meant, and where its page goes. Must not know how a page is made.
+Owns which trace is meant, and where its page goes. Must not know how a page is made.
 """
 
 from pathlib import Path
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     "--trace",
     "trace_id",
     type=click.IntRange(0, LARGEST_SEED),
-    help="Which trace, by its id, where SOURCE has several.",
+    help="The trace with this id, if SOURCE has several.",
 )
 @click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Where the page goes. [default: SOURCE's name, or trace-ID.html, in this folder]",
+    help="File of the page. [default: SOURCE's name, or trace-ID.html, in this folder]",
 )
 @checks_option
 @model_options
@@ -49,7 +49,7 @@ def command(
     as_json: bool,
     **model: Any,
 ) -> ExitCode:
-    """Write one trace as a page in which it can be watched: one HTML file that needs no network.
+    """Write one trace as a page that you step through: one HTML file that needs no network.
 
     The argument is a folder of traces, a file of JSON lines, or a history in any format that `fencepost
     check` reads. A history without protocol events shows what its clients know. With --model the page shows
@@ -59,7 +59,7 @@ def command(
     Examples
       # run 17 of a campaign
       fencepost show out/broken --trace 17 --html bug.html
-      # what a failed test has kept
+      # the trace of a failed test
       fencepost show trace.jsonl
       # a register's history that is not linearizable
       fencepost show etcd.log --model cas-register
@@ -93,7 +93,7 @@ def command(
 
 
 def _found(source: Path, trace_id: int | None, format: str | None) -> "Found":
-    """The one trace that is meant. Raises TraceError where there is none, or several."""
+    """The one trace that is meant. Raises TraceError if there is none, or several."""
     from fencepost.mining.inputs.traces import FORMATS, Found, is_store, pieces_of, read_piece
     from fencepost.mining.inputs.traces import Piece as InputPiece
     from fencepost.traces.store import TraceStore
@@ -131,7 +131,7 @@ def _found(source: Path, trace_id: int | None, format: str | None) -> "Found":
 
 
 def _shown(found: "Found", checks: str | None, model: dict[str, Any]) -> "Shown":
-    """The trace with what its judges say."""
+    """The trace with its verdicts."""
     from fencepost.checkers.judges import DEFAULT_CHECKS, judge
     from fencepost.viewer import Shown
 

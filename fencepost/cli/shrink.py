@@ -1,4 +1,4 @@
-"""`fencepost shrink`: the smallest plan that still shows the same anomaly."""
+"""`fencepost shrink`: reduces a plan while it still shows the same anomaly."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,8 +34,8 @@ TRACES = ".jsonl"
 
 @frozen
 class ShrinkRequest:
-    """The plan to shrink, and what to call it. expected: the anomaly that the recorded run showed, "" if
-    there is no record of one."""
+    """The plan to shrink, and its name in messages. expected: the anomaly of the recorded run, "" if there is
+    no record."""
 
     plan: Plan
     where: str
@@ -48,21 +48,21 @@ class ShrinkRequest:
 @click.option("--seed", type=click.IntRange(0, LARGEST_SEED), help="The swarm's plan of a seed instead.")
 @bug_option
 @profile_option
-@click.option("--anomaly", metavar="NAME", default="", help="What must remain. [default: what names the run]")
+@click.option("--anomaly", metavar="NAME", default="", help="What must remain. [default: the run's anomaly]")
 @checks_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("out/shrunk.json"),
     show_default=True,
-    help="The best plan so far is here at any time.",
+    help="File for the plan; it has the best plan so far at any time.",
 )
 @jobs_option
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
     metavar="S",
-    help="Stop after so long with the best so far. [default: when nothing more can be removed]",
+    help="Stop after this time with the best plan so far. [default: when nothing more can be removed]",
 )
 @json_option
 def command(
@@ -81,10 +81,10 @@ def command(
     """Reduce operations, faults, clients, topics, partitions, brokers, options, durations and numbers as long
     as the run still shows the same anomaly.
 
-    Each candidate is a real run that is judged; it counts only if the anomaly that names it is the one that
-    named the first run (--anomaly asks for another one of its findings). The result does not depend on
-    --jobs. Ctrl-C leaves the best plan so far. Exit code 1, because the plan that is left shows a finding; 2
-    if the plan to shrink shows none.
+    Each candidate is run and judged. It counts only if the anomaly that names it is the one that
+    named the first run (--anomaly chooses another one of its findings). The result does not depend on
+    --jobs. Ctrl-C leaves the best plan so far. The exit code is 1, because the resulting plan shows a
+    finding, or 2 if the given plan shows none.
 
     \b
     Examples
@@ -92,7 +92,7 @@ def command(
       fencepost shrink out/broken --trace 17
       # of a seed, without any record
       fencepost shrink --seed 20 --bug KIP-101 --out small.json
-      # a plan of yours, one minute at most
+      # your own plan, one minute at most
       fencepost shrink mine.json --seconds 60
       # then look at it
       fencepost replay --plan small.json
@@ -122,7 +122,8 @@ def command(
 def shrink_with_bar(
     plan: Plan, shown: "ShownAnomaly", out: Path, output: Output, *, jobs: int, seconds: float | None = None
 ) -> "Shrunk":
-    """Shrink a plan behind a progress bar; `out` holds the best so far at any time."""
+    """Shrink a plan with a progress bar. shown: the anomaly to keep; out: the file for the best plan so far;
+    jobs: processes; seconds: time limit, None for none."""
     from fencepost.campaign.shrink.shrink import shrink
     from fencepost.campaign.shrink.text import write_plan
     from fencepost.campaign.shrink.workers import Workers
@@ -148,8 +149,8 @@ def shrink_with_bar(
 def shrink_found(
     result: "CampaignResult", job: "Job", folder: Path, output: Output, jobs: int
 ) -> tuple[list[dict[str, Any]], ExitCode]:
-    """Shrink the first run of each anomaly of a campaign into its folder; answers what came of it, and the
-    exit code of both."""
+    """Shrink the first run of each anomaly of a campaign. result, job: of the campaign; folder: the
+    campaign's; jobs: processes. Returns a row per anomaly, and the exit code of campaign and shrinking."""
     from fencepost.campaign.shrink.oracle import target_of
     from fencepost.campaign.workers.plans import plan_of
 
@@ -165,7 +166,7 @@ def shrink_found(
         plan, out = plan_of(job, seed), folder / f"shrunk-{seed}.json"
         try:
             shown = target_of(plan, checks=job.checks, expected=anomaly, where=f"seed {seed}")
-        except FencepostError as error:  # a run that did not repeat is told by the campaign, too
+        except FencepostError as error:  # the campaign also reports a run that did not repeat
             output.note(str(error))
             continue
         small = shrink_with_bar(plan, shown, out, output, jobs=jobs)
@@ -192,7 +193,7 @@ def _size(plan: Plan) -> int:
 
 
 def _known(anomaly: str) -> str:
-    """Raises UsageError for a name that is in no table."""
+    """Raises UsageError for an unknown anomaly."""
     from fencepost.traces.anomalies import BY_NAME
 
     if anomaly and anomaly not in BY_NAME:
@@ -208,7 +209,7 @@ def _request(
     profile: str,
     checks: tuple[str, ...] | None,
 ) -> ShrinkRequest:
-    """What the options ask for. Raises UsageError, FencepostError."""
+    """The plan that the options name. Raises UsageError, FencepostError."""
     if (source is None) == (seed is None):
         raise click.UsageError(
             "expected a plan, traces or --seed, saw " + ("none" if source is None else "two of them")
@@ -240,7 +241,7 @@ def _request(
 
 
 def _anomaly_of(trace: "Trace", checks: tuple[str, ...] | None) -> str:
-    """What names a recorded run; "" if nothing does."""
+    """The anomaly that names a recorded run; "" if there is none."""
     from fencepost.checkers.judges import DEFAULT_CHECKS, judge
     from fencepost.checkers.verdict import combine
 

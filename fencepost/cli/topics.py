@@ -1,7 +1,7 @@
 """`fencepost topics`: create, delete, list, describe and alter topics of a running cluster, through
 ZooKeeper.
 
-Owns the words. Must not know how topics are stored or checked (impl/admin).
+Owns messages. Must not know how topics are stored or checked (impl/admin).
 """
 
 from pathlib import Path
@@ -38,7 +38,7 @@ def command() -> None:
 
 
 def _assignment(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-    """Kafka's notation: partitions divided by commas, brokers by colons."""
+    """Kafka's notation: commas between partitions, colons between brokers."""
     if value is None:
         return None
     try:
@@ -68,7 +68,7 @@ config_option = click.option(
     multiple=True,
     callback=_settings,
     metavar="NAME=VALUE",
-    help="A setting of this topic alone, such as min.insync.replicas=2; may be repeated.",
+    help="A setting of this topic, such as min.insync.replicas=2; may be repeated.",
 )
 
 
@@ -130,7 +130,7 @@ def create(
 @cluster_options
 @json_option
 def delete(topic: str, zookeeper: str | None, directory: Path, as_json: bool) -> ExitCode:
-    """Mark a topic for deletion. Its replicas go as soon as their brokers run, and no reassignment is in
+    """Mark a topic for deletion. Its replicas are removed once their brokers run and no reassignment is in
     progress for it.
 
     \b
@@ -151,7 +151,7 @@ def delete(topic: str, zookeeper: str | None, directory: Path, as_json: bool) ->
 @cluster_options
 @json_option
 def list_topics(zookeeper: str | None, directory: Path, as_json: bool) -> ExitCode:
-    """Print the names of all topics, one to a line.
+    """Print the names of all topics, one per line.
 
     \b
     Examples
@@ -183,10 +183,10 @@ def describe(
     directory: Path,
     as_json: bool,
 ) -> ExitCode:
-    """Print what ZooKeeper says of each partition of a topic, or of all topics.
+    """Print ZooKeeper's state of each partition of a topic, or of all topics.
 
-    Replicas stand in their order, the preferred leader first; isr are those in sync. Below stand the settings
-    of topics that have any of their own.
+    Replicas are listed in order, the preferred leader first; isr are those in sync. After the partitions come
+    the settings of topics that override any.
 
     \b
     Examples
@@ -236,13 +236,13 @@ def describe(
 
 @command.command("alter", short_help="Add partitions, or change settings.")
 @topic_argument
-@click.option("--partitions", type=click.IntRange(1, 100_000), help="How many it is to have then.")
+@click.option("--partitions", type=click.IntRange(1, 100_000), help="The new number of partitions.")
 @config_option
 @click.option(
     "--delete-config",
     multiple=True,
     metavar="NAME",
-    help="A setting that the topic shall not have of its own any more; may be repeated.",
+    help="Remove this setting's override; may be repeated.",
 )
 @cluster_options
 @json_option
@@ -257,9 +257,9 @@ def alter(
     directory: Path,
     as_json: bool,
 ) -> ExitCode:
-    """Add partitions to a topic, or change its settings; running brokers take a setting over at once.
+    """Add partitions to a topic, or change its settings; running brokers apply a setting at once.
 
-    Records that are there stay where they are, so that more partitions may change the partition of a key.
+    Existing records stay where they are, so more partitions may change the partition of a key.
 
     \b
     Examples

@@ -1,4 +1,4 @@
-"""`fencepost watch`: a folder in which traces keep arriving, judged while they arrive."""
+"""`fencepost watch`: judges traces while they arrive in a folder."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from fencepost.mining.watch.out import Row
 
 LONGEST = 400
-"""Characters of a foreign text that are shown in one line."""
+"""Characters of a foreign text in one line of output."""
 
 
 @click.command("watch")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
 @out_option(
     "out/watched",
-    "Folder for findings, logs and quarantine (Parquet) and the checkpoint; that of a watch before goes on.",
+    "Folder for findings, logs and quarantine (Parquet) and the checkpoint; an earlier watch there goes on.",
 )
-@click.option("--once", is_flag=True, help="Judge what is there, then end; the next one goes on from there.")
+@click.option("--once", is_flag=True, help="Judge what is there, then end; the next call continues.")
 @click.option(
     "--horizon",
     type=click.IntRange(1),
     default=10_000,
     show_default=True,
     metavar="RECORDS",
-    help="Records and operations that are remembered of each log under way. What lies further back is not "
+    help="Records and operations to remember of each log under way. Older ones are not "
     "judged: such a log is undecided.",
 )
 @click.option(
@@ -41,7 +41,7 @@ LONGEST = 400
     show_default=True,
     metavar="SECONDS",
     help="How much later, in the trace's own time, an operation may arrive than those that came after it. "
-    "Not asked where low watermarks are written.",
+    "Not used if the trace has low watermarks.",
 )
 @click.option(
     "--interval",
@@ -49,11 +49,11 @@ LONGEST = 400
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="Between looks at the folder.",
+    help="Time between looks at the folder.",
 )
 @click.option(
     "--profile",
-    help="What to ask of the log, instead of what each trace claims: default, session, strong or content.",
+    help="Demand this profile instead of the one each trace claims: default, session, strong or content.",
 )
 @click.option("--master", show_default="what spark-submit says, or else local[*]", help="Where Spark runs.")
 @click.option(
@@ -74,14 +74,14 @@ def command(
     master: str | None,
     as_json: bool,
 ) -> ExitCode:
-    """Judge operations as they arrive, with the streaming form of the log check, and tell findings within
+    """Judge operations as they arrive, with the streaming form of the log check, and report findings within
     seconds.
 
-    FOLDER and all below it: parts of campaigns (Parquet), and JSON lines, whole traces or parts of traces
-    under way (docs/how-to/watch.md). Files must arrive whole: write them elsewhere, or under a name that
-    begins with a dot, and rename. Ended with Ctrl-C, or killed, it goes on from its checkpoint in --out: no
-    finding is lost or doubled. The exit code is about what arrived since it was started. Needs the spark
-    extra and Java 17 or later.
+    Reads FOLDER and all folders below it: parts of campaigns (Parquet), and JSON lines with whole traces or
+    parts of traces under way (docs/how-to/watch.md). Files must arrive whole: write them elsewhere, or under
+    a name that begins with a dot, and rename. After Ctrl-C or a kill it continues from its checkpoint in
+    --out: no finding is lost or doubled. The exit code is about what arrived since it was started. Needs the
+    spark extra and Java 17 or later.
 
     \b
     Examples
@@ -114,13 +114,13 @@ def command(
         )
     _show(watched, output)
     if watched.interrupted:
-        output.note(f"interrupted; the same command goes on from the checkpoint in {out}")
+        output.note(f"interrupted; the same command continues from the checkpoint in {out}")
     output.emit({"type": "summary", **watched.to_row(), "exit_code": int(watched.exit_code)})
     return watched.exit_code
 
 
 def _tell(batch: "MicroBatch", output: Output) -> None:
-    """What a micro-batch found and what it could not read."""
+    """Report the findings of a micro-batch and what it could not read."""
     for row in batch.findings:
         _finding(row, output)
     for row in batch.quarantine:
@@ -138,7 +138,7 @@ def _progress(watched: "Watched") -> str:
 
 
 def _finding(row: "Row", output: Output) -> None:
-    """One finding, as it is found."""
+    """Report one finding."""
     from fencepost.mining.results.rows import SCHEMAS
 
     found = dict(zip(SCHEMAS["findings"].names, row, strict=True))

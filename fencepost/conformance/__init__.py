@@ -1,2 +1,2 @@
-"""What Kafka's protocol promises, asked of any broker case by case, and compared with what Apache Kafka
+"""Checks any broker, case by case, against what Kafka's protocol promises and what Apache Kafka
 answered."""

@@ -1,7 +1,7 @@
-"""Record batches with every field as the caller likes it, good and bad.
+"""Record batches with freely chosen fields, valid and invalid.
 
-Owns the bytes of format 2. Must not know what a broker makes of them. impl/log writes good batches only; here
-each field of the header can lie, and the checksum is right unless the caller wants a wrong one.
+Owns the bytes of format 2. Must not know how a broker treats them. impl/log writes only valid batches. Here
+each field of the header can be wrong, and the checksum is right unless the caller wants a wrong one.
 """
 
 import struct
@@ -24,15 +24,17 @@ _NULL = -1
 
 @frozen(kw_only=True)
 class Rec:
-    """One record as it is written. delta, time: from the batch's first, milliseconds. extra: bytes after its
-    last field, which its length counts."""
+    """One record as it is written."""
 
     value: bytes | None = b"v"
     key: bytes | None = None
+    # Offset and milliseconds since the batch's first.
     delta: int = 0
     time: int = 0
     headers: Sequence[tuple[bytes | None, bytes | None]] = ()
+    # Bytes after its last field; its length includes them.
     extra: bytes = b""
+    # The length to write; None: the true one.
     length: int | None = None
     """Instead of the true one."""
 
@@ -64,7 +66,7 @@ def records(*values: bytes | None, key: bytes | None = None) -> list[Rec]:
 
 @frozen(kw_only=True)
 class Batch:
-    """One batch. None: what is true of its records."""
+    """One batch. A field that is None has the value that fits its records."""
 
     records: Sequence[Rec] = (Rec(),)
     codec: str = "none"
@@ -106,7 +108,7 @@ class Batch:
 
 
 def good(*values: bytes | None, codec: str = "none", key: bytes | None = None) -> bytes:
-    """A batch without any fault."""
+    """A valid batch with these values. codec: its compression; key: of every record."""
     return Batch(records=records(*values, key=key), codec=codec).encoded()
 
 

@@ -1,8 +1,8 @@
-"""A case: a name that stays, a sentence that says what is asked, and a function that asks it.
+"""A case: a stable name, a sentence that says what is asked, and a function that asks it.
 
-Owns the registry. Must not know how a case is run or what its answer is compared with. A case gets a fresh
-lab, makes its own topics and groups there, and returns plain data: the facts of the answers that the protocol
-promises (errors, offsets, shapes), never ids, times or ports.
+Owns the registry. Must not know how a case is run or what its answer is compared with. A case gets a new
+lab, creates its own topics and groups there, and returns plain data: the facts of the answers that the
+protocol promises (errors, offsets, shapes), never ids, times or ports.
 """
 
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ _CASES: dict[str, Case] = {}
 
 
 def case(name: str, asked: str) -> Callable[[Ask], Ask]:
-    """Register a function as a case."""
+    """Register a function as a case. name: stable, unique; asked: one sentence."""
 
     def register(ask: Ask) -> Ask:
         assert name not in _CASES, f"two cases are named {name}"

@@ -18,7 +18,7 @@ LONGEST = 4_000
 
 
 def write_junit(path: Path, compared: Sequence[Compared], against: str) -> None:
-    """Write the file. Raises OSError."""
+    """Write a JUnit file. path: the file; compared: the cases; against: the release. Raises OSError."""
     suite = TestSuite(f"fencepost conformance against Apache Kafka {against}")
     for each in compared:
         subject, _, name = each.result.case.name.partition(".")

@@ -80,7 +80,7 @@ class Run:
     numbers: "itertools.count[int]" = field(factory=lambda: itertools.count(1))
 
     async def look(self) -> None:
-        """Ask who is there. Raises EnvironmentError_ if nobody answers."""
+        """Ask for brokers and versions. Raises EnvironmentError_ if no broker answers."""
         reasons = []
         for address in self.bootstrap:
             link = Link(address, self.access)
@@ -126,7 +126,7 @@ class Lab:
     _links: list[Link] = field(factory=list)
     _writers: list[asyncio.StreamWriter] = field(factory=list)
     _shown: dict[str, str] = field(factory=dict)
-    """What stands in the facts for a name of this run."""
+    """What replaces a name of this run in the facts."""
 
     # ---- connections
 
@@ -178,7 +178,9 @@ class Lab:
     # ---- questions
 
     async def ask(self, link: Link, key: int, version: int | None = None, /, **values: Any) -> Any:
-        """The answer, as plain data. Raises OSError if the broker closes the connection, TimeoutError."""
+        """The answer as plain data. link: the connection; key: of the API; version: of the request, None for
+        the newest; values: the request's fields. Raises OSError if the broker closes the connection,
+        TimeoutError."""
         chosen = self.run.best(key) if version is None else self.run.checked(key, version)
         async with asyncio.timeout(ANSWER_S):
             return plain(await link.ask(request(key, chosen, values)))
@@ -199,7 +201,7 @@ class Lab:
     # ---- fresh names and topics
 
     def fresh(self, what: str) -> str:
-        """A name that nobody has used. It is deleted at the end, as a topic and as a group."""
+        """An unused name. It is deleted at the end, as a topic and as a group."""
         name = f"{self.run.name}-{what}-{next(self.run.numbers)}"
         kind = self.run.groups if what == "group" else self.run.topics
         kind.add(name)
@@ -229,8 +231,9 @@ class Lab:
         return await self.opened(name, len(assignments) or partitions)
 
     async def opened(self, name: str, partitions: int = 1) -> Topic:
-        """Wait until every partition of a topic is led, and every broker knows it: a leader may serve reads
-        before its own metadata has the topic, and refuse writes."""
+        """Wait until every partition of a topic has a leader, and every broker knows it: a leader may serve
+        reads before its own metadata has the topic, and refuse writes. name: of the topic; partitions: how
+        many it has."""
         deadline = asyncio.get_running_loop().time() + READY_S
         links = {broker: await self.link(broker) for broker in sorted(self.run.brokers)}
         while True:
@@ -253,7 +256,8 @@ class Lab:
         return True
 
     async def leaders(self, name: str, link: Link | None = None) -> dict[int, int]:
-        """The leader of each partition, as a broker knows them."""
+        """The leader of each partition, as a broker knows them. name: of the topic; link: the connection to
+        ask, None for the first broker's."""
         asked = link or await self.link()
         values = {"topics": [{"name": name}], "allow_auto_topic_creation": False}
         answer = await self.ask(asked, METADATA, **values)
@@ -261,8 +265,8 @@ class Lab:
         return {each["partition_index"]: each["leader_id"] for each in topic["partitions"]}
 
     async def led_elsewhere(self) -> Topic:
-        """A topic whose leader has changed, so that its leader epoch is above 0. Raises NotSpokenError where
-        there is one broker only."""
+        """A topic with a former leader change, so that its leader epoch is above 0. Raises NotSpokenError if
+        there is only one broker."""
         if len(self.run.brokers) < 2:
             raise NotSpokenError("one broker; the case wants two")
         first, second, *_ = sorted(self.run.brokers)
@@ -348,6 +352,6 @@ async def outcome(asked: Awaitable[Any]) -> Any:
 
 
 def parts_of(answer: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The partitions of an answer, whatever their array is called in its API."""
+    """The partitions of an answer, under any name that its API gives their array."""
     for topic in answer.get("topics") or answer.get("responses") or ():
         yield from topic.get("partitions") or topic.get("partition_responses") or ()

@@ -76,7 +76,8 @@ def departures_of_ours() -> Mapping[str, str]:
 
 
 def departures_in(data: bytes, where: str) -> Mapping[str, str]:
-    """Case -> reason, of a JSON object. A name that ends with * stands for all that begin so."""
+    """Case -> reason, from a JSON object. data: the object; where: names the file in errors. A name that ends
+    with * matches all that begin so."""
     try:
         return msgspec.json.decode(data, type=dict[str, str])
     except msgspec.MsgspecError as error:

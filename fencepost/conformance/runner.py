@@ -27,7 +27,7 @@ DELETED_AT_ONCE, DELETE_MS = 50, 10_000
 
 @frozen(kw_only=True)
 class Result:
-    """What became of a case."""
+    """The result of a case."""
 
     case: Case
     facts: Facts = None
@@ -40,8 +40,8 @@ class Result:
 async def run_cases(
     run: Run, cases: Sequence[Case], done: Callable[[Result], None] = lambda result: None
 ) -> list[Result]:
-    """The results, in the order of the cases. done: hears of each as it comes. Raises EnvironmentError_ if no
-    broker answers."""
+    """The results, in the order of the cases. done: called with each result as it comes. Raises
+    EnvironmentError_ if no broker answers."""
     await run.look()
     if not run.brokers:
         raise EnvironmentError_(
@@ -63,8 +63,8 @@ async def run_cases(
 
 
 async def _first_group(run: Run) -> None:
-    """The topic of committed offsets is created when the first group is asked for: before the cases, so that
-    none of them waits for it."""
+    """Create the topic of committed offsets before the cases, so that none of them waits for it: it is
+    created when the first group is asked for."""
     lab = Lab(run)
     try:
         with contextlib.suppress(OSError, TimeoutError, ProtocolError, NotSpokenError):
@@ -74,7 +74,7 @@ async def _first_group(run: Run) -> None:
 
 
 async def run_case(run: Run, case: Case) -> Result:
-    """Ask one."""
+    """Run one case. run: what its cases share."""
     lab, loop = Lab(run), asyncio.get_running_loop()
     begun = loop.time()
     facts: Facts = None
@@ -128,5 +128,5 @@ async def _clean(run: Run) -> None:
 
 
 def new_run(bootstrap: tuple[Address, ...], access: Access) -> Run:
-    """A run with names of its own."""
+    """A run with unused names. bootstrap: the broker's addresses; access: how to log in."""
     return Run(bootstrap=bootstrap, access=access, name=f"fencepost-{secrets.token_hex(4)}")

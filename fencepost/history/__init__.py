@@ -1,4 +1,5 @@
-"""Histories of your own: operations recorded around any client, and held against a sequential model.
+"""Histories of your own clients: operations recorded around any client, and checked against a sequential
+model.
 
     from fencepost.history import History, assert_linearizable
 
@@ -10,7 +11,7 @@
     assert_linearizable(history, "register")
 
 Recorder, decorators and judgement have a file each; none of them knows pytest (docs/how-to/pytest.md shows
-both under it).
+how to use both with it).
 """
 
 from fencepost.history.judgement import (

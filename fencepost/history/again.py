@@ -61,7 +61,7 @@ def parameters_as_json(model: Model) -> dict[str, str] | None:
         texts = {name: msgspec.json.encode(value).decode() for name, value in (parameters or {}).items()}
         made = type(model)(**{name: msgspec.json.decode(text) for name, text in texts.items()})
         same = parameters is not None and bool(_state(made) == _state(model))
-    except Exception:  # whatever a class of the caller's does with its parameters
+    except Exception:  # a class of the caller's may raise anything for its parameters
         return None
     return texts if same else None
 

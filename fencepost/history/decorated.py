@@ -1,7 +1,7 @@
 """Decorated functions: each call of them is an operation.
 
-Owns: how a function's parameters become what is recorded, and the wrapper around it. Must not know when
-operations begin or what becomes of them.
+Owns how a function's parameters become what is recorded, and the wrapper around it. Must not know when
+operations begin or how they end.
 """
 
 import functools

@@ -1,10 +1,10 @@
 """The judgement of a recorded history, as an assertion.
 
-Owns: what makes the assertion fail, and what it then says. Must not know how a history was recorded, or how
-linearizability is decided.
+Owns the conditions under which the assertion fails, and its message. Must not know how a history was
+recorded, or how linearizability is decided.
 
-Only Ok passes: a history that the judge could not decide, that contradicts itself, or in which no operation
-succeeded, proves nothing. The trace is saved before it is judged, so that a judge that dies leaves it behind.
+Only Ok passes. A history that the judge could not decide, that contradicts itself, or in which no operation
+succeeded, proves nothing. The trace is saved before it is judged, so that it remains if the judge dies.
 """
 
 import warnings
@@ -103,8 +103,9 @@ def assert_linearizable(
 def judged(
     trace: Trace, model: "Model", *, timeout_s: float = TIMEOUT_S, minimum_overlap: int = 0
 ) -> "Verdict":
-    """The verdict of the linearizability judge; Assumption broken where no operation succeeded, or too few
-    overlapped."""
+    """The verdict of the linearizability judge. trace: the history; model: the sequential model; timeout_s:
+    of the search; minimum_overlap: pairs of operations that must overlap. Returns Assumption broken if no
+    operation succeeded, or too few overlapped."""
     from fencepost.checkers.linearizability import SearchLimits, judge_trace
     from fencepost.checkers.linearizability.overlap import strong_enough
 
@@ -129,8 +130,8 @@ def _model(model: "str | Model | type[Model]") -> "Model":
 
 
 def _without_answers(trace: Trace, model: "Model") -> Trace:
-    """What a client returns of a call whose only result is that it happened says nothing: a status, a row
-    count, the object itself."""
+    """The trace without results that mean nothing: if an operation's only result is that it happened, a
+    client may return a status, a row count or the object itself."""
     return evolve(
         trace,
         operations=tuple(

@@ -1,7 +1,7 @@
-"""A history of a test that failed by its own assertion or exception, kept: the trace, its timeline and its
+"""Artefacts of a test that failed by its own assertion or exception: the trace, its timeline and its
 page.
 
-Owns: which files. Must not know pytest, or what a judge says.
+Owns which files. Must not know pytest, or the judges.
 """
 
 from pathlib import Path
@@ -18,7 +18,8 @@ HISTORIES, PAGES = "history*.jsonl", "history*.html"
 
 
 def keep_history(history: History, folder: Path) -> str:
-    """Keep what was recorded; answers where. The trace of a judgement that failed is there already."""
+    """Save the history into `folder`. Returns the folder in words. After a failed judgement the trace is
+    there already."""
     trace = history.trace()
     if not trace.operations:
         return ""

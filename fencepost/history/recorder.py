@@ -51,7 +51,7 @@ ANSWERING = frozenset(
     {Function.READ, Function.GET, Function.CONTAINS, Function.DEQUEUE, Function.CAS, Function.POLL}
     | {Function.LIST_OFFSETS, Function.FETCH_COMMITTED}
 )
-"""Functions whose answer is what they are for: a null in its place would be a claim that nobody made."""
+"""Functions that exist for their answer: a null instead of a missing result would be a false claim."""
 TARGET, PROFILE = "recorded", "recorded"
 NANOSECONDS_FROM_ZERO = 1_000
 """The first operation of a trace begins here: times of a monotonic clock mean nothing by themselves."""
@@ -59,24 +59,27 @@ NANOSECONDS_FROM_ZERO = 1_000
 
 @define(eq=False, kw_only=True)
 class Recording:
-    """One operation under way: the block of a `with` or `async with`. Set `result` to what came back.
-
-    outcome: None as long as it follows from how the block ends: ok at its end, unknown (or fail) by an
-    exception. place: file and line that asked for it.
-    """
+    """One operation in progress: the block of a `with` or `async with`. Set `result` to the answer."""
 
     history: "History"
     op_id: int
+    # Identifies the process: a thread, a task, or `process=`.
     label: Hashable
     function: Function
+    # As JSON; None: none.
     key: str | None
     argument: str | None
+    # Exceptions that prove that the operation had no effect.
     errors: Errors
+    # File and line of the call.
     place: str = ""
     result: Any = UNSET
+    # None while it follows from the end of the block: ok at its end, unknown (or fail) by an exception.
     outcome: Outcome | None = None
     error: str | None = None
+    # Number of the process; -1 before the block begins.
     process: int = -1
+    # Nanoseconds of the history's clock.
     invoke_time: int = 0
 
     def fail(self, error: str | BaseException | None = None) -> None:
@@ -129,7 +132,8 @@ class Recording:
         self.__exit__(kind, error, where)
 
     def as_operation(self, outcome: Outcome, completion_time: int | None) -> Operation:
-        """The row of the trace."""
+        """The row of the trace. outcome: of the operation; completion_time: nanoseconds, None if it has not
+        completed."""
         result = json_text(
             None if self.result is UNSET else self.result,
             f"the result of {self.function} (operation {self.op_id})",
@@ -150,21 +154,22 @@ class Recording:
 
 @define(eq=False, kw_only=True, repr=False)
 class History:
-    """Operations of any number of threads and asyncio tasks. fail: exceptions that prove that an operation
-    did not happen.
+    """Operations of any number of threads and asyncio tasks. Each thread, and each asyncio task, is a
+    process; `process=` overrides that."""
 
-    clock: nanoseconds that never go back, the same for all who record. folder: where `assert_linearizable`
-    keeps the trace before it is judged, None for nowhere. Each thread, and each asyncio task, is a process of
-    its own; `process=` says otherwise. unanswered: by op id, where an operation succeeded that was given no
-    result.
-    """
-
+    # Exceptions that prove that an operation had no effect.
     fail: Errors = ()
+    # Nanoseconds that never go back, the same for all recorders.
     clock: Callable[[], int] = time.monotonic_ns
+    # Where `assert_linearizable` saves the trace before it is judged; None: nowhere.
     folder: Path | None = None
+    # Completed operations, in the order of their completion.
     operations: list[Operation] = field(factory=list, init=False)
+    # Operations in progress, by op id.
     open: dict[int, Recording] = field(factory=dict, init=False)
+    # Whether two operations were ever in progress in one process.
     overlapping: bool = field(default=False, init=False)
+    # By op id: the place of a successful operation that got no result.
     unanswered: dict[int, str] = field(factory=dict, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
     _op_ids: Iterator[int] = field(factory=lambda: itertools.count(1), init=False)

@@ -1,13 +1,13 @@
 """Clients that really work at the same time.
 
-Owns: how several clients begin together, the small seeded pauses between what they do, and how often threads
-take turns. Must not know what is recorded, or what becomes of it.
+Owns how several clients begin together, the small seeded pauses between their operations, and how often
+threads switch. Must not know what is recorded.
 
-A thread that asks a fast service is done before the next thread has begun, so plain threads hardly overlap
-and a race is never met. Three things change that. All clients wait at a barrier. Each pauses at moments that
-its own seeded stream draws: before an operation, and at lines of Python inside of it, which is where a race
-has its gap. And Python lets threads take turns after 0.1 ms, not after 5 ms as it does otherwise. Tasks
-take turns where they await, and only there.
+A thread that calls a fast service is done before the next thread has begun. So plain threads hardly overlap
+and never meet a race. Three things change that. All clients wait at a barrier. Each client pauses at moments
+that its seeded stream draws: before an operation, and at lines of Python inside it, where a race
+has its gap. And Python switches threads after 0.1 ms instead of its default of 5 ms. Tasks
+switch only where they await.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ FIRST_LINES = 4
 """The first pause of an operation is at one of its first lines; then the distance is drawn from twice as many
 each time, so that an operation of n lines has about log2(n) pauses."""
 OWN = str(Path(__file__).parent)
-"""Files of the recorder, where nobody needs to pause."""
+"""The recorder's files, in which no pause is needed."""
 MOST_CLIENTS = 1_000
 """Each is a thread, or a task."""
 TIMEOUT_S = 60.0
@@ -71,7 +71,8 @@ class Client:
         self.left = 0
 
     def trace(self, frame: FrameType, event: str, arg: Any) -> Any:
-        """What Python calls at every line of this thread, or at every call."""
+        """Python's trace function for this thread. frame: where it is; event: "line" or "call"; arg:
+        unused."""
         if self.left and not frame.f_code.co_filename.startswith(OWN):
             self.left -= 1
             if not self.left:
@@ -100,7 +101,7 @@ CLIENT: ContextVar[Client | None] = ContextVar("fencepost_client", default=None)
 
 @define(eq=False)
 class _Switching:
-    """The process-wide switch interval, short while anybody wants it so. before: what it was."""
+    """The process-wide switch interval, short while any client needs it. before: the former value."""
 
     lock: ClassVar[threading.Lock] = threading.Lock()
     users: int = 0
@@ -128,12 +129,14 @@ _SWITCHING = _Switching()
 
 @define(eq=False)
 class _Threads:
-    """Threads that run one function. results, errors: by client; deadline_s: for all of them together."""
+    """Threads that run one function."""
 
     function: Callable[[int], Any]
     clients: Sequence[Client]
+    # Monotonic seconds, for all threads together.
     deadline_s: float
     barrier: threading.Barrier = field(init=False)
+    # By client.
     results: dict[int, Any] = field(factory=dict)
     errors: dict[int, BaseException] = field(factory=dict)
 
@@ -147,7 +150,7 @@ class _Threads:
             self.barrier.wait(self.deadline_s)
             self.clients[number].watch_lines()
             self.results[number] = self.function(number)
-        except BaseException as error:  # whatever a client raises is raised again by the caller
+        except BaseException as error:  # the caller raises a client's exception again
             self.errors[number] = error
 
     def run(self) -> list[Any]:
@@ -199,7 +202,8 @@ async def _tasks(function: Callable[[int], Any], clients: Sequence[Client], dead
 
 
 def together(count: int, function: Callable[[int], Any], *, seed: int, timeout_s: float) -> Any:
-    """See `History.clients`."""
+    """See `History.clients`. count: how many clients; function: called with 0 to count - 1; seed: of the
+    pauses; timeout_s: for all together."""
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_CLIENTS:
         raise FencepostError(
             expected=f"a number of clients from 1 to {MOST_CLIENTS}", seen=shown(count), where="clients"

@@ -39,7 +39,7 @@ from fencepost.traces.tables import Tables, rows_of_tables, tables_of
 from fencepost.traces.trace import Trace
 
 FAULT_COLUMNS = ["trace_id", "name", "cause"]
-"""Of events: what tells the kinds of fault that struck a trace."""
+"""Columns of events that identify the kinds of fault in a trace."""
 
 CODED: dict[Table, list[str]] = {
     "operations": [
@@ -53,7 +53,7 @@ CODED: dict[Table, list[str]] = {
 
 @frozen
 class Judged:
-    """A trace (not all of it was read), how many operations it has, the kinds of fault that struck it, a
+    """A trace (only partly read), how many operations it has, the kinds of fault in it, a
     verdict per check, what became of the records of its logs (None: not asked, or it contradicts itself)."""
 
     trace: Trace
@@ -65,17 +65,20 @@ class Judged:
 
 @frozen(kw_only=True)
 class Settings:
-    """What every task is told. checks: names; profile: of the log check, None for each trace's own; folder:
-    of the work (results/checkpoint.py); model: that small histories are held against."""
+    """The settings of every task."""
 
+    # Names of checks.
     checks: tuple[str, ...]
+    # Of the log check; None: each trace's own.
     profile: str | None
+    # For the work (results/checkpoint.py).
     folder: Path
+    # The sequential model for small histories; None: none.
     model: ModelQuestion | None = None
+    # Whether to report evidence of bad traces, and count features of healthy ones.
     triage: bool = True
-    """Whether evidence is told of bad traces, and features of healthy ones are counted."""
+    # Whether to report the features of every trace.
     spectra: bool = False
-    """Whether the features of every trace are told."""
 
 
 def _read(split: Split, checks: tuple[Check, ...], *, rows: bool = False, triage: bool = False) -> Tables:
@@ -114,7 +117,7 @@ def _sound(tables: Tables, split: Split) -> tuple[Tables, list[Unreadable]]:
             found: f"the trace contradicts itself: {why}"
             for found, why in contradictions(tables.operations).items()
         },
-        **dict.fromkeys(split.repeated, "its trace id stands in an earlier row group too, which is judged"),
+        **dict.fromkeys(split.repeated, "its trace id is in an earlier row group too, which is judged"),
     }
     events, told = known_event_rows(tables.events, split.source, split.place)
     tables = evolve(tables, events=events)
@@ -136,8 +139,8 @@ _EVENT_NAMES = pa.array([name.value for name in Name])
 
 
 def known_event_rows(events: pa.Table, source: str, place: str) -> tuple[pa.Table, list[Unreadable]]:
-    """The rows of events without those of names that this version does not know, and what is said of
-    these."""
+    """The rows of events without those of names that this version does not know, and the messages about
+    these. events: rows of a row group; source, place: of the split."""
     column: Any = events.column("name")
     if pa.types.is_dictionary(column.type):  # few distinct names, many rows
         distinct = {name for chunk in column.chunks for name in chunk.dictionary.to_pylist()}
@@ -168,7 +171,7 @@ def headers_of(traces: pa.Table, profile: str | None, where: str) -> list[Trace]
 
 
 def _check_whole(tables: Tables, headers: list[Trace], where: str) -> None:
-    """Refuse operations of a trace that has no row: their verdict would be nobody's."""
+    """Refuse operations of a trace that has no row: their verdict would belong to no trace."""
     known = {trace.trace_id for trace in headers}
     found: list[Any] = tables.operations.column("trace_id").unique().to_pylist()
     strange = set(found) - known
@@ -300,7 +303,7 @@ def _by_model(
 def _one_by_one(
     split: Split, checks: tuple[Check, ...], settings: Settings, task: "_Task"
 ) -> Iterator[Judged | Unreadable]:
-    """The traces of a split that could not be judged together, each by itself."""
+    """The traces of a split that could not be judged together, one by one."""
 
     def bad(error: TraceError, trace_id: int = -1) -> Unreadable:
         return Unreadable(source=split.source, place=split.place, reason=str(error), trace_id=trace_id)
@@ -337,7 +340,7 @@ def _one_by_one(
 
 
 def _alone(trace: Trace, checks: tuple[Check, ...], settings: Settings) -> Judged:
-    """One whole trace, judged by itself."""
+    """Judge one whole trace."""
     struck = {event.cause for event in trace.events if event.name is Name.FAULT_BEGAN}
     kinds = tuple(sorted(str(kind) for kind in struck))
     verdicts = [guarded(check, trace) for check in checks]
@@ -352,7 +355,7 @@ def _alone(trace: Trace, checks: tuple[Check, ...], settings: Settings) -> Judge
 
 @define
 class _Task:
-    """What a task gathers besides verdicts. triage: None where it is not asked for."""
+    """What a task gathers in addition to verdicts. triage: None if it is not wanted."""
 
     writer: ResultWriter
     counts: Counts

@@ -1,13 +1,13 @@
 """`mine`: the traces of whole campaigns judged on Spark, findings and verdicts written whole or not at all.
 
-Owns: the driver's side: splits to tasks without a shuffle, progress, interruption, the commit. Must not know:
+Owns the driver's side: splits to tasks without a shuffle, progress, interruption, the commit. Must not know
 how a trace is read or judged (judge.py).
 
-Why not a DataFrame: handing rows from the JVM to Python one by one is ten times slower than letting the task
-read columns itself (docs/how-to/mining.md). Each task writes its own files under a name that carries its
-attempt, and answers with that name; only files named by the attempts that Spark accepted are kept, so a
-retried or a speculative task doubles nothing. What has ended is kept (results/checkpoint.py), so that an
-interrupted mining goes on.
+Why not a DataFrame: passing rows from the JVM to Python one by one is ten times slower than letting the task
+read columns itself (docs/how-to/mining.md). Each task attempt writes files under a name that contains the
+attempt, and returns that name. Only files named by the attempts that Spark accepted are kept, so a
+retried or a speculative task doubles nothing. The results of ended tasks are kept (results/checkpoint.py), so
+an interrupted mining can continue.
 """
 
 import secrets
@@ -70,8 +70,8 @@ class _Task:
 def _tasks(splits: tuple[Split | HistoryFile, ...]) -> list[tuple[Split | HistoryFile, ...]]:
     """The splits of each task, the largest first, so that no large one begins last.
 
-    What tasks there are depends on the input alone: a mining that is gone on with, on whatever machine, must
-    find its own again.
+    The tasks depend only on the input, so that a mining that continues, on any machine, finds the
+    same tasks again.
     """
     ordered = sorted(splits, key=lambda split: (-split.size_bytes, split.place))
     by_size = -(-sum(split.size_bytes for split in ordered) // TASK_BYTES)
@@ -80,8 +80,8 @@ def _tasks(splits: tuple[Split | HistoryFile, ...]) -> list[tuple[Split | Histor
 
 
 def _commit(work: Work, results: list[TaskResult], unreadable: tuple[Unreadable, ...]) -> None:
-    """Tell what accepted attempts wrote, and nothing else; every result has at least an empty file. May be
-    done again when more has ended."""
+    """Move to the results what accepted attempts wrote, and nothing else; every result has at least an empty
+    file. May be repeated when more tasks have ended."""
     counts = _sum(results, unreadable)
     with ResultWriter(work.folder / "files", "part-driver") as writer:
         writer.rows["statistics"].extend(statistics_rows(counts))
@@ -123,8 +123,8 @@ def key_of_giant(giant: Giant) -> str:
 
 @define
 class _Mining:
-    """One mining on its way. prepared: its work, in which traces that are cut are regrouped by `judge`;
-    files: beside it."""
+    """One mining in progress. prepared: its work, in which `judge` regroups cut traces;
+    files: further input."""
 
     prepared: Prepared
     files: tuple[HistoryFile, ...]
@@ -163,8 +163,8 @@ class _Mining:
         return results
 
     def tell(self, results: list[TaskResult], *, page: bool) -> Summary:
-        """Write tables, summary and page of the tasks that have ended. page: whether to, as it is not told
-        again soon."""
+        """Write tables, summary and page of the tasks that have ended. page: whether to write the page
+        too."""
         found, work, settings = self.prepared.found, self.work, self.settings
         _commit(work, results, found.unreadable)
         counts = _sum(results, found.unreadable)
@@ -186,7 +186,7 @@ class _Mining:
     def triage(
         self, session: Callable[[], Any], summary: Summary, earlier: tuple[Path, Bugs] | None
     ) -> Summary:
-        """Put the bad traces into groups, and tell of these too, and of how they compare with those of an
+        """Group the bad traces by bug, report the groups, and compare them with those of an
         earlier mining."""
         bugs = triage_of(session, self.work.out, tables=self.settings.spectra)
         compared = compared_with(bugs, earlier[1], str(earlier[0])) if earlier is not None else None
@@ -226,15 +226,15 @@ def mine(
     """Judge every trace of the inputs (folders of traces, files of histories) with every check and write the
     results to `out` (docs/how-to/mining.md).
 
-    out: new or empty. master: where Spark runs (spark/session.py). profile: of the log check, not of each
-    trace. giant: operations beyond which a history is judged by slot ranges. format: of files, as for
-    `fencepost check`. model: that small histories are held against, as a further check. resume: go on with a
-    mining that did not end there. triage: put bad traces into groups (docs/how-to/triage.md). tables: keep
-    the features of every trace too. since: the folder of an earlier mining, whose bugs these are compared
-    with. spark: a session to use instead of a new one on `master`. Unreadable pieces of the input go to
-    quarantine. Interrupted by KeyboardInterrupt, it leaves valid results of the tasks that had ended; killed,
-    or ended by an error, it leaves what can be gone on with, if anything was judged. Raises FencepostError
-    for inputs that mean nothing, and for what the machine lacks.
+    out: new or empty. master: where Spark runs (spark/session.py). checks: names; None for the default.
+    profile: of the log check, instead of each trace's own. giant: a history with more operations is judged by
+    slot ranges. format: of files, as for `fencepost check`. model: a sequential model for small histories, as
+    a further check. resume: continue a mining that did not end there. triage: group bad traces by bug
+    (docs/how-to/triage.md). tables: keep the features of every trace too. since: the folder of an earlier
+    mining, to compare its bugs with these. spark: a session to use instead of a new one on `master`.
+    Unreadable pieces of the input go to quarantine. Interrupted by KeyboardInterrupt, it leaves valid results
+    of the tasks that had ended; killed, or ended by an error, it leaves work that can be continued, if
+    anything was judged. Raises FencepostError for invalid inputs, and for missing software.
     """
     checks_by_name(checks)
     check_profile(profile)
@@ -242,7 +242,7 @@ def mine(
     if spark is None:
         check_spark()
     if model is not None:
-        model.model()  # a name that means nothing is told before anything is read
+        model.model()  # an unknown name is reported before any input is read
     stores, files = told_apart(inputs, format)
     prepared = prepare(stores, _found(stores, files), giant=giant)
     work = Work(out=out)

@@ -1,7 +1,7 @@
-"""`mine --model`: general linearizability of small histories, as one more check with verdicts of its own.
+"""`mine --model`: general linearizability of small histories, as an additional check with its own verdicts.
 
-Owns: the question as it is sent to tasks, and its limits: a history beyond one of them is unknown. Must not
-know: Spark, how linearizability is decided.
+Owns the question in the form in which tasks get it, and its limits: a history beyond one of them is unknown.
+Must not know Spark, or how linearizability is decided.
 """
 
 from typing import Any

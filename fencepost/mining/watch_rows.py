@@ -114,7 +114,7 @@ def form_of_row(row: Row) -> Operation:
 
 @frozen(kw_only=True)
 class TraceUnderWay:
-    """A part of a trace as a file has it: its own line, without operations, with the events; and the
+    """A part of a trace as a file has it: the trace's line without operations, with the events; and the
     operations in this form."""
 
     trace: Trace
@@ -122,8 +122,8 @@ class TraceUnderWay:
 
 
 def read_quickly(path: Path) -> list[TraceUnderWay] | None:
-    """The traces under way in a file of JSON lines. None where anything else is in it: a trace that
-    states its digest, or a line that cannot be read or is written in a way of its own; then the reader of
+    """The traces under way in a file of JSON lines. None if anything else is in it: a trace with a
+    digest, or a line that cannot be read or has an unusual form; then the reader of
     jsonlines.py says what. Raises OSError."""
     found: list[TraceUnderWay] = []
     others: list[bytes] = []

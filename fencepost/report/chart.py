@@ -1,7 +1,7 @@
 """Measurements of one trace over time, as panels of a figure: records not seen yet, and how far reads lag.
 
 Owns what is drawn of each measurement. Must not know how it is measured (checkers/kafka), nor where its
-panel stands (report/picture.py).
+panel is on the page (report/picture.py).
 """
 
 from collections.abc import Iterator
@@ -74,7 +74,7 @@ def lag(measured: Measurements, start: int, end: int) -> Panel | None:
 
 
 def _ranges(name: str, colour: str, rows: list[tuple[int, int, int]], scale: int) -> Values:
-    """Vertical strokes. scale: nanoseconds of the unit; a poll that was not behind at all is a dot."""
+    """Vertical strokes. scale: nanoseconds of the unit; a poll without any lag is a dot."""
 
     def points() -> Iterator[tuple[float | None, float | None, str]]:
         for time, least, most in rows:

@@ -1,9 +1,9 @@
-"""The commands that messages tell people to run: a finding once more, a run once more.
+"""The commands that messages recommend: to show a finding again, or to run a plan again.
 
-Owns: how each such command is spelled. Must not know findings, or who prints them.
+Owns how each such command is spelled. Must not know findings, or who prints them.
 
-A command that is printed gives the same finding again, or it is not printed. So each takes all that the
-answer depends on, and a test runs every one.
+A printed command gives the same finding again; otherwise it is not printed. So each takes everything that the
+result depends on, and a test runs every one.
 """
 
 import shlex
@@ -32,7 +32,8 @@ def replay_stored(folder: Path | str, trace_id: int, *, checks: Sequence[str] = 
 
 
 def explaining(replay: str, anomaly: str) -> str:
-    """A replay command that explains this finding, whatever names the run; "" for no command."""
+    """A replay command that explains this anomaly, whichever names the run. replay: the command without it;
+    anomaly: its name. "" for no command."""
     return _with(replay, {"--anomaly": anomaly}) if replay else ""
 
 
@@ -56,7 +57,7 @@ def replay_plan(
 
 
 def shrink_stored(folder: Path | str, trace_id: int) -> str:
-    """Make the plan of a stored run small."""
+    """The command that shrinks the plan of the stored run `trace_id` of `folder`."""
     return f"fencepost shrink {shlex.quote(str(folder))} --trace {trace_id}"
 
 
@@ -76,5 +77,5 @@ def check_model(path: Path | str, model: str, options: Mapping[str, str | Sequen
 
 
 def show_stored(source: Path | str, trace_id: int) -> str:
-    """Write a stored trace as a page in which it can be watched."""
+    """The command that writes the stored trace `trace_id` of `source` as a page."""
     return f"fencepost show {shlex.quote(str(source))} --trace {trace_id}"

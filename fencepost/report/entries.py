@@ -3,8 +3,8 @@
 Owns: which events and operations a timeline shows, their order, and which of them are routine.
 Must not know: folding, layout, colours.
 
-An operation stands at its completion (at its invocation while nothing was heard); one that convicts stands at
-both, because its proof is about the interval. Equal times keep the order events, then operations.
+An operation is shown at its completion (at its invocation if it has none). One of the proof is shown at
+both, because the proof is about the interval. At equal times events come first, then operations.
 """
 
 from collections.abc import Iterator
@@ -65,18 +65,23 @@ LEADER_NOT_ALIVE = "leader_not_alive"
 
 @frozen(kw_only=True)
 class TimelineEntry:
-    """One moment. who: broker, client or run; kind: what a fold counts it as.
+    """One moment of a timeline."""
 
-    event: the event behind it, None for an operation.
-    """
-
+    # Nanoseconds since the beginning of the run.
     time: int
+    # Position among entries of equal time.
     order: int
+    # A broker, a client or the run.
     who: str
+    # What happened, in words.
     what: str
+    # What a fold counts it as.
     kind: str
+    # How much it matters.
     level: Level
+    # The partition that it concerns; None: no single one.
     partition: Partition | None = None
+    # The event that it shows; None for an operation.
     event: Event | None = None
 
     @property

@@ -3,8 +3,8 @@ goes."""
 
 
 def shown(text: str) -> str:
-    """`text` with control characters, signs that turn the direction of writing and whatever else cannot
-    be printed as escapes."""
+    """`text` with escapes for control characters, characters that change the direction of writing, and all
+    others that cannot be printed."""
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
     )

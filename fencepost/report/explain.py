@@ -1,8 +1,8 @@
 """A finding explained: what was expected, what was seen, the operations and events that prove it, how to
 replay it.
 
-Owns: the order in which a finding is told.
-Must not know: how it was found, where the trace is stored.
+Owns the order of the parts of a finding.
+Must not know how it was found, or where the trace is stored.
 """
 
 from attrs import frozen
@@ -107,8 +107,8 @@ def _state(finding: Finding, trace: Trace) -> tuple[str, ...]:
 
 
 def explain(finding: Finding, trace: Trace, *, replay: str = "", most_lines: int = MOST_LINES) -> Explanation:
-    """Tell a finding. replay: the command that shows it again ("" if there is none, as for a foreign
-    trace)."""
+    """Explain a finding of a trace. replay: the command that shows it again ("" if there is none, as for a
+    foreign trace); most_lines: about how long the timeline may be."""
     anomaly = BY_NAME[finding.anomaly]
     where = partition_name(finding.topic, finding.partition) if finding.topic is not None else ""
     if where and finding.offset >= 0:

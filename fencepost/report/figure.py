@@ -1,7 +1,7 @@
 """Figures on a page: what Plotly draws, as plain data, and its script out of the installed package.
 
-Owns: where the library's script comes from, the look that all figures share, and that no text of a trace
-becomes markup. Must not know: what is drawn, where a figure stands on a page.
+Owns where the library's script comes from, the look that all figures share, and that no text of a trace
+becomes markup. Must not know what is drawn, or where a figure is on a page.
 
 Plotly understands a few tags in texts, so every text passes through `text_of`.
 """

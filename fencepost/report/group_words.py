@@ -1,4 +1,4 @@
-"""Consumer groups in words: what members asked and were told, and what coordinators tell of their groups.
+"""Consumer groups in words: members' requests and their answers, and what coordinators report.
 
 Owns the sentences, not yet escaped. Must not know when and where.
 """
@@ -67,7 +67,7 @@ def _positions(operation: Operation) -> str:
 
 
 def group_request_in_words(operation: Operation) -> str:
-    """What a member asked for."""
+    """A member's request."""
     generation = "" if operation.generation is None else f", generation {operation.generation}"
     group = f"group {operation.group}{generation}"
     if operation.function is Function.COMMIT:
@@ -81,7 +81,7 @@ def group_request_in_words(operation: Operation) -> str:
 
 
 def group_answer_in_words(operation: Operation) -> str:
-    """What a member was told, where it is more than yes or no; "" otherwise."""
+    """The answer to a member, if it is more than yes or no; "" otherwise."""
     if operation.outcome is not Outcome.OK:
         return ""
     if operation.function is Function.JOIN:

@@ -1,4 +1,4 @@
-"""The lanes of a timeline: one letter per broker and partition, as it stands at each moment.
+"""The lanes of a timeline: one letter per broker and partition, at each moment.
 
 L leads; l believes that it leads while ZooKeeper names another; f follows inside the ISR; o follows outside
 it; x is down; z is paused; . is not known yet.
@@ -23,17 +23,17 @@ _REPLICA_EVENTS = frozenset(
 
 @define(kw_only=True)
 class Lanes:
-    """Where each replica stands, updated event by event.
+    """The role of each replica, updated event by event."""
 
-    roles: what a replica believes of itself, leader or follower; leader, isr: ZooKeeper's view; down, paused:
-    hosts.
-    """
-
+    # In the order of the columns.
     brokers: tuple[int, ...]
     partitions: tuple[Partition, ...]
+    # What a replica believes: that it leads or follows.
     roles: dict[tuple[Partition, int], Name] = Factory(dict)
+    # ZooKeeper's leader and ISR.
     leader: dict[Partition, int] = Factory(dict)
     isr: dict[Partition, tuple[int, ...]] = Factory(dict)
+    # Brokers on hosts that are down, or paused.
     down: set[int] = Factory(set)
     paused: set[int] = Factory(set)
 

@@ -23,16 +23,20 @@ document.documentElement.dataset.ready = "true";
 
 @frozen(kw_only=True)
 class Table:
-    """columns: headings; the first is of words, the others of numbers. rows: as many cells. share: of each
-    row, 0 to 1, drawn as a bar (empty: no bars). shades: of each cell, 0 to 1 (empty: none). links: of each
-    row, the anchor of an example ("" for none)."""
+    """A table of a page."""
 
     heading: str
+    # Column headings; the first column has words, the others numbers.
     columns: tuple[str, ...]
+    # As many cells as columns in each.
     rows: tuple[tuple[str, ...], ...]
+    # A sentence below the heading.
     note: str = ""
+    # For each row a share from 0 to 1, drawn as a bar; (): no bars.
     share: tuple[float, ...] = ()
+    # For each cell a shade from 0 to 1; (): none.
     shades: tuple[tuple[float, ...], ...] = ()
+    # For each row the anchor of an example, "" for none.
     links: tuple[str, ...] = ()
 
 
@@ -54,15 +58,17 @@ class Example:
 
 @frozen(kw_only=True)
 class Page:
-    """Everything on it, in order. lead: the result in a sentence; good: whether that is good news."""
+    """Everything on a page, in order."""
 
     title: str
+    # The result in a sentence.
     lead: str
+    # Whether the result is good news.
     good: bool
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     examples: tuple[Example, ...] = ()
-    # what kind of examples these are
+    # Which kind of examples these are.
     examples_heading: str = "The smallest example of each anomaly"
 
     def html(self) -> str:

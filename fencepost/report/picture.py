@@ -28,8 +28,8 @@ from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 
 FAULT, MOST_ROWS = 0.42, 6
-"""The height of a fault in heights of a lane, and the rows of faults of a lane; more at once lie over each
-other."""
+"""The height of a fault, in lanes, and the rows for faults in a lane. More faults at the same time overlap in
+the last row."""
 LANE, PANEL, BETWEEN, MARGINS = 26, 130, 46, 110
 """Pixels: the height of a lane, of a measurement, of the room above it, and of margins with the legend."""
 MOST_CLIENTS = 12
@@ -80,7 +80,7 @@ class Bar:
     title: str
     # written at it, if there is room
     label: str = ""
-    # of faults: 0, or one more for each fault of its lane that it would lie over
+    # Row of a fault in its lane: 0, or the first without overlap.
     row: int = 0
 
 
@@ -95,12 +95,15 @@ class Mark:
 
 @frozen(kw_only=True)
 class Picture:
-    """Everything that is drawn of a finding. start, end: nanoseconds; lanes: names from the top."""
+    """Everything that is drawn for a finding."""
 
     title: str
+    # Nanoseconds; the axis of time.
     start: int
     end: int
+    # Names from the top.
     lanes: tuple[str, ...]
+    # Roles of brokers over time.
     roles: tuple[Bar, ...]
     faults: tuple[Bar, ...]
     operations: tuple[Bar, ...]
@@ -158,7 +161,7 @@ class _Drawing:
     window: _Window
     brokers: dict[int, int] = Factory(dict)
     clients: dict[int, int] = Factory(dict)
-    # of faults that hit no broker, and no lane of their own unless there are such
+    # For faults that hit no broker; a lane only if there are any.
     elsewhere: int = 0
 
     def roles(self, trace: Trace, lanes: Lanes, partition: Partition) -> tuple[Bar, ...]:
@@ -186,7 +189,7 @@ class _Drawing:
         return tuple(found)
 
     def faults(self, trace: Trace) -> tuple[Bar, ...]:
-        """From beginning to end, on the lanes of the brokers that each hits, or on a lane of their own."""
+        """From beginning to end, on the lanes of the brokers that each hits, or on a separate lane."""
         bars: list[Bar] = []
         for event, end in sorted(_faults(trace, self.window.end), key=lambda pair: pair[0].time):
             if not self.window.shows(event.time, end):
@@ -200,8 +203,8 @@ class _Drawing:
         return tuple(bars)
 
     def operations(self, operations: Iterable[Operation], convicting: frozenset[int]) -> tuple[Bar, ...]:
-        """A bar from invocation to completion; to the edge while nothing was heard. What convicts lies on
-        top."""
+        """A bar from invocation to completion; to the edge without a completion. Those of the proof are drawn
+        last, on top."""
         found = []
         for operation in operations:
             end = self.window.end if operation.completion_time is None else operation.completion_time
@@ -221,7 +224,7 @@ class _Drawing:
 
 
 def _free_row(bar: Bar, before: Sequence[Bar]) -> int:
-    """The first row of its lane in which a fault lies over none of those before it; the last one if there is
+    """The first row of its lane in which a fault overlaps none of those before it; the last one if there is
     none."""
     for row in range(MOST_ROWS - 1):
         same = (other for other in before if (other.lane, other.row) == (bar.lane, row))

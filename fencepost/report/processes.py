@@ -79,7 +79,7 @@ def process_lanes(trace: Trace, convicting: Collection[int] = ()) -> str:
 
 
 def _columns(lanes: list[str]) -> str:
-    """Lanes beside each other; words that are too long push what follows no further than they must."""
+    """Lanes next to each other; a text that is too long moves the following columns as little as possible."""
     line = ""
     for index, lane in enumerate(lanes):
         if lane:

@@ -17,14 +17,20 @@ MOST_LOST = 100
 
 @frozen(kw_only=True)
 class LogReport:
-    """The counts of one history in a form that can be sent. lost: the first `listed` of its lost records."""
+    """The counts of one history in a form that can be sent."""
 
+    # Acknowledged records by acks.
     acknowledged: dict[str, int]
+    # Lost records by acks, and whether the claims allow the loss.
     lost_allowed: dict[str, int]
     lost_not_allowed: dict[str, int]
+    # Acknowledged with an offset, never read, and not known to be lost.
     unread: int
+    # Values at several offsets of one log.
     duplicated: int
+    # Records of unknown outcome that a read returned.
     unknown_present: int
+    # The first `listed` lost records.
     lost: tuple[LostRecord, ...]
 
     @classmethod
@@ -75,8 +81,7 @@ def _place_of(lost: tuple[str, int, LostRecord]) -> tuple[str, int, str, int, in
 
 @define
 class LogTotals:
-    """All histories together. lost: (source, trace id, record) of those that are listed; found: how
-    many are lost at all."""
+    """The counts of all histories together; as in LogReport, summed."""
 
     acknowledged: Counter[str] = field(factory=Counter)
     allowed: Counter[str] = field(factory=Counter)
@@ -84,7 +89,9 @@ class LogTotals:
     unread: int = 0
     duplicated: int = 0
     unknown_present: int = 0
+    # How many histories.
     histories: int = 0
+    # (source, trace id, record) of the listed lost records.
     lost: list[tuple[str, int, LostRecord]] = field(factory=list)
 
     def add(self, source: str, trace_id: int, report: LogReport, most: int | None) -> None:
@@ -105,7 +112,8 @@ class LogTotals:
         return self.allowed.total() + self.not_allowed.total()
 
     def merge(self, other: "LogTotals", most: int) -> None:
-        """Add the histories of another sum, in whatever order sums come. most: lost records to keep."""
+        """Add the histories of another sum; the order of additions does not matter. other: that sum; most:
+        how many lost records to keep."""
         self.histories += other.histories
         self.acknowledged.update(other.acknowledged)
         self.allowed.update(other.allowed)

@@ -1,6 +1,6 @@
 """Templates: everything that a report shows goes through one of them and is escaped there.
 
-Owns where templates lie and that they escape. Must not know what is shown.
+Owns where the templates are and that they escape. Must not know what is shown.
 """
 
 import base64

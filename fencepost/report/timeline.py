@@ -1,7 +1,7 @@
 """The text timeline of a trace: a line per moment, quiet stretches folded, what convicts marked with >>>.
 
-Owns: folding, layout, colours.
-Must not know: what a judge is; it is told which operations and events to mark.
+Owns folding, layout, colours.
+Must not know what a judge is; the caller says which operations and events to mark.
 """
 
 from collections import Counter
@@ -18,13 +18,13 @@ from fencepost.traces.events import Name
 from fencepost.traces.trace import Trace
 
 CONTEXT = 2
-"""Entries shown at least on each side of one that convicts, whatever their level."""
+"""Entries to show on each side of one of the proof, whatever their level."""
 WIDER_CONTEXTS = (4, 8, 16)
 """And more of them while there is room."""
 SHORTEST_FOLD = 3
 """Fewer entries than these are shown rather than folded."""
 QUIET_NS = 5_000_000_000
-"""A gap of time that is worth a line of its own."""
+"""A gap of time that gets a separate line."""
 SIMULATED = "simulated"
 """The target of runs whose time is virtual."""
 MOST_LINES = 100
@@ -49,12 +49,15 @@ _STYLES: dict[Name, str] = {
 
 @frozen(kw_only=True)
 class Line:
-    """One line. mark: >>> where it convicts; time: seconds, virtual ones of a simulated run; strip: the lanes
-    after it; who, what: the words."""
+    """One line of a timeline."""
 
+    # ">>>" for a moment of the proof.
     mark: str = ""
+    # Seconds; virtual ones for a simulated run.
     time: str = ""
+    # The lanes after this moment.
     strip: str = ""
+    # A broker, a client or the run, and what happened.
     who: str = ""
     what: str = ""
     style: str = ""

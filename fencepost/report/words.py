@@ -35,7 +35,7 @@ def seconds(nanoseconds: int) -> str:
 
 
 def partition_name(topic: str | None, partition: int | None) -> str:
-    """Kafka's own short form, t-0."""
+    """Kafka's short form, t-0. topic, partition: None for no single one."""
     return f"{printable(topic or '?', 40)}-{'?' if partition is None else partition}"
 
 
@@ -61,7 +61,7 @@ def fault_detail(event: Event) -> dict[str, Any]:
 
 
 def fault_key(event: Event) -> object:
-    """What tells a fault from others: its number, or where a foreign trace gives it none, its kind, host and
+    """The key that distinguishes a fault: its number; for a foreign trace without numbers its kind, host and
     detail."""
     number = fault_detail(event).get("fault")
     return number if isinstance(number, int | str) else (event.cause, event.node, event.detail)
@@ -224,7 +224,7 @@ def event_in_words(event: Event) -> str:
 
 
 def request_in_words(operation: Operation) -> str:
-    """What the client asked for."""
+    """The client's request."""
     if operation.group is not None:
         return printable(group_request_in_words(operation), LONGEST_OF_GROUPS)
     if operation.function is Function.TXN:
@@ -245,7 +245,7 @@ def request_in_words(operation: Operation) -> str:
 
 
 def answer_in_words(operation: Operation) -> str:
-    """What the client was told."""
+    """The answer to the client."""
     error = f" ({printable(operation.error)})" if operation.error and operation.error != "NONE" else ""
     if operation.function is Function.TXN and operation.outcome is not Outcome.UNKNOWN:
         return f"{'committed' if operation.outcome is Outcome.OK else 'aborted'}{error}"

@@ -33,7 +33,8 @@ PROGRAM = "fencepost.systems.broker_process"
 async def listening(
     options: NodeOptions, core: Broker, driver: Driver, network: Network
 ) -> AsyncIterator[None]:
-    """Listen for clients of Kafka's protocol for the block. Raises EnvironmentError_ if that cannot be."""
+    """Listen for clients of Kafka's protocol during the block. options: of the process; core: the broker;
+    driver: runs it; network: carries its answers. Raises EnvironmentError_ if it cannot listen."""
     if options.listeners is None:
         yield
         return

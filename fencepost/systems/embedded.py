@@ -1,17 +1,17 @@
 """An embedded cluster: the simulated world, paced by the wall clock, with real sockets in front of its
 brokers.
 
-Owns the assembly (world, brokers, pace, gateway, listeners), the thread they live in, and the housekeeping of
+Owns the assembly (world, brokers, pace, gateway, listeners), their thread, and the housekeeping of
 a world without end. Must not know why something is broken, what is recorded, or how it is judged: the
-observer hears of every event (fencepost/kafka adds faults by name, the record and the verdict).
+observer gets every event (fencepost/kafka adds faults by name, the record and the verdict).
 
     with Embedded(options=ClusterOptions(brokers=3, topics=())) as cluster:
         print(cluster.bootstrap_servers())
 
-One thread runs one asyncio loop; the world is touched in that thread only. `World` and its brokers are the
-simulator's, unchanged: so every fault of sim/ works, and a run records the same events. What differs from a
-simulated run: virtual time follows the wall clock (pace.py), messages take a microsecond, file calls cost
-nothing, and requests come from outside, so that a run does not replay from its seed.
+One thread runs one asyncio loop; only that thread touches the world. `World` and its brokers are the
+simulator's, unchanged. So every fault of sim/ works, and a run records the same events. The differences from
+a simulated run: virtual time follows the wall clock (pace.py), messages take a microsecond, file calls cost
+nothing, and requests come from outside, so a run does not replay from its seed.
 """
 
 import logging
@@ -65,8 +65,8 @@ Answer = TypeVar("Answer")
 
 def quick_options(brokers: int = 3, **options: Any) -> ClusterOptions:
     """Options for tests: a dead broker is noticed after a second, a follower that does not fetch leaves the
-    ISR after two, and a group's first rebalance waits for nobody. options: other fields of ClusterOptions.
-    Stalls of the machine count for none of these times. Raises PlanError."""
+    ISR after two, and a group's first rebalance does not wait. brokers: how many; options: other fields of
+    ClusterOptions. Stalls of the machine do not count for these times. Raises PlanError."""
     values: dict[str, Any] = {
         "topics": (),
         "zookeeper_session_timeout_ms": 1_000,
@@ -96,18 +96,18 @@ class Embedded:
     parts: Parts = field(factory=Parts)
     """What brokers are assembled from; a planted bug swaps one."""
     observer: Observer = field(factory=Observer)
-    """Hears of every event of the hosts, in the loop's thread."""
+    """Gets every event of the hosts, in the loop's thread."""
     on_commit: Callable[[Commit], None] | None = None
     """Called at every commit of ZooKeeper, in the loop's thread."""
     tap: Tap = field(factory=Tap)
-    """Hears of every request and answer of a connection, in the loop's thread."""
+    """Gets every request and answer of a connection, in the loop's thread."""
     hooks: "Callable[[int], Hook | None]" = lambda broker: None
-    """What comes between the requests of a broker and their answers, by broker; called when sockets are
+    """By broker: a hook between its requests and their answers; called when sockets are
     opened."""
     network: NetworkOptions = NEAR
     disk: DiskOptions = FREE
     seed: int = 0
-    """Of what the world draws: how long a reconnection waits, what a power loss leaves."""
+    """Of the world's random decisions: how long a reconnection waits, what a power loss leaves."""
     directory: Path | None = None
     """Where the brokers' files are, each broker's in an empty folder of its own; None: in memory,
     on simulated disks."""
@@ -207,7 +207,7 @@ class Embedded:
         """Start everything; returns once every broker is registered and there is a controller."""
         self.thread.start()
         try:
-            self.thread.call(self.simulation.start)  # unpaced: nobody is connected yet
+            self.thread.call(self.simulation.start)  # unpaced: no client is connected yet
             if self.listen:
                 self.thread.run(self._open())
             self.thread.call(self.pace.start)
@@ -349,11 +349,11 @@ class Embedded:
         self.do(self.simulation.kill, broker)
 
     def pause(self, broker: int) -> None:
-        """Let its process stand still."""
+        """Suspend the broker's process."""
         self.do(self.simulation.pause, broker)
 
     def resume(self, broker: int) -> None:
-        """Let it go on."""
+        """Resume the broker's process."""
         self.do(self.simulation.resume, broker)
 
     def stop(self, broker: int) -> None:

@@ -43,7 +43,7 @@ class Gateway:
 
     network: Network
     answers: dict[int, Answer] = field(factory=dict)
-    """Who takes a broker's answers, by broker. What a broker says while nobody does is lost."""
+    """The receiver of a broker's answers, by broker. Without one, they are lost."""
     _hosts: dict[int, Host] = field(factory=dict)
     _streams: dict[int, _Streams] = field(factory=dict)
 
@@ -62,7 +62,8 @@ class Gateway:
             stream.send((source, message))
 
     def send(self, source: int, target: int, message: Any, cause: tuple[int, ...] = ()) -> None:
-        """A broker sends: to a connection, or to anybody else in the world."""
+        """Send a broker's message. source: the broker; target: a connection or another node; cause: keys the
+        world's random decisions."""
         if target < FIRST_WIRE_CLIENT:
             self.network.send(source, target, message, cause)
             return
@@ -73,7 +74,7 @@ class Gateway:
             stream.send((target, message))
 
     def cut(self, broker: int) -> None:
-        """The broker's process is gone: whatever is on its way is lost, and a new process has new streams."""
+        """The broker's process is gone: messages in flight are lost, and a new process has new streams."""
         streams = self._streams[broker]
         streams.to_broker.close()
         streams.to_clients.close()

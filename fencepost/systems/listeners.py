@@ -22,7 +22,7 @@ from fencepost.wire.hook import Hook
 from fencepost.wire.server import Server
 
 HERE = "127.0.0.1"
-"""Nobody on another machine gets in."""
+"""The loopback interface: not reachable from other machines."""
 
 
 @define(eq=False, kw_only=True)
@@ -34,13 +34,13 @@ class Listeners:
     gateway: Gateway
     pace: Pace
     tap: Tap = field(factory=Tap)
-    """Hears of every request and answer."""
+    """Gets every request and answer."""
     hooks: Callable[[int], Hook | None] = lambda broker: None
     """What comes between the requests of a broker and their answers, such as faults."""
     ports: dict[int, int] = field(factory=dict, init=False)
     """Bound, by broker."""
     serving: bool = field(default=True, init=False)
-    """Whether requests are taken at all; False before the last phases of a run."""
+    """Whether requests are accepted; False before the last phases of a run."""
     _servers: dict[int, Server] = field(factory=dict, init=False)
 
     async def open(self, port: int) -> None:
@@ -108,7 +108,7 @@ class Listeners:
         server.answer(source, answer)
 
     def _ready(self, host: Host) -> bool:
-        """A paused process is ready: its connections stay, and whoever waits for an answer waits."""
+        """A paused process is ready: its connections stay, and its clients wait."""
         core = host.core
         return (
             self.serving

@@ -1,4 +1,4 @@
-"""One asyncio loop in a thread of its own, and calls into it from any other thread.
+"""An asyncio loop in a separate thread, and calls into it from any other thread.
 
 Owns the thread's life and the crossing. Must not know what is called.
 """

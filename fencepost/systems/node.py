@@ -1,9 +1,9 @@
 """One broker as one operating-system process: `python -m fencepost.systems.node --broker 1 ...`.
 
 Owns the assembly of the broker core with real files, TCP and a real ZooKeeper, and the life of the process.
-Must not know other processes. SIGTERM asks the broker to stop: the controller takes its leaders away first
-(controlled shutdown), within a bounded time. A second one, and Ctrl-C, end it in order at once: its ZooKeeper
-session is closed, so that the others hear of it.
+Must not know other processes. SIGTERM asks the broker to stop: the controller moves its leaders away first
+(controlled shutdown), within a bounded time. A second SIGTERM, and Ctrl-C, end it cleanly at once: its
+ZooKeeper session is closed, so that the others notice immediately.
 """
 
 import argparse
@@ -49,19 +49,24 @@ looking at them again."""
 
 @frozen(kw_only=True)
 class NodeOptions:
-    """broker: its id. addresses: inter-broker listeners of all brokers, its own among them. listen: where
-    clients come. zookeeper: HOST:PORT. directory: its files and its events. grouping: of its requests to
-    ZooKeeper. credentials: None for a broker that is alone."""
+    """The command line of one broker process."""
 
+    # The broker's id.
     broker: int
+    # Inter-broker listeners of all brokers, also of this one.
     addresses: dict[int, Address]
+    # The listener for clients.
     listen: Address
+    # HOST:PORT.
     zookeeper: str
+    # For its files and its events.
     directory: Path
     cluster: ClusterOptions
+    # How its requests to ZooKeeper are grouped.
     grouping: Grouping = GROUPED
+    # The file that says how brokers listen for clients of Kafka's protocol; None: they do not.
     listeners: Path | None = None
-    """The file that says how brokers listen for clients of Kafka's protocol; None: they do not."""
+    # None for the only broker of a cluster.
     credentials: Credentials | None = None
 
 

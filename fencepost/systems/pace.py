@@ -1,15 +1,15 @@
 """Pacing: the world's virtual time follows the wall clock.
 
-Owns how far virtual time may come at each turn, and when the next turn is. Must not know what the world's
+Owns how far virtual time may advance in each turn, and when the next turn is. Must not know what the world's
 events do.
 
-A turn happens when an event is due, or when somebody puts an input into the world (`wake`). Two rules:
+A turn happens when an event is due, or when an input is put into the world (`wake`). Two rules:
 
-- Stalls do not count. Virtual time advances by at most MOST_A_TURN however long ago the last turn was: a
-  breakpoint, a machine that sleeps or one that is busy stops the cluster's time for everybody alike, and no
-  session or request in it times out for that. What was missed is never made up for, so that virtual time does
-  not run faster than the wall clock later: it lags for good.
-- What is nearly due happens now. Events up to LEAD ahead of the wall clock run at once, so that a chain of
+- Stalls do not count. Virtual time advances by at most MOST_A_TURN, however long ago the last turn was. A
+  breakpoint, a machine that sleeps or one that is busy stops the cluster's time for all nodes alike, and no
+  session or request times out because of it. The lost time is never caught up: virtual time does
+  not run faster than the wall clock later, and stays behind it.
+- Events that are nearly due happen now. Events up to LEAD ahead of the wall clock run at once, so a chain of
   messages a microsecond apart is one turn. The operating system's timers are no finer.
 """
 
@@ -29,7 +29,7 @@ MOST_WORK = 5 * MILLISECOND
 """Of wall time in one turn, after which sockets get their chance: a tenth of MOST_A_TURN, so that a saturated
 cluster still answers connections."""
 LONGEST_SLEEP = 20 * MILLISECOND
-"""Between two turns of an idle world: well below MOST_A_TURN, so that a sleep that was planned is no stall
+"""Between two turns of an idle world. It is well below MOST_A_TURN, so that a planned sleep is not a stall
 even if the system wakes up late."""
 
 
@@ -44,14 +44,14 @@ class Pace:
     after_turn: Callable[[], None]
     """Called at the end of every turn."""
     on_error: Callable[[Exception], None]
-    """Called once with what an event raised; the pace has stopped then."""
+    """Called once with an exception that an event raised; the pace has stopped then."""
     stalled: int = 0
     """Nanoseconds of wall time that did not count so far."""
     turns: int = 0
     """So far."""
     _due: int = field(init=False)
-    """Where virtual time should be. Invariant: it lags behind the scheduler's time by at most LEAD once a
-    turn is over."""
+    """Where virtual time should be. Invariant: after a turn it is at most LEAD below the scheduler's
+    time."""
     _last: int = field(init=False)
     """The wall clock at the last turn."""
     _handle: asyncio.Handle | None = None
@@ -69,7 +69,7 @@ class Pace:
         self.wake()
 
     def stop(self) -> None:
-        """Virtual time stands still."""
+        """Stop virtual time."""
         self.running = False
         if self._handle is not None:
             self._handle.cancel()

@@ -111,7 +111,7 @@ class Processes:
         raise self._cannot("a system that can lose power")
 
     def cut(self, name: str, pairs: Iterable[Pair]) -> None:
-        """Raises UnsupportedError: brokers are connected directly."""
+        """Raises UnsupportedError: brokers are connected directly. name: of the cut; pairs: of brokers."""
         raise self._cannot("a system with links that can be cut")
 
     def heal(self, name: str) -> None:

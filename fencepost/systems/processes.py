@@ -1,7 +1,7 @@
-"""A cluster of real processes in one directory: a ZooKeeper server (or somebody else's) and the brokers.
+"""A cluster of real processes in one directory: a ZooKeeper server (or an external one) and the brokers.
 
-Owns what runs where (cluster.json) and its beginning and end. Must not know what a broker does. The file is
-rewritten as each process begins, so that another command, or the next one after a crash of this one, finds
+Owns which processes run (cluster.json), their start and their end. Must not know what a broker does. The file
+is rewritten as each process starts, so that another command, or the next one after a crash of this one, finds
 and ends all of them.
 
     DIR/cluster.json, options.json, credentials.json, listeners.json, zookeeper/ (data, zookeeper.log),
@@ -45,7 +45,7 @@ class ListenerOptions:
     may read."""
 
     host: str = HOST
-    """That they bind, and advertise."""
+    """The address to bind and to advertise."""
     ports: dict[int, int] = field(factory=dict)
     """By broker."""
     certificate: str = ""
@@ -53,7 +53,7 @@ class ListenerOptions:
     key: str = ""
     """File of its private key, PEM."""
     users: dict[str, str] | None = field(default=None, repr=False)
-    """Name -> password of SASL/PLAIN; None: nobody is asked."""
+    """Name -> password of SASL/PLAIN; None: no login."""
     request_faults: tuple[str, ...] = ()
     """Faults of requests (docs/reference/request-faults.md) that each broker process arms when it starts;
     each hit is a line in its log."""
@@ -81,8 +81,8 @@ class BrokerProcess:
 
 @define
 class ClusterState:
-    """What cluster.json holds. zookeeper: HOST:PORT; zookeeper_process: None if the server is somebody
-    else's. program: the module that each broker process runs. security_protocol: of the brokers' Kafka
+    """The contents of cluster.json. zookeeper: HOST:PORT; zookeeper_process: None for an external server.
+    program: the module that each broker process runs. security_protocol: of the brokers' Kafka
     listeners."""
 
     zookeeper: str = ""
@@ -94,29 +94,36 @@ class ClusterState:
 
 @frozen
 class BrokerStatus:
-    """process: running, paused or dead. registered: its node stands in ZooKeeper. leads: partitions. port,
-    pid: as begun. kafka: as in BrokerProcess."""
+    """The state of one broker process."""
 
     broker: int
+    # running, paused or dead.
     process: str
+    # As started.
     pid: int
     port: int
+    # Whether its node is in ZooKeeper.
     registered: bool
+    # How many partitions it leads.
     leads: int
+    # As in BrokerProcess.
     kafka: str = ""
 
 
 @frozen(kw_only=True)
 class ClusterStatus:
-    """zookeeper: address and whether it answers; controller: -1 if there is none; leaderless: partitions
-    without a leader."""
+    """The state of a cluster of processes."""
 
+    # HOST:PORT, and whether it answers.
     zookeeper: str
     zookeeper_state: str
+    # The controller's id; -1: none.
     controller: int
+    # All partitions, and those without a leader.
     partitions: int
     leaderless: int
     brokers: tuple[BrokerStatus, ...]
+    # Of the brokers' Kafka listeners.
     security_protocol: str = ""
     """How clients talk to the Kafka listeners; empty if there are none."""
 
@@ -143,7 +150,7 @@ class ProcessCluster:
 
     @classmethod
     def load(cls, directory: Path) -> "ProcessCluster":
-        """The cluster whose directory this is."""
+        """The cluster in this directory."""
         path = directory / STATE
         try:
             return cls(directory, msgspec.json.decode(path.read_bytes(), type=ClusterState))
@@ -168,7 +175,7 @@ class ProcessCluster:
         program: str = NODE,
         listeners: ListenerOptions | None = None,
     ) -> "ProcessCluster":
-        """Start everything and wait until it is healthy. Whatever interrupts that, no process is left.
+        """Start everything and wait until it is healthy. If that fails or is interrupted, no process is left.
 
         program: the module that each broker process runs. listeners: for clients of Kafka's protocol, if that
         program listens for them; a broker that `ports` does not name gets a free one.
@@ -214,7 +221,7 @@ class ProcessCluster:
         path.write_bytes(msgspec.json.encode(evolve(listeners, ports=ports)))
 
     def stop(self) -> None:
-        """End everything that was started here, the brokers first, all at once: nobody is left to take
+        """End everything that was started here, the brokers first, all at once: no broker is left to take
         leaders over. Stopping again does nothing."""
         end(
             [broker.process for broker in self.state.brokers.values() if broker.process.pid],
@@ -242,11 +249,11 @@ class ProcessCluster:
         end([self._running(broker)], SHUTDOWN_S, signal.SIGTERM)
 
     def pause(self, broker: int) -> None:
-        """Let its process stand still."""
+        """Suspend the broker's process."""
         send_signal(self._running(broker), signal.SIGSTOP)
 
     def resume(self, broker: int) -> None:
-        """Let its process go on."""
+        """Resume the broker's process."""
         send_signal(self._running(broker), signal.SIGCONT)
 
     def start(self, broker: int) -> None:
@@ -258,7 +265,7 @@ class ProcessCluster:
         self._start_broker(broker)
 
     def known(self, broker: int) -> BrokerProcess:
-        """The process of a broker. Raises ClusterError for one that is none."""
+        """The process of a broker. Raises ClusterError for an unknown broker."""
         if broker not in self.state.brokers:
             raise ClusterError(
                 expected=f"one of the brokers {', '.join(map(str, self.state.brokers))}",
@@ -303,8 +310,8 @@ class ProcessCluster:
     def wait_until(
         self, condition: Callable[[ClusterStatus], bool], what: str, seconds: float = HEALTHY_S
     ) -> ClusterStatus:
-        """Wait until the status is as wanted; at once an error if a broker has died meanwhile that was there
-        before."""
+        """Wait until `condition` holds for the status. what: the condition in words, for the error; seconds:
+        the time limit. Raises at once if a broker has died that was alive before."""
         deadline = time.monotonic() + seconds
         there = {status.broker for status in self.status().brokers if status.process != "dead"}
         while True:

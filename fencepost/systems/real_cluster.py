@@ -47,12 +47,13 @@ Answer = TypeVar("Answer")
 
 @define(eq=False, kw_only=True, repr=False)
 class RealCluster:
-    """cluster: its processes. operations: completed, in the order of their completion. checks: what a trace
-    without events can be judged by."""
+    """A cluster of real processes with clients that record their operations."""
 
     plan: Plan
     cluster: ProcessCluster
+    # Completed operations, in the order of their completion.
     operations: list[Operation] = field(factory=list, init=False)
+    # The checks that can judge a trace without events.
     checks: ClassVar[tuple[str, ...]] = ("log",)
     _loop: asyncio.AbstractEventLoop = field(factory=asyncio.new_event_loop, init=False)
     _stack: AsyncExitStack = field(factory=AsyncExitStack, init=False)
@@ -92,11 +93,13 @@ class RealCluster:
     # ---- operations, from any thread
 
     def append(self, topic: str = "t", partition: int = 0, **options: Any) -> Operation:
-        """Append a batch (records=1, acks=-1, key="", process=0) and wait for its outcome, whatever it is."""
+        """Append a batch (options: records=1, acks=-1, key="", process=0) to a partition, and wait for its
+        outcome. Returns the row of the trace."""
         return self._do("append", topic, partition, options)
 
     def poll(self, topic: str = "t", partition: int = 0, **options: Any) -> Operation:
-        """Read on from where this process is (process=0), and wait for the answer."""
+        """Continue to read a partition from this process's position (options: process=0), and wait for the
+        answer. Returns the row of the trace."""
         return self._do("poll", topic, partition, options)
 
     def list_offsets(self, topic: str = "t", partition: int = 0, **options: Any) -> Operation:
@@ -165,11 +168,11 @@ class RealCluster:
         self.cluster.start(broker)
 
     def pause(self, broker: int) -> None:
-        """Let its process stand still."""
+        """Suspend the broker's process."""
         self.cluster.pause(broker)
 
     def resume(self, broker: int) -> None:
-        """Let its process go on."""
+        """Resume the broker's process."""
         self.cluster.resume(broker)
 
     def status(self) -> ClusterStatus:

@@ -1,9 +1,9 @@
-"""A simulated host's disk whose files are real: a folder of the operating system behind the interface of
+"""A simulated host's disk with real files: a folder of the operating system with the interface of
 sim/disk.py.
 
-Owns the translation. Must not know what is written. Its faults are those that need no power of their own over
-the page cache: EIO, ENOSPC and slow syncs. What only a simulated disk can do (lose what was not synced, lie
-about a sync, turn a durable bit over) raises UnsupportedError.
+Owns the translation. Must not know what is written. It has only faults that need no control over the page
+cache: EIO, ENOSPC and slow syncs. A fault that only a simulated disk can do (lose what was not synced, lie
+about a sync, flip a durable bit) raises UnsupportedError.
 """
 
 from collections.abc import Callable
@@ -75,7 +75,7 @@ class RealDisk(Disk):
     # ---- the interface
 
     def open(self, path: str, *, create: bool = True) -> RealOpenFile:
-        """Open for reading and appending."""
+        """Open a file for reading and appending. path: below the folder; create: make it if it is missing."""
         return RealOpenFile(self, self._files.open(path, create=create), path)
 
     def exists(self, path: str) -> bool:
@@ -143,7 +143,7 @@ class RealDisk(Disk):
         self._refuse_fault("a bit that rots")
 
     def rot_bit_within(self, path: str, spans: tuple[range, ...]) -> RottenBit | None:
-        """Not here."""
+        """Raises UnsupportedError. path, spans: as of sim/disk.py."""
         self._refuse_fault("a bit that rots")
 
     def look_inside_append(self, look: Callable[[int], Any]) -> None:

@@ -12,8 +12,8 @@ from fencepost.impl.zookeeper.interface import Reply, ZooKeeperRequest
 
 
 def carry_out(steps: ZooKeeperSteps, ask: Callable[[ZooKeeperRequest], Reply]) -> Any:
-    """Run a procedure (impl/core/procedures.py) to its end; returns what it returns, raises what it
-    raises."""
+    """Run a procedure (impl/core/procedures.py) to its end. steps: the procedure; ask: sends a request to
+    ZooKeeper. Returns and raises what the procedure does."""
     value: Any = None
     while True:
         try:

@@ -149,12 +149,12 @@ class Simulation:
         self.world.crash(broker)
 
     def pause(self, broker: int) -> None:
-        """Let its process stand still."""
+        """Suspend the broker's process."""
         self.host(broker)
         self.world.pause(broker)
 
     def resume(self, broker: int) -> None:
-        """Let it go on."""
+        """Resume the broker's process."""
         self.host(broker)
         self.world.resume(broker)
 
@@ -182,7 +182,7 @@ class Simulation:
         self.world.heal(name)
 
     def host(self, broker: int) -> Host:
-        """The host of a broker. Raises PlanError for one that is none."""
+        """The host of a broker. Raises PlanError for an unknown broker."""
         if broker not in self.brokers:
             raise PlanError(
                 expected=f"a broker from 1 to {self.options.brokers}", seen=str(broker), where=repr(self)

@@ -1,11 +1,11 @@
-"""The one interface of what is broken: a cluster of brokers that can be started, hurt, healed and looked at.
+"""The one interface of a system under test: a cluster of brokers that can be started, broken, healed and
+inspected.
 
 Owns the verbs. Must not know who carries them out: each system is a file of this folder (embedded.py: the
 simulated world, paced by the wall clock).
 
-Every call may come from any thread, and returns when the system has done it; what the brokers make of it
-shows later. A call that the system cannot carry out raises `UnsupportedError` with a sentence, and changes
-nothing. A broker is named by its id, an integer from 1.
+Every call may come from any thread, and returns when the system has done it; the brokers' reactions
+show later. A call that the system cannot carry out raises `UnsupportedError` with a sentence, and changes
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,20 +21,20 @@ Pair = tuple[int, int]
 
 
 class UnsupportedError(FencepostError, NotImplementedError):
-    """A system was asked for something that it cannot do."""
+    """The system cannot do what it was asked for."""
 
 
 @frozen(kw_only=True)
 class Inside:
-    """What a system consists of, for reports and for whoever chooses what to break."""
+    """What a system consists of, for reports and for choosing what to break."""
 
     software: str
-    """Whose brokers these are, and which version."""
+    """The name and version of the brokers' software."""
     records_events: bool
     """Whether its brokers' protocol events are recorded, so that invariants and conformance can judge a
     run."""
     real_processes: bool
-    """Whether each broker is an operating-system process of its own."""
+    """Whether each broker is an operating-system process."""
     real_files: bool
     """Whether the brokers' files are files of the operating system."""
 
@@ -72,11 +72,11 @@ class System(Protocol):
         ...
 
     def pause(self, broker: int) -> None:
-        """Let its process stand still (SIGSTOP). Nothing happens if it is down."""
+        """Suspend the broker's process (SIGSTOP). Nothing happens if it is down."""
         ...
 
     def resume(self, broker: int) -> None:
-        """Let it go on. Nothing happens if it is not paused."""
+        """Resume the broker's process. Nothing happens if it is not paused."""
         ...
 
     def stop(self, broker: int) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 
 class Tap:
-    """Sees what connections ask and hear. Every method may be overridden; by default nobody looks."""
+    """Gets the requests and answers of connections. Every method may be overridden; by default they do
+    nothing."""
 
     def asked(self, broker: int, source: int, request: Any) -> None:
         """A connection asks a broker."""

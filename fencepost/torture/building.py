@@ -1,9 +1,9 @@
 """Drivers are built in the user's cache, once for each version.
 
-Owns the folders of the cache, and what each toolchain is asked for. Must not know what a driver says.
+Owns the folders of the cache, and the calls of each toolchain. Must not know the drivers' protocol.
 
-A build happens in a folder of its own that is renamed when it is complete, so that a build that was
-interrupted is no build, and of two at the same time one wins. The cache's name holds a fingerprint of sources
+A build happens in a temporary folder that is renamed when it is complete. So an interrupted build
+leaves nothing, and of two at the same time one wins. The cache's name holds a fingerprint of sources
 and manifest. Nothing is ever written into the package. Exact versions come from the manifest; install scripts
 of npm are off.
 """
@@ -118,7 +118,7 @@ class Built:
 
 
 def cache_folder() -> Path:
-    """Where builds lie: $FENCEPOST_DRIVERS, or fencepost/drivers in the user's cache."""
+    """The folder of all builds: $FENCEPOST_DRIVERS, or fencepost/drivers in the user's cache."""
     named = os.environ.get(CACHE_VARIABLE)
     if named:
         return Path(named).absolute()
@@ -169,7 +169,7 @@ def build(wanted: Wanted) -> Built:
         work.chmod(0o755)
         try:
             work.rename(folder)
-        except OSError:  # somebody else was quicker
+        except OSError:  # another build was faster
             if not folder.is_dir():
                 raise
     finally:

@@ -270,7 +270,7 @@ def torture(
 
 
 def _before(out: Path, job: Job, seeds: range, resume: bool) -> Iterator[dict[str, Any]]:
-    """The runs that are there already, if the campaign goes on. Raises FencepostError."""
+    """The runs that exist already, if the campaign is resumed. Raises FencepostError."""
     path, said = out / RUNS, out / "job.json"
     words = msgspec.json.encode(
         {"library": job.library, "idempotence": job.idempotence, "faults": job.faults}

@@ -1,11 +1,11 @@
-"""The process of a driver, and what is asked of it.
+"""The process of a driver, and its commands.
 
 Owns the process, its pipes, and when each command was sent and answered by our own clock. Must not know what
 a command is for.
 
 Our clock decides what is claimed: a command was invoked not later than we wrote its line, and completed not
-later than we had read its answer. That interval is longer than the true one, so that a judge who goes by it
-never convicts the innocent. A command is in `commands` before its line is written.
+later than we had read its answer. That interval is longer than the true one, so a judge that uses it
+never convicts a correct client. A command is in `commands` before its line is written.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from fencepost.torture.protocol import MOST_LINE, DriverError, Lines, Ready, err
 READY_S = 60.0
 """Longest wait for a first line: a JVM on a busy machine."""
 CALL_S = 90.0
-"""Longest wait for an answer where nobody says otherwise: librdkafka's own longest is 60 s."""
+"""Default for the longest wait for an answer: librdkafka's own longest is 60 s."""
 WRITE_S = 60.0
 """A driver that does not read for so long has gone."""
 END_S = 10.0
@@ -45,7 +45,7 @@ ENCODER = msgspec.json.Encoder()
 
 @define(eq=False, kw_only=True)
 class Command:
-    """One command and what became of it."""
+    """One command and its answer."""
 
     number: int
     """Its id on the line."""
@@ -92,7 +92,7 @@ class Driver:
     """All that were sent since `forget`, in order."""
     events: "deque[Event]" = field(factory=lambda: deque(maxlen=MOST_TROUBLES), init=False)
     failure: str = field(default="", init=False)
-    """Why it is of no use any more."""
+    """Why it cannot be used any more; empty while it can."""
     _sent: int = field(default=0, init=False)
     """Commands so far; the next one's id."""
     _first: dict[str, Any] | None = field(default=None, init=False)
@@ -149,7 +149,8 @@ class Driver:
     # ---- commands
 
     def send(self, name: str, client: str = "", **fields: Any) -> Command:
-        """Write a command; its answer comes later. Raises DriverError if the driver has gone."""
+        """Write a command; its answer comes later. name: the command; client: its client, "" for none;
+        fields: others of the line. Raises DriverError if the driver has gone."""
         with self._writing:
             number = self._sent
             if len(self.commands) >= MOST_COMMANDS:
@@ -170,7 +171,7 @@ class Driver:
         return command
 
     def wait(self, commands: Iterable[Command], timeout_s: float = CALL_S) -> bool:
-        """Wait for the answers; whether all came in time."""
+        """Wait for the answers. Returns whether all came within timeout_s."""
         commands = list(commands)
         deadline = time.monotonic() + timeout_s
         with self._changed:
@@ -183,8 +184,9 @@ class Driver:
         return True
 
     def ask(self, name: str, client: str = "", timeout_s: float = CALL_S, **fields: Any) -> Command:
-        """Send a command and wait for its answer, which may be an error of the library. Raises DriverError if
-        none comes, or if the driver refuses."""
+        """Send a command and wait for its answer, which may be an error of the library. Parameters as of
+        `send`; timeout_s: the longest wait. Raises DriverError if no answer comes, or if the driver
+        refuses."""
         command = self.send(name, client, **fields)
         self.wait([command], timeout_s)
         if command.answer is None:
@@ -198,7 +200,8 @@ class Driver:
         return command
 
     def call(self, name: str, client: str = "", timeout_s: float = CALL_S, **fields: Any) -> dict[str, Any]:
-        """As `ask`, and answers the fields of `done`. Raises DriverError if the library failed."""
+        """As `ask`, but returns the fields of `done`. Raises DriverError also if the library failed, instead
+        of returning the error. name, client, timeout_s, fields: as there."""
         command = self.ask(name, client, timeout_s, **fields)
         if not command.ok:
             raise DriverError(expected=f"{name} to succeed", seen=command.error, where=self.name)

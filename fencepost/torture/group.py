@@ -1,10 +1,10 @@
-"""The members of a run's consumer group: who polls, commits, seeks, leaves and joins.
+"""The members of a run's consumer group: they poll, commit, seek, leave and join.
 
-Owns the members and what was handed out to whom. Must not know faults, or what is a bug.
+Owns the members and what was delivered to which of them. Must not know faults, or what is a bug.
 
-An application starts a member anew when its library says that it failed: its `open`, its `subscribe`, or
-polls one after another fail, or it reported trouble and then handed out nothing for RESTART_S. A member that
-fails without a word is waited for, DRAIN_S after the heal, and then it is stuck.
+An application restarts a member when its library reports a failure: its `open`, its `subscribe`, or
+several polls in a row fail, or it reported trouble and then delivered nothing for RESTART_S. A member that
+fails without a report is waited for, until DRAIN_S after the heal; then it counts as stuck.
 """
 
 import time
@@ -22,7 +22,7 @@ DRAIN_S = 20.0
 """Longest time without a new record while the group has not seen all: three session time-outs, two time-outs
 of requests."""
 RESTART_S = 8.0
-"""Without a new record, before members that reported trouble are started anew: above their session
+"""Time without a new record before members that reported trouble are restarted: above their session
 time-out."""
 TURN_S = 0.005
 POLL_MS = 100
@@ -32,26 +32,26 @@ COMMITS_AT_ONCE = 3
 CLOSE_MS = 5_000
 COMMITTED_S = 40.0
 FAILED_POLLS = 3
-"""One after another, before a member is started anew."""
+"""Failed polls in a row before a member is restarted."""
 MOST_JOINS = 40
 """Of a run."""
 
 
 @define(eq=False)
 class Group:
-    """A group under way."""
+    """A running group."""
 
     scenario: Scenario
     driver: Driver
     bootstrap: str
     members: list[str] = field(factory=list, init=False)
-    """That should be at work."""
+    """Members that should be active."""
     polls: dict[str, list[Command]] = field(factory=dict, init=False)
-    """By member, of those that have left, too."""
+    """By member, also of those that have left."""
     commits: list[Command] = field(factory=list, init=False)
     seeks: list[Command] = field(factory=list, init=False)
     handed: set[tuple[str, int]] = field(factory=set, init=False)
-    """Partition and offset of what somebody got."""
+    """Partition and offset of every delivered record."""
     _highest: dict[str, int] = field(factory=dict, init=False)
     _joined: int = field(default=0, init=False)
     """Members so far, for fresh names."""
@@ -78,7 +78,7 @@ class Group:
         return opening
 
     def leave(self, name: str) -> None:
-        """This member closes, whatever is under way."""
+        """Close this member, also if an operation is in progress."""
         self.members.remove(name)
         self.driver.send("close", name, timeout_ms=CLOSE_MS)
 
@@ -121,7 +121,7 @@ class Group:
         self.commits.append(self.driver.send("commit", name, mode=self.scenario.commit_mode, offsets=None))
 
     def turn(self) -> bool:
-        """Let each member poll that does not; whether a record came that nobody had."""
+        """Start a poll for each member without one. Returns whether a new record came."""
         fresh = False
         for name in list(self.polls):
             fresh = self._look(name) or fresh
@@ -140,7 +140,7 @@ class Group:
         polls.append(self.driver.send("poll", name, timeout_ms=POLL_MS, max_records=scenario.polled))
 
     def _look(self, name: str) -> bool:
-        """At the answers that came; whether one has a record that nobody had."""
+        """Read the new answers of a member. Returns whether one has a new record."""
         fresh = False
         for poll in self.polls[name][self._read[name] :]:
             if poll.answer is None:

@@ -105,7 +105,7 @@ def judge(
 
 
 def promises_of(library: Mapping[str, str]) -> dict[str, str]:
-    """What a library promises: its own words where it has some, else Kafka's."""
+    """The promises by anomaly: the library's own words if it has some, else Kafka's."""
     return {**PROMISES, **library}
 
 
@@ -154,7 +154,7 @@ def _appends(run: Run, allowed: _Allowed) -> Iterator[Finding]:
 def _place(
     run: Run, name: bytes, command: Command, outcome: Outcome, where: list[tuple[str, int]]
 ) -> Iterator[Finding]:
-    """What is said of one append, against where its record is."""
+    """The findings about one append, compared with where its record is."""
     if outcome is Outcome.OK and where:
         assert command.answer is not None
         offset = command.answer.get("offset", -1)
@@ -257,7 +257,7 @@ def _deliveries(run: Run, allowed: _Allowed) -> Iterator[Finding]:
 
 
 def _highest(run: Run) -> tuple[set[tuple[str, int]], dict[str, int]]:
-    """What was handed out, and the highest offset of each partition."""
+    """Partition and offset of what was delivered, and the highest offset of each partition."""
     handed = {
         (place_of(record), record["offset"])
         for polls in run.polls.values()
@@ -282,18 +282,18 @@ def _group(run: Run, allowed: _Allowed) -> Iterator[Finding]:
         yield Finding(
             anomaly="skipped",
             expected=f"every record up to {highest[skipped[0][0]]} of {skipped[0][0]} handed out",
-            seen=f"{len(skipped)} that nobody got, the first at {skipped[0][0]}/{skipped[0][1]}",
+            seen=f"{len(skipped)} that no member got, the first at {skipped[0][0]}/{skipped[0][1]}",
         )
     elif missing and not run.drained and not run.trouble:
         yield Finding(
             anomaly="stuck_consumer",
             expected="every record handed out after the heal",
-            seen=f"{len(missing)} that nobody got, the first at {missing[0][0]}/{missing[0][1]}",
+            seen=f"{len(missing)} that no member got, the first at {missing[0][0]}/{missing[0][1]}",
         )
 
 
 def _commits(run: Run) -> Iterator[Finding]:
-    """What is committed, against what was handed out and against commits that were acknowledged."""
+    """Compare what is committed with what was delivered and with acknowledged commits."""
     _, highest = _highest(run)
     for place, offset in run.committed.items():
         if offset > highest.get(place, -1) + 1:
@@ -356,7 +356,7 @@ def _ends(run: Run) -> Iterator[Finding]:
 
 
 def as_dict(finding: Finding, promises: Mapping[str, str] = PROMISES) -> dict[str, Any]:
-    """As JSON holds it, with the promise."""
+    """The JSON form of a finding. promises: by anomaly."""
     return {
         "anomaly": finding.anomaly,
         "expected": finding.expected,

@@ -46,13 +46,13 @@ class Library:
     """A client library that has a driver."""
 
     name: str
-    """As people ask for it."""
+    """Its name on the command line."""
     title: str
-    """In words."""
+    """Its name in texts."""
     toolchain: str
     """One of TOOLCHAINS."""
     newest: str
-    """The version where none is asked for; the newest release when the row was written."""
+    """The default version; the newest release when the row was written."""
     sources: tuple[str, ...]
     """Files of the driver, relative to its folder."""
     run: tuple[str, ...] = ()

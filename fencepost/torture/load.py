@@ -1,7 +1,7 @@
-"""Many records through one client while the swarm's broker faults go on (`kafka.chaos`).
+"""Many records through one client during the swarm's broker faults (`kafka.chaos`).
 
-Owns the load. It is judged as any run (judges.py), but for what the brokers' own record allows: after power
-losses of all replicas acknowledged records may be gone.
+Owns the load. It is judged as any run (judges.py), except for losses that the brokers' own record allows:
+after power losses of all replicas acknowledged records may be gone.
 """
 
 import threading
@@ -19,15 +19,15 @@ from fencepost.torture.run import TURN_S, Outcome, Torture
 from fencepost.torture.scenario import TOPICS, Scenario
 
 BURST = 20
-"""Records of one producer that are sent before consumers are looked at again."""
+"""Records that one producer sends before the next look at the consumers."""
 MOST_OPEN = 1_000
 """Records without an answer: enough for batches, and few enough for clients that time a record from its
 call."""
 ROUND_MS = 6_000
 """Of one chaos. The next one follows at once."""
 CHAOS_S = 60.0
-"""How long faults go on, and over which the records are spread: a hundred thousand take some clients two
-seconds, less than a fault. A slower client sends the rest to a cluster that has healed."""
+"""How long faults last. The records are spread over this time: some clients send a hundred thousand in two
+seconds, which is shorter than a fault. A slower client sends the rest to the healed cluster."""
 LONGEST_S = 240.0
 """Of sending; what was not sent by then is left out."""
 MOST_EVENTS = 2_000_000

@@ -25,8 +25,8 @@ MOST_VALUE = 500_000
 PROVES_FAILURE = frozenset({2, 10, 17, 19, 21, 29, 43, 87})
 """Kafka's errors that a broker gives before it appends anything: CORRUPT_MESSAGE, MESSAGE_TOO_LARGE,
 INVALID_TOPIC_EXCEPTION, NOT_ENOUGH_REPLICAS, INVALID_REQUIRED_ACKS, TOPIC_AUTHORIZATION_FAILED,
-UNSUPPORTED_FOR_MESSAGE_FORMAT, INVALID_RECORD. NOT_LEADER_OR_FOLLOWER is not among them: Kafka gives it to
-whoever waits for replicas, too, after the append."""
+UNSUPPORTED_FOR_MESSAGE_FORMAT, INVALID_RECORD. NOT_LEADER_OR_FOLLOWER is not among them: Kafka also gives it
+after the append, to requests that wait for replicas."""
 
 
 class DriverError(FencepostError):
@@ -37,19 +37,26 @@ class DriverError(FencepostError):
 class Ready:
     """The first line of a driver: what it can do."""
 
+    # Version of the drivers' protocol.
     protocol: int
+    # Name of the driver, and of the library with its version.
     driver: str
     library: str
     version: str
+    # The language's runtime and its version.
     runtime: str
+    # Commands that it knows.
     commands: tuple[str, ...]
+    # Of clients: producer, consumer, admin.
     roles: tuple[str, ...]
+    # What the library has.
     codecs: tuple[str, ...] = ()
     acks: tuple[int, ...] = ()
     idempotence: bool = False
     transactions: bool = False
     assignors: tuple[str, ...] = ()
     commit_modes: tuple[str, ...] = ()
+    # Names of its settings.
     config: tuple[str, ...] = ()
 
 

@@ -58,7 +58,8 @@ def _of_requests(apis: list[str]) -> Iterator[str]:
 
 
 def never(met: Mapping[str, int], *, groups: bool) -> list[str]:
-    """What may be drawn and did not strike in any run."""
+    """Kinds of fault that can be drawn and took effect in no run. met: how often each took effect; groups:
+    whether the runs had groups."""
     return [kind for kind in possible(groups=groups) if not met.get(kind)]
 
 

@@ -1,9 +1,9 @@
-"""What a record of a run is made of, and how it is found again.
+"""The contents of a run's records, and how a record is recognised.
 
-Owns the shapes of keys, values and headers. Must not know who sends or judges. A record is known by its
+Owns the shapes of keys, values and headers. Must not know who sends or judges. A record is identified by its
 header `id`, because its key and its value may be null, empty or large.
 
-A null and an empty value are compared as equal here: several libraries do not tell them apart, and
+A null and an empty value are compared as equal here, because several libraries do not distinguish them;
 `fencepost drivers check` says which (the column "null is not empty").
 """
 
@@ -87,7 +87,7 @@ def identity_of(entry: Entry) -> bytes:
 
 
 def differs(entry: Entry, fields: Mapping[str, Any]) -> str:
-    """How a record of the log differs from one on a line (of an append or of a delivery); empty: it does
+    """How a record of the log differs from one in `fields` (of an append or of a delivery); empty: it does
     not."""
     headers = tuple(sorted((name, decoded(value) or b"") for name, value in fields.get("headers") or ()))
     for what, seen, wanted in (

@@ -1,4 +1,4 @@
-"""One scenario against one driver and an embedded cluster of its own.
+"""One scenario with one driver and a new embedded cluster.
 
 Owns the phases: faults, heal, the wait for every answer, the drain of the consumers, the final read. Must not
 know what is a bug (judges.py), or what members do (group.py).
@@ -31,7 +31,7 @@ ANSWER_S = 40.0
 stuck."""
 TURN_S = 0.005
 BEGIN_S = 2.0
-"""Longest time that faults go on after their part, until clients are at work."""
+"""Longest time that faults continue after their part, until clients are active."""
 READS = 10
 """Of a log that ends below what was acknowledged: after five seconds it is shorter for good."""
 BETWEEN_READS_S = 0.5
@@ -56,13 +56,13 @@ class Outcome:
     events: tuple[Event, ...]
     log: Log
     drained: bool
-    """Whether every record was handed out to the group, or there is none."""
+    """Whether every record was delivered to the group, or there is none."""
     committed: Mapping[str, int]
     """At the end, by partition; left out where nothing is."""
     loss: str = ""
-    """Why brokers may have lost what they acknowledged, of their own record; empty: they may not."""
+    """Why brokers may have lost acknowledged records, by their own record; empty: they may not."""
     trouble: str = ""
-    """Why the driver was of no use any more; empty if it was."""
+    """Why the driver could not be used any more; empty if it could."""
     hit: tuple[str, ...] = ()
     """Faults that happened, in words."""
     met: Mapping[str, int] = field(factory=dict)
@@ -71,7 +71,7 @@ class Outcome:
 
 @define(eq=False, kw_only=True)
 class Torture:
-    """A run under way."""
+    """A running scenario."""
 
     scenario: Scenario
     driver: Driver
@@ -227,7 +227,7 @@ class Torture:
                 self.hit.append(str(fault))
                 self.met[f"{fault.verb}|broker"] += 1
             except FencepostError:
-                pass  # it cannot begin now: the broker is down, nobody leads, no group is at work
+                pass  # it cannot begin now: the broker is down, there is no leader, or no group is active
 
         thread = threading.Thread(target=go, daemon=True)
         thread.start()

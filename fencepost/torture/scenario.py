@@ -58,7 +58,7 @@ class Step:
 
 @frozen(kw_only=True)
 class Scenario:
-    """All of a run but the client's and the machine's timing."""
+    """Everything in a run except the timing of the client and the machine."""
 
     seed: int
     producer: Mapping[str, Any] = field(factory=dict)
@@ -92,7 +92,7 @@ class Scenario:
 
     @property
     def faults(self) -> int:
-        """How many things go on in addition to the plain load."""
+        """How many faults and steps there are in addition to the plain load."""
         return (
             len(self.request_faults) + len(self.broker_faults) + len(self.steps) + len(self.shapes)
         ) + bool(self.chaos)

@@ -1,7 +1,7 @@
-"""What the log of a topic holds, read by our own client: never by the client that is judged.
+"""The contents of a topic's log, read by our own client, never by the client that is judged.
 
-Owns the read from one end to the other, with everything that a batch says of a record. Must not know what
-anybody expected.
+Owns the read from one end to the other, with everything that a batch says about a record. Must not know what
+was expected.
 """
 
 import asyncio

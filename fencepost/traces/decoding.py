@@ -32,8 +32,8 @@ def from_json(text: str | bytes, kind: Any = Any) -> Any:
 
 
 def from_msgpack(data: bytes | msgspec.Raw, decoder: msgspec.msgpack.Decoder[Any]) -> Any:
-    """The value of a MessagePack payload. Raises msgspec.DecodeError, also for nesting without end and
-    for text that is not UTF-8."""
+    """The value of a MessagePack payload. data: the payload; decoder: of the expected type. Raises
+    msgspec.DecodeError, also for endless nesting and for text that is not UTF-8."""
     try:
         return decoder.decode(data)
     except RecursionError:

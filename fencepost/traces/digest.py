@@ -1,4 +1,4 @@
-"""The digest of a run: equal for equal runs, whoever recorded them.
+"""The digest of a run: equal for equal runs, on every machine.
 
 Owns: which facts of a trace make up its identity, and their canonical text.
 Must not know: Parquet, journals, the machine.
@@ -51,5 +51,5 @@ def digest_of_rows(rows: Rows) -> str:
 
 
 def digest_of(trace: Trace) -> str:
-    """The digest of a trace. Its own `digest` field plays no part."""
+    """The digest of a trace. Its `digest` field is ignored."""
     return digest_of_rows(rows_of(trace))

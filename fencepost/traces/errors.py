@@ -35,7 +35,7 @@ def strongest(codes: "set[ExitCode]") -> ExitCode:
 
 
 class FencepostError(Exception):
-    """A mistake of the caller or of the environment, told in one sentence.
+    """A mistake of the caller or a failure of the environment, in one sentence.
 
     expected, seen: what should have been there and what was; where: file, field, line or command;
     hint: what to do about it.

@@ -11,10 +11,10 @@ from attrs import frozen
 from fencepost.traces.making import maker_of
 
 UNCLEAN_REQUESTED = "unclean_election_requested"
-"""The cause of a mark: somebody asked for an unclean election of this topic by name, which its configuration
+"""The cause of a mark: a client requested an unclean election of this topic by name, which its configuration
 need not allow (KIP-460)."""
 OFFSET_DELETED = "Deleted"
-"""The cause of a group_offset_expired that somebody asked for, with OffsetDelete or DeleteGroups."""
+"""The cause of a group_offset_expired that a client requested, with OffsetDelete or DeleteGroups."""
 
 
 class Name(StrEnum):
@@ -74,16 +74,16 @@ class Name(StrEnum):
     CONTROL_REQUEST_REFUSED = "control_request_refused"
     """A broker refused one. As above; detail: the error."""
     LIVE_BROKERS = "live_brokers"
-    """A broker learned from an UpdateMetadata that other brokers are alive than it knew; one that starts
-    knows of none. node; replicas: who is."""
+    """A broker learned from an UpdateMetadata that other brokers are alive than it knew; a broker that starts
+    knows none. node; replicas: the live brokers."""
     # --- replicas (node, topic, partition always)
     BECAME_LEADER = "became_leader"
     """leader_epoch; offset: log end offset (the epoch's start); high_watermark; isr."""
     BECAME_FOLLOWER = "became_follower"
     """leader, leader_epoch; offset: log end offset; high_watermark."""
     APPENDED = "appended"
-    """Records went into the log. offset: base offset; leader_epoch: of the batch; values; end_offset: the log
-    end after it, where compaction left a gap behind the values; cause: leader or follower."""
+    """Records were appended to the log. offset: base offset; leader_epoch: of the batch; values; end_offset:
+    the log end after it, if compaction left a gap after the values; cause: leader or follower."""
     TRUNCATED = "truncated"
     """The log was cut. offset: the new log end offset; end_offset: the old one; high_watermark: before the
     cut; leader_epoch: the replica's; leader; cause: leader_epoch, high_watermark, full."""
@@ -144,7 +144,7 @@ class Name(StrEnum):
     """A leader refused one for good. detail: as above, and the error."""
     # --- what a proxy saw between clients and brokers
     REQUEST = "request"
-    """A request and what became of it. time: when it arrived; node: its broker; cause: its API; detail: JSON
+    """A request and its result. time: of its arrival; node: its broker; cause: its API; detail: JSON
     {connection, correlation, version, client, us (until its answer, null: none came), operations (op ids),
     error, says}."""
     CONNECTION = "connection"
@@ -168,30 +168,35 @@ class Name(StrEnum):
 
 @frozen(kw_only=True, weakref_slot=False)
 class Event:
-    """One protocol event, fault or mark. time: virtual nanoseconds (the order of rows breaks ties).
+    """One protocol event, fault or mark. Which fields an event has follows from its name (Name); -1, "" and
+    () mean that it has none."""
 
-    offset and end_offset: log offsets as the name says; values: the value ids of appended records, in offset
-    order.
-    """
-
+    # Virtual nanoseconds; the order of rows breaks ties.
     time: int
     name: Name
+    # The broker or host.
     node: int = -1
     topic: str | None = None
     partition: int = -1
     controller_epoch: int = -1
+    # ZooKeeper's transaction id of a broker's registration.
     broker_epoch: int = -1
     leader: int = -1
     leader_epoch: int = -1
+    # Version of a partition's state in ZooKeeper.
     zk_version: int = -1
+    # Log offsets; their meaning follows from the name.
     offset: int = -1
     end_offset: int = -1
     high_watermark: int = -1
     log_start_offset: int = -1
     isr: tuple[int, ...] = ()
     replicas: tuple[int, ...] = ()
+    # Value ids of records, in offset order.
     values: tuple[int, ...] = ()
+    # A word that distinguishes events of one name.
     cause: str = ""
+    # Further facts as text or JSON.
     detail: str = ""
 
 

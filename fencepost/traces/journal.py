@@ -1,7 +1,7 @@
 """The journal: finished runs, one frame each, appended by one worker and safe to lose power under.
 
-Owns: the frame format, what a torn tail is, the lock that tells a journal in use from one left behind. Must
-not know: Parquet, the folder (store.py), what a run means.
+Owns the frame format, what a torn tail is, and the lock that distinguishes a journal in use from an abandoned
+one. Must not know Parquet, the folder (store.py), or what a run means.
 
 A journal is the line `fencepost journal 1` followed by frames, integers little-endian:
 
@@ -10,11 +10,11 @@ A journal is the line `fencepost journal 1` followed by frames, integers little-
 The payload is MessagePack of `[trace row, operation rows, event rows]` (canonical rows, rows.py), compressed
 with Zstandard; the checksum covers the other three header fields and the payload. A frame is one write.
 
-What survives: a *killed process* loses nothing that `append` returned for, because the bytes are the
-kernel's. *Power loss* may take what was not fsynced: `append` syncs after every `SYNC_BYTES` and `close` at
-the end, so at most that much of each worker is run again. Reading keeps every frame whose checksum holds.
+What survives: a *killed process* loses nothing that `append` returned for, because the kernel has the bytes.
+*Power loss* may remove what was not fsynced: `append` syncs after every `SYNC_BYTES` and `close` at
+the end, so at most that much of each worker is run again. Reading keeps every frame with a correct checksum.
 What remains at the end is a torn tail: it is ignored when reading and cut before the next append. A frame
-that fails in the middle while the next one holds (a page that never reached the disk) is skipped and counted
+with a wrong checksum before a correct one (a page that never reached the disk) is skipped and counted
 as damaged.
 """
 
@@ -227,7 +227,7 @@ def _count(array: msgspec.Raw) -> int:
 
 
 def _nested(operation: Row) -> int:
-    """The records and positions of an operation's row, which stand in its last columns."""
+    """The records and positions of an operation's row, which are in its last columns."""
     return sum(len(values) for values in operation[-len(NESTED) :])
 
 
@@ -254,7 +254,8 @@ def read_frames(path: Path, frames: "tuple[Frame, ...] | list[Frame]") -> Iterat
 
 
 def frames_one_by_one(path: Path, frames: Iterable[Frame]) -> Iterator[Rows | TraceError]:
-    """As `read_frames`, but a run that cannot be read is answered with the reason, and the others follow."""
+    """As `read_frames`, but for a run that cannot be read the error comes instead, and the others follow.
+    path: the journal; frames: to read."""
     for frame in frames:
         try:
             yield from read_frames(path, [frame])
@@ -274,7 +275,7 @@ def lock(descriptor: int) -> bool:
 
 @define
 class JournalWriter:
-    """Appends finished runs to a journal of its own.
+    """Appends finished runs to a new journal.
 
     descriptor: open and locked until `close`; -1 after it. end: where the next frame goes, the end of the
     last whole one. synced: how much of that an fsync has covered.
@@ -315,11 +316,11 @@ class JournalWriter:
         return cls(path, descriptor, end, 0)
 
     def append(self, trace: Trace) -> None:
-        """Append one finished run; when this returns, the death of the process no longer loses it.
+        """Append one finished run; after this returns, the death of the process no longer loses it.
 
-        A trace without a digest gets its own.
+        A trace without a digest gets one.
 
-        Raises TraceError for a run that has no place in rows, EnvironmentError_ when the disk refuses.
+        Raises TraceError for a run that rows cannot hold, EnvironmentError_ if the disk refuses.
         """
         rows = rows_of(trace)
         self.append_rows(rows if trace.digest else rows.with_digest(digest_of_rows(rows)))

@@ -1,11 +1,11 @@
 """JSON lines: the readable twin of the three tables.
 
-Owns: how a trace is written as lines, and strict reading with file and line in every error. Must not know:
+Owns how a trace is written as lines, and strict reading with file and line in every error. Must not know
 Parquet.
 
 Each line is an object with a `type`: `trace` (the row of `traces`, claims as an object; it begins a trace),
-`operation` or `event` (they belong to the trace above, in order). Fields that have their default value are
-left out, so that a person can read what is there; the same defaults are filled in when reading, so nothing is
+`operation` or `event` (they belong to the trace above, in order). Fields with their default value are
+left out, so that a person can read what is there; reading fills in the same defaults, so nothing is
 lost. Several traces may follow each other in one file. An unknown field, a wrong type or a missing field is
 refused by name.
 
@@ -48,14 +48,14 @@ MOST_VALUES = 400_000
 _VALUES, _RECORD = b'"values":[', b'"value":'
 _TYPES: dict[str, type[Any]] = {"trace": Trace, "operation": Operation, "event": Event}
 _OWN_LINES = frozenset({"operations", "events"})
-"""Fields of a trace that are lines of their own."""
+"""Fields of a trace that are separate lines."""
 _OF_KAFKA = frozenset(
     {Function.APPEND, Function.POLL, Function.LIST_OFFSETS, Function.DELETE_RECORDS, Function.TXN}
     | {Function.COMMIT, Function.FETCH_COMMITTED, Function.JOIN, Function.ASSIGN, Function.SUBSCRIBE}
 )
 """Functions with errors that have names of Kafka's; what other systems answer is their own."""
 MOST_UNKNOWN, OTHERS = 100, "(another)"
-"""Unknown names of events that are told apart in one file, and what further ones are called."""
+"""How many unknown event names are listed for one file, and the name for further ones."""
 _NAMES = frozenset(name.value for name in Name)
 _NESTED = frozenset({"claims", "records", "positions"})
 _DEFAULTS: dict[type[Any], dict[str, Any]] = {
@@ -185,11 +185,11 @@ class _Open:
     operations: list[Operation]
     events: list[Event]
     places: dict[int, int] = field(factory=dict)
-    """Where each operation stands, by op id, so that its invocation is found; empty for a trace with a
-    digest, which is whole."""
+    """The position of each operation, by op id, to find its invocation; empty for a trace with a
+    digest, which is complete."""
 
     def add(self, operation: Operation) -> None:
-        """The next operation, or the whole of one whose invocation was there."""
+        """Add the next operation, or complete the one with its invocation."""
         if self.trace.digest:
             self.operations.append(operation)
             return
@@ -206,7 +206,7 @@ class _Open:
 
 
 def _completes(invocation: Operation, whole: Operation) -> bool:
-    """Whether an operation is what became of an invocation."""
+    """Whether an operation completes an invocation."""
     return (
         invocation.outcome is Outcome.UNKNOWN
         and invocation.completion_time is None
@@ -216,7 +216,7 @@ def _completes(invocation: Operation, whole: Operation) -> bool:
 
 
 def _check_range(value: Any, where: str) -> None:
-    """Refuse an integer that no column can hold, wherever it stands in a row."""
+    """Refuse an integer that no column can hold, anywhere in a row."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
@@ -308,12 +308,13 @@ def read_lines(
     may_be_cut: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> Iterator[Trace]:
-    """The traces that lines hold; blank lines are skipped. Raises TraceError with `where` and the line
+    """The traces in lines; blank lines are skipped. Raises TraceError with `where` and the line
     number.
 
     may_be_cut: lines have their line feeds. A last one without it that cannot be read is reported after the
-    trace that it cut, which has no digest then. tell: is called, once the lines are through, with a sentence
-    for events that were left out because this version does not know their name; without it they are refused.
+    trace that it cut, which has no digest then. tell: is called after the last line, with a sentence
+    about events that were left out because this version does not know their name; without it they are
+    refused.
     """
     current: _Open | None = None
     left_out = None if tell is None else _LeftOut()
@@ -371,8 +372,8 @@ def _lines(file: BinaryIO, where: str) -> Iterator[bytes]:
 
 
 def read_traces(path: Path, tell: Callable[[str], None] | None = None) -> Iterator[Trace]:
-    """The traces of a file, one at a time; tell: as for `read_lines`. Raises TraceError with file and
-    line."""
+    """The traces of the file `path`, one at a time; tell: as for `read_lines`. Raises TraceError with file
+    and line."""
     try:
         with path.open("rb") as file:
             yield from read_lines(_lines(file, str(path)), where=str(path), may_be_cut=True, tell=tell)

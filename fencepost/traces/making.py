@@ -1,10 +1,10 @@
-"""Rows made quickly: the constructor of a frozen class without the price of its being frozen.
+"""Rows made quickly: the constructor of a frozen class without the cost of its being frozen.
 
-Owns how a value comes to be. Must not know which.
+Owns how a value is made. Must not know which class.
 
 A frozen attrs class sets each field through `object.__setattr__`, a call for each. Here the fields are filled
-into an open twin of the class, one with the same slots, which then becomes the class itself. Nobody sees the
-twin, so that a value is frozen whenever anybody has it.
+into an open twin of the class, one with the same slots, which then becomes the class itself. The twin is
+never visible outside, so a value is frozen for all its users.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Names that a person gives: what is said of one that nobody knows.
+"""Names that a person gives: the message for an unknown one.
 
 Owns the suggestion ("did you mean"), for every kind of name. Must not know what a name means.
 """
@@ -11,7 +11,7 @@ MOST_SUGGESTED = 3
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Such as " (did you mean 'default'?)", where a known name is close to this one, whatever its case; or
+    """Such as " (did you mean 'default'?)", if a name in `known` is close to `name`, in any case; or
     else an empty text."""
     by_lower = {one.lower(): one for one in known}
     close = get_close_matches(name.lower(), by_lower, MOST_SUGGESTED)

@@ -1,8 +1,8 @@
-"""Client operations: what a client asked of a log, when, and what it was told.
+"""Client operations: what a client asked of a log, when, and the answer.
 
 One `Operation` is one row of the `operations` table. Intervals are closed, times are integer
-nanoseconds, and equal times count as concurrent. What each column means for each function stands in
-docs/reference/traces.md; the short form is beside each field.
+nanoseconds, and equal times count as concurrent. docs/reference/traces.md says what each column means for
+each function; the short form is next to each field.
 """
 
 from enum import StrEnum
@@ -61,7 +61,7 @@ class Record:
     """One record of a log as a client wrote or saw it.
 
     value: a 64-bit id, unique within a trace unless the trace says otherwise; offset and
-    leader_epoch are -1 where the client was not told.
+    leader_epoch are -1 if the client does not know them.
     """
 
     topic: str
@@ -73,63 +73,80 @@ class Record:
 
 @frozen(kw_only=True)
 class Position:
-    """Where one partition of a multi-partition poll started and what its reply claimed."""
+    """Where one partition of a multi-partition poll started, and what its reply claimed."""
 
     topic: str
     partition: int
+    # The position read from.
     offset: int
+    # As in Operation; None: not claimed.
     end_offset: int | None = None
     last_stable_offset: int | None = None
     log_start_offset: int | None = None
+    # Of the reply; -1: unknown.
     leader_epoch: int = -1
 
 
 @frozen(kw_only=True, weakref_slot=False)
 class Operation:
-    """One client operation, from its invocation to its completion.
+    """One client operation, from its invocation to its completion. None: the operation does not have it, or
+    it is not known."""
 
-    op_id: unique within the trace. process: a single-threaded client; at most one operation of a process is
-    in flight unless the trace's `concurrent_processes` is true. session: a process's incarnation. clock_id:
-    stamps of one clock are ordered exactly; stamps of two clocks err (docs/spec/log-check.md: clock
-    uncertainty). offset: append: the base offset assigned; poll: the position read from; list_offsets: the
-    offset returned. end_offset: the high watermark that the reply claims. strong: the claimed end may be
-    trusted as of some moment between invocation and completion (final reads after the cluster healed; foreign
-    systems that promise it). records: what was appended (offsets -1 until known) or read. attempts: requests
-    sent for this operation. node: the broker that answered last (-1 unknown). completion_time: None while the
-    outcome is unknown and nothing was heard.
-    """
-
+    # Unique within the trace.
     op_id: int
+    # A single-threaded client; at most one operation of a process is in flight unless the trace's
+    # `concurrent_processes` is true.
     process: int
     function: Function
+    # Nanoseconds, as all times.
     invoke_time: int
     outcome: Outcome
+    # None while the outcome is unknown and there was no answer.
     completion_time: int | None = None
+    # A process's incarnation.
     session: int = 0
+    # Stamps of one clock are ordered exactly; stamps of two clocks may be wrong (docs/spec/log-check.md:
+    # clock
+    # uncertainty).
     clock_id: int = 0
     topic: str | None = None
     partition: int | None = None
     key: str | None = None
+    # JSON, for the functions of sequential models.
     argument: str | None = None
     result: str | None = None
+    # Kafka's error name, or a text.
     error: str | None = None
+    # -1 for all.
     acks: int | None = None
+    # read_committed or read_uncommitted.
     isolation: str | None = None
+    # append: the assigned base offset; poll: the position read from; list_offsets: the returned offset.
     offset: int | None = None
+    # The high watermark that the reply claims.
     end_offset: int | None = None
+    # Further offsets that the reply claims.
     last_stable_offset: int | None = None
     log_start_offset: int | None = None
     leader_epoch: int | None = None
+    # Of an idempotent producer.
     producer_id: int | None = None
     producer_epoch: int | None = None
     sequence: int | None = None
+    # Of a consumer group.
     group: str | None = None
     member: str | None = None
     generation: int | None = None
+    # The broker that answered last; -1: unknown.
     node: int = -1
+    # Requests sent for this operation.
     attempts: int = 1
+    # The claimed end was true at some moment between invocation and completion (final reads after the cluster
+    # healed; foreign systems that promise it).
     strong: bool = False
+    # What was appended (offsets -1 until known) or read.
     records: tuple[Record, ...] = ()
+    # Of a poll of several partitions.
     positions: tuple[Position, ...] = ()
 
 

@@ -1,8 +1,8 @@
-"""Kafka's error names and what each proves about the operation that met it.
+"""Kafka's error names, and what each proves about its operation.
 
-The table is policy, so it is data. `appended` tells the two meanings of a refusal apart: Kafka answers a
-produce request that was appended and then lost its leader with the same code as one that was refused at the
-door, but keeps the base offset in the reply (DelayedProduce keeps the offset of the append).
+The table is policy, so it is data. `appended` distinguishes the two meanings of a refusal. Kafka answers a
+produce request that was appended and then lost its leader with the same code as one that was refused
+immediately, but keeps the base offset in the reply (DelayedProduce keeps the offset of the append).
 """
 
 from enum import StrEnum
@@ -81,7 +81,7 @@ class ErrorCode(StrEnum):
 
 
 NO_ERROR = ErrorCode.NONE
-"""Asked for many times in every step: a name of the module is read in a fifth of the time that a member of an
+"""Used many times in every step: a module's name is read in a fifth of the time that a member of an
 enumeration takes."""
 
 

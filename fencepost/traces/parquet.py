@@ -1,4 +1,4 @@
-"""Parquet parts: writing the three files of a part together, and reading one row group with its errors told.
+"""Parquet parts: writing the three files of a part together, and reading one row group with clear errors.
 
 Owns: how a part is encoded, that row group i of its three files holds the same traces, each whole, and the
 refusal of files that are truncated, foreign or of another version. Must not know: which parts a folder has,
@@ -48,16 +48,18 @@ class TablePart:
 
 @frozen(kw_only=True)
 class RowGroup:
-    """One row group of a part, the unit of reading. operations: its rows; size_bytes: of all three tables,
-    compressed. first_trace, last_trace: the smallest and the largest trace id, None where the file does not
-    say. traces: -1 where nobody looked."""
+    """One row group of a part, the unit of reading."""
 
     part: TablePart
     index: int
+    # Its rows of the table `operations`.
     operations: int
+    # Of all three tables, compressed.
     size_bytes: int
+    # The smallest and the largest trace id; None if the file does not say.
     first_trace: int | None = None
     last_trace: int | None = None
+    # How many traces; -1: not counted.
     traces: int = -1
 
 
@@ -127,7 +129,7 @@ def open_part(path: Path, table: Table, *, dictionary: Sequence[str] = ()) -> pq
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """The schema with dictionaries of strings told as strings, as they were written."""
+    """The schema with strings instead of dictionaries of strings, as they were written."""
     for index, field in enumerate(schema):
         schema = schema.set(index, field.with_type(_plain_type(field.type)))
     return schema
@@ -196,7 +198,8 @@ def check_size(group: Any, names: Sequence[str], *, where: str) -> None:
 
 
 def check_text(table: pa.Table, *, where: str) -> None:
-    """Refuse columns that hold more text than TEXT_BYTES_MAX once each row has its own. Raises TraceError."""
+    """Refuse columns with more text than TEXT_BYTES_MAX after dictionaries are expanded. table: the columns;
+    where: for the error. Raises TraceError."""
     size = sum(_text_bytes(chunk) for column in table.columns for chunk in column.chunks)
     if size > TEXT_BYTES_MAX:
         raise TraceError(

@@ -1,16 +1,16 @@
-"""A recording: one trace that was written while it happened, in numbered files of one folder, and made whole
+"""A recording: one trace that was written during its run, in numbered files of one folder, and joined
 again.
 
 Owns the names of the files and what joining them means. Must not know who records. A folder with
 `recording.json` is a recording; its parts are JSON lines, each beginning with the trace's own line. The part
-that is being written begins with a dot, so that nobody takes it for whole; if its writer was killed, its last
-line may be cut, and only that line is lost.
+in progress has a name that begins with a dot, so that no reader treats it as complete. If its writer was
+killed, its last line may be cut, and only that line is lost.
 
-    DIR/recording.json          what was asked
-    DIR/part-000001.jsonl       whole
-    DIR/.part-000002.jsonl      being written, or left by a writer that was killed
+    DIR/recording.json          the recorder's options
+    DIR/part-000001.jsonl       complete
+    DIR/.part-000002.jsonl      in progress, or left by a writer that was killed
 
-What only the whole can say is said here: whether every record's value is its own, and whether a record was
+Facts about the whole are computed here: whether every record has a unique value, and whether a record was
 sent twice by a producer without idempotence.
 """
 
@@ -31,7 +31,7 @@ from fencepost.traces.trace import Trace
 RECORDING = "recording.json"
 _PART = re.compile(r"\.?part-(\d{6,})\.jsonl")
 BEFORE = "before the proxy"
-"""The argument of appends that nobody saw: their records were read and sent by somebody else."""
+"""The argument of appends that were not observed: their records were read, and sent by another client."""
 RECORDS_MAX = 4_000_000
 """Records in the lines of a recording that is read whole; an append has two lines. Each becomes a Python
 value: judging 11 million took more than ten minutes and 1.1 GB on a busy machine."""
@@ -40,7 +40,7 @@ RETRIED = "retried_without_idempotence"
 
 
 def part_name(number: int, *, whole: bool) -> str:
-    """The name of a part."""
+    """The name of a part. number: from 1; whole: it is complete."""
     return f"{'' if whole else '.'}part-{number:06}.jsonl"
 
 
@@ -90,7 +90,7 @@ def read_recording(path: Path) -> Trace:
         first = first or part
         events += part.events
         for row in part.operations:
-            operations[row.op_id] = row  # an invocation stands before the whole
+            operations[row.op_id] = row  # an invocation comes before the complete row
     if first is None:
         raise TraceError(expected="a part of a recording", seen="none", where=str(path))
     return _joined(first, list(operations.values()), events)

@@ -34,8 +34,8 @@ FOLLOWED = (
 
 
 LATER = {"left_out": True}
-"""Metadata of a field that plans did not have at first: JSON leaves it out while it holds its default, so
-that older plans and digests stand."""
+"""Metadata of a field that plans did not have at first: JSON leaves it out while it has its default, so
+that older plans and digests stay the same."""
 
 
 def _bounded(low: int, high: int, default: int, metadata: Mapping[str, bool] | None = None) -> int:
@@ -54,10 +54,10 @@ class TopicOptions:
     min_insync_replicas: int = _bounded(1, 16, 1)
     unclean_leader_election: bool = False
     flush_messages: int = _bounded(0, MILLION, 0)
-    """fsync after so many messages; 0 = never on its own, as Kafka's default."""
+    """fsync after so many messages; 0 = no fsync per message, as Kafka's default."""
     segment_bytes: int = _bounded(1, GIBIBYTE, GIBIBYTE)
     segment_ms: int = _bounded(1, CENTURY_MS, 7 * DAY_MS)
-    """A segment is rolled when the batch that comes is so much later than its first one."""
+    """A segment is rolled when the new batch is so much later than its first one."""
     retention_ms: int = _bounded(UNLIMITED, CENTURY_MS, 7 * DAY_MS)
     retention_bytes: int = _bounded(UNLIMITED, PEBIBYTE, UNLIMITED)
     cleanup_policy: str = field(default="delete", validator=in_(("delete", "compact", "compact,delete")))
@@ -75,7 +75,8 @@ class GroupOptions:
     created."""
 
     offsets_topic_partitions: int = _bounded(0, 64, 0)
-    """Of __consumer_offsets if it must be created when somebody first looks for a coordinator; 0: never."""
+    """Partitions of __consumer_offsets if it must be created when a client first looks for a coordinator; 0:
+    never."""
     min_session_timeout_ms: int = _bounded(1, MILLION, 100)
     max_session_timeout_ms: int = _bounded(1, 10 * MILLION, 1_800_000)
     initial_rebalance_delay_ms: int = _bounded(0, MILLION, 3_000)
@@ -83,7 +84,7 @@ class GroupOptions:
     offsets_retention_check_ms: int = _bounded(1, 10 * MILLION, 600_000)
     offsets_commit_timeout_ms: int = _bounded(1, MILLION, 5_000)
     offsets_load_buffer_bytes: int = _bounded(1, GIBIBYTE, 5_242_880)
-    """Read at once while groups are loaded."""
+    """How much is read at once while groups are loaded."""
     load_step_ms: int = _bounded(0, 60_000, 0)
     """How long each step of a load takes."""
     unload_ms: int = _bounded(0, 60_000, 0)
@@ -134,21 +135,21 @@ class ClusterOptions:
     controller_request_timeout_ms: int = _bounded(10, MILLION, 1_000)
     isr_change_propagation_ms: int = _bounded(1, MILLION, 2_500)
     leader_imbalance_check_ms: int = _bounded(0, MILLION, 5_000)
-    """First run of the preferred leader balance after an election; 0 switches it off."""
+    """Time of the first preferred leader balance after an election; 0 switches it off."""
     leader_imbalance_interval_ms: int = _bounded(1, MILLION, 300_000)
-    """Between later runs."""
+    """Time between later balances."""
     log_retention_check_interval_ms: int = _bounded(1, 10 * MILLION, 300_000)
     log_cleaner_backoff_ms: int = _bounded(1, 10 * MILLION, 15_000)
-    """How long the cleaner rests when no log is dirty enough."""
+    """How long the cleaner pauses when no log is dirty enough."""
     controlled_shutdown_retry_backoff_ms: int = _bounded(1, MILLION, 5_000)
-    """Between a broker's requests for a controlled shutdown."""
+    """Time between a broker's requests for a controlled shutdown."""
     groups: GroupOptions = GroupOptions()
     bugs: tuple[str, ...] = ()
     auto_create_topics_enable: bool = field(default=True, metadata=LATER)
-    """Whether asking for the metadata of an unknown topic creates it. Only clients of Kafka's own protocol
-    ask so."""
+    """Whether a request for the metadata of an unknown topic creates it. Only clients of Kafka's own protocol
+    send one."""
     num_partitions: int = _bounded(1, 10_000, 1, LATER)
-    """Of a topic whose creator names no number."""
+    """For a topic without a given number of partitions."""
     default_replication_factor: int = _bounded(1, 16, 3, LATER)
     """Of a topic whose creator names none, or as many as brokers are alive. Kafka's own default is 1."""
     transactions: TransactionOptions = field(default=TransactionOptions(), metadata=LATER)
@@ -183,7 +184,7 @@ class DiskOptions:
 
 @frozen(kw_only=True)
 class ProducerOptions:
-    """How clients append. Without `pipelined` an append is a batch of its own and its process waits for it;
+    """How clients append. Without `pipelined` each append is one batch and its process waits for it;
     the other options are for pipelined ones."""
 
     pipelined: bool = False
@@ -194,9 +195,9 @@ class ProducerOptions:
     linger_ms: int = _bounded(0, 60_000, 0)
     batch_bytes: int = _bounded(1, 10 * MILLION, 16_384)
     max_in_flight: int = _bounded(1, 5, 5)
-    """Batches on their way to one broker (max.in.flight.requests.per.connection)."""
+    """Batches in flight to one broker (max.in.flight.requests.per.connection)."""
     partitioner: str = field(default="", validator=in_(("", "key_hash", "sticky", "round_robin", "random")))
-    """Who chooses the partition; empty: the plan's own."""
+    """How the partition is chosen; empty: by the plan."""
     compression: str = field(default="none", validator=in_(("none", "gzip", "snappy", "lz4", "zstd")))
 
 
@@ -208,12 +209,12 @@ class ClientOptions:
     delivery_timeout_ms: int = _bounded(10, MILLION, 6_000)
     retry_backoff_ms: int = _bounded(1, MILLION, 100)
     retry_unknown: bool = False
-    """Retry an append whose outcome is unknown. Not idempotent: a record may then stand twice, and the claims
-    say so."""
+    """Retry an append of unknown outcome. Not idempotent: a record may then be in the log twice, and the
+    claims say so."""
     fetch_wait_max_ms: int = _bounded(0, MILLION, 100)
     max_poll_records: int = _bounded(1, 10_000, 50)
     auto_offset_reset: str = field(default="earliest", validator=in_(("earliest", "latest")))
-    """Where a client goes on whose position is out of range."""
+    """Where a client continues if its position is out of range."""
     producer: ProducerOptions = Factory(ProducerOptions)
 
 
@@ -232,13 +233,13 @@ class ConsumerOptions:
     synchronously, before processing."""
     auto_commit_interval_ms: int = _bounded(1, MILLION, 5_000)
     processing_ms: int = _bounded(0, MILLION, 50)
-    """How long a consumer works on what a poll returned."""
+    """How long a consumer processes the records of a poll."""
     max_poll_records: int = _bounded(1, 10_000, 500)
     poll_timeout_ms: int = _bounded(1, MILLION, 500)
     request_timeout_ms: int = _bounded(10, MILLION, 1_500)
     retry_backoff_ms: int = _bounded(1, MILLION, 100)
     commit_attempts: int = _bounded(1, 1_000, 20)
-    """Of one commitSync."""
+    """Attempts of one commitSync."""
     auto_offset_reset: str = field(default="earliest", validator=in_(("earliest", "latest", "none")))
     isolation: str = field(
         default="read_uncommitted",
@@ -278,7 +279,12 @@ class PlannedOperation:
 
     op_id: int = field(validator=[instance_of(int), ge(0)])
     process: int = field(validator=[instance_of(int), ge(0)])
+    # When it is invoked, or as soon as its process is free after that.
     at_ms: int = field(validator=[instance_of(int), ge(0)])
+    # subscribe: a consumer of `topic` begins in the group `key`; it works by itself until unsubscribe (it
+    # leaves
+    # the group) or crash (it is gone). pause: the consumer stops for `records` tenths of a second.
+    # delete_records: deletes what is more than `records` below the highest end that its process was shown.
     function: str = field(
         validator=in_(
             (
@@ -297,30 +303,35 @@ class PlannedOperation:
     topic: str = "t"
     partition: int = _bounded(0, 63, 0)
     acks: int = field(default=-1, validator=in_((-1, 0, 1)))
+    # How many records an append carries. Value ids are op_id * 1000 + index: removing an operation renames no
+    # other.
     records: int = _bounded(1, 999, 1)
+    # Of all records of an append; a compacted topic refuses an append without one.
     key: str = ""
     argument: str = field(default="", validator=in_(("", "tombstone", "read_committed")))
 
 
 @frozen(kw_only=True)
 class Fault:
-    """One fault: its kind, onset, duration and target. kinds and targets: docs/reference/plans.md.
-
-    target: a role ("controller", "leader of t-0", "follower 1 of t-0", "broker 2"), resolved at onset; of an
-    operator's request "partition t-0" or "topic t". parameter: kind's own number (how many file calls until
-    the power fails; per-million loss; microseconds of delay). follows: the name of a protocol event. Then the
-    onset waits for the next such event after at_ms (of the target's partition, if it names one) that no fault
-    of an earlier at_ms took, and comes delay_ms after it.
-    """
+    """One fault: its kind, onset, duration and target. kinds and targets: docs/reference/plans.md."""
 
     fault_id: int = field(validator=[instance_of(int), ge(0)])
     kind: str = field(validator=instance_of(str))
     at_ms: int = field(validator=[instance_of(int), ge(0)])
     duration_ms: int = _bounded(0, 10 * MILLION, 1_000)
+    # A role ("controller", "leader of t-0", "follower 1 of t-0", "broker 2"), resolved at onset; for an
+    # operator's request "partition t-0" or "topic t".
     target: str = "controller"
+    # A second role, for faults between two.
     other: str = ""
+    # The kind's own number (how many file calls until the power fails; per-million loss; microseconds of
+    # delay).
     parameter: int = _bounded(0, 10 * MILLION, 0)
+    # The name of a protocol event; "": none. The onset waits for the next such event after at_ms (of the
+    # target's
+    # partition, if it names one) that no fault of an earlier at_ms took.
     follows: str = field(default="", validator=in_(("", *FOLLOWED)), metadata=LATER)
+    # From that event to the onset.
     delay_ms: int = _bounded(0, 10 * MILLION, 0, LATER)
 
 

@@ -1,7 +1,7 @@
 """Plans as JSON: strict reading and canonical writing.
 
 An unknown field, a wrong type or a value out of range is refused by its path. The fields, their types and
-their bounds are read from the attrs classes of traces/plan.py; this module states none of its own.
+their bounds are read from the attrs classes of traces/plan.py; this module defines none.
 """
 
 import types

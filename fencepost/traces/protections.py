@@ -11,8 +11,8 @@ from attrs import frozen
 @frozen(kw_only=True)
 class Protection:
     """A guard of the protocol. name: Kafka-style words, used as the model's parameter; breaks: the invariant
-    that falls without it; bug: the zoo's id (a KIP or KAFKA number), or the rule of docs/spec/cluster.md (P3)
-    where no release was known to miss it."""
+    that breaks without it; bug: the zoo's id (a KIP or KAFKA number), or the rule of docs/spec/cluster.md
+    (P3) if no release is known without it."""
 
     name: str
     bug: str
@@ -99,7 +99,8 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="epoch_read_in_election_only",
         bug="KAFKA-1096",
         breaks="CTRL-FENCE",
-        says="a controller holds the epoch that it was elected in; one that it reads later is not its own",
+        says="a controller keeps the epoch in which it was elected; an epoch that it reads later is not "
+        "its own",
     ),
     Protection(
         name="re_elect",
@@ -124,7 +125,7 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="assigned_replicas_only",
         bug="KAFKA-1097",
         breaks="ISR-IN-AR",
-        says="a leader takes only replicas of the assignment that it was told into the ISR",
+        says="a leader takes only replicas of the assignment that it knows into the ISR",
     ),
     Protection(
         name="resend_until_answered",
@@ -150,7 +151,8 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="dead_replicas_offline",
         bug="KAFKA-3143",
         breaks="ISR-ALIVE",
-        says="a controller that takes over removes brokers from the ISRs that died while nobody watched",
+        says="a controller that takes over removes brokers from the ISRs that died while there was no "
+        "controller",
     ),
     Protection(
         name="keep_pending",
@@ -168,7 +170,7 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="resume_deletions",
         bug="KAFKA-1681",
         breaks="DEL-COMPLETE",
-        says="a new controller takes up the deletions that stand in /admin/delete_topics",
+        says="a new controller resumes the deletions in /admin/delete_topics",
     ),
     Protection(
         name="offline_without_state",
@@ -194,7 +196,7 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="staying_isr_members_only",
         bug="KAFKA-14140",
         breaks="STOP-SAFE",
-        says="a leader takes no replica into the ISR whose broker it was told is stopping",
+        says="a leader takes no replica into the ISR if it knows that the replica's broker is stopping",
     ),
     Protection(
         name="still_same_epoch",
@@ -230,7 +232,7 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="introduce",
         bug="KAFKA-4443",
         breaks="LIVE",
-        says="a new controller tells every broker who is alive before it gives roles",
+        says="a new controller informs every broker which brokers are alive before it gives roles",
     ),
     Protection(
         name="keep_checkpointed",
@@ -299,21 +301,20 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="persist_static_member",
         bug="KAFKA-10284",
         breaks="ONE-INSTANCE",
-        says="the id of a static member that came back is written before it is told, so that the next "
-        "coordinator knows it",
+        says="the new id of a returning static member is written before it is "
+        "answered, so that the next coordinator knows it",
     ),
     Protection(
         name="replace_static_member",
         bug="KAFKA-8500",
         breaks="ONE-INSTANCE",
-        says="a static member that comes back takes its own place in any state of the group, not beside "
-        "itself",
+        says="a returning static member replaces its former self in any state of the group",
     ),
     Protection(
         name="expires_at_ms",
         bug="KAFKA-8069",
         breaks="OFFSET-SAFE",
-        says="a committed offset that names no end of its own has the retention's",
+        says="a committed offset without its own expiry time gets that of the retention",
     ),
     Protection(
         name="not_coordinator",
@@ -325,8 +326,7 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="check",
         bug="KIP-98",
         breaks="IDEMP",
-        says="a leader appends a numbered batch only behind the one before it, and one that it has already "
-        "not again",
+        says="a leader appends a numbered batch only after its predecessor, and never twice",
     ),
     Protection(
         name="may_be_written",

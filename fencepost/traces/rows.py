@@ -60,7 +60,7 @@ _NAMES: dict[str, Name] = {name.value: name for name in Name}
 class Rows:
     """One trace as canonical rows: its row of `traces`, its operations and its events, in order.
 
-    Operations and events come without `trace_id` and `position`, which say where a row lies, not what it is.
+    Operations and events come without `trace_id` and `position`, which say where a row is, not what it is.
     """
 
     trace: Row
@@ -85,7 +85,7 @@ class Rows:
 _claims_values: Callable[[Claims], tuple[Any, ...]] = attrgetter(*field_names(Claims))
 _LATER_CLAIMS: dict[str, Any] = {"retention": False, "compacted": (), "acks_1_may_lose": False}
 """Claims that came after schema version 1, with their defaults: left out where they have them, so that
-digests stand."""
+digests stay the same."""
 
 
 def claims_to_json(claims: Claims) -> str:
@@ -138,7 +138,8 @@ def trace_row(trace: Trace) -> Row:
 
 
 def check_rows(count: int, *, where: str = "a trace's rows") -> None:
-    """Refuse a run that would take too much memory as Python values. Raises TraceError."""
+    """Refuse a run that would take too much memory as Python values. count: its rows; where: for the error.
+    Raises TraceError."""
     if count > ROWS_MAX:
         raise TraceError(
             expected=f"at most {ROWS_MAX:,} operations and events in one trace",
@@ -197,7 +198,8 @@ def known_events(rows: Rows) -> tuple[Rows, dict[str, int]]:
 
 
 def left_out_in_words(name: str, count: int, where: str) -> str:
-    """What is said of events of an unknown name that were left out."""
+    """The message for events of an unknown name that were left out. name: of the events; count: how many;
+    where: the file."""
     many = f"{count} events" if count != 1 else "an event"
     shown = name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + "..."
     return f"{where}: {many} of the unknown name {shown!r} left out, the rest of the trace is judged"

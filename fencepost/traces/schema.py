@@ -1,14 +1,14 @@
 """The Arrow schemas of the three tables, and the check that a file has them.
 
-Owns: which columns `traces`, `operations` and `events` have, their types, and the key-value metadata of
-their Parquet files. Must not know: how rows are made (rows.py) or where files lie (store.py).
+Owns which columns `traces`, `operations` and `events` have, their types, and the key-value metadata of
+their Parquet files. Must not know how rows are made (rows.py) or where the files are (store.py).
 
 The columns are the fields of `Trace`, `Operation` and `Event`, in their order and under their names, so that
 the vocabulary is the schema: every integer is int64, a column is nullable exactly where the attrs type admits
 None, tuples are lists and nested values structs. `operations` and `events` start with `trace_id`; `events`
 continues with `position`, the row's number within its trace, because certificates name events by it. Strings
 are plain strings in Arrow; Parquet stores them dictionary-encoded, and a reader that wants them so asks for
-it (parquet.read_group). Golden files and a fingerprint in the tests hold version 1 still.
+it (parquet.read_group). Golden files and a fingerprint in the tests pin version 1.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class _Sealer:
     repeated: int = 0
 
     def clean(self) -> None:
-        """Step 1: remove what a killed sealing left behind."""
+        """Step 1: remove what a killed sealing left."""
         whole = {part.traces.name for part in self.store.parts()}
         for table in TABLES:
             for path in sorted((self.store.path / table).iterdir()):
@@ -180,7 +180,7 @@ class _Sealer:
                     expected=f"one run under trace id {trace_id}",
                     seen=f"two, with digests {self.sealed[trace_id]} and {digest}",
                     where=str(journals[order]),
-                    hint="give each campaign a folder of its own",
+                    hint="give each campaign a separate folder",
                 )
 
     def write_part(self, number: int, runs: Iterator[Rows]) -> int:
@@ -197,10 +197,11 @@ def write_part(
     files: SealingFiles | None = None,
     sizes: Sizes = WHOLE,
 ) -> int:
-    """Part `number` of the folder `path` from as many runs as `sizes` lets it take, whole or not at all;
-    answers how many, and writes nothing for none.
+    """Write part `number` of the folder `path` from as many runs as `sizes` allows, completely or not at all.
+    Returns how many, and writes nothing for none.
 
-    mark: part of the temporary names; who may write the same part at the same time has one of their own.
+    mark: part of the temporary names; processes that may write the same part at the same time have different
+    ones.
     """
     files = files or SealingFiles()
     first = next(runs, None)
@@ -251,7 +252,7 @@ def _sealing_alone(path: Path) -> Iterator[None]:
 
 
 def _hold(stack: ExitStack, journals: tuple[Path, ...]) -> tuple[list[Path], tuple[str, ...]]:
-    """(journals that are ours until `stack` closes, names of those whose worker is alive)."""
+    """(journals that are ours until `stack` closes, names of those with a live worker)."""
     ours, busy = [], []
     for journal in journals:
         descriptor = os.open(journal, os.O_RDWR)
@@ -264,10 +265,11 @@ def _hold(stack: ExitStack, journals: tuple[Path, ...]) -> tuple[list[Path], tup
 
 
 def seal(store: TraceStore, *, sizes: Sizes | None = None, files: SealingFiles | None = None) -> Sealed:
-    """Make parts of every journal that no worker holds, then remove them.
+    """Make parts of every journal that no worker holds, then remove them. sizes, files: None for the
+    defaults.
 
     Raises TraceError for an unreadable journal or part, and for two different runs under one trace id;
-    EnvironmentError_ when the disk refuses. After any failure the folder holds every run that it held before.
+    EnvironmentError_ if the disk refuses. After any failure the folder has every run that it had before.
     """
     store = TraceStore.create(store.path)
     sealer = _Sealer(store, files or SealingFiles(), sizes or Sizes())

@@ -1,6 +1,6 @@
-"""A folder of traces: sealed parts, the journals beside them, and every finished run found once.
+"""A folder of traces: sealed parts, the journals next to them, and every finished run found once.
 
-Owns: the layout, which runs are there, reading one or all. Must not know: how parts are made of journals
+Owns the layout, which runs are there, reading one or all. Must not know how parts are made of journals
 (sealing.py).
 
     DIR/traces/part-00000.parquet        a part exists from the moment its file in `traces` does
@@ -8,8 +8,8 @@ Owns: the layout, which runs are there, reading one or all. Must not know: how p
     DIR/events/part-00000.parquet
     DIR/journal/worker-0.journal         finished runs that are not sealed yet, one file per worker
 
-A file in `operations` or `events` whose number has none in `traces` is what a killed sealing left behind: it
-is not read, and the next sealing replaces it. A run that stands both in a part and in a journal (killed
+A file in `operations` or `events` with a number that `traces` does not have was left by a killed sealing: it
+is not read, and the next sealing replaces it. A run that is in a part and in a journal (killed
 between the two) is read from the part.
 """
 
@@ -34,7 +34,7 @@ _PART = re.compile(r"part-(\d{5,})\.parquet")
 
 
 def part_at(path: Path, number: int) -> TablePart:
-    """Where the three files of part `number` lie."""
+    """The places of the three files of part `number` of the folder `path`."""
     name = f"part-{number:05}.parquet"
     return TablePart(
         number=number,
@@ -46,14 +46,14 @@ def part_at(path: Path, number: int) -> TablePart:
 
 @frozen
 class InGroup:
-    """A run lies in a row group of a part."""
+    """A run in a row group of a part."""
 
     group: RowGroup
 
 
 @frozen
 class InJournal:
-    """A run lies in a frame of a journal."""
+    """A run in a frame of a journal."""
 
     journal: Path
     frame: Frame
@@ -63,8 +63,8 @@ class InJournal:
 class TraceStore:
     """A folder of traces.
 
-    path: the folder. _places: where each finished run lies, found on first use; `refresh` forgets it, and
-    only a folder that somebody else writes to needs that.
+    path: the folder. _places: the place of each finished run, found on first use. `refresh` drops it, which
+    is needed only if another process writes to the folder.
     """
 
     path: Path
@@ -86,7 +86,7 @@ class TraceStore:
         return cls(path)
 
     def writer(self, worker: int | str = 0) -> JournalWriter:
-        """The journal of one worker, opened, its torn tail cut. Each process takes a worker name of its own.
+        """The journal of one worker, opened, its torn tail cut. Each process takes a different worker name.
         Raises TraceError."""
         self.refresh()
         return JournalWriter.open(self.path / JOURNAL_FOLDER / f"worker-{worker}{SUFFIX}")
@@ -101,11 +101,11 @@ class TraceStore:
         return tuple(sorted((self.path / JOURNAL_FOLDER).glob(f"*{SUFFIX}")))
 
     def refresh(self) -> None:
-        """Look at the folder anew on the next question."""
+        """Read the folder again on the next question."""
         self._places = None
 
     def places(self) -> dict[int, InGroup | InJournal]:
-        """Where each finished run lies, by trace id. Raises TraceError for an unreadable file."""
+        """The place of each finished run, by trace id. Raises TraceError for an unreadable file."""
         if self._places is None:
             places: dict[int, InGroup | InJournal] = {}
             for part in self.parts():

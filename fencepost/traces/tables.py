@@ -1,8 +1,8 @@
 """Canonical rows as Arrow tables, both ways, without loss, and cutting tables between traces.
 
-Owns: how whole traces stand in the three tables. Must not know: files, digests, judges.
+Owns how whole traces are laid out in the three tables. Must not know files, digests, judges.
 
-The rows of one trace stand together and in order in all three tables. Reading turns few rows at a time into
+The rows of one trace are together and in order in all three tables. Reading turns few rows at a time into
 Python values; columns hold the rest.
 """
 
@@ -28,7 +28,7 @@ CHUNK_ROWS = 16_384
 
 @frozen(kw_only=True)
 class Tables:
-    """Whole traces as Arrow tables with the schemas of schema.py; rows of one trace stand together, in order,
+    """Whole traces as Arrow tables with the schemas of schema.py; rows of one trace are together, in order,
     in all three."""
 
     traces: pa.Table
@@ -78,7 +78,7 @@ def _table(table: Table, rows: list[Row]) -> pa.Table:
 def tables_of(many: Iterable[Rows]) -> Tables:
     """Whole traces as Arrow tables, in the order given.
 
-    Raises TraceError naming a column whose value has no place in it.
+    Raises TraceError naming a column that cannot hold a value.
     """
     traces: list[Row] = []
     operations: list[Row] = []
@@ -134,7 +134,7 @@ def _rows(table: pa.Table, columns: Sequence[str]) -> list[Row]:
 
 
 def rows_of_tables(tables: Tables, *, where: str = "tables") -> Iterator[Rows]:
-    """The traces that whole tables hold, in the order of `traces`; few rows at a time are Python values.
+    """The traces in whole tables, in the order of `traces`; few rows at a time are Python values.
 
     Raises TraceError for operations or events whose trace has no row in `traces`, and for a trace with two.
     """
@@ -159,13 +159,13 @@ def rows_of_tables(tables: Tables, *, where: str = "tables") -> Iterator[Rows]:
 
 
 def place_of(where: str, trace_id: int) -> str:
-    """Where one trace of many is."""
+    """The place of one trace among many: `where` with the trace id."""
     return f"{where}, trace {trace_id}"
 
 
 def rows_one_by_one(tables: Tables, *, where: str) -> Iterator[Rows | TraceError]:
-    """As `rows_of_tables`, but traces that make no rows cost only themselves: the reason comes in their
-    place."""
+    """As `rows_of_tables`, but a trace with invalid rows costs only itself: its error comes
+    instead."""
     for chunk in chunks_of(tables):
         try:
             yield from list(rows_of_tables(chunk, where=where))
@@ -174,7 +174,7 @@ def rows_one_by_one(tables: Tables, *, where: str) -> Iterator[Rows | TraceError
 
 
 def _apart(tables: Tables, where: str) -> Iterator[Rows | TraceError]:
-    """The traces of tables that make no rows together, each by itself, then what belongs to none."""
+    """The traces of tables that fail together, each by itself, then rows that belong to none."""
     ids: dict[Table, list[Any]] = {
         table: tables.of(table).column("trace_id").unique().to_pylist() for table in TABLES
     }
@@ -230,7 +230,7 @@ def chunks_of(tables: Tables, *, rows: int = CHUNK_ROWS) -> Iterator[Tables]:
 
 
 def traces_of_tables(tables: Tables, *, where: str = "tables") -> Iterator[Trace]:
-    """As `rows_of_tables`, as Trace values."""
+    """As `rows_of_tables`, as Trace values. tables: of whole traces; where: for errors."""
     for rows in rows_of_tables(tables, where=where):
         yield trace_of(rows, where=where)
 

@@ -22,48 +22,55 @@ class LossRange:
 @frozen(kw_only=True)
 class Claims:
     """What may be demanded of this trace, derived from options and recorded facts (never from the plan
-    alone).
+    alone)."""
 
-    check: the profile of docs/spec/log-check.md that the judges apply (default, session, strong, content).
-    loss: ranges where loss is allowed; inside them, and wherever `content_by_epoch` is set, content is keyed
-    by (leader epoch, offset). duplicates: a record may stand twice (retries without idempotence). dense:
-    every offset below the end belongs to a record that some client sent. assumption_broken: why the run was
-    too weak to mean anything ("" if it was not). clock_uncertainty_ns: how far each clock's stamps may err.
-    retention: records below a log start offset that was claimed may be gone. compacted: topics where an older
-    record of a key may be gone once a later one of that key stands, and a tombstone at any time (what a
-    record's key is, and which are tombstones: docs/reference/traces.md).
-    """
-
+    # The profile of docs/spec/log-check.md that the judges apply: default, session, strong, content.
     check: str = "default"
+    # Where loss is allowed; content inside is keyed by (leader epoch, offset).
     loss: tuple[LossRange, ...] = ()
+    # Content is keyed by (leader epoch, offset) everywhere.
     content_by_epoch: bool = False
+    # A record may be in the log twice (retries without idempotence).
     duplicates: bool = False
+    # Every offset below the end belongs to a record that some client sent.
     dense: bool = False
+    # Why the run was too weak to mean anything; "" if it was not.
     assumption_broken: str = ""
+    # How far each clock's stamps may be wrong.
     clock_uncertainty_ns: int = 0
+    # Why the claims are weaker than they could be.
     reasons: tuple[str, ...] = ()
+    # Records below a claimed log start offset may be gone.
     retention: bool = False
+    # Topics in which an older record of a key may be gone once a later one of that key is in the log, and a
+    # tombstone at any time (keys and tombstones of records: docs/reference/traces.md).
     compacted: tuple[str, ...] = ()
+    # A record that only its leader acknowledged may be lost.
     acks_1_may_lose: bool = False
     """A record that only its leader acknowledged may be lost. Runs with a plan need not say so."""
 
 
 @frozen(kw_only=True)
 class Trace:
-    """One run. trace_id: unique within a campaign (its seed there); plan: JSON ("" for a foreign trace);
-    target: simulated, processes, or a foreign system's name; digest: of the canonical rows
-    (traces/digest.py), hexadecimal; profile: how the trace came to be (swarm profile or importer).
-    """
+    """One run."""
 
+    # Unique within a campaign (its seed there).
     trace_id: int
+    # JSON; "" for a foreign trace.
     plan: str
     seed: int
+    # simulated, processes, or a foreign system's name.
     target: str = "simulated"
+    # Of the recorder.
     software_version: str
+    # How the trace was made: the swarm's profile, or the importer.
     profile: str = "default"
+    # Of the canonical rows (traces/digest.py), hexadecimal; "": not computed.
     digest: str = ""
     claims: Claims = Claims()
+    # Whether every record has a different value.
     unique_values: bool = True
+    # Whether a process may have several operations in flight.
     concurrent_processes: bool = False
     operations: tuple[Operation, ...] = ()
     events: tuple[Event, ...] = ()

@@ -1,7 +1,7 @@
-"""What clients know: the log as answers and reads tell it, the ends that they were shown, and their groups.
+"""What clients know: the log according to answers and reads, the ends that they were shown, and their groups.
 
-Owns: the client's side of the page, which is all of it where a history has no events. Must not know brokers
-or drawing.
+Owns the client's side of the page, which is the whole page for a history without events. Must not know
+brokers or drawing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,18 +19,19 @@ from fencepost.viewer.tracks import Tracks
 
 @frozen(kw_only=True)
 class Known:
-    """What a client learned of one offset. value: there; step: of the answer; operation: its index;
-    acknowledged: by an append, otherwise by a read.
-
-    rival: another value had been known at this offset before.
-    """
+    """What a client learned about one offset."""
 
     offset: int
+    # The value id there.
     value: int
     epoch: int
+    # The step of the answer.
     step: int
+    # Index of the operation.
     operation: int
+    # Learned from an append's acknowledgement, otherwise from a read.
     acknowledged: bool
+    # Whether another value was known at this offset before.
     rival: bool = False
 
 
@@ -47,8 +48,9 @@ class ClientLogs:
     _first: dict[tuple[Partition, int], int] = field(factory=dict)
 
     def answered(self, step: int, index: int, operation: Operation, *, in_transaction: bool = False) -> None:
-        """An operation completed. Only what went well tells something of a log, and an append that failed
-        only because its transaction was aborted: it names the offset at which its record stands."""
+        """An operation completed. step: of the answer; index: of the operation; in_transaction: whether it is
+        part of one. Only a successful operation says something about a log, and an append that failed only
+        because its transaction was aborted: it names the offset of its record."""
         if operation.outcome is not Outcome.OK:
             if in_transaction and operation.function is Function.APPEND:
                 self._learn(step, index, operation.records, acknowledged=True)

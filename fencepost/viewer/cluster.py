@@ -29,17 +29,17 @@ def broker_key(node: int) -> str:
 
 @define
 class Cluster:
-    """lanes: the rule of what a replica is to its partition, as in the text timeline. partitions: those with
-    facts, as named in keys.
+    """What ZooKeeper and brokers held, step by step."""
 
-    facts: by (subject, name). Subjects: "zk"; "b1" for broker 1; "p0" for the first partition; "p0b1" for its
-    replica on broker 1.
-    """
-
+    # The partitions with facts; a key names them by their position here.
     partitions: tuple[Partition, ...]
     brokers: tuple[int, ...]
+    # By (subject, name). Subjects: "zk"; "b1" for broker 1; "p0" for the first partition; "p0b1" for its
+    # replica on broker 1.
     facts: Tracks[FactKey] = field(factory=Tracks)
+    # A replica's role, by the same rule as in the text timeline.
     lanes: Lanes = field(init=False)
+    # Position of each partition.
     numbers: dict[Partition, int] = field(init=False)
     _handlers: dict[Name, Callable[[int, Event], None]] = field(init=False)
 
@@ -142,7 +142,7 @@ class Cluster:
                     self.facts.set((replica, name), step, None)
 
     def _started(self, step: int, event: Event) -> None:
-        self._stopped(step, event.node)  # whatever ended the last one
+        self._stopped(step, event.node)  # the process may have ended in any way before
         self._broker(step, event.node, "process", "up")
 
     def _broker_state(self, step: int, event: Event) -> None:

@@ -59,8 +59,8 @@ def columns(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, li
 
 
 def visible(value: Any) -> Any:
-    """The same lists and objects, with signs that cannot be seen as escapes in every text, names of fields
-    included: no JSON holds a lone surrogate, and nobody reads a name that turns the direction of writing."""
+    """The same lists and objects, with escapes for invisible characters in every text and field name: JSON
+    cannot hold a lone surrogate, and a name that changes the direction of writing is unreadable."""
     if isinstance(value, str):
         return value if value.isprintable() else shown(value)
     if isinstance(value, Mapping):

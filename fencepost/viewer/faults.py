@@ -25,7 +25,7 @@ class FaultBar:
 
 
 def faults_of(trace: Trace) -> list[FaultBar]:
-    """Every fault that began, in order. A fault that was skipped hit nobody and is left to the events."""
+    """Every fault that began, in order. A skipped fault hit no broker and is shown only among the events."""
     under_way: dict[Any, tuple[int, Event]] = {}
     found: list[FaultBar] = []
     for position, event in enumerate(trace.events):

@@ -1,20 +1,20 @@
-"""Messages as a trace lets them be known: arrows between clients, brokers and ZooKeeper.
+"""Messages derived from a trace: arrows between clients, brokers and ZooKeeper.
 
-Owns: which arrows there are, and how sure both their ends are. Must not know drawing.
+Owns which arrows there are, and how certain both their ends are. Must not know drawing.
 
-A trace records what was done, not what was sent. Four rules turn the one into the other; what none of them
-covers is left out.
+A trace records what was done, not what was sent. Four rules derive messages from it; everything else
+is left out.
 
-- A produce request travels from its invocation to the leader's append of its records; its answer from the
-  moment at which the high watermark passed them (acks=all) or from the append, to the completion. An append
-  without an answer has lost it; an unknown append that no leader made has lost its request.
-- A copy travels from the leader since it held the records, and the follower followed it, to the follower's
+- A produce request travels from its invocation to the leader's append of its records. Its answer travels from
+  the moment at which the high watermark passed them (acks=all), or from the append, to the completion. An
+  append without an answer has lost it; an unknown append that no leader wrote has lost its request.
+- A copy travels from the leader, since it held the records and the follower followed it, to the follower's
   append.
-- A LeaderAndIsr leaves its controller after the state was written to ZooKeeper, and arrives where it is
+- A LeaderAndIsr leaves its controller after the state was written to ZooKeeper, and arrives when it is
   obeyed.
 - A write to ZooKeeper travels from its proposal to its commit, and its answer back.
 
-Where only the arrival is known the arrow has no length: both ends stand at the arrival (`sure` is False).
+If only the arrival is known, the arrow has no length: both ends are at the arrival (`sure` is False).
 """
 
 from collections import defaultdict
@@ -48,7 +48,7 @@ class MessageKind(IntEnum):
 
 
 class Fate(IntEnum):
-    """What became of it."""
+    """How a message ended."""
 
     ARRIVED = 0
     LOST = 1
@@ -58,40 +58,43 @@ class Fate(IntEnum):
 
 @frozen(kw_only=True)
 class Message:
-    """One arrow. source, target: lanes, such as "c4", "b1" and "zk"; target is "" if it is not known.
-
-    sent, arrived: steps; equal where only one of them is known. sure: both ends are facts of the trace.
-    operation: index of the operation that it belongs to, -1 if to none.
-    """
+    """One arrow."""
 
     kind: MessageKind
+    # Lane, such as "c4", "b1" or "zk".
     source: str
+    # Step of the sending; equal to `arrived` if only one of them is known.
     sent: int
+    # Lane; "" if it is not known.
     target: str
+    # Step of the arrival.
     arrived: int
     fate: Fate = Fate.ARRIVED
+    # Whether both ends are facts of the trace.
     sure: bool = True
+    # Index of its operation; -1: none.
     operation: int = -1
     words: str = ""
 
 
 @define
 class _Found:
-    """What the pass over the events has seen so far.
-
-    held: the step since which a replica holds an offset. following: (leader, step) of each follower.
-    controllers: the node of each controller epoch. written: the step at which a partition's state of a leader
-    epoch was written. proposed: the step and ISR of a proposal under way.
-    """
+    """What the pass over the events has seen so far."""
 
     trace: Trace
     moments: Moments
     found: list[Message] = field(factory=list)
+    # The step since which a replica holds an offset.
     held: dict[tuple[Partition, int], dict[int, int]] = field(factory=dict)
+    # (leader, step) of each follower.
     following: dict[tuple[Partition, int], tuple[int, int]] = field(factory=dict)
+    # The broker of each controller epoch.
     controllers: dict[int, int] = field(factory=dict)
+    # The step at which a partition's state of a leader epoch was written.
     written: dict[tuple[Partition, int], int] = field(factory=dict)
+    # Step and ISR of a proposal in flight.
     proposed: dict[tuple[Partition, int], tuple[int, tuple[int, ...]]] = field(factory=dict)
+    # The step at which the high watermark passed an offset.
     committed: dict[tuple[Partition, int], int] = field(factory=dict)
 
     def time(self, step: int) -> int:
@@ -99,8 +102,8 @@ class _Found:
         return self.moments.all[step].time
 
     def add(self, message: Message) -> None:
-        """One more. It is late if both ends are known to be far from each other, or if a broker obeys long
-        after what it is told of was decided. A copy is not: a follower that was away fetches old records."""
+        """Add a message. It is late if both ends are known to be far from each other, or if a broker obeys it
+        long after its decision. A copy is never late: a follower that was away fetches old records."""
         can_be = message.sure or message.kind is MessageKind.CONTROL
         late = can_be and self.time(message.arrived) - self.time(message.sent) > LATE_NS
         if late and message.fate is Fate.ARRIVED:
@@ -148,8 +151,8 @@ class _Found:
         )
 
     def _sent(self, position: int, step: int, event: Event) -> int:
-        """The write to ZooKeeper that a LeaderAndIsr tells of: of the roles that the broker takes in the same
-        step."""
+        """The step of the write to ZooKeeper that a LeaderAndIsr announces, for the roles that the broker
+        takes in the same step."""
         for follows in self.trace.events[position + 1 : position + 8]:
             if follows.time != event.time or follows.node != event.node:
                 break
@@ -207,7 +210,7 @@ class _Found:
         )
 
     def unanswered(self) -> None:
-        """Proposals of which the broker never heard again: the request or its answer was lost."""
+        """Proposals without an answer at the broker: the request or its answer was lost."""
         for (key, node), (step, _) in self.proposed.items():
             committed = self.committed.get((key, node))
             source, target = (f"b{node}", ZOOKEEPER) if committed is None else (ZOOKEEPER, f"b{node}")
@@ -335,12 +338,12 @@ def _lost_request(index: int, operation: Operation, invoke: int) -> Message:
 def _of_answer(
     index: int, operation: Operation, answer: int, taken: Sequence[tuple[int, Event]], produced: _Produced
 ) -> list[Message]:
-    """The answer to an append that brokers took at these steps: it came, was lost, or nobody knows."""
+    """The answer to an append that brokers wrote at these steps: it arrived, was lost, or is unknown."""
     request, client = request_in_words(operation), f"c{operation.process}"
     if operation.outcome is Outcome.UNKNOWN:
         step, event = taken[-1]
         sent, arrived, fate = step, step, Fate.LOST
-        words = f"{request}: the client never heard that it was taken"
+        words = f"{request}: the client never got the answer"
     else:
         before = [pair for pair in taken if pair[0] <= answer]
         if operation.outcome is not Outcome.OK or not before:

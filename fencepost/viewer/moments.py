@@ -34,7 +34,7 @@ class Moment:
 @frozen(kw_only=True)
 class Moments:
     """all: in order, a step each. event: the step of each event. invoke, answer: the steps of each operation,
-    -1 where nothing was heard."""
+    -1 if it has none."""
 
     all: tuple[Moment, ...]
     event: tuple[int, ...]
@@ -45,7 +45,7 @@ class Moments:
 def moments_of(trace: Trace) -> Moments:
     """Every moment of `trace`.
 
-    Returns: the moments, and where each event and operation stands among them.
+    Returns: the moments, and the position of each event and operation among them.
     """
     found = [Moment(event.time, Kind.EVENT, index) for index, event in enumerate(trace.events)]
     for index, operation in enumerate(trace.operations):

@@ -35,7 +35,8 @@ class OperationRows:
     origin: int
 
     def within(self, window: Window, kept: list[int], texts: Texts) -> dict[str, list[Any]]:
-        """The operations with these indices."""
+        """The operations with these indices. window: the steps that are shown; kept: indices; texts: collects
+        their words."""
         return columns(COLUMNS, [self._row(index, window, texts) for index in kept])
 
     def _row(self, index: int, window: Window, texts: Texts) -> tuple[Any, ...]:
@@ -85,8 +86,8 @@ def _writes(operation: Operation) -> list[Any]:
 
 
 def asked_in_words(operation: Operation) -> str:
-    """What a client asked for; a history without logs, such as a register's, names keys and arguments instead
-    of partitions."""
+    """A client's request in words. A history without logs, such as a register's, names keys and arguments
+    instead of partitions."""
     if operation.topic is None and operation.group is None and operation.function is not Function.TXN:
         return operation_words(operation).partition(" -> ")[0].removesuffix(" failed")
     return request_in_words(operation)

@@ -1,12 +1,12 @@
 """The page as one file: template, style and scripts of page/, with the data inside and nothing from outside.
 
-Owns: how the file is put together, and why nothing in a trace can become markup or script. Must not know what
+Owns how the file is put together, and why nothing in a trace can become markup or script. Must not know what
 is shown.
 
-Three walls stand between a trace and the browser. The data are JSON in an element that is not executed, with
-every `<` escaped, so that no text can end the element. The scripts put texts into the page as text nodes
-only. The policy lets nothing run or load but the one script and the one style sheet of this file, which it
-names by their hashes.
+Three protections are between a trace and the browser. The data are JSON in an element that is not executed,
+with every `<` escaped, so that no text can end the element. The scripts put texts into the page only as text
+nodes. The policy lets nothing run or load except the one script and the one style sheet of this file, which
+it names by their hashes.
 """
 
 import re

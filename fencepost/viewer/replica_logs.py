@@ -37,22 +37,23 @@ class Gone(IntEnum):
     BELOW_START = 4
     """The log start offset passed them."""
     OVERWRITTEN = 5
-    """An append went to an offset that stood in the log already."""
+    """An append went to an offset that the log had already."""
 
 
 @define(kw_only=True)
 class Block:
-    """Records at offsets base, base + 1, ... with one leader epoch.
-
-    epoch: UNKNOWN_EPOCH for records that a start found and no event named. values: a value id for each
-    record. born: the step of the append. died: the step at which they were gone; None while they are there.
-    """
+    """Records at offsets base, base + 1, ... with one leader epoch."""
 
     base: int
+    # UNKNOWN_EPOCH for records that a start found and no event named.
     epoch: int
+    # A value id for each record.
     values: tuple[int, ...]
+    # The step of the append.
     born: int
+    # The step at which the records were removed; None while they are there.
     died: int | None = None
+    # How they were removed.
     gone: Gone = Gone.NOT
 
     @property
@@ -71,7 +72,8 @@ class BlockLog:
     log_start_offset: int = 0
 
     def append(self, step: int, offset: int, epoch: int, values: Sequence[int]) -> None:
-        """Records at `offset`. What stood there is gone; a gap below is unknown."""
+        """Records at `offset`. Earlier records there are gone; a gap below is unknown. step: of the append;
+        epoch: the leader epoch; values: a value id for each record."""
         if offset < self.end_offset:
             self.cut(step, offset, Gone.OVERWRITTEN)
         elif offset > self.end_offset:
@@ -112,7 +114,8 @@ class BlockLog:
         self.end_offset = self.log_start_offset = offset
 
     def begin_at(self, step: int, log_start_offset: int) -> None:
-        """What stands below the log start offset is nobody's any more."""
+        """Records below the log start offset are no longer part of the log. step: of the change;
+        log_start_offset: the new one."""
         self.log_start_offset = max(log_start_offset, 0)
         while self.alive and self.alive[0].base < log_start_offset:
             block = self.alive.pop(0)
@@ -133,7 +136,7 @@ class BlockLog:
 
     def _bury(self, block: Block, step: int, gone: Gone) -> None:
         if block.born == step:
-            return  # it came and went at one step: nobody could see it
+            return  # it came and went at one step: it was never visible
         self.dead.append(evolve(block, died=step, gone=gone))
 
 

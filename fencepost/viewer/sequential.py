@@ -1,12 +1,12 @@
-"""The picture of a history that is held against a sequential model: lanes, the longest order, the state after
-each step, what fits nowhere.
+"""The picture of a history checked against a sequential model: lanes, the longest order, the state after
+each step, and the operation that fits nowhere.
 
-Owns: which operations are drawn and where each of them happens. Must not know verdicts or drawing; the search
-is the judge's own.
+Owns which operations are drawn and when each of them takes effect. Must not know verdicts or drawing; the
+search is the judge's.
 
-An operation of the order happens at the latest invocation among itself and those before it. That moment lies
-inside its interval, because the order keeps real time: whoever completed before another was invoked stands
-before it.
+An operation of the order takes effect at the latest invocation among itself and those before it. That moment
+is inside its interval, because the order keeps real time: an operation that completed before another was
+invoked comes before it.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from fencepost.traces.trace import Trace
 from fencepost.viewer.columns import exact
 
 MOST_PARTS = 8
-"""Parts that a page draws, those of findings first: more tabs than these nobody opens."""
+"""Parts that a page draws, those of findings first: more tabs would not be usable."""
 MOST_DRAWN = 120
 """Operations of a part that are drawn, the last ones before the order ends: a screen or two."""
 LARGEST_PART = 100_000

@@ -77,7 +77,7 @@ class Tracks(Generic[Key]):
     by_key: dict[Key, Track] = field(factory=dict)
 
     def set(self, key: Key, step: int, value: Value) -> None:
-        """As `Track.set`."""
+        """`Track.set` for the track of `key`. step: of the change; value: from then on."""
         self.by_key.setdefault(key, Track()).set(step, value)
 
     def last(self, key: Key) -> Value:
@@ -86,6 +86,7 @@ class Tracks(Generic[Key]):
         return track.last if track is not None else None
 
     def within(self, window: Window, key: Key) -> dict[str, list[Any]] | None:
-        """As `Track.within`; None for what was never known."""
+        """`Track.within` for the track of `key`; None if it was never set. window: the steps that are
+        shown."""
         track = self.by_key.get(key)
         return track.within(window) if track is not None else None

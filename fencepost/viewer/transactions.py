@@ -1,6 +1,6 @@
-"""Transactions as clients know them: when each began and ended, what became of it, which records are its own.
+"""Transactions as clients know them: when each began and ended, how it ended, and its records.
 
-Owns: the fate of a transaction by step. Must not know drawing. Which operations are parts of a transaction is
+Owns the fate of a transaction by step. Must not know drawing. Which operations are parts of a transaction is
 the log judge's rule (checkers/log/transactions).
 """
 
@@ -25,7 +25,7 @@ COLUMNS = ("id", "operation", "lane", "producer", "began", "ended", "fate", "par
 
 
 class Fate(IntEnum):
-    """What became of a transaction. OPEN: no end of it is known."""
+    """How a transaction ended. OPEN: no end of it is known."""
 
     OPEN = 0
     COMMITTED = 1
@@ -34,18 +34,18 @@ class Fate(IntEnum):
 
 @frozen(kw_only=True)
 class Transaction:
-    """One of the trace.
+    """One transaction of the trace."""
 
-    operation: index of its `txn` row. producer: id and epoch, as its first numbered append says them; None
-    where none does. began, ended: steps; ended is None while no end is known. parts: indices of its other
-    rows.
-    """
-
+    # Index of its `txn` row.
     operation: int
+    # Id and epoch, from its first numbered append; None if it has none.
     producer: tuple[int, int] | None
+    # The step of its begin.
     began: int
+    # The step of its end; None while no end is known.
     ended: int | None
     fate: Fate
+    # Indices of its other rows.
     parts: tuple[int, ...]
 
 
@@ -79,8 +79,8 @@ def found_transactions(trace: Trace, moments: Moments) -> list[Transaction]:
 
 
 def _end(row: Operation, answer: int, shown: int | None) -> tuple[Fate, int | None]:
-    """What became of a transaction and when. shown: the step at which a read_committed read had a record of
-    it."""
+    """How and when a transaction ended. answer: the step of its end's answer; shown: the step at which a
+    read_committed read had one of its records."""
     if row.outcome is Outcome.UNKNOWN:
         return (Fate.OPEN, None) if shown is None else (Fate.COMMITTED, shown)
     return Fate.COMMITTED if row.outcome is Outcome.OK else Fate.ABORTED, answer if answer >= 0 else None

@@ -47,7 +47,7 @@ ZOOKEEPER_FACTS = frozenset(
         Name.TOPIC_DELETION,
     }
 )
-"""Events that stand on ZooKeeper's lane; their node is the writer."""
+"""Events on ZooKeeper's lane; their node is the writer."""
 INVOKE, ANSWER = "invoke", "answer"
 
 
@@ -107,13 +107,16 @@ class _Whole:
     shown: Shown
     trace: Trace = field(init=False)
     moments: Moments = field(init=False)
+    # Position of each partition on the page.
     partitions: dict[Partition, int] = field(init=False)
     logs: ReplicaLogs = field(factory=ReplicaLogs)
+    # The logs as clients know them.
     clients: ClientLogs = field(factory=ClientLogs)
     groups: Groups = field(factory=Groups)
     cluster: Cluster = field(init=False)
     messages: list[Message] = field(init=False)
     transactions: TransactionRows = field(init=False)
+    # From the top, and the position of each by name.
     lanes: list[dict[str, str]] = field(init=False)
     lane_numbers: dict[str, int] = field(init=False)
 

@@ -1,6 +1,6 @@
 """The windows that are tried, the largest first, until a page's data are small enough.
 
-Owns: where a window lies around what convicts. Must not know what a page holds of it.
+Owns the position of a window around the proof. Must not know what a page shows of it.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
 """Kafka's protocol, sans-IO: frames, versions, connections, and the translation between Kafka's messages and
 the core's.
 
-The only importer of kio, whose classes are Kafka's messages, one class for each version. Must not know how a
+The only importer of kio. kio's classes are Kafka's messages, one class for each version. Must not know how a
 broker core runs.
 """
 

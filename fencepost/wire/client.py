@@ -1,9 +1,9 @@
 """The exact client on asyncio: connections to brokers of any Kafka, and a network of them for our own client
 cores.
 
-Owns sockets, TLS and the first words of a connection (ApiVersions, SASL). Must not know what a request means.
-As on every network of ours a message may be lost: when a broker cannot be reached, or a connection breaks.
-Whoever sent it has a time-out, and tries again.
+Owns sockets, TLS and the start of a connection (ApiVersions, SASL). Must not know what a request means.
+As on all our networks a message may be lost: if a broker cannot be reached, or a connection breaks.
+The sender has a time-out, and tries again.
 """
 
 import asyncio
@@ -45,12 +45,13 @@ class Access:
 
 @define(eq=False)
 class Link:
-    """One connection to one broker. After `open` the versions are agreed on and the broker knows who we
-    are."""
+    """One connection to one broker. After `open` the versions are agreed on and the client is logged in."""
 
     address: Address
+    # TLS and login.
     access: Access = field(factory=Access)
     dialogue: Dialogue = field(factory=Dialogue)
+    # By correlation id of the requests in flight.
     _answers: "dict[int, asyncio.Future[Any]]" = field(factory=dict)
     _writer: asyncio.StreamWriter | None = None
     _reading: "asyncio.Task[None] | None" = None
@@ -137,7 +138,7 @@ class Link:
         return self._reading
 
     async def close(self) -> None:
-        """End the connection; whoever waits for an answer hears that it broke."""
+        """End the connection; requests without an answer fail with a connection error."""
         if self._reading is not None:
             self._reading.cancel()
         if self._writer is not None:
@@ -148,7 +149,7 @@ class Link:
 
 @define(eq=False)
 class Lane:
-    """Requests of one kind to one broker, in order, on a connection of their own."""
+    """Requests of one kind to one broker, in order, on a separate connection."""
 
     network: "KafkaNetwork"
     target: int
@@ -173,8 +174,8 @@ class Lane:
                 await link.close()
 
     async def _use(self, link: Link, waiting: tuple[Translation, Request]) -> None:
-        """Send what comes until the broker closes. Several requests may be under way; each answer is handed
-        on by a task of its own."""
+        """Send requests as they come until the broker closes. Several requests may be in flight; a separate
+        task delivers each answer."""
         while True:
             asking = asyncio.ensure_future(self._ask(link, *waiting))
             self._asking.add(asking)
@@ -214,7 +215,7 @@ class KafkaNetwork:
     _tasks: "list[asyncio.Task[None]]" = field(factory=list)
 
     def send(self, target: int, message: Message) -> None:
-        """Send a request, or lose it."""
+        """Send a request to a broker, or lose it. target: the broker's id."""
         translation = TRANSLATIONS.get(type(message))
         assert translation is not None, f"no way to say {type(message).__name__} in Kafka's protocol"
         place = (target, translation.lane)

@@ -2,7 +2,7 @@
 
 Owns the two headers. Must not know which versions are spoken (versions.py). Request header 1: API key,
 version, correlation id, client id; header 2 adds tagged fields, and keeps the client id's old form (KIP-482).
-A response to ApiVersions has header 0 at every version, so that a client that asks in a version of its own
+A response to ApiVersions has header 0 at every version, so that a client with an unknown version
 can read it (KIP-511).
 """
 
@@ -71,7 +71,8 @@ def read_request(header: RequestHeader, frame: bytes, elements: int) -> Any:
 
 
 def read_response(api_key: int, version: int, frame: bytes, elements: int) -> tuple[int, Any]:
-    """Correlation id and body of a response. Raises ProtocolError."""
+    """Correlation id and body of a response. api_key, version: of its request; frame: without the length;
+    elements: bound on elements of arrays. Raises ProtocolError."""
     kind = load_response_schema(api_key, version)
     if len(frame) < _CORRELATION_ID.size:
         raise ProtocolError(expected="a correlation id", seen=f"{len(frame)} bytes", where="a response")

@@ -71,34 +71,42 @@ Action = Submit | Write | Wait | Close
 
 @define(eq=False)
 class Exchange:
-    """The request that is carried out. waiting: correlation id -> place in `answers` of what the core was
-    asked."""
+    """The request in progress."""
 
     header: RequestHeader
+    # kio's class.
     body: Any
     call: Call
+    # The handler; None before it begins.
     handling: Handling | None = None
+    # Requests to the core: correlation id -> position in `answers`.
     waiting: dict[int, int] = field(factory=dict)
     answers: list[Any] = field(factory=list)
 
 
 @define(eq=False, kw_only=True)
 class Connection:
-    """source: its id as a client of the core. closed: nothing is done any more. blocked: the client does not
-    read, so that nothing new begins. left: the client has closed; the first answer that it does not get ends
-    what it left, as in Kafka's Selector. silent: a hook wants nothing more carried out or said."""
+    """One client's connection."""
 
+    # Its id as a client of the core.
     source: int
     broker: BrokerView
+    # By API key.
     apis: Mapping[int, Api]
     limits: Limits = field(factory=Limits)
     authentication: Authentication = field(factory=Authentication)
+    # Between requests and answers; None: none.
     hook: Hook | None = None
     client_host: str = ""
+    # Nothing more is done.
     closed: bool = False
+    # The client does not read, so no new request begins.
     blocked: bool = False
+    # The client has closed. The first answer that it does not get ends the rest, as in Kafka's Selector.
     left: bool = False
+    # A hook wants no more requests or answers.
     silent: bool = field(default=False, init=False)
+    # Bytes that are not a whole frame yet.
     buffer: FrameBuffer = field(init=False)
     _current: Exchange | None = field(default=None, init=False)
     _delayed: Callable[[list[Action]], None] | None = field(default=None, init=False)
@@ -120,7 +128,7 @@ class Connection:
         return self.resume()
 
     def answered(self, message: Message) -> list[Action]:
-        """The core answered. An answer to something that nobody waits for any more is ignored."""
+        """The core answered. An answer to a request that has ended is ignored."""
         exchange, actions = self._current, list[Action]()
         place = None if exchange is None else exchange.waiting.pop(message.correlation_id, None)
         if exchange is not None and place is not None and not self.closed:
@@ -269,7 +277,7 @@ class Connection:
         self._advance(exchange, None, actions)
 
     def _advance(self, exchange: Exchange, answers: list[Any] | None, actions: list[Action]) -> None:
-        """Let the handler go on until it asks the core for something, or is done."""
+        """Run the handler until it asks the core for something, or is done."""
         assert exchange.handling is not None
         try:
             asked = exchange.handling.send(answers)  # type: ignore[arg-type]  # None first

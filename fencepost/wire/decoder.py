@@ -1,8 +1,8 @@
 """Reads a message into kio's class, bounded by the bytes that are there.
 
 Owns the walk over kio's classes. Must not know what a message means. kio writes well, but its reader is for
-trusted peers: it makes room for as many elements as an array announces, so that four bytes ask for 34 GB and
-the process is aborted, and it refuses tagged fields that it does not know, which KIP-482 says are skipped
+trusted peers. It allocates as many elements as an array announces, so four bytes can ask for 34 GB and abort
+the process. And it refuses unknown tagged fields, which must be skipped according to KIP-482
 (librdkafka 2 sends one in its Metadata for all topics). A test compares both readers for every message of the
 table.
 
@@ -32,7 +32,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @frozen
 class AddressPlace:
-    """Where the host and the port of a node stand in a frame: [start, port_end), the host with its length
+    """The place of a node's host and port in a frame: [start, port_end), the host with its length
     first."""
 
     start: int
@@ -44,7 +44,7 @@ class AddressPlace:
 
 @frozen
 class TagPlace:
-    """Where the size of a tagged field stands that holds addresses: [start, end), and where the field
+    """The place of the size of a tagged field that holds addresses: [start, end), and where the field
     ends."""
 
     start: int
@@ -72,7 +72,7 @@ def _error(value: int) -> ErrorCode:
     try:
         return ErrorCode(value)
     except ValueError:
-        return ErrorCode.unknown_server_error  # of a later Kafka; its own clients take it so
+        return ErrorCode.unknown_server_error  # of a later Kafka; Kafka's own clients do the same
 
 
 def _uuid(value: bytes) -> UUID | None:
@@ -91,8 +91,8 @@ FIXED: dict[str, tuple[str, Callable[[Any], Any] | None]] = {
 
 
 class Message:
-    """The bytes of one message. room: elements of arrays that it may still have. places: where its addresses
-    stand, if somebody wants to know."""
+    """The bytes of one message. room: how many elements of arrays it may still have. places: collects the
+    places of its addresses; None: they are not needed."""
 
     __slots__ = ("data", "end", "places", "room")
 
@@ -127,7 +127,7 @@ class Message:
         self.room -= count
 
     def skip_tags(self, position: int) -> int:
-        """The position after tagged fields that nobody wants."""
+        """The position after tagged fields, which are ignored."""
         if position < self.end and not self.data[position]:
             return position + 1
         return _read_tags(self, position, {}, {})

@@ -40,12 +40,14 @@ class Versions:
 
 @define(eq=False, kw_only=True)
 class Dialogue:
-    """waiting: (API key, version) of each request that an answer is expected to, by correlation id. versions:
-    None before the broker has told."""
+    """The client's side of one connection, sans-IO."""
 
     limits: Limits = field(factory=Limits)
+    # Sent with every request.
     client_id: str = CLIENT_ID
+    # The broker's; None before its answer to ApiVersions.
     versions: Versions | None = None
+    # (API key, version) of each request that expects an answer, by correlation id.
     waiting: dict[int, tuple[int, int]] = field(factory=dict)
     _buffer: FrameBuffer = field(init=False)
     _last_number: int = 0

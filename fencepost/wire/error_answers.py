@@ -1,8 +1,8 @@
 """The response that answers a request of any API and version of kio with an error.
 
 Owns the correspondence between the rows of a request and those of its response. Must not know which errors a
-broker may answer. Theory: the rows of a response name what the rows of its request name; an error stands in
-the innermost row that has a field for it, unless it concerns the request as a whole. So does Kafka
+broker may answer. Theory: the rows of a response name what the rows of its request name. An error is in
+the innermost row that has a field for it, unless it concerns the request as a whole. Kafka does the same
 (AbstractRequest.getErrorResponse of each request class).
 """
 
@@ -53,7 +53,7 @@ WHOLE_REQUEST = frozenset(
         "fenced_instance_id",
     )
 )
-"""Errors of the request as a whole: they stand at the top where the response has a field there."""
+"""Errors of the request as a whole: they are at the top if the response has a field there."""
 NO_ID = -1
 """What Kafka fills numbers of an error's row with: no offset, no epoch, no node."""
 NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
@@ -183,8 +183,8 @@ def _plain_fits(kind: Any, array: Field) -> bool:
 
 
 def _filled(kind: Any, source: Any, error: WireError, *, rows: bool = True) -> Any:
-    """An instance of a response's class in error. source: the row of the request, or of a response, that it
-    answers. rows: whether the error stands in rows, where the class has some for it."""
+    """An instance of a response's class with an error. source: the row of the request, or of a response, that
+    it answers. rows: whether the error is in rows, if the class has a field for it there."""
     inner = rows and any(
         each.rows and each.entity is not None and _carries_error(each.entity) for each in fields_of(kind)
     )
@@ -203,7 +203,7 @@ def _filled(kind: Any, source: Any, error: WireError, *, rows: bool = True) -> A
 
 
 def _value(kind: Any, field: Field, source: Any) -> Any:
-    """What a field of a row in error says: whose row it is, or that there is nothing."""
+    """The value of a field in a row with an error: what the row names, or an empty value."""
     if field.name in identity_of(kind):
         return _identity_value(field, source)
     if field.name == "records":

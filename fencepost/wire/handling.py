@@ -39,7 +39,7 @@ class CloseConnection(Exception):  # noqa: N818  (a way to end a request, as Sto
 
 @define(eq=False, kw_only=True)
 class BrokerView:
-    """What a connection knows of its broker beyond the core's messages."""
+    """What a connection knows about its broker in addition to the core's messages."""
 
     node: int
     """Its id."""
@@ -51,7 +51,7 @@ class BrokerView:
 
 @define(eq=False, kw_only=True)
 class Call:
-    """One request under way."""
+    """The context of one request in progress."""
 
     header: RequestHeader
     broker: BrokerView
@@ -89,8 +89,9 @@ class Call:
 def held_elsewhere(
     call: Call, found: Iterable[tuple[TopicPartition, ErrorCode]]
 ) -> Generator[Sequence[Request], list[Any], frozenset[TopicPartition]]:
-    """Those of the partitions that this broker's core does not know, though its metadata does: another
-    broker has them, and Kafka answers NOT_LEADER_OR_FOLLOWER."""
+    """The partitions that are in this broker's metadata and not in its core: another broker has them, and
+    Kafka answers NOT_LEADER_OR_FOLLOWER. call: the request's context; found: partitions with the core's
+    error."""
     unknown = {key for key, error in found if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     if not unknown:
         return frozenset()

@@ -1,4 +1,4 @@
-"""The one place where somebody may come between a request and its answer: pass, replace, drop, delay, cut,
+"""The one place between a request and its answer where a hook may act: pass, replace, drop, delay, cut,
 half an answer, silence.
 
 Owns the verdicts. Must not know who decides: nothing in wire/ does; proxy/faults/ does.
@@ -13,13 +13,13 @@ from fencepost.wire.codec import RequestHeader
 
 @frozen
 class Pass:
-    """Go on as if nobody had looked."""
+    """Continue without a change."""
 
 
 @frozen
 class Replace:
-    """Go on with this body instead. In answer to a request, a response class of kio: it is sent, and the core
-    never sees the request."""
+    """Continue with this body instead. As the answer to a request, a response class of kio: it is sent, and
+    the core never sees the request."""
 
     body: Any
 
@@ -31,11 +31,11 @@ class Drop:
 
 @frozen
 class Delay:
-    """Go on after this time; what comes later on the connection waits, too."""
+    """Continue after this time; later messages on the connection wait, too."""
 
     milliseconds: int
     body: Any = None
-    """Go on with this body instead, as Replace does; None: as it was."""
+    """Continue with this body instead, as Replace does; None: unchanged."""
 
 
 @frozen

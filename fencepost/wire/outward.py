@@ -1,8 +1,8 @@
-"""Requests of our own client cores in Kafka's words, and what any Kafka answers in the core's: the way
-opposite to apis/.
+"""Translates requests of our own client cores into Kafka's messages, and any Kafka's answers back: the
+opposite direction of apis/.
 
-Owns the translation. Must not know connections. What Kafka's protocol does not tell stays unknown: the leader
-epoch of a produce's answer, for one. An answer to a fetch with a leader epoch comes from the leader of that
+Owns the translation. Must not know connections. What Kafka's protocol does not say stays unknown, for example
+the leader epoch in a produce's answer. An answer to a fetch with a leader epoch comes from the leader of that
 epoch (KIP-320), so there it is known.
 """
 
@@ -23,7 +23,7 @@ from fencepost.wire.handling import MILLISECOND, NANOSECONDS_PER_MS, grouped
 NO_ID = -1
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 NO_TRANSACTION_TIMEOUT = timedelta(milliseconds=60_000)
-"""Of an idempotent producer without transactions nobody looks at it."""
+"""For an idempotent producer without transactions the value is not used."""
 MAYBE_WRITTEN = frozenset(
     {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.REQUEST_TIMED_OUT}
 )
@@ -39,8 +39,8 @@ Tell = Callable[[Any, Any], Any]
 
 @frozen
 class Translation:
-    """ask, tell: there and back. lane: requests of one lane share a connection, where the broker carries them
-    out one after the other."""
+    """ask, tell: translate a request and its answer. lane: requests of one lane share a connection, and the
+    broker carries them out one after the other."""
 
     ask: Ask
     tell: Tell

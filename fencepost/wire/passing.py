@@ -1,8 +1,8 @@
 """Frames that only pass: what a proxy reads in them, and the few bytes that it changes.
 
-Owns which APIs and versions can be read (all that kio has, not only those our brokers speak), where addresses
-stand in an answer, and what is left of ApiVersions. Must not know connections or who rewrites. A frame is
-changed by splicing: bytes that nobody asked to change stay, tagged fields of later versions included.
+Owns which APIs and versions can be read (all that kio has, not only those of our brokers), where the
+addresses are in an answer, and what remains of ApiVersions. Must not know connections or who rewrites. A
+frame is changed by splicing: all other bytes stay, also tagged fields of later versions.
 
 Here a frame is raw: its four bytes of length are part of it, so that a frame that passes is not copied.
 """
@@ -70,7 +70,7 @@ def is_understood(api_key: int, version: int) -> bool:
 
 
 def api_name(api_key: int) -> str:
-    """As kio calls it: "fetch"; "api 1234" for one that nobody knows."""
+    """kio's name, such as "fetch"; "api 1234" for an unknown one."""
     return api_key_map.get(api_key, f"api {api_key}")
 
 
@@ -124,7 +124,8 @@ def _response_kind(api_key: int, version: int) -> tuple[Any, bool]:
 
 
 def request_body(header: RequestHeader, frame: bytes) -> Any:
-    """The body of a raw request, as kio's class. Raises ProtocolError."""
+    """The body of a raw request, as kio's class. header: of the request; frame: with the length. Raises
+    ProtocolError."""
     kind, flexible = _request_kind(header.api_key, header.version)
     message = Message(frame, ELEMENTS)
     return read(kind, message, message.skip_tags(header.body) if flexible else header.body)
@@ -139,7 +140,7 @@ def answer_body(api_key: int, version: int, frame: bytes, places: Places | None 
 
 
 def has_addresses(api_key: int, version: int) -> bool:
-    """Whether an answer may name brokers by host and port."""
+    """Whether an answer may name brokers by host and port. api_key, version: of its request."""
     since = ADDRESSES_SINCE.get(api_key)
     return since is not None and version >= since
 
@@ -155,7 +156,9 @@ Assign = Callable[[int, str, int], tuple[str, int]]
 
 
 def rewritten(api_key: int, version: int, frame: bytes, places: Places, assign: Assign) -> bytes:
-    """The raw answer with every address replaced, and nothing else; the same object if there is none."""
+    """The raw answer with every address replaced, and nothing else; the same object if there is none.
+    api_key, version: of its request; frame: with the length; places: of the addresses; assign: the new
+    address of each."""
     cuts: list[tuple[int, int, bytes]] = []
     flexible = _flexible_body(api_key, version)
     for place in places.addresses:
@@ -204,8 +207,8 @@ def _spliced(frame: bytes, cuts: list[tuple[int, int, bytes]]) -> bytes:
 
 
 def versions_refused(correlation_id: int) -> bytes:
-    """The answer to an ApiVersions request of a version that nobody here can read: as Kafka's, in body
-    version 0 with UNSUPPORTED_VERSION and the versions of ApiVersions (KIP-511)."""
+    """The answer to an ApiVersions request of an unreadable version, as Kafka's: body version 0 with
+    UNSUPPORTED_VERSION and the versions of ApiVersions (KIP-511)."""
     low, high = understood(API_VERSIONS) or (0, 0)
     response, _ = response_type(API_VERSIONS, 0, "ApiVersionsResponse")
     row, _ = response_type(API_VERSIONS, 0, "ApiVersion")
@@ -230,7 +233,7 @@ def versions_read(version: int, frame: bytes) -> Any:
 def clamped(version: int, frame: bytes) -> bytes:
     """The raw answer to ApiVersions without what cannot be read: unknown APIs, and versions above the
     highest. The lowest stays: librdkafka leaves compression out unless Produce 0 is offered (KAFKA-18659).
-    Raises ProtocolError."""
+    version: of the request; frame: with the length. Raises ProtocolError."""
     body = versions_read(version, frame)
     rows = []
     for row in body.api_keys:

@@ -1,7 +1,7 @@
 """Messages as plain data: requests from dictionaries, answers to dictionaries.
 
-Owns the walk over kio's classes by their fields. Must not know what a message means. For whoever asks a
-broker with fields of its own choice (fencepost/conformance): our clients translate by outward.py.
+Owns the walk over kio's classes by their fields. Must not know what a message means. It is for callers that
+choose the fields of a request (fencepost/conformance); our clients translate by outward.py.
 """
 
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ def _nothing(item: Any) -> Any:
 
 
 def _is(item: Any, kind: type) -> bool:
-    """kio's number types are classes that were made with a metaclass: only their bases tell."""
+    """kio's number types are classes made with a metaclass: only their bases identify them."""
     return isinstance(item, type) and (issubclass(item, kind) or kind in item.__mro__)
 
 

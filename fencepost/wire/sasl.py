@@ -15,9 +15,9 @@ MECHANISMS = (PLAIN,)
 
 @define
 class Authentication:
-    """users: name -> password; None: nobody is asked. mechanism: that the client chose, empty before.
-    principal: who it is, empty before. raw: tokens come without a request's header, after a SaslHandshake of
-    version 0."""
+    """The login of one connection. users: name -> password; None: no login. mechanism: the client's choice,
+    empty before. principal: the client's name, empty before the login. raw: tokens come without a request's
+    header, after a SaslHandshake of version 0."""
 
     users: Mapping[str, str] | None = field(default=None, repr=False)
     mechanism: str = ""

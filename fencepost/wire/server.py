@@ -29,15 +29,15 @@ from fencepost.wire.versions import APIS, Api
 
 LOG = logging.getLogger("fencepost.wire")
 TICK_MS = 1_000
-"""Time is counted in these, not read from a clock: a process that stood still for a minute has not kept its
-clients waiting for one."""
+"""Time is counted in these steps, not read from a clock: a process that was suspended for a minute has not
+kept its clients waiting for a minute."""
 BACKLOG = 1_024
 """Connections that the system holds until they are accepted: a benchmark opens hundreds at once."""
 
 
 @frozen(kw_only=True)
 class Security:
-    """tls: of a TLS listener. users: name -> password of a SASL/PLAIN listener; None: nobody is asked."""
+    """tls: of a TLS listener. users: name -> password of a SASL/PLAIN listener; None: no login."""
 
     tls: ssl.SSLContext | None = None
     users: Mapping[str, str] | None = field(default=None, repr=False)
@@ -49,22 +49,22 @@ class Server:
 
     broker: BrokerView
     submit: Callable[[int, Request], None]
-    """submit(source, request): the core hears it as a message from client `source`."""
+    """submit(source, request): the core gets it as a message from client `source`."""
     ready: Callable[[], bool] = lambda: True
     """Whether the core serves requests now. While it does not, connections are closed and new ones
     refused."""
     sources: Iterator[int] = field(factory=lambda: itertools.count(FIRST_WIRE_CLIENT))
-    """Ids of connections, never used again. Listeners of one simulated world share one iterator."""
+    """Ids of connections, never reused. Listeners of one simulated world share one iterator."""
     limits: Limits = field(factory=Limits)
     security: Security = field(factory=Security)
     hook: Hook | None = None
     apis: Mapping[int, Api] = APIS
     buffered: int = field(default=0, init=False)
-    """Bytes of requests that have arrived and are not begun, over all connections."""
+    """Bytes of requests that have arrived and have not begun, over all connections."""
     unread: int = field(default=0, init=False)
     """Bytes of answers that clients do not read, over all connections."""
     _stalled: dict["Peer", int] = field(factory=dict, init=False)
-    """Who holds them and how many, as of when it stopped reading; the longest ago first."""
+    """Peers that do not read, and their unread bytes when they stopped; the longest ago first."""
     _peers: dict[int, "Peer"] = field(factory=dict, init=False)
     _listener: asyncio.Server | None = field(default=None, init=False)
     _ticking: asyncio.TimerHandle | None = field(default=None, init=False)
@@ -80,7 +80,7 @@ class Server:
         return bound
 
     def answer(self, source: int, message: Message) -> None:
-        """The core answered a connection; nothing happens if it has gone."""
+        """Pass the core's answer to a connection; nothing happens if the connection has gone."""
         peer = self._peers.get(source)
         if peer is not None:
             peer.perform(peer.connection.answered(message))
@@ -95,7 +95,7 @@ class Server:
         return len(self._peers)
 
     def disconnect(self, reason: str) -> None:
-        """Cut every connection: the core will not answer them. Goes on listening."""
+        """Cut every connection, because the core will not answer them. The server keeps listening."""
         if self._peers:
             LOG.info("broker %d: %d connections closed: %s", self.broker.node, len(self._peers), reason)
         for peer in list(self._peers.values()):
@@ -109,7 +109,7 @@ class Server:
             self._listener.close()
         for peer in list(self._peers.values()):
             peer.abort()
-        await asyncio.sleep(0)  # the transports tell that they are lost in the loop's next turn
+        await asyncio.sleep(0)  # the transports report their loss in the loop's next turn
         if self._listener is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._listener.wait_closed(), TICK_MS / 1000)
@@ -133,7 +133,7 @@ class Server:
         return ""
 
     def stalls(self, peer: "Peer", size: int) -> None:
-        """A client has stopped reading, with so many bytes of answers before it."""
+        """A client has stopped reading. peer: its socket; size: bytes of unread answers."""
         self.reads_on(peer)
         self._stalled[peer] = size
         self.unread += size
@@ -147,21 +147,24 @@ class Server:
         self.unread -= self._stalled.pop(peer, 0)
 
     def dismiss(self, peer: "Peer") -> None:
-        """A connection has ended, and all that it asked for."""
+        """A connection has ended; drop its requests."""
         self._peers.pop(peer.connection.source, None)
 
 
 @define(eq=False)
 class Peer(asyncio.Protocol):
-    """One socket and its connection. gone: the client has closed; what it sent whole before is still carried
-    out up to the first answer, as Kafka does."""
+    """One socket and its connection."""
 
     server: Server
     connection: Connection = field(init=False)
+    # The client has closed. Its complete requests are still carried out up to the first answer, as in Kafka.
     gone: bool = field(default=False, init=False)
     _transport: asyncio.Transport | None = field(default=None, init=False)
+    # The client does not read.
     _paused: bool = field(default=False, init=False)
+    # Bytes that the server counts as buffered for this peer.
     _counted: int = field(default=0, init=False)
+    # For the log.
     _name: str = field(default="somebody", init=False)
     _actions: deque[Action] = field(factory=deque, init=False)
     _performing: bool = field(default=False, init=False)
@@ -200,7 +203,7 @@ class Peer(asyncio.Protocol):
             self.perform([Close(f"unfinished requests hold {self.server.buffered} bytes", hostile=True)])
 
     def pause_writing(self) -> None:
-        """The client does not read what it asked for."""
+        """The client does not read its answers."""
         self.connection.blocked = True
         assert self._transport is not None
         self.server.stalls(self, self._transport.get_write_buffer_size())
@@ -235,8 +238,8 @@ class Peer(asyncio.Protocol):
         self._settle()
 
     def _holds(self) -> bool:
-        """Whether the next request was begun together with an answer that nobody reads: the core does not
-        hear it yet, or there would be two answers. What closes the connection does not wait for it."""
+        """Whether the next request began together with an unread answer: the core does not
+        get it yet, or there would be two answers. An action that closes the connection does not wait."""
         if not (self.connection.blocked and isinstance(self._actions[0], Submit)):
             return False
         closes = [each for each in self._actions if isinstance(each, Close)]

@@ -1,7 +1,7 @@
 """Requests and responses of any API and version of kio by their shape: which topics, partitions and group
 they name, and copies of them with rows left out, changed or added.
 
-Owns what is a row of a topic or a partition, and what tells rows apart. Must not know what an API means.
+Owns what is a row of a topic or a partition, and what distinguishes rows. Must not know what an API means.
 Theory: kio has a class for each row, and Kafka's messages name the same thing in fields of slightly different
 names (topic or name; partition, index, partition_index or partition_id), never in two of them.
 """
@@ -46,7 +46,7 @@ class Field:
     entity: Any
     """The class of its rows, or of itself; None for plain values."""
     element: Any
-    """Of an array: the type of its elements; None for what is no array."""
+    """The type of an array's elements; None for a field that is not an array."""
     default: Any
     """dataclasses.MISSING where it has none."""
 
@@ -127,7 +127,7 @@ def _topic_of(row: Any) -> str:
 
 
 def _numbers(row: Any) -> Iterator[tuple[int, Any]]:
-    """The partitions of a topic's row, each with its own row."""
+    """The partitions of a topic's row, each with its row."""
     array = _partition_array(kind_of(row))
     for each in (getattr(row, array.name) or ()) if array is not None else ():
         if array is not None and array.entity is not None:
@@ -254,7 +254,7 @@ ALIASES: Mapping[str, str] = {
     "group": "group_id",
 }
 _IDENTITIES = frozenset({"name", "partition", "topic_id", "group_id", "key", "member_id", "transactional_id"})
-"""What rows are told apart by, once aliases are resolved; resource rows have two more."""
+"""Fields that distinguish rows, after aliases are resolved; resource rows have two more."""
 EITHER = frozenset({"name", "topic_id"})
 """A topic is named by one of them."""
 _RESOURCES = frozenset({"resource_type", "resource_name"})
@@ -262,7 +262,7 @@ _RESOURCES = frozenset({"resource_type", "resource_name"})
 
 @cache
 def identity_of(kind: Any) -> tuple[str, ...]:
-    """The fields of a row that say whose it is."""
+    """The fields of a row that identify it."""
     return tuple(
         each.name
         for each in fields_of(kind)
@@ -277,7 +277,7 @@ def _key(row: Any, names: Iterable[str]) -> tuple[Any, ...]:
 
 
 def merged(answer: Any, more: Any) -> Any:
-    """A response with the rows of another one of the same class added."""
+    """A response with the rows of another one of the same class added. answer: the first; more: the other."""
     values: dict[str, Any] = {}
     for each in fields_of(kind_of(answer)):
         theirs = getattr(more, each.name)

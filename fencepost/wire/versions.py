@@ -32,10 +32,13 @@ BEFORE_AUTHENTICATION = frozenset((API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICA
 
 @frozen
 class Api:
-    """One row. name: kio's."""
+    """One row of the table of APIs."""
 
+    # Kafka's API key.
     key: int
+    # kio's name.
     name: str
+    # Versions that our brokers advertise.
     lowest: int
     highest: int
     handler: Handler
@@ -55,7 +58,7 @@ def table(*apis: Api) -> Mapping[int, Api]:
 
 
 APIS = table(
-    # librdkafka leaves compression out unless Produce 0 is advertised (KAFKA-18659); nobody sends it.
+    # librdkafka leaves compression out unless Produce 0 is advertised (KAFKA-18659); no client sends it.
     Api(0, "produce", 0, 9, produce.produce, lowest_decoded=3),
     Api(1, "fetch", 4, 12, fetch.fetch),
     Api(2, "list_offsets", 1, 6, offsets.list_offsets),

@@ -82,7 +82,7 @@ def test_a_planted_bug_is_told_while_the_watch_runs_and_ctrl_c_ends_it(tmp_path:
         assert pq.read_table(tmp_path / "out" / "findings").num_rows == summary["findings"]
         assert watching.process.stderr is not None
         told = watching.process.stderr.read()
-        assert "the same command goes on from the checkpoint" in told and "Traceback" not in told
+        assert "the same command continues from the checkpoint" in told and "Traceback" not in told
     finally:
         watching.process.kill()
 
@@ -91,7 +91,7 @@ def test_a_planted_bug_is_told_while_the_watch_runs_and_ctrl_c_ends_it(tmp_path:
     ("arguments", "sentence"),
     [
         (["missing"], "missing: expected a folder to watch, saw nothing there"),
-        ([".", "--out", "inside"], "expected results beside the watched folder"),
+        ([".", "--out", "inside"], "expected results outside the watched folder"),
         ([".", "--horizon", "0"], "Invalid value for '--horizon'"),
         ([".", "--out", "../out", "--profile", "wild"], "expected a profile out of"),
     ],

@@ -153,7 +153,7 @@ def test_a_folder_in_use_is_refused(campaign: Path, tmp_path: Path, spark) -> No
     Work(out=tmp_path / "begun").begin(
         {"inputs": ["elsewhere"], "checks": ["log"], "profile": None}, resume=False
     )
-    with pytest.raises(FencepostError, match="go on with it"):
+    with pytest.raises(FencepostError, match="continue it"):
         mine([campaign], tmp_path / "begun", spark=spark)
     with pytest.raises(FencepostError, match="the question that this mining began with"):
         mine([campaign], tmp_path / "begun", spark=spark, resume=True)

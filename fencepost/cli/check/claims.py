@@ -1,10 +1,9 @@
-"""Claims from outside: what a trace may be held to, as whoever runs `fencepost check` knows it.
+"""Claims from outside: what the caller of `fencepost check` knows about a trace.
 
-Owns: the options, the file of claims, what settings of topics allow, and how all that replaces the claims
-of a trace. Must not know: judges.
+Owns the options, the file of claims, what topic settings allow, and how all that replaces the claims
+of a trace. Must not know judges.
 
-What the file states replaces what the trace claims, field by field; options and settings of topics only
-ever allow more.
+A field in the file replaces that field of the trace's claims. Options and topic settings only allow more.
 """
 
 from collections.abc import Callable
@@ -22,27 +21,30 @@ from fencepost.traces.names import unknown_name
 from fencepost.traces.trace import Claims, LossRange, Trace
 
 LARGEST_FILE = 1 << 20
-"""Bytes; ten thousand ranges of loss take less."""
+"""Bytes. Ten thousand ranges of loss take less."""
 LAST_OFFSET = 2**63 - 1
 EVERY = "*"
 """Instead of a topic's name: every topic."""
 CLEANUP, UNCLEAN = "cleanup.policy", "unclean.leader.election.enable"
 LIMITS = ("retention.ms", "retention.bytes")
 SETTINGS = (CLEANUP, *LIMITS, UNCLEAN)
-"""The settings of Kafka's topics that allow something of a log; no other one bears on a verdict."""
+"""Kafka's topic settings that allow something in a log; no other one changes a verdict."""
 
 Settings = dict[str, dict[str, str]]
-"""By topic: values by the names of settings."""
+"""By topic name: value by name of the setting."""
 
 
 @frozen(kw_only=True)
 class OutsideClaims:
-    """fields: of Claims, as values of JSON, to be taken instead of the trace's; topics: as above; the
-    two others: as the options say."""
+    """Claims that the caller states."""
 
+    # Fields of Claims by name, as JSON values; each replaces the trace's.
     fields: dict[str, Any] = {}  # noqa: RUF008 (frozen, never written)
+    # Settings of topics, EVERY for all topics.
     topics: Settings = {}  # noqa: RUF008 (frozen, never written)
+    # Records may be in a log twice: producers retried without idempotence.
     allow_duplicates: bool = False
+    # A record that only its leader acknowledged may be lost.
     acks_1_may_lose: bool = False
 
     def __bool__(self) -> bool:
@@ -50,20 +52,19 @@ class OutsideClaims:
 
 
 def claims_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say what may be claimed."""
+    """Add the options about claims to a command."""
     options: tuple[Decorator, ...] = (
         click.option(
             "--claims",
             "claims_file",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="A JSON object with fields of docs/reference/claims.md, to be taken instead of those of "
-            "each trace.",
+            help="A JSON object with fields of docs/reference/claims.md, which replace those of each trace.",
         ),
         click.option(
             "--allow-duplicates",
             is_flag=True,
-            help="A record may stand twice: the producers retried without idempotence.",
+            help="A record may be in the log twice: the producers retried without idempotence.",
         ),
         click.option(
             "--acks-1-may-lose",
@@ -90,7 +91,8 @@ def outside_claims(
     acks_1_may_lose: bool,
     topic_settings: tuple[str, ...],
 ) -> OutsideClaims:
-    """What the options say. Raises FencepostError for a file or a setting that is not understood."""
+    """The claims that the options state. Each parameter is the value of the option with its name. Raises
+    FencepostError for a file or a setting that is not understood."""
     fields = {} if claims_file is None else _read(claims_file)
     topics = fields.pop("topics", {})
     merged: Settings = {topic: dict(settings) for topic, settings in topics.items()}
@@ -106,7 +108,7 @@ def outside_claims(
 
 
 def under_claims(trace: Trace, outside: OutsideClaims | None) -> Trace:
-    """The trace with these claims."""
+    """The trace with the outside claims applied; unchanged for None."""
     if not outside:
         return trace
     stated = msgspec.convert({name: outside.fields[name] for name in outside.fields}, Claims)
@@ -120,7 +122,7 @@ def under_claims(trace: Trace, outside: OutsideClaims | None) -> Trace:
 
 
 def _configured(claims: Claims, trace: Trace, topics: Settings) -> Claims:
-    """What the settings of the topics that the trace names allow."""
+    """The claims with what the settings of the trace's topics allow."""
     logs = sorted(_logs(trace))
     compacted, loss, retention = set(claims.compacted), list(claims.loss), claims.retention
     for topic in sorted({topic for topic, _ in logs}):
@@ -148,7 +150,7 @@ def _configured(claims: Claims, trace: Trace, topics: Settings) -> Claims:
 
 
 def _logs(trace: Trace) -> set[tuple[str, int]]:
-    """The logs that operations name."""
+    """(topic, partition) of every log that operations name."""
     named = {(o.topic, o.partition) for o in trace.operations}
     named |= {(record.topic, record.partition) for o in trace.operations for record in o.records}
     named |= {(place.topic, place.partition) for o in trace.operations for place in o.positions}
@@ -156,7 +158,7 @@ def _logs(trace: Trace) -> set[tuple[str, int]]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The fields that a file states, checked. Raises FencepostError."""
+    """The checked fields of a claims file. Raises FencepostError."""
     where = f"--claims {path}"
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""`fencepost check`: traces judged by the plain checker, by as many processes as there is work for."""
+"""`fencepost check`: judges traces with the plain checker, in as many processes as there is work for."""
 
 from collections import Counter
 from pathlib import Path
@@ -24,26 +24,33 @@ if TYPE_CHECKING:
     from fencepost.mining.inputs.traces import Piece
 
 MOST_LISTED = 20
-"""Traces with a verdict other than Ok that are named."""
+"""How many traces with a verdict other than Ok are listed."""
 
 
 @define
 class Tally:
-    """What was judged. decisions: traces by their verdict; notable: those with a verdict other than Ok, the
-    first MOST_LISTED; unreadable: reasons; most_lost: lost records to list (None: all)."""
+    """What was judged so far."""
 
+    # Lost records to list; None: all.
     most_lost: int | None = MOST_LOST
+    # What became of the records, summed over all logs.
     log: LogTotals = field(factory=LogTotals)
+    # Traces by the decision of their verdict.
     decisions: Counter[str] = field(factory=Counter)
+    # Traces by the anomaly that names them.
     anomalies: Counter[str] = field(factory=Counter)
+    # Traces with a verdict other than Ok; at most MOST_LISTED.
     notable: "list[Judgement]" = field(factory=list)
+    # How many traces are Illegal.
     illegal: int = 0
+    # For each piece of the input that could not be read: why.
     unreadable: list[str] = field(factory=list)
+    # Exit codes that apply so far.
     codes: set[ExitCode] = field(factory=set)
 
     @property
     def traces(self) -> int:
-        """How many were judged."""
+        """How many traces were judged."""
         return sum(self.decisions.values())
 
     @property
@@ -79,14 +86,14 @@ class Tally:
 @checks_option
 @click.option(
     "--profile",
-    help="What to ask of the log, instead of what each trace claims: default, session, strong or content.",
+    help="Demand this profile instead of the one each trace claims: default, session, strong or content.",
 )
 @click.option(
     "--explain",
     type=click.IntRange(0, 100),
     default=1,
     show_default=True,
-    help="Illegal traces to explain in full.",
+    help="How many illegal traces to explain in full.",
 )
 @claims_options
 @model_options
@@ -109,10 +116,10 @@ def command(
     """Judge traces with the plain checker: folders of traces (Parquet and journals), or files of JSON lines
     (docs/reference/traces.md).
 
-    What cannot be read is told and left out, the rest is judged; files and parts of folders are judged in
-    parallel and told in order. Traces of other systems count as well: whatever is written in a format that is
-    known can be judged. With --model, client operations are held against a sequential model instead
-    (docs/how-to/models.md).
+    Input that cannot be read is reported and left out; the rest is judged. Files and parts of folders are
+    judged in parallel and reported in the order of the input. Traces of other systems can be judged in every
+    format that `fencepost` knows. With --model, client operations are checked against a sequential model
+    instead (docs/how-to/models.md).
 
     \b
     Examples
@@ -168,7 +175,7 @@ def command(
 def _question(
     checks: str | None, profile: str | None, outside: OutsideClaims, model: dict[str, Any]
 ) -> "Question":
-    """What the options ask for. Raises UsageError, FencepostError."""
+    """The question that the options ask. Raises UsageError, FencepostError."""
     from fencepost.checkers.judges import DEFAULT_CHECKS, check_profile, checks_by_name
     from fencepost.cli.check.work import Question
 
@@ -219,7 +226,7 @@ def _explain(piece: "Piece", judgement: "Judgement", question: "Question", outpu
     replay = ""
     if (
         judgement.stored and trace.plan and question.profile is None
-    ):  # a run again is judged by its own claims
+    ):  # a replayed run is judged by its own claims
         checks = question.checks if question.checks != DEFAULT_CHECKS else ()
         replay = replay_stored(Path(judgement.source), trace.trace_id, checks=checks)
     show_findings(by_rank(verdicts_of(trace, question)), trace, replay, output)

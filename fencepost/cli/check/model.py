@@ -1,6 +1,6 @@
-"""`fencepost check --model`: histories held against a sequential model.
+"""`fencepost check --model`: histories checked against a sequential model.
 
-Owns: the options of that question, and the answer per history with counts and time. Must not know how
+Owns the options of that question, and the answer for each history with counts and time. Must not know how
 linearizability is decided.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fencepost.mining.inputs.traces import Piece
 
 COUNTS = ("operations", "overlapping", "parts", "decided", "steps", "nodes")
-"""Of one history: what was judged, and the work that it took."""
+"""Counts for one history: what was judged, and how much work it took."""
 TIMEOUT_SECONDS = 60.0
 MEMORY_MIB = 2048
 
@@ -33,7 +33,7 @@ _STYLES = {Decision.OK: "green", Decision.ILLEGAL: "red"}
 
 
 def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that come with --model."""
+    """Add the options that go with --model to a command."""
     options: tuple[Decorator, ...] = (
         click.option(
             "--model",
@@ -42,12 +42,12 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "append-only-list, set,"
             " queue, unordered-queue, at-least-once-queue, mutex, fenced-lock, semaphore, lease, counter, "
             "log, or"
-            " MODULE:CLASS of yours.",
+            " a MODULE:CLASS of your own.",
         ),
         click.option(
             "--format",
             metavar="NAME",
-            help="What files are written in: fencepost, edn, json, jepsen-log, jepsen-kafka or auto."
+            help="The format of files: fencepost, edn, json, jepsen-log, jepsen-kafka or auto."
             " [default: auto with --model or --checks, otherwise fencepost]",
         ),
         *parameter_options,
@@ -55,20 +55,20 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "--timeout",
             type=click.FloatRange(min=0, min_open=True),
             metavar="SECONDS",
-            help=f"With --model, the time for one history; then it is unknown. [default: "
+            help=f"With --model, the time limit for one history; beyond it the verdict is unknown. [default: "
             f"{TIMEOUT_SECONDS:g}]",
         ),
         click.option(
             "--memory",
             type=click.IntRange(min=1),
             metavar="MIB",
-            help=f"With --model, the memory for one history; then it is unknown. [default: {MEMORY_MIB}]",
+            help=f"With --model, the memory for one history; beyond it, unknown. [default: {MEMORY_MIB}]",
         ),
         click.option(
             "--minimum-overlap",
             type=click.IntRange(min=1),
             metavar="PAIRS",
-            help="With --model, how many pairs of operations have to overlap; with fewer a history proves "
+            help="With --model, how many pairs of operations must overlap; a history with fewer proves "
             "nothing.",
         ),
     )
@@ -86,14 +86,14 @@ def asked_model(
     memory: int | None,
     minimum_overlap: int | None,
 ) -> "Question":
-    """What the options ask for. Raises UsageError, FencepostError."""
+    """The question that the options ask. model: a model's name or MODULE:CLASS; initial: its start value as
+    JSON; parameter: NAME=JSON texts; timeout: seconds and memory: MiB for one history, None for the default;
+    minimum_overlap: pairs. Raises UsageError, FencepostError."""
     from fencepost.cli.check.work import Question
 
     parameters = parameters_of(initial, parameter)
     if ":" in model and "" not in sys.path:
-        sys.path.insert(
-            0, ""
-        )  # a model of the caller's is looked for beside the histories, as `python -m` would
+        sys.path.insert(0, "")  # the caller's model is looked for next to the histories, as `python -m` would
     question = Question(
         model=model,
         parameters=parameters,
@@ -101,13 +101,13 @@ def asked_model(
         memory_bytes=(memory or MEMORY_MIB) << 20,
         minimum_overlap=minimum_overlap or 0,
     )
-    question.asked_model()  # a name that means nothing is told before anything is read
+    question.asked_model()  # an unknown name is reported before any input is read
     return question
 
 
 @define
 class Answers:
-    """What was judged so far: a row per history, the reasons of what was unreadable, exit codes."""
+    """What was judged so far: a row per history, why input was unreadable, exit codes."""
 
     rows: list[dict[str, Any]] = field(factory=list)
     unreadable: list[str] = field(factory=list)
@@ -130,7 +130,7 @@ class Answers:
 
     @property
     def exit_code(self) -> ExitCode:
-        """As of the table of exit codes."""
+        """The exit code that wins, by the table of exit codes."""
         codes = set(self.codes)
         if not self.rows:
             codes.add(ExitCode.USAGE)
@@ -147,8 +147,10 @@ def check_model(
     explain: int,
     output: Output,
 ) -> ExitCode:
-    """Judge every history of the pieces, in their order; tell each verdict, and explain the first Illegal
-    ones. Ctrl-C tells what was judged so far."""
+    """Judge every history of the pieces, and report each verdict in the order of the input.
+
+    unreadable: why other input could not be read; jobs: processes; explain: how many Illegal histories to
+    explain. Ctrl-C reports what was judged so far."""
     from fencepost.cli.check.pool import judged_by_all
     from fencepost.cli.check.work import Judgement
     from fencepost.mining.inputs.traces import Quarantined
@@ -187,7 +189,7 @@ def check_model(
 
 
 def _named(judgement: "Judgement") -> str:
-    """A history as a person calls it."""
+    """The name of a history in messages."""
     return f"{judgement.source} {judgement.trace_id}" if judgement.stored else judgement.source
 
 

@@ -1,10 +1,10 @@
-"""Pieces judged by several processes, told in the order of the input.
+"""Pieces of the input judged by several processes, reported in the order of the input.
 
-Owns: processes, pipes, order, and the limit that holds even where a judge does not come back. Must not know
+Owns processes, pipes, order, and a time limit that holds even if a judge does not return. Must not know
 what is asked.
 
-A piece belongs to one process. What a later piece says waits until every earlier one is through; a slow one
-delays only what is told, not the work.
+A piece belongs to one process. Messages about a later piece wait until every earlier piece is done. A slow
+piece delays the reports, not the work.
 """
 
 import os
@@ -28,38 +28,41 @@ from fencepost.traces.errors import FencepostError
 
 COMMAND = (sys.executable, "-m", "fencepost.cli.check.worker")
 GRACE_S = 10.0
-"""Beyond the time limit, before a process that does not come back is killed; the judge itself is a fraction
-of a second late."""
+"""Seconds beyond the time limit before a process that does not return is killed. The judge itself is only
+a fraction of a second late."""
 READ_BYTES = 1 << 18
 
 
 @define(eq=False)
 class Worker:
-    """One process. number: of the piece in hand; last: the trace that it judges, since: when it began, on the
-    monotonic clock; 0 while it reads."""
+    """One process."""
 
     process: "subprocess.Popen[bytes]"
+    # Index of the piece in hand; -1: none.
     number: int = -1
+    # The trace that it judges; None while it reads.
     last: Began | None = None
+    # When it began that trace, in seconds on the monotonic clock; 0 while it reads.
     since: float = 0.0
+    # Bytes of an incomplete line of its output.
     buffer: bytes = b""
 
     @property
     def stdin(self) -> IO[bytes]:
-        """Where orders go."""
+        """The pipe for orders."""
         assert self.process.stdin is not None
         return self.process.stdin
 
     @property
     def stdout(self) -> IO[bytes]:
-        """Where answers come from."""
+        """The pipe for answers."""
         assert self.process.stdout is not None
         return self.process.stdout
 
     def give(self, order: Order, number: int) -> None:
-        """Hand over a piece."""
+        """Send a piece. number: its index in the input."""
         self.number, self.last, self.since = number, None, 0.0
-        with suppress(BrokenPipeError):  # it is dead; its closed output tells so
+        with suppress(BrokenPipeError):  # it is dead; the end of its output will show that
             self.stdin.write(encode(order))
             self.stdin.flush()
 
@@ -74,16 +77,23 @@ class Worker:
 
 @define(eq=False)
 class Pool:
-    """The processes and what they said. waiting: pieces not given out, with how many traces of each are
-    judged; said: by piece, not told yet; finished: pieces of which nothing more will come."""
+    """The processes and their messages."""
 
+    # The input, in the order of the reports.
     pieces: Sequence[Piece]
+    # Asked of every piece.
     question: Question
+    # At most so many processes.
     jobs: int
+    # The command line of a process.
     command: tuple[str, ...] = COMMAND
+    # (index, traces judged already) of the pieces that no process has.
     waiting: deque[tuple[int, int]] = field(init=False)
+    # Messages that are not reported yet, by index of their piece.
     said: dict[int, deque[WorkMessage]] = field(factory=dict, init=False)
+    # Indexes of pieces without further messages.
     finished: set[int] = field(factory=set, init=False)
+    # The living processes; at most `jobs`.
     workers: list[Worker] = field(factory=list, init=False)
     _selector: selectors.BaseSelector = field(factory=selectors.DefaultSelector, init=False)
 
@@ -125,8 +135,8 @@ class Pool:
             worker.number = -1
 
     def told(self) -> Iterator[tuple[int, WorkMessage]]:
-        """What is said of each piece, by its number, in the order of the pieces. Raises FencepostError for a
-        question that is wrong."""
+        """(index of the piece, message), in the order of the pieces. Raises FencepostError if the question
+        is wrong."""
         for number in range(len(self.pieces)):
             mine = self.said.setdefault(number, deque())
             while mine or number not in self.finished:
@@ -175,8 +185,8 @@ class Pool:
         self.said.setdefault(number, deque()).append(told)
 
     def _replace(self, worker: Worker, reason: str) -> None:
-        """A process that is gone: the trace in hand is undecided and the rest of its piece goes to another;
-        what it could not even read is told."""
+        """Replace a process that is gone: its trace is undecided, and another process gets the rest of its
+        piece. If it was still reading, the piece is reported as unreadable."""
         self._selector.unregister(worker.stdout)
         self.workers.remove(worker)
         worker.close()
@@ -211,8 +221,8 @@ class Pool:
 def judged_by_all(
     pieces: Sequence[Piece], question: Question, jobs: int
 ) -> Iterator[tuple[int, WorkMessage]]:
-    """Each piece's verdicts, by its number, in order; by as many processes as there is work for, in this one
-    if that is one."""
+    """(index of the piece, message) for each piece, in order. jobs: processes at most; with one, or one
+    piece, this process judges. Raises FencepostError if the question is wrong."""
     if jobs == 1 or len(pieces) < 2:
         for number, piece in enumerate(pieces):
             for told in judged(piece, question):

@@ -1,7 +1,7 @@
-"""What `fencepost check` asks of one piece of its input, in whatever process.
+"""What `fencepost check` asks about one piece of its input, in any process.
 
-Owns: the question in a form that can be sent, and the answer per trace. Must not know processes, order, or
-what is printed.
+Owns the question in a form that can be sent, and the answer for each trace. Must not know processes, order,
+or what is printed.
 """
 
 import time
@@ -23,18 +23,25 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class Question:
-    """checks, profile, claims: for the judges of a log; lost_listed: lost records to list of one history
-    (None: all). Or model: its name, with its parameters by name; timeout_s, memory_bytes: for one history;
-    minimum_overlap: how many pairs of operations have to overlap."""
+    """What to ask: the judges of a log, or a sequential model."""
 
+    # Checks to run; (): those of the default.
     checks: tuple[str, ...] = ()
+    # The profile to demand; None: the one that the trace claims.
     profile: str | None = None
+    # The caller's claims; None: those of the trace.
     claims: OutsideClaims | None = None
+    # Lost records to list for one history; None: all.
     lost_listed: int | None = MOST_LOST
+    # Name of a sequential model; "": the judges of a log.
     model: str = ""
+    # The model's parameters by name.
     parameters: dict[str, Any] = {}  # noqa: RUF008 (frozen, never written)
+    # Time limit for one history.
     timeout_s: float = 0.0
+    # Memory limit for one history.
     memory_bytes: int = 0
+    # How many pairs of operations must overlap.
     minimum_overlap: int = 0
 
     def asked_model(self) -> "tuple[Model, SearchLimits]":
@@ -48,7 +55,7 @@ class Question:
 
 @frozen(kw_only=True)
 class Began:
-    """The trace at this place of its piece is read and about to be judged."""
+    """The trace with this index in its piece was read and is about to be judged."""
 
     index: int
     source: str
@@ -58,17 +65,21 @@ class Began:
 
 @frozen(kw_only=True)
 class Judgement:
-    """The verdict of one trace. index: its place in its piece; counts: of what the judge did, by name; log:
-    what became of the records of its logs (None: nobody asked, or it contradicts itself); seconds: of
-    judging, by the wall clock."""
+    """The verdict of one trace."""
 
+    # Position in its piece, from 0.
     index: int
+    # The file or folder.
     source: str
     trace_id: int
+    # Whether it is a stored run of a folder of traces.
     stored: bool
     verdict: Verdict
+    # What the judge did, by name.
     counts: dict[str, int] = {}  # noqa: RUF008 (frozen, never written)
+    # What became of the records; None: not asked, or the trace contradicts itself.
     log: LogReport | None = None
+    # Wall time of judging.
     seconds: float = 0.0
 
 
@@ -76,14 +87,14 @@ WorkMessage = Began | Judgement | Quarantined
 
 
 def verdicts_of(trace: Trace, question: Question) -> tuple[Verdict, ...]:
-    """What the judges of a log say of a trace, one by one."""
+    """The verdict of each check of the question on the trace, one by one."""
     from fencepost.checkers.judges import judge
 
     return judge(asked_trace(trace, question), question.checks)
 
 
 def asked_trace(trace: Trace, question: Question) -> Trace:
-    """The trace with the claims and the profile that the question asks for."""
+    """The trace with the claims and the profile of the question."""
     from fencepost.checkers.judges import under_profile
 
     return under_profile(under_claims(trace, question.claims), question.profile)
@@ -127,8 +138,8 @@ def _judgement(found: Found, index: int, question: Question) -> Judgement:
 
 
 def judged(piece: Piece, question: Question, skip: int = 0) -> Iterator[WorkMessage]:
-    """Every trace of a piece announced and judged, and why the rest is unreadable. skip: traces that were
-    judged before.
+    """Announce and judge every trace of a piece, and report what is unreadable. skip: how many of its traces
+    were judged before.
 
     Raises FencepostError for what is wrong with the question (a model that raises).
     """
@@ -141,7 +152,7 @@ def judged(piece: Piece, question: Question, skip: int = 0) -> Iterator[WorkMess
 
 
 def trace_at(piece: Piece, index: int) -> Trace | None:
-    """A trace read again, to be drawn; None if it is no longer there."""
+    """Read the trace with this index of the piece again, to draw it; None if it is no longer there."""
     for place, found in enumerate(read_piece(piece)):
         if place == index and isinstance(found, Found):
             return found.trace

@@ -1,10 +1,10 @@
-"""A process of `fencepost check`: reads pieces from standard input, tells verdicts on standard output.
+"""A process of `fencepost check`: reads pieces from standard input, writes verdicts to standard output.
 
-Owns: the two ends of that pipe. Must not know: which other pieces there are.
+Owns the two ends of that pipe. Must not know which other pieces exist.
 
 A message is a line of JSON: {"began": ...}, {"judgement": ...}, {"quarantined": ...}, {"done": true}, or
-{"fatal": ...} for what is wrong with the question itself. The process ignores Ctrl-C: whoever started it
-hears it and ends it.
+{"fatal": ...} if the question itself is wrong. The process ignores Ctrl-C: the process that started it
+handles Ctrl-C and ends this one.
 """
 
 import gc
@@ -24,7 +24,7 @@ from fencepost.traces.errors import FencepostError
 
 @frozen(kw_only=True)
 class Orders:
-    """The first line. path: where Python looks for modules, so that a model of the caller's is found here
+    """The first line. path: Python's module path of the caller, so that the caller's model is found here
     too."""
 
     question: Question
@@ -51,7 +51,7 @@ class WorkerMessage:
 
     @property
     def told(self) -> WorkMessage | None:
-        """What was said about the piece."""
+        """The message about the piece, None for the others."""
         return self.began or self.judgement or self.quarantined
 
 
@@ -68,24 +68,25 @@ def _decoded(kind: type, value: Any) -> Any:
 
 
 def encode(value: Any) -> bytes:
-    """A value of this module as a line."""
+    """A value of this module as a line of JSON."""
     return msgspec.json.encode(value, enc_hook=_encoded) + b"\n"
 
 
 def decode(line: bytes, kind: Any) -> Any:
-    """The value that a line holds."""
+    """The value in a line. kind: its type."""
     return msgspec.json.decode(line, type=kind, dec_hook=_decoded)
 
 
 def message(told: WorkMessage) -> WorkerMessage:
-    """What was said, wrapped."""
+    """A message about the piece, wrapped for the pipe."""
     if isinstance(told, Began):
         return WorkerMessage(began=told)
     return WorkerMessage(judgement=told) if isinstance(told, Judgement) else WorkerMessage(quarantined=told)
 
 
 def serve(orders_in: BinaryIO, results: BinaryIO) -> None:
-    """Answer orders until the pipe closes or the question turns out to be wrong."""
+    """Answer the orders of one pipe on the other until the first closes or the question turns out to be
+    wrong."""
 
     def say(said: WorkerMessage) -> None:
         results.write(encode(said))
@@ -96,7 +97,7 @@ def serve(orders_in: BinaryIO, results: BinaryIO) -> None:
     if orders.question.model:
         import fencepost.checkers.linearizability.judge  # noqa: F401 (before any clock runs)
 
-        gc.freeze()  # what is loaded stays; looking through it for garbage costs more than a short history
+        gc.freeze()  # these objects stay; scanning them for garbage costs more than a short history
     try:
         for line in orders_in:
             order: Order = decode(line, Order)
@@ -109,14 +110,14 @@ def serve(orders_in: BinaryIO, results: BinaryIO) -> None:
 
 
 def main() -> None:
-    """Entry of the process. What libraries and models print goes to standard error: standard output belongs
-    to the results."""
+    """Entry point of the process. Prints of libraries and models go to standard error, because standard
+    output is for the results."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     try:
         serve(sys.stdin.buffer, results)
-    except BrokenPipeError:  # whoever asked is gone, and nobody reads the rest
+    except BrokenPipeError:  # the caller is gone, and nothing reads the rest
         os._exit(0)
 
 

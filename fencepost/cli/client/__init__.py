@@ -1,2 +1,1 @@
-"""What `produce`, `consume` and `groups` share: clients of a running cluster, and the histories they
-record."""
+"""Clients of a running cluster and their recorded histories: shared by `produce`, `consume` and `groups`."""

@@ -1,7 +1,7 @@
-"""What the client tools share: the cluster that they speak to, the topic, the options that both have.
+"""What the client tools share: the cluster, the topic, and the options that both have.
 
-Owns the look at cluster.json and at the topic in ZooKeeper before any work begins. Must not know what is sent
-or read.
+Owns the check of cluster.json and of the topic in ZooKeeper before any work begins. Must not know what is
+sent or read.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from fencepost.impl.runtime.client import Connect
 
 REQUEST_TIMEOUT_MS = 5_000
-"""Of one attempt: a broker that died is noticed by it. Kafka's clients wait 30 s."""
+"""For one attempt, so that a dead broker is noticed. Kafka's clients wait 30 s."""
 
 PASSWORD = "FENCEPOST_PASSWORD"
-"""The environment variable: a command line is seen by everybody on the machine."""
+"""The environment variable. A command line would be visible to everybody on the machine."""
 
 
 def _bootstrap(
@@ -44,30 +44,30 @@ directory_option: Decorator = click.option(
     type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
     default=Path("out/cluster"),
     show_default=True,
-    help="Of a running `fencepost cluster`.",
+    help="The directory of a running `fencepost cluster`.",
 )
 bootstrap_option: Decorator = click.option(
     "--bootstrap",
     metavar="HOST:PORT,...",
     callback=_bootstrap,
-    help="Of any Kafka, instead of a cluster's directory: brokers to begin with.",
+    help="Bootstrap servers of any Kafka, instead of a cluster's directory.",
 )
 ca_option: Decorator = click.option(
     "--tls-ca",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="With --bootstrap: talk TLS, and trust the certificates that this file (PEM) signs.",
+    help="With --bootstrap: use TLS, and trust the certificates that this file (PEM) signs.",
 )
 user_option: Decorator = click.option(
     "--user",
     metavar="NAME",
-    help=f"With --bootstrap: come in by SASL/PLAIN under this name, with the password in ${PASSWORD}.",
+    help=f"With --bootstrap: log in by SASL/PLAIN with this name and the password in ${PASSWORD}.",
 )
 record_option: Decorator = click.option(
     "--record",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Add what was done to this history (.jsonl), for `fencepost check FILE`. Record producers and "
+    help="Add the operations to this history (.jsonl), for `fencepost check FILE`. Record producers and "
     "consumers into the same file.",
 )
 partition_option: Decorator = click.option(
@@ -77,7 +77,8 @@ partition_option: Decorator = click.option(
 
 @frozen(kw_only=True)
 class Target:
-    """brokers: their ids. connect: how a client core reaches them. partitions: of the topic, ascending."""
+    """A topic of a cluster. brokers: their ids. connect: how a client core reaches them. partitions: of the
+    topic, ascending."""
 
     topic: str
     brokers: tuple[int, ...]
@@ -85,7 +86,7 @@ class Target:
     partitions: tuple[int, ...]
 
     def chosen(self, partition: int | None) -> tuple[int, ...]:
-        """The partition that was asked for, or all. Raises FencepostError for one that is not there."""
+        """The given partition, or all for None. Raises FencepostError if there is no such partition."""
         if partition is None:
             return self.partitions
         if partition not in self.partitions:
@@ -99,7 +100,7 @@ class Target:
 
 @frozen(kw_only=True)
 class Bootstrap:
-    """A Kafka that is somewhere: servers to begin with, and how to come in."""
+    """A Kafka elsewhere: bootstrap servers, and how to log in."""
 
     servers: tuple[tuple[str, int], ...]
     ca: Path | None
@@ -107,12 +108,12 @@ class Bootstrap:
 
 
 def target(directory: Path, topic: str, bootstrap: Bootstrap) -> Target:
-    """The cluster that is meant, and the topic in it: the one of this directory, unless bootstrap servers are
-    named. Raises FencepostError."""
+    """The topic, in the cluster of `directory`, or in that of the bootstrap servers if there are any. Raises
+    FencepostError."""
     if bootstrap.servers:
         return _anywhere(bootstrap, topic)
     if bootstrap.ca or bootstrap.user:
-        raise click.UsageError("--tls-ca and --user say how to come in at --bootstrap, which is not given")
+        raise click.UsageError("--tls-ca and --user are for --bootstrap, which is not given")
     return _of_directory(directory, topic)
 
 

@@ -1,4 +1,4 @@
-"""`fencepost consume`: records of a running cluster become lines of standard output."""
+"""`fencepost consume`: prints records of a running cluster as lines of standard output."""
 
 import asyncio
 from pathlib import Path
@@ -29,33 +29,32 @@ from fencepost.traces.errors import ExitCode
 @ca_option
 @user_option
 @partition_option
-@click.option("--group", metavar="G", help="As a member of this consumer group.")
+@click.option("--group", metavar="G", help="Read as a member of this consumer group.")
 @click.option(
     "--commit",
     type=Named(["auto", "sync", "none"]),
     default="auto",
     show_default=True,
-    help="Of a group's member: every 5 s and at the end, after each poll, or never.",
+    help="When a group's member commits: every 5 s and at the end, after each poll, or never.",
 )
 @click.option(
     "--from-beginning",
     is_flag=True,
-    help="Begin where the log starts, not with what comes from now on. In a group: where nothing is "
-    "committed.",
+    help="Begin at the log's start instead of its end. In a group: only where nothing is committed.",
 )
-@click.option("--max", "most", type=click.IntRange(1), metavar="N", help="End after so many records.")
+@click.option("--max", "most", type=click.IntRange(1), metavar="N", help="End after this many records.")
 @click.option(
     "--timeout-ms",
     type=click.IntRange(1),
-    help="End when nothing came for so long. [default: go on until Ctrl-C]",
+    help="End when nothing came for this long. [default: continue until Ctrl-C]",
 )
-@click.option("--key-separator", metavar="TEXT", help="Print the key, this, and the value.")
+@click.option("--key-separator", metavar="TEXT", help="Print the key, this text, and the value.")
 @record_option
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="Print each record as a JSON object on a line of its own; everything else goes to standard error.",
+    help="Print each record as one line of JSON; everything else goes to standard error.",
 )
 def command(
     topic: str,
@@ -76,8 +75,8 @@ def command(
     """Print the records of TOPIC of a running `fencepost cluster` (or of any Kafka), each value on a line, in
     the order of each partition.
 
-    Without a group it reads by itself, every partition or the one that is named. With --group it shares the
-    partitions with the other members, goes on where the group has committed, and commits what it has printed.
+    Without a group it reads by itself, every partition or the named one. With --group it shares the
+    partitions with the other members, continues where the group has committed, and commits what it printed.
 
     \b
     Examples
@@ -114,11 +113,11 @@ def _tell(output: Output, record: Path, strangers: int, without_id: int) -> None
     output.note(f"recorded in {record}; judge it: {check_traces(record)}")
     if strangers:
         output.note(
-            f"{strangers:,} records were sent by nobody whose history stands in {record}: the judge takes "
+            f"{strangers:,} records have no recorded send in {record}: the judge takes "
             f"them for phantoms,"
             " unless their producers are recorded into the same file"
         )
     if without_id:
         output.note(
-            f"{without_id:,} records carry no value id and stand in no row: `fencepost produce` gives one"
+            f"{without_id:,} records carry no value id and are in no row: `fencepost produce` gives one"
         )

@@ -1,7 +1,7 @@
-"""The consumers behind `fencepost consume`: one that reads by itself, and one that is a member of a group.
+"""The two consumers of `fencepost consume`: one that reads by itself, and one that is a member of a group.
 
-Owns when they end, and how a record becomes a line. Must not know the command line. What is printed counts as
-processed: a member commits it afterwards, never before.
+Owns when they end, and how a record becomes a line. Must not know the command line. A printed record counts
+as processed: a member commits it afterwards, never before.
 """
 
 import asyncio
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from fencepost.traces.outcomes import ErrorCode
 
 POLL_S = 0.1
-"""How often a consumer without news looks whether its patience is over."""
+"""Seconds between checks of an idle consumer whether its time-out has passed."""
 FAREWELL_S = 3.0
-"""Most time that the last commit and the leave may take; the group notices the absence of a member by
-itself."""
+"""Longest time for the last commit and the leave. If they fail, the group notices the missing member by its
+session time-out."""
 FOREIGN = 1 << 62
-"""Value ids from here on are of records that no workload wrote (impl/log/values.py), -1 is none."""
+"""Value ids from here on belong to records that no workload wrote (impl/log/values.py); -1 is none."""
 
 
 @define
 class Lines:
-    """Standard output. most: records that may be printed, None for any number; printed: so far. closed:
-    whoever read has left."""
+    """Standard output. most: how many records may be printed, None for any number; printed: so far. closed:
+    the reader of the output has left."""
 
     most: int | None
     key_separator: str | None
@@ -52,17 +52,17 @@ class Lines:
         return self.closed or (self.most is not None and self.printed >= self.most)
 
     def room(self, count: int) -> int:
-        """How many of so many records may be printed."""
+        """How many of `count` records may still be printed."""
         return count if self.most is None else min(count, self.most - self.printed)
 
     def print(self, records: Iterable["ReadRecord"]) -> None:
-        """A line for each."""
+        """Print a line for each record."""
         lines = [self._line(record) for record in records]
         self.printed += len(lines)
         try:
             sys.stdout.write("".join(f"{line}\n" for line in lines))
             sys.stdout.flush()
-        except BrokenPipeError:  # as `| head` does: that is no error
+        except BrokenPipeError:  # `| head` closes the pipe: not an error
             self.closed = True
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -87,8 +87,8 @@ def _text(data: bytes | None) -> str | None:
 
 
 def nameable(rows: Sequence[Operation]) -> tuple[list[Operation], int]:
-    """The rows without records that carry no value id, and how many those are. What was fetched and not
-    printed counts as read."""
+    """The rows without records that have no value id, and how many such records there are. Records that were
+    fetched and not printed count as read."""
     kept, without = [], 0
     for row in rows:
         known = tuple(record for record in row.records if 0 <= record.value < FOREIGN)
@@ -102,17 +102,23 @@ def nameable(rows: Sequence[Operation]) -> tuple[list[Operation], int]:
 
 @define(eq=False)
 class Alone:
-    """Reads partitions. rows: of the trace."""
+    """Reads partitions without a group."""
 
+    # The topic and its cluster.
     where: Target
+    # Ascending.
     partitions: tuple[int, ...]
+    # Standard output.
     lines: Lines
+    # Begin at the log's start, not at its end.
     from_beginning: bool
+    # End when nothing came for so long; None: never.
     timeout_ms: int | None
+    # Rows of the trace, one per completed poll.
     rows: list[Operation] = field(factory=list)
 
     async def work(self) -> None:
-        """Print until there was enough, or nothing for too long."""
+        """Print until `lines` is full or nothing came for too long."""
         from fencepost.impl.runtime.client import running
 
         reader, loop = self._make(), asyncio.get_running_loop()
@@ -149,24 +155,33 @@ class Alone:
 
 @define(eq=False)
 class Member:
-    """Reads what its group assigns. rows: of the trace; open: begun and not complete, by op id. heard: when
-    the last record came, on the loop's clock. closing: the last word to the group is being said; refused: why
-    the group does not want it any more."""
+    """Reads what its group assigns."""
 
+    # The topic and its cluster.
     where: Target
+    # The group's id.
     group: str
+    # Standard output.
     lines: Lines
+    # Where nothing is committed: begin at the log's start, not at its end.
     from_beginning: bool
+    # End when nothing came for so long; None: never.
     timeout_ms: int | None
+    # When to commit: the value of --commit.
     commit: str
+    # Completed rows of the trace.
     rows: list[Operation] = field(factory=list)
+    # Rows that are not complete, by op id.
     open: dict[int, Operation] = field(factory=dict)
+    # When the last record came, in seconds on the loop's clock.
     heard: float = 0.0
+    # Whether the last commit and the leave are in progress.
     closing: bool = False
+    # Why the group refuses this member; None: it does not.
     refused: FencepostError | None = None
 
     async def work(self) -> None:
-        """Print until there was enough, or nothing for too long; then commit and leave."""
+        """Print until `lines` is full or nothing came for too long; then commit and leave."""
         from fencepost.impl.runtime.client import running
 
         loop, consumer = asyncio.get_running_loop(), self._make()
@@ -224,14 +239,15 @@ class Member:
         known = row.completion_time is not None
         self.rows.append(evolve(row, invoke_time=begun.invoke_time, completion_time=now if known else None))
 
-    # ---- the application of the consumer: it prints, commits, polls
+    # ---- callbacks of the consumer: print, commit, poll
 
     def started(self, consumer: "Consumer") -> None:
-        """Begin."""
+        """The consumer has started: poll."""
         consumer.poll()
 
     def polled(self, consumer: "Consumer", records: "list[ConsumedRecord]") -> None:
-        """Print, and go on or end; what was not printed is left to the next one."""
+        """Print the records of a poll, and poll again or end. Records that were not printed are left to the
+        next member. consumer: the one that polled; records: in the order of each partition."""
         if self.closing:
             return
         if records:
@@ -249,7 +265,7 @@ class Member:
             consumer.poll()
 
     def committed(self, consumer: "Consumer", error: "ErrorCode") -> None:
-        """Go on, or end."""
+        """A commit of this consumer has ended, with `error` or ErrorCode.NONE: continue, or end."""
         if self.closing:
             consumer.close()
         else:
@@ -262,16 +278,16 @@ class Member:
             consumer.close()
 
     def woken(self, consumer: "Consumer") -> None:
-        """It never sleeps."""
+        """Never called: this application does not sleep."""
 
     def assigned(self, consumer: "Consumer", partitions: "tuple[TopicPartition, ...]") -> None:
-        """Nothing has to be prepared."""
+        """The consumer got these partitions. Nothing to prepare."""
 
     def revoked(self, consumer: "Consumer", partitions: "tuple[TopicPartition, ...]") -> None:
-        """What was printed is printed."""
+        """The consumer lost these partitions. Nothing to do: what was printed stays printed."""
 
     def failed(self, consumer: "Consumer", error: "ErrorCode") -> None:
-        """The group does not want this member."""
+        """The group refuses this consumer with `error`."""
         self.closing = True
         self.refused = FencepostError(
             expected="a group that takes this member", seen=error.value, where=f"group {self.group}"

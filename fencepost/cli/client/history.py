@@ -1,11 +1,11 @@
-"""What clients of a real cluster did, as one trace in a file: each run of a client tool adds its operations.
+"""Operations of clients of a real cluster as one trace in a file: each run of a client tool adds its own.
 
 Owns the file: `--record FILE` of `produce` and `consume`. Must not know clients. The runs of one FILE are
-judged together: a consumer's history without its producers' would show records that nobody sent. Each run has
-processes and a clock of its own; clocks of one machine err by CLOCK_UNCERTAINTY_NS at most.
+judged together, because a consumer's history without its producers' would show records that no client sent.
+Each run has its own processes and its own clock; clocks of one machine err by at most CLOCK_UNCERTAINTY_NS.
 
-A producer's run writes ahead: each append stands in the file, as one of unknown outcome, before it is
-sent, and again when it has completed. The file can be judged at any moment, also after `kill -9`.
+A producer's run writes ahead: each append is in the file, with unknown outcome, before it is sent, and
+again when it has completed. The file can be judged at any moment, also after `kill -9`.
 """
 
 import fcntl
@@ -27,26 +27,27 @@ from fencepost.traces.operations import Function, Operation
 from fencepost.traces.trace import Claims, Trace
 
 CLOCK_UNCERTAINTY_NS = 10_000_000
-"""Two processes read the wall clock when they start and count on from there: the system may have slewed it in
-between."""
+"""Two processes read the wall clock when they start and count on from there. The system may have slewed the
+clock between the two starts."""
 PROFILE, TARGET = "client", "processes"
 BEGUN = "client_run"
-"""Cause of the mark of a run that has not ended; its offset is the run's number."""
+"""The cause of the mark for a run that has not ended; the mark's offset is the run's number."""
 TAIL_BYTES = 1 << 16
 REASON = "a producer retried appends of unknown outcome without idempotence"
 
 
 @frozen(kw_only=True)
 class Recorded:
-    """What stands in the file now. operations: of all runs; strangers: records read in this run that no run
-    recorded the sending of."""
+    """What the file contains now. operations: of all runs; strangers: records read in this run that no run
+    recorded as sent."""
 
     operations: int
     strangers: int
 
 
 def add_run(path: Path, operations: Sequence[Operation]) -> Recorded:
-    """Add the operations of a run that has ended, with its own numbering from 0 of op ids and processes.
+    """Add the operations of a run that has ended to the file `path`. operations: op ids and processes are
+    numbered from 0.
 
     Raises TraceError for a file that holds something else, EnvironmentError_ when the disk refuses.
     """
@@ -55,20 +56,20 @@ def add_run(path: Path, operations: Sequence[Operation]) -> Recorded:
 
 @define(eq=False)
 class RecordedRun:
-    """A run that is recorded while it goes on: what `write` returned for is in the file, whatever becomes
-    of this process.
+    """A run that is recorded while it goes on: after `write` returns, the rows are in the file, whatever
+    happens to this process.
 
-    number: of the run in the file, its clock's id. Until the run ends, its op ids begin at (number + 1)
-    << 32 and its processes at 1,000 * (number + 1): nobody knows yet how many there will be. Each write
-    goes to the file that is there now, for a run that ends writes the file anew."""
+    number: of the run in the file; also its clock's id. Until the run ends, its op ids begin at (number + 1)
+    << 32 and its processes at 1,000 * (number + 1), because their count is not known yet. Each write opens
+    the file by its path, because a run that ends writes the file anew."""
 
     path: Path
     number: int
 
     @classmethod
     def begin(cls, path: Path, *, may_duplicate: bool = False) -> Self:
-        """Open or create the file, and take a number. may_duplicate: the run may write a record twice, so
-        that nothing else is claimed until it has ended.
+        """Open or create the file, and take a number. path: the file; may_duplicate: the run may write a
+        record twice, so the claims allow duplicates until it has ended.
 
         Raises TraceError for a file that holds something else, EnvironmentError_ when the disk refuses.
         """
@@ -88,8 +89,8 @@ class RecordedRun:
         return f"run {self.number} sends without idempotence, and did not say how it ended"
 
     def write(self, operations: Iterable[Operation]) -> None:
-        """Add rows: invocations before they are sent, and the whole when it is known. Raises OSError when
-        the disk refuses."""
+        """Add rows: invocations before they are sent, and the complete rows when they are known. Raises
+        OSError if the disk refuses."""
         data = b"".join(operation_line(self._numbered(one)) + b"\n" for one in operations)
         if not data:
             return
@@ -111,8 +112,8 @@ class RecordedRun:
         )
 
     def end(self, operations: Sequence[Operation], *, duplicates: bool = False) -> Recorded:
-        """All operations of the run, in its own numbering from 0, in place of what was written.
-        duplicates: it may have written records twice."""
+        """Replace what this run wrote by all its operations, numbered from 0. duplicates: it may have written
+        records twice."""
         with _locked(self.path):
             before = _read(self.path)
             known = tuple(one for one in before.operations if one.clock_id != self.number)
@@ -140,7 +141,7 @@ class RecordedRun:
 
 
 def _begun(trace: Trace, number: int | None = None) -> tuple[Event, ...]:
-    """The marks of runs that have not ended, or of one of them."""
+    """The marks of runs that have not ended, or of run `number` only."""
     return tuple(
         one
         for one in trace.events
@@ -149,7 +150,7 @@ def _begun(trace: Trace, number: int | None = None) -> tuple[Event, ...]:
 
 
 def _claimed(trace: Trace, reasons: Iterable[str]) -> Trace:
-    """The trace with these reasons why a record may stand twice."""
+    """The trace with these reasons why a record may be in the log twice."""
     found = tuple(reasons)
     return evolve(trace, claims=evolve(trace.claims, duplicates=bool(found), reasons=found))
 
@@ -161,7 +162,7 @@ def _write(path: Path, trace: Trace) -> None:
 
 
 def _end_of_lines(file: BinaryIO) -> int:
-    """Where the last whole line ends; what a killed run left of another after it is not followed."""
+    """Where the last complete line ends; a killed run may leave part of a line after it."""
     end = file.seek(0, os.SEEK_END)
     while end:
         start = max(0, end - TAIL_BYTES)
@@ -174,7 +175,7 @@ def _end_of_lines(file: BinaryIO) -> int:
 
 
 def check_record(path: Path) -> None:
-    """Fail before the work, not after it, if the file holds something else. Raises TraceError."""
+    """Fail before the work, not after it, if the file contains something else. Raises TraceError."""
     if path.exists():
         _read(path)
 
@@ -187,7 +188,7 @@ def _strangers(everything: Sequence[Operation], added: Sequence[Operation]) -> i
 
 
 def _read(path: Path) -> Trace:
-    """The trace in the file; of a last line that a killed run left unfinished nothing is known."""
+    """The trace in the file; an incomplete last line of a killed run is ignored."""
     traces = _kept(path) if path.exists() and path.stat().st_size else [_empty()]
     if len(traces) != 1 or (traces[0].profile, traces[0].target) != (PROFILE, TARGET):
         seen = f"{len(traces)} traces, the first of profile {traces[0].profile} on {traces[0].target}"
@@ -224,7 +225,7 @@ def _empty() -> Trace:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """One run at a time: two that end together must not lose each other's operations."""
+    """One run at a time: two runs that end together must not lose each other's operations."""
     with path.with_name(path.name + ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

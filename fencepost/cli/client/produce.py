@@ -1,4 +1,4 @@
-"""`fencepost produce`: lines of standard input become records of a running cluster."""
+"""`fencepost produce`: sends lines of standard input as records to a running cluster."""
 
 import asyncio
 import secrets
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from fencepost.impl.core.core_interface import Effect, Input, Produce
 
 MOST_UNDECIDED = 10_000
-"""Appends under way before the next line is read (Kafka's buffer.memory bounds bytes)."""
+"""Appends in flight before the next line is read (Kafka's buffer.memory bounds bytes instead)."""
 CHUNK_BYTES = 65_536
 LINES_AHEAD = 1_000
 """Lines read before they are sent."""
 NUMBERS_OF_A_RUN = 1 << 24
-"""Value ids of a run count from a random multiple of this, so that no two runs share any."""
+"""Value ids of a run count from a random multiple of this number, so that no two runs share any."""
 SHOWN_FAILURES = 5
 ACKS = {"all": -1, "1": 1, "0": 0}
 
@@ -50,14 +50,23 @@ ACKS = {"all": -1, "1": 1, "0": 0}
 class Options:
     """The command line."""
 
+    # Text between key and value in a line; None: lines have no key.
     key_separator: str | None
+    # Name of the partitioner.
     partitioner: str
+    # The partition of all records; None: the partitioner chooses.
     partition: int | None
+    # 0, 1 or -1 for all.
     acks: int
+    # Number the batches, so that a retry writes nothing twice. Needs acks -1.
     idempotent: bool
+    # How long a batch waits for more records.
     linger_ms: int
+    # Largest batch.
     batch_bytes: int
+    # Name of the codec.
     compression: str
+    # From the send until an undecided append fails.
     delivery_timeout_ms: int
 
 
@@ -67,13 +76,13 @@ class Options:
 @bootstrap_option
 @ca_option
 @user_option
-@click.option("--key-separator", metavar="TEXT", help="What stands before it in a line is the record's key.")
+@click.option("--key-separator", metavar="TEXT", help="The part of a line before this text is the key.")
 @click.option(
     "--partitioner",
     type=Named(["key_hash", "sticky", "round_robin", "random"]),
     default="key_hash",
     show_default=True,
-    help="Who chooses the partition. key_hash: as Kafka's clients; without a key as sticky.",
+    help="How to choose the partition. key_hash: as Kafka's clients; records without a key as sticky.",
 )
 @partition_option
 @click.option("--acks", type=Named(list(ACKS)), default="all", show_default=True)
@@ -112,10 +121,10 @@ def command(
     as_json: bool,
 ) -> ExitCode:
     """Send each line of standard input to TOPIC of a running `fencepost cluster`, or of any Kafka with
-    --bootstrap, and wait until every one is decided.
+    --bootstrap, and wait until every append has an outcome.
 
-    Exit code 0 means that the cluster acknowledged all of them; 3 that it did not: some failed, or nobody
-    knows.
+    Exit code 0 means that the cluster acknowledged all of them, 3 that it did not: some failed, or their
+    outcome is unknown.
 
     \b
     Examples
@@ -157,25 +166,30 @@ def command(
 
 @define(eq=False)
 class _Run:
-    """undecided: appends under way, by op id, with the time of their send. done: their rows. refused: the
-    line that could not be sent. recorded: the file that is written ahead."""
+    """One run of the command."""
 
+    # The topic and its cluster.
     where: Target
     options: Options
+    # Appends in flight with the time of their send, by op id; at most MOST_UNDECIDED.
     undecided: "dict[int, tuple[Produce, int]]" = field(factory=dict)
+    # Rows of completed appends.
     done: list[Operation] = field(factory=list)
+    # The error for a line that could not be sent; None: every line could.
     refused: FencepostError | None = None
+    # The file that is written ahead; None: nothing is recorded.
     recorded: "RecordedRun | None" = None
+    # Value id of the first line.
     first_value: int = field(factory=lambda: secrets.randbits(38) * NUMBERS_OF_A_RUN)
     _producer: "Producer | None" = None
 
     @property
     def may_duplicate(self) -> bool:
-        """Whether a retry of unknown fate may have written twice."""
+        """Whether a retry after an unknown outcome may have written a record twice."""
         return not self.options.idempotent and any(one.attempts > 1 for one in self.done)
 
     async def work(self, stream: BinaryIO) -> None:
-        """Send everything, wait for everything."""
+        """Send all lines of the stream, and wait until every append has an outcome."""
         from fencepost.impl.core.core_interface import StopRequested
         from fencepost.impl.runtime.client import running
 
@@ -247,7 +261,7 @@ class _Run:
         del self.undecided[operation.op_id]
 
     def stamped(self, operation: Operation) -> Operation:
-        """The row of an append under way, with its times."""
+        """The row of an append in flight, with its times."""
         assert self._producer is not None
         known = operation.completion_time is not None
         return evolve(
@@ -257,7 +271,7 @@ class _Run:
         )
 
     def operations(self) -> list[Operation]:
-        """All rows, those of appends under way too: an interrupted run does not know what becomes of them."""
+        """All rows, also those of appends in flight: an interrupted run does not know their outcome."""
         from fencepost.impl.client.producer.pipelined import undecided
 
         rows = undecided(self._producer) if self._producer is not None else []
@@ -270,10 +284,10 @@ class _Run:
 
 @define(eq=False)
 class _WrittenAhead:
-    """The producer, its appends written down before they are sent, and what became of them before anybody
-    is told.
+    """The producer, with its appends recorded before they are sent, and their outcomes recorded before they
+    are reported.
 
-    sent: requests that were written down, by correlation id.
+    sent: correlation ids of the requests that were recorded.
     """
 
     producer: "Producer"
@@ -282,7 +296,7 @@ class _WrittenAhead:
     sent: set[int] = field(factory=set)
 
     def step(self, input: "Input", now: int) -> "list[Effect]":
-        """As the producer's. The effects leave after the file's write returned."""
+        """The producer's step. The effects are returned after the write to the file."""
         from fencepost.impl.client.producer.completion import completions
         from fencepost.impl.core.core_interface import Complete
 
@@ -302,8 +316,8 @@ class _WrittenAhead:
 
 
 async def _lines(stream: BinaryIO) -> AsyncIterator[bytes]:
-    """The lines of a stream as they come, without their ends; a thread reads them, because nobody else may
-    wait for a terminal."""
+    """The lines of a stream as they come, without their ends. A thread reads them, because the event loop
+    must not wait for a terminal."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[bytes | None] = asyncio.Queue()
     room = threading.Semaphore(LINES_AHEAD)
@@ -324,8 +338,8 @@ async def _lines(stream: BinaryIO) -> AsyncIterator[bytes]:
 
 
 def _split(stream: BinaryIO) -> Iterator[bytes]:
-    """The lines of a stream, read below its buffer: whoever waits in a buffer holds its lock, and the
-    interpreter could not end."""
+    """The lines of a stream, read below its buffer: a read that waits in the buffer holds the buffer's lock,
+    and then the interpreter could not end."""
     raw, rest = getattr(stream, "raw", stream), b""
     while chunk := raw.read(CHUNK_BYTES):
         *lines, rest = (rest + chunk).split(b"\n")

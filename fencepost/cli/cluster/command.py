@@ -1,6 +1,6 @@
 """`fencepost cluster`: a cluster of real processes on this machine.
 
-Owns the words and the waiting. Must not know how processes or brokers work (impl/runtime).
+Owns messages and waiting. Must not know how processes or brokers work (impl/runtime).
 """
 
 import logging
@@ -24,16 +24,17 @@ if TYPE_CHECKING:
 
 POLL_S = 0.5
 SOON_S = 10.0
-"""How long `kill`, `pause` and `resume` wait until the system shows what they did."""
+"""How long `kill`, `pause` and `resume` wait until the system shows their effect."""
 OFFSETS_PARTITIONS = 8
-"""Of __consumer_offsets, which is created when somebody first looks for a coordinator (Kafka: 50)."""
+"""Partitions of __consumer_offsets, which is created when a client first looks for a coordinator (Kafka:
+50)."""
 
 directory_option: Decorator = click.option(
     "--directory",
     type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
     default=Path("out/cluster"),
     show_default=True,
-    help="Where the cluster keeps everything, and how the other commands find it.",
+    help="Where the cluster keeps all its files; the other commands find it there.",
 )
 broker_argument: Decorator = click.argument("broker", type=click.IntRange(1), metavar="BROKER")
 
@@ -53,8 +54,8 @@ def _address(context: click.Context, parameter: click.Parameter, value: str | No
 def command() -> None:
     """Run the reference brokers as operating-system processes, over TCP, real files and a real ZooKeeper.
 
-    ZooKeeper runs from PySpark's jars unless one is given; `stop`, or Ctrl-C in `up`, leaves no process
-    behind.
+    ZooKeeper runs from PySpark's jars unless one is given. `stop`, or Ctrl-C in `up`, ends all
+    processes.
 
     \b
     Examples
@@ -68,7 +69,7 @@ def command() -> None:
       # leaders move away first (controlled shutdown)
       fencepost cluster stop 3
     """
-    logging.getLogger("fencepost.kazoo").setLevel(logging.CRITICAL)  # lost connections are told by `status`
+    logging.getLogger("fencepost.kazoo").setLevel(logging.CRITICAL)  # `status` reports lost connections
 
 
 @command.command("up", short_help="Start it, wait until it is healthy.")
@@ -85,7 +86,7 @@ def command() -> None:
     type=click.IntRange(400, 600_000),
     default=6_000,
     show_default=True,
-    help="Of the brokers' ZooKeeper sessions: how long a dead broker is taken for a living one.",
+    help="Time-out of the brokers' ZooKeeper sessions: a dead broker counts as alive for this long.",
 )
 @click.option(
     "--kafka-port",
@@ -105,13 +106,13 @@ def command() -> None:
     "--users",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, resolve_path=True),
     metavar="FILE",
-    help="Clients of Kafka's protocol say who they are (SASL/PLAIN): a line NAME:PASSWORD for each.",
+    help="Clients of Kafka's protocol log in (SASL/PLAIN). The file has a line NAME:PASSWORD for each.",
 )
-@click.option("--detach", is_flag=True, help="Come back once it is healthy; it runs on until `cluster stop`.")
+@click.option("--detach", is_flag=True, help="Return once it is healthy; it runs until `cluster stop`.")
 @click.option(
     "--embedded",
     is_flag=True,
-    help="No processes and no ZooKeeper server: the simulated cluster, on the wall clock, ready at once "
+    help="Without processes and ZooKeeper server: the simulated cluster, on the wall clock, ready at once "
     "(docs/how-to/embedded.md).",
 )
 @click.option(
@@ -136,15 +137,15 @@ def up(
     control: int | None,
     as_json: bool,
 ) -> ExitCode:
-    """Start ZooKeeper and the brokers, each a process of its own, and print their state once they are
+    """Start ZooKeeper and the brokers, each in its own process, and print their state once they are
     healthy.
 
-    Ctrl-C ends all of them, and so does any error on the way; no process is left behind.
+    Ctrl-C ends all processes, and so does any error during the start.
 
     \b
     Examples
       fencepost cluster up --brokers 3
-      # for scripts: come back when it is healthy
+      # for scripts: return when it is healthy
       fencepost cluster up --detach --json
       fencepost cluster up --embedded --kafka-port 9092
     """
@@ -196,7 +197,7 @@ def up(
         except BaseException:
             ProcessCluster.load(
                 directory
-            ).stop()  # as it is now: another command may have started a broker again
+            ).stop()  # read the state again: another command may have restarted a broker
             raise
     output.note("all its processes have ended")
     return ExitCode.NOTHING_FOUND
@@ -211,8 +212,8 @@ def _is_given(context: click.Context, name: str) -> bool:
 def _kafka(
     output: Output, brokers: int, port: int, tls: tuple[Path, Path] | None, users: Path | None
 ) -> "tuple[str, ListenerOptions | None]":
-    """The program of each broker, and how it listens for clients of Kafka's protocol; without that where its
-    messages are not installed."""
+    """The program of each broker, and how it listens for clients of Kafka's protocol; None if the library
+    for its messages is not installed."""
     from fencepost.systems.processes import NODE, ListenerOptions
 
     try:
@@ -233,7 +234,7 @@ def _kafka(
 
 
 def _users(path: Path) -> dict[str, str]:
-    """Names and passwords; an empty line or one that begins with # says nothing."""
+    """Names and passwords. Empty lines and lines that begin with # are ignored."""
     found = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -249,7 +250,7 @@ def _users(path: Path) -> dict[str, str]:
 
 @contextmanager
 def _closing_terminal_interrupts() -> Iterator[None]:
-    """A terminal that closes is a Ctrl-C."""
+    """Treat the closing of a terminal as a Ctrl-C."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -260,11 +261,11 @@ def _closing_terminal_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGHUP, before)
 
 
-@command.command("status", short_help="What runs, who is the controller, who leads.")
+@command.command("status", short_help="Processes, controller and leaders.")
 @directory_option
 @json_option
 def status(directory: Path, as_json: bool) -> ExitCode:
-    """Print the state of every process, and what ZooKeeper says of it. Exit code 1 if the cluster is not
+    """Print the state of every process and of ZooKeeper. Exit code 1 if the cluster is not
     healthy.
 
     \b
@@ -284,8 +285,8 @@ def status(directory: Path, as_json: bool) -> ExitCode:
 def stop(broker: int | None, directory: Path, as_json: bool) -> ExitCode:
     """End the brokers, then the ZooKeeper server that was started with them. The data stays.
 
-    With a BROKER: ask that one to stop (SIGTERM). The controller takes its leaders away first, then it closes
-    its logs and ends.
+    With a BROKER: ask only that one to stop (SIGTERM). The controller moves its leaders away first; then it
+    closes its logs and ends.
 
     \b
     Examples
@@ -336,12 +337,12 @@ def start(broker: int, directory: Path, as_json: bool) -> ExitCode:
     return _wait(cluster, broker, "running", Output(as_json))
 
 
-@command.command("pause", short_help="Let a broker stand still.")
+@command.command("pause", short_help="Suspend a broker.")
 @broker_argument
 @directory_option
 @json_option
 def pause(broker: int, directory: Path, as_json: bool) -> ExitCode:
-    """SIGSTOP: like a long garbage collection. After the session time-out the others go on without it.
+    """SIGSTOP: like a long garbage collection. After the session time-out the others continue without it.
 
     \b
     Examples
@@ -352,12 +353,12 @@ def pause(broker: int, directory: Path, as_json: bool) -> ExitCode:
     return _wait(cluster, broker, "paused", Output(as_json))
 
 
-@command.command("resume", short_help="Let a paused broker go on.")
+@command.command("resume", short_help="Resume a paused broker.")
 @broker_argument
 @directory_option
 @json_option
 def resume(broker: int, directory: Path, as_json: bool) -> ExitCode:
-    """SIGCONT: it wakes up with what it believed when it fell asleep.
+    """SIGCONT: the broker resumes with the state that it had when it was paused.
 
     \b
     Examples
@@ -375,7 +376,7 @@ def _load(directory: Path) -> "ProcessCluster":
 
 
 def _wait(cluster: "ProcessCluster", broker: int, process: str, output: Output) -> ExitCode:
-    """Wait until the process is in this state, and say so."""
+    """Wait until the process is in this state, and report it."""
     cluster.wait_for_process(broker, process, SOON_S)
     output.say(f"broker {broker} is {process}")
     output.emit({"broker": broker, "process": process, "exit_code": 0})

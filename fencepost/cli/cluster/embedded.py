@@ -1,7 +1,7 @@
 """`fencepost cluster up --embedded`: the simulated cluster on the wall clock, for clients of Kafka's
 protocol.
 
-Owns the words and the waiting. Must not know how it is hosted (fencepost/kafka), or judged.
+Owns messages and waiting. Must not know how the cluster is hosted (fencepost/kafka), or judged.
 """
 
 import time
@@ -13,7 +13,7 @@ from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 
 POLL_S = 0.5
-"""Between two looks whether it still works."""
+"""Seconds between checks whether it still works."""
 
 
 def up_embedded(
@@ -26,11 +26,12 @@ def up_embedded(
     control: int | None = None,
     control_directory: Path = Path("out/cluster"),
 ) -> ExitCode:
-    """Serve until Ctrl-C, then judge what was recorded. Exit code as of `fencepost check`.
+    """Serve until Ctrl-C, then judge what was recorded. Returns an exit code as `fencepost check` does.
 
-    port: of the first broker, 0 for any free ones; directory: of the brokers' files, None for simulated
-    disks; session_timeout_ms: None for the embedded cluster's own default. control: the control port
-    (docs/reference/control.md), 0 for any free one, None for none; its token is in control_directory.
+    brokers: how many; port: of the first broker, 0 for any free ones; directory: of the brokers' files, None
+    for simulated disks; session_timeout_ms: None for the embedded cluster's own default; control: the control
+    port (docs/reference/control.md), 0 for any free one, None for none; control_directory: where the control
+    port's token goes.
     """
     import fencepost.kafka
     from fencepost.checkers.verdict import Decision

@@ -1,6 +1,6 @@
-"""What `fencepost log audit` says: each partition with its replicas and what is wrong with them.
+"""What `fencepost log audit` reports: each partition with its replicas and what is wrong with them.
 
-Owns the words and the JSON. Must not know what is a finding (audit/).
+Owns messages and the JSON. Must not know what is a finding (audit/).
 """
 
 import shlex
@@ -37,8 +37,8 @@ def places_of(arguments: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
 
 
 def audit_places(request: AuditRequest, output: Output) -> ExitCode:
-    """Audit everything that was asked for and say what was found. Raises EnvironmentError_ for a place that
-    is no data directory."""
+    """Audit the requested directories and report the findings. Returns the exit code. request: directories
+    and options; output: for reports. Raises EnvironmentError_ for a place that is no data directory."""
     found = survey(request)
     audited = _audit(found, output)
     code = _exit_code(found, audited)
@@ -65,7 +65,7 @@ def _audit(found: Survey, output: Output) -> list[PartitionAudit]:
 
 
 def _exit_code(found: Survey, audited: list[PartitionAudit]) -> ExitCode:
-    """Findings; files that could not be read; nothing at all that could."""
+    """By findings, then by files that could not be read, then by whether anything could be read."""
     everything = [found.findings, *(partition.findings for partition in audited)]
     codes: set[ExitCode] = set()
     if any(one.count for one in everything):

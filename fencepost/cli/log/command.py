@@ -1,4 +1,4 @@
-"""`fencepost log`: the files of a Kafka log directory, looked into."""
+"""`fencepost log`: reads the files of a Kafka log directory."""
 
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from fencepost.traces.errors import ExitCode
 
 @click.group("log")
 def command() -> None:
-    """Look into Kafka's own log files, from here or from a real broker.
+    """Read Kafka's own log files, from here or from a real broker.
 
-    Files are only read. Use copies where a broker is still writing: what it has not finished looks torn.
+    Files are only read. Use copies if a broker is still writing: an unfinished write looks torn.
 
     \b
     Examples
@@ -22,17 +22,17 @@ def command() -> None:
     """
 
 
-@command.command("dump", short_help="Batches, records, indexes and checkpoints, and how far they are good.")
+@command.command("dump", short_help="Batches, records, indexes and checkpoints, and what is damaged.")
 @click.argument("path", type=click.Path(path_type=Path), metavar="DIR|FILE")
 @click.option("--deep", is_flag=True, help="Also the records of every batch.")
 @click.option("--verify-index", is_flag=True, help="Follow every entry of the indexes into the log.")
 @json_option
 def dump(path: Path, deep: bool, verify_index: bool, as_json: bool) -> ExitCode:
-    """Show what the files of a log hold: one file, a partition's directory, or a broker's data directory.
+    """Show the contents of log files: one file, a partition's directory, or a broker's data directory.
 
     Segments (.log) batch by batch with the state of their checksums, offset, time and transaction indexes,
-    producer snapshots, leader epochs and checkpoints. What is damaged, cut off or foreign is told with how
-    far the file is good; the exit code is then 1.
+    producer snapshots, leader epochs and checkpoints. Damaged, truncated and foreign files are reported, with
+    how much of the file is intact; the exit code is then 1.
 
     \b
     Examples
@@ -48,7 +48,7 @@ def dump(path: Path, deep: bool, verify_index: bool, as_json: bool) -> ExitCode:
     return dump_path(path, request, Output(as_json))
 
 
-@command.command("audit", short_help="The replicas of several brokers, held against each other.")
+@command.command("audit", short_help="Compare the replicas of several brokers.")
 @click.argument("places", nargs=-1, required=True, metavar="NAME=DIR...")
 @click.option(
     "--topic", "topics", multiple=True, metavar="GLOB", help="Only topics like this one. May be repeated."
@@ -57,12 +57,12 @@ def dump(path: Path, deep: bool, verify_index: bool, as_json: bool) -> ExitCode:
     "--compacted",
     multiple=True,
     metavar="GLOB",
-    help="Topics in which missing offsets are normal, where the directories do not say so. May be repeated.",
+    help="Topics in which missing offsets are normal, if the directories do not show it. May be repeated.",
 )
 @click.option(
     "--deep",
     is_flag=True,
-    help="Decode every record, and ask whether compaction kept the latest of each key.",
+    help="Decode every record, and check whether compaction kept the latest of each key.",
 )
 @json_option
 def audit(
@@ -71,9 +71,9 @@ def audit(
     """Compare the replicas of the same partitions in several brokers' data directories, and each with its own
     files.
 
-    NAME is what to call a broker, DIR its data directory (log.dirs) or a copy of it; a broker with several
-    directories is named several times. Told are: replicas that differ, above all below the lower high
-    watermark; damaged, missing and doubled batches; epochs, sequence numbers, checkpoints, indexes and
+    NAME is a name for a broker, DIR its data directory (log.dirs) or a copy of it. Name a broker with several
+    directories several times. The audit reports replicas that differ, above all below the lower high
+    watermark; damaged, missing and duplicate batches; epochs, sequence numbers, checkpoints, indexes and
     producer snapshots that contradict the batches. Files are only read, from the first byte to the last. How
     to copy the directories: docs/how-to/audit.md.
 

@@ -1,8 +1,8 @@
-"""What `fencepost log dump` says: every file as lines for a person and as one JSON object for a program,
+"""What `fencepost log dump` prints: every file as lines for a person and as one JSON object for a program,
 while it is being read.
 
-Owns the order: file, what is in it, what is wrong with it, how far it is good. Must not know the formats
-(impl/log/dump/dump*.py). A dump may be larger than memory, so that nothing of it is kept.
+Owns the order: file, its contents, what is wrong with it, how much is intact. Must not know the formats
+(impl/log/dump/dump*.py). A dump may be larger than memory, so nothing of it is kept.
 """
 
 import sys
@@ -49,12 +49,12 @@ from fencepost.traces.errors import ExitCode, strongest
 OF_BATCHES = ("segment", SNAPSHOT_KIND)
 """Kinds of files that hold batches."""
 BLOCK = 200
-"""Lines that are printed at once."""
+"""Lines that are printed together."""
 
 
 @frozen(kw_only=True)
 class DumpRequest:
-    """What was asked for. alone: of one file, not of a directory."""
+    """The command line. alone: it is about one file, not a directory."""
 
     deep: bool = False
     verify_index: bool = False
@@ -63,31 +63,35 @@ class DumpRequest:
 
 @define
 class Sink:
-    """Where a dump goes. waiting: lines that are not printed yet. flaws, files, unreadable: counted over
-    everything. fresh: nothing was written into the innermost JSON list yet."""
+    """Where a dump goes."""
 
     output: Output
+    # Files dumped so far.
     files: int = 0
+    # Flaws in all of them.
     flaws: int = 0
+    # Files that could not be read.
     unreadable: int = 0
+    # Lines that are not printed yet; at most BLOCK.
     waiting: list[str] = field(factory=list)
+    # Whether the innermost JSON list is still empty.
     fresh: bool = True
 
     def line(self, text: str, *, always: bool = False) -> None:
-        """A line for a person; with --json only what is said `always`."""
+        """Print a line for a person; with --json only if `always`. text: the line."""
         if always or not self.output.json:
             self.waiting.append(text)
             if len(self.waiting) >= BLOCK:
                 self.flush()
 
     def flush(self) -> None:
-        """Print what waits."""
+        """Print the waiting lines."""
         if self.waiting:
             self.output.say("\n".join(self.waiting))
             self.waiting.clear()
 
     def write(self, text: str) -> None:
-        """A piece of the JSON object."""
+        """Write a piece of the JSON object."""
         if self.output.json:
             try:
                 sys.stdout.write(text)
@@ -95,7 +99,7 @@ class Sink:
                 self.output.people.on_broken_pipe()
 
     def close(self) -> None:
-        """Everything was said."""
+        """End of the dump."""
         self.flush()
         try:
             sys.stdout.flush()
@@ -103,31 +107,31 @@ class Sink:
             self.output.people.on_broken_pipe()
 
     def item(self, value: Any) -> None:
-        """A member of the innermost JSON list."""
+        """Write a member of the innermost JSON list."""
         if self.output.json:
             self.write(("" if self.fresh else ",") + encoded(value))
             self.fresh = False
 
     def open_item(self, values: dict[str, Any], name: str) -> None:
-        """A member of the innermost JSON list with a list of this name in it; `item` writes into that one
-        until `close_item`."""
+        """Write a member of the innermost JSON list: `values`, and in it a list called `name`. `item` writes
+        into that list until `close_item`."""
         self.write(("" if self.fresh else ",") + encoded(values)[:-1] + f',"{name}":[')
         self.fresh = True
 
     def close_item(self) -> None:
-        """The inner list and its object end."""
+        """End the inner list and its object."""
         self.write("]}")
         self.fresh = False
 
     def flaw(self, flaw: Flaw) -> None:
-        """Something is wrong."""
+        """Report a flaw."""
         self.flaws += 1
         self.line(f"  WRONG {printable(flaw.sentence, 500)}", always=True)
         self.item({"flaw": attrs.asdict(flaw)})
 
     @property
     def exit_code(self) -> ExitCode:
-        """Flaws are findings; where no file at all could be read there is nothing to judge."""
+        """Flaws are findings; if no file could be read at all there is nothing to judge."""
         codes = {ExitCode.FINDINGS} if self.flaws else set()
         if self.unreadable:
             codes.add(ExitCode.QUARANTINED if self.unreadable < self.files else ExitCode.USAGE)
@@ -135,12 +139,12 @@ class Sink:
 
 
 def dump_path(path: Path, request: DumpRequest, output: Output) -> ExitCode:
-    """Dump every file that `path` means. Raises EnvironmentError_ if there is none, OSError if the path
-    itself cannot be read."""
+    """Dump every file of `path` and return the exit code. request: the options; output: for the dump. Raises
+    EnvironmentError_ if there is no file, OSError if the path itself cannot be read."""
     files, sink = list(files_of(path)), Sink(output)
     if request.alone:
         with RealSource(path):
-            pass  # what cannot be opened is told before anything is written
+            pass  # a path that cannot be opened is reported before anything is written
     before: tuple[LogFile, Extent] | None = None
     sink.write('{"path":' + encoded(str(path)) + ',"files":[')
     for file in files:
@@ -163,7 +167,7 @@ def dump_path(path: Path, request: DumpRequest, output: Output) -> ExitCode:
 def _dump_file(
     file: LogFile, request: DumpRequest, sink: Sink, before: tuple[LogFile, Extent] | None
 ) -> Extent:
-    """One file; answers how far it is good if it is a segment."""
+    """Dump one file. Returns how much of it is intact if it is a segment."""
     flaws, extent, size, error = sink.flaws, Extent(), 0, file.error
     sink.write(
         '{"file":' + encoded(str(file.path)) + ',"kind":' + encoded(file.kind or "foreign") + ',"content":['
@@ -214,7 +218,7 @@ def _dump_records(
     as_dict: Callable[[Record], Any],
     sink: Sink,
 ) -> None:
-    """A batch's records, one after the other, within its JSON object."""
+    """Dump the records of a batch, one after the other, within its JSON object."""
     if seen.records is None:
         sink.item(batch_as_dict(seen))
         return
@@ -232,7 +236,7 @@ def _dump_records(
 
 
 def _decoders(directory: str) -> tuple[Callable[[Record], str], Callable[[Record], Any]]:
-    """How records of a partition are told: in words ("" as bytes only), and as JSON."""
+    """How to print the records of a partition: in words ("" as bytes only), and as JSON."""
     if is_offsets_partition(directory):
         return group_record_in_words, group_record_as_dict
     if is_metadata_partition(directory):
@@ -241,9 +245,9 @@ def _decoders(directory: str) -> tuple[Callable[[Record], str], Callable[[Record
 
 
 def _watchers(file: LogFile, alone: bool, sink: Sink) -> list[Watcher]:
-    """The indexes beside a segment, to be followed; a missing one is a flaw, unless there is nothing to
-    index: Kafka makes the files of a new segment when it first needs them. alone: nobody else dumps the
-    indexes themselves."""
+    """The indexes of a segment, to be followed. A missing index is a flaw, unless there is nothing to
+    index: Kafka creates the files of a new segment when it first needs them. alone: the indexes themselves
+    are not dumped."""
     found: list[Watcher] = []
     if file.base_offset is None or file.aside:
         return found
@@ -274,7 +278,7 @@ def _watcher(name: str, kind: str, source: RealSource, base_offset: int, sink: S
 
 
 def _after(file: LogFile, before: tuple[LogFile, Extent] | None, sink: Sink) -> None:
-    """A segment begins where the one before it ends, or later."""
+    """A segment must begin where the one before it ends, or later."""
     if before is None or file.aside or before[0].path.parent != file.path.parent:
         return
     end = before[1].next_offset

@@ -1,7 +1,7 @@
-"""Which of Kafka's files a path means.
+"""Which of Kafka's files a path names.
 
-Owns the real side of impl/log/dump/dump: directories, names, what kind a name says; audit/source.py opens
-them. Must not know what stands in a file or how it is shown.
+Owns the real side of impl/log/dump/dump: directories, names, which kind a name means; audit/source.py opens
+the files. Must not know what a file contains or how it is shown.
 """
 
 import re
@@ -35,17 +35,17 @@ NAMED_KINDS = {
 __all__ = ["LogFile", "RealSource", "files_of"]
 SNAPSHOT_KIND = "metadata snapshot"
 _SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint(\.part|\.deleted)?")
-"""End offset and epoch of a snapshot of __cluster_metadata (KIP-630): batches, as a segment has them, with
-offsets of their own."""
+"""End offset and epoch of a snapshot of __cluster_metadata (KIP-630): batches as in a segment, with
+separate offsets."""
 _PARTITION = re.compile(r".+-\d+(\.[0-9a-f]+-(delete|future|stray))?")
 _ASIDE = (layout.CLEANED, layout.SWAP, layout.DELETED)
 
 
 @frozen(kw_only=True)
 class LogFile:
-    """A file to dump. kind: one of the kinds above, or "" for what is none of Kafka's. base_offset: what the
-    name says. aside: the name says that the file is on its way in or out (compaction, deletion). error: why a
-    directory could not be listed, else empty."""
+    """A file to dump. kind: one of the kinds above, or "" for a file that is not Kafka's. base_offset: from
+    the name. aside: the name says that the file is being created or removed (compaction, deletion). error:
+    why a directory could not be listed, else empty."""
 
     path: Path
     kind: str
@@ -54,14 +54,14 @@ class LogFile:
     error: str = ""
 
     def sibling(self, kind: str) -> Path:
-        """The file of another kind of the same segment."""
+        """The path of another kind of file of the same segment."""
         return self.path.with_name(f"{self.path.name[: layout.DIGITS]}{kind}")
 
 
 def files_of(path: Path) -> Iterator[LogFile]:
-    """The files that a path means, in the order of their names: itself, those of a partition's directory, or
-    of all partitions of a data directory. Raises EnvironmentError_ if there is nothing there or nothing of
-    Kafka's in it."""
+    """The files of a path, in the order of their names: the file itself, those of a partition's directory, or
+    of all partitions of a data directory. Raises EnvironmentError_ if there is nothing, or nothing of
+    Kafka's."""
     if not path.exists():
         raise EnvironmentError_(
             expected="a log directory or a file of one", seen="nothing there", where=str(path)
@@ -82,7 +82,7 @@ def files_of(path: Path) -> Iterator[LogFile]:
 
 
 def _partition(directory: Path) -> list[LogFile]:
-    """The files of a partition; nothing for a directory that is none (lost+found)."""
+    """The files of a partition; nothing for another directory (lost+found)."""
     if not _PARTITION.fullmatch(directory.name):
         return []
     try:
@@ -103,7 +103,7 @@ def _of_name(path: Path) -> LogFile:
 
 
 def _of_any_name(path: Path) -> LogFile:
-    """As its name says; else as its ending says; else as its first bytes say."""
+    """The kind by the file's name, else by its ending, else by its first bytes."""
     file = _of_name(path)
     if file.kind:
         return file

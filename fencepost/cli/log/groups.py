@@ -1,7 +1,7 @@
 """Records of __consumer_offsets in words and as JSON, for `fencepost log dump`.
 
-Owns how a committed offset and a group's metadata are written. Must not know files. What is no such record is
-told as bytes, like any other.
+Owns how a committed offset and a group's metadata are written. Must not know files. Any other record is
+shown as bytes.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ def is_offsets_partition(directory: str) -> bool:
 
 
 def group_record_in_words(record: Record) -> str:
-    """What the record says; "" if it is none of a group's."""
+    """The record in words; "" if it is not a group's."""
     key = decode_key(record.key)
     if isinstance(key, OffsetKey):
         value = None if record.value is None else decode_offset(record.value)
@@ -68,7 +68,7 @@ def _assignment(value: GroupValue, data: bytes) -> str:
 
 
 def group_record_as_dict(record: Record) -> dict[str, Any] | None:
-    """The record for a program; None if it is none of a group's."""
+    """The record for a program; None if it is not a group's."""
     key = decode_key(record.key)
     if isinstance(key, OffsetKey):
         offset = None if record.value is None else decode_offset(record.value)

@@ -1,7 +1,7 @@
 """Records of __cluster_metadata in words and as JSON, for `fencepost log dump`.
 
 Owns how they are written. Must not know files or formats (impl/log/metadata_records.py). A value without
-the frame of such a record is told as bytes, like any other.
+the frame of such a record is shown as bytes.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ def is_metadata_partition(directory: str) -> bool:
 
 
 def metadata_record_in_words(record: Record) -> str:
-    """What the record says; "" if it is none of the cluster's metadata."""
+    """The record in words; "" if it is not of the cluster's metadata."""
     found = decode_metadata(record.value)
     if found is None:
         return ""
@@ -30,7 +30,7 @@ def metadata_record_in_words(record: Record) -> str:
 
 
 def metadata_record_as_dict(record: Record) -> dict[str, Any] | None:
-    """The record for a program; None if it is none of the cluster's metadata."""
+    """The record for a program; None if it is not of the cluster's metadata."""
     found = decode_metadata(record.value)
     return None if found is None else _as_dict(found)
 

@@ -1,7 +1,7 @@
 """The words and the JSON of `fencepost log dump`: batches, records, times, payloads.
 
-Owns how each is written, and the escaping of what others put into a log. Must not know files, or in which
-order things are said.
+Owns how each is written, and the escaping of foreign text in a log. Must not know files, or the order of
+the output.
 """
 
 import base64
@@ -17,12 +17,12 @@ from fencepost.impl.log.dump.dump import BatchSeen, Extent
 from fencepost.report.words import printable
 
 LONGEST_PAYLOAD = 200
-"""Characters of a key or a value that a person is shown; JSON has all of it."""
+"""Characters of a key or a value in the output for a person; JSON has all of it."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def time_in_words(timestamp_ms: int) -> str:
-    """A time of Kafka as people write it, in UTC; the number itself where no calendar has it."""
+    """A Kafka time in UTC as people write it; the number itself if no calendar has it."""
     if timestamp_ms == -1:
         return "none"
     try:
@@ -32,7 +32,7 @@ def time_in_words(timestamp_ms: int) -> str:
 
 
 def value_in_words(name: str, value: Any) -> str:
-    """A field of a small file."""
+    """A field of a small file. name: decides how the value is written."""
     return time_in_words(value) if name.endswith("timestamp_ms") else printable(str(value))
 
 
@@ -58,7 +58,7 @@ def batch_in_words(seen: BatchSeen) -> str:
 
 
 def record_in_words(record: Record, header: BatchHeader) -> str:
-    """A record on one line."""
+    """A record on one line. header: of its batch."""
     headers = "".join(f" {printable(item.key)}={_payload(item.value)}" for item in record.headers)
     text = (
         f"    offset {record.offset} time {time_in_words(record.timestamp_ms)}"
@@ -80,7 +80,8 @@ def _payload(data: bytes | None) -> str:
 
 
 def how_far(extent: Extent, size: int) -> str:
-    """What a segment holds, and where it stops being good."""
+    """What a segment contains, and where its intact part ends. extent: of the intact part; size: of the file
+    in bytes."""
     upto = "" if extent.next_offset is None else f", up to offset {extent.next_offset}"
     counted = f"{extent.batches} batches, {extent.records} records"
     if extent.good_bytes == size:

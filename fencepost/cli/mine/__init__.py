@@ -1,1 +1,1 @@
-"""`mine`, and `explain`, which looks closer at one bug of a mining."""
+"""`mine`, and `explain`, which explains one bug of a mining."""

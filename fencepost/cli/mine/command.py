@@ -19,39 +19,39 @@ if TYPE_CHECKING:
     from fencepost.mining.results.summary import Summary
 
 MOST_BUGS = 20
-"""Bugs that are shown, the most traces first; bugs.json has all."""
+"""Bugs that are shown, those with the most traces first; bugs.json has all."""
 MOST_NAMED = 5
 """Unreadable pieces that are named; the quarantine table has all."""
 
 
 def _model_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of general linearizability."""
+    """Add the options about general linearizability to a command."""
     options: tuple[Decorator, ...] = (
         click.option(
             "--model",
             metavar="NAME",
-            help="Ask too whether the client operations of small histories are linearizable: register, "
+            help="Also check whether the client operations of small histories are linearizable: register, "
             "cas-register, key-value, set, queue,"
-            " mutex, fenced-lock, counter, log, or MODULE:CLASS of yours.",
+            " mutex, fenced-lock, counter, log, or a MODULE:CLASS of your own.",
         ),
         *parameter_options,
         click.option(
             "--timeout",
             type=click.FloatRange(min=0, min_open=True),
             metavar="SECONDS",
-            help="With --model, the time for one history; then it is unknown. [default: 10]",
+            help="With --model, the time limit for one history; beyond it, unknown. [default: 10]",
         ),
         click.option(
             "--memory",
             type=click.IntRange(min=1),
             metavar="MIB",
-            help="With --model, the memory for one history; then it is unknown. [default: 512]",
+            help="With --model, the memory for one history; beyond it, unknown. [default: 512]",
         ),
         click.option(
             "--most",
             type=click.IntRange(min=1),
             metavar="OPERATIONS",
-            help="With --model, a history of more is unknown without being asked about. [default: 2000]",
+            help="With --model, a history of more operations is unknown without a search. [default: 2000]",
         ),
     )
     for option in reversed(options):
@@ -68,7 +68,7 @@ def _asked_model(
     memory: int | None,
     most: int | None,
 ) -> "ModelQuestion | None":
-    """What the options ask for. Raises UsageError."""
+    """The question about a model; None without --model. Raises UsageError."""
     from fencepost.mining.model_check import MEMORY_MIB, MOST_OPERATIONS, TIMEOUT_S, ModelQuestion
 
     if model is None:
@@ -97,13 +97,13 @@ def _asked_model(
 @checks_option
 @click.option(
     "--profile",
-    help="What to ask of the log, instead of what each trace claims: default, session, strong or content.",
+    help="Demand this profile instead of the one each trace claims: default, session, strong or content.",
 )
 @click.option(
     "--giant",
     type=click.IntRange(min=1),
     metavar="OPERATIONS",
-    help="A history of more operations is judged by ranges of its log's slots, in bounded memory. [default: "
+    help="Judge a history of more operations by ranges of its log's slots, in bounded memory. [default: "
     "1000000]",
 )
 @click.option(
@@ -111,26 +111,26 @@ def _asked_model(
     default="auto",
     show_default=True,
     metavar="NAME",
-    help="What files are written in: fencepost, edn, json, jepsen-log or auto.",
+    help="The format of files: fencepost, edn, json, jepsen-log or auto.",
 )
 @_model_options
 @click.option(
-    "--resume", is_flag=True, help="Go on with the mining in --out: what is judged is not judged again."
+    "--resume", is_flag=True, help="Continue the mining in --out: what is judged is not judged again."
 )
 @click.option(
     "--triage/--no-triage",
     default=True,
     show_default=True,
-    help="Put bad traces into groups, and say what each group shares.",
+    help="Group bad traces by bug, and report what the traces of each bug share.",
 )
 @click.option(
-    "--tables", is_flag=True, help="Keep the features of every trace too, as the table spectra (Parquet)."
+    "--tables", is_flag=True, help="Also keep the features of every trace, as the table spectra (Parquet)."
 )
 @click.option(
     "--since",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="MINED",
-    help="Folder of an earlier mining: say which bugs are new, gone or have grown.",
+    help="Folder of an earlier mining: report which bugs are new, gone or have grown.",
 )
 @json_option
 def command(
@@ -151,10 +151,9 @@ def command(
     """Judge whole campaigns on Spark, with the judges of `fencepost check`.
 
     The tasks read the columns themselves; nothing is shuffled. Giant histories are judged by slot ranges, and
-    traces that lie scattered over a file are brought together first; it says so. Files of histories are read
-    in whatever format `fencepost check` knows. Needs the spark extra and a Java runtime of 17 or later. Ended
-    with Ctrl-C it leaves the results of what was judged, and goes on with --resume; so does one that was
-    killed.
+    traces that are scattered over a file are regrouped first; the summary says so. History files may have
+    any format that `fencepost check` knows. Needs the spark extra and a Java runtime of 17 or later. After
+    Ctrl-C or a kill, the results of what was judged remain, and --resume continues.
 
     \b
     Examples
@@ -190,7 +189,7 @@ def command(
 
 
 def _known_format(format: str) -> str:
-    """The same. Raises UsageError for a format that is none."""
+    """The format itself. Raises UsageError if it is unknown."""
     from fencepost.mining.inputs.traces import FORMATS
 
     if format not in FORMATS:
@@ -216,7 +215,10 @@ def mine_with_bar(
     tables: bool = False,
     since: Path | None = None,
 ) -> "Summary":
-    """Mine behind a progress bar. Raises FencepostError in one sentence, also for what the machine lacks."""
+    """Mine with a progress bar. Returns the summary.
+
+    inputs: folders of traces and files of histories; out: the folder for results; output: for the bar.
+    The others as in mining.mine.mine. Raises FencepostError in one sentence, also for missing libraries."""
     from fencepost.checkers.judges import DEFAULT_CHECKS
     from fencepost.mining.inputs.ungrouped_parts import GIANT_OPERATIONS
     from fencepost.mining.mine import mine
@@ -248,7 +250,7 @@ def mine_with_bar(
 
 
 def show(summary: "Summary", output: Output) -> None:
-    """The summary for a person: verdicts by check, findings by anomaly with one trace each, what was
+    """Print the summary: verdicts by check, findings by anomaly with one trace each, and what was
     unreadable."""
     inputs = table("input", ">traces", ">with findings")
     for source, count in summary.traces.items():

@@ -1,4 +1,4 @@
-"""`fencepost explain`: one bug of a mining, and what it takes for it to happen."""
+"""`fencepost explain`: one bug of a mining, and what it needs to happen."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fencepost.traces.trace import Trace
 
 SECONDS = 60.0
-"""Of shrinking, unless asked otherwise."""
+"""Default time for shrinking."""
 
 
 @click.command("explain")
@@ -29,18 +29,19 @@ SECONDS = 60.0
     metavar="S",
     default=SECONDS,
     show_default=True,
-    help="Make the plan smaller for so long first; 0: leave it as it is.",
+    help="Shrink the plan for so long first; 0: use it as it is.",
 )
 @jobs_option
 @json_option
 def command(mined: Path, number: int, seconds: float, jobs: int, as_json: bool) -> ExitCode:
-    """Say what a bug of a mining shares, and why its smallest run fails.
+    """Report what the traces of a bug share, and why its smallest run fails.
 
     The plan of its smallest trace is shrunk. Then the nearest plans are run:
-    one protection more, one fault, delay or operation less. Of those that pass,
-    the closest one's run is held against the failing run: the first event at
-    which they part on the convicting partition, and what followed up to the
-    verdict. A trace without a plan has no neighbours: what it shares is told.
+    one protection more, or one fault, delay or operation less. The run of the
+    closest plan that passes is compared with the failing run: the first event
+    on the convicting partition that differs, and what followed up to the
+    verdict. For a trace without a plan, only what its bug's traces share is
+    reported.
 
     \b
     Examples
@@ -81,7 +82,7 @@ def _lines(cause: "Cause | None", why: str) -> list[str]:
 
 
 def _trace(bug: "Bug") -> "Trace | None":
-    """The bug's smallest trace, None if it is of a file. Raises TraceError where its folder is gone."""
+    """The bug's smallest trace, None if it comes from a file. Raises TraceError if its folder is gone."""
     from fencepost.traces.store import TraceStore
 
     source = Path(bug.smallest.source)
@@ -91,7 +92,7 @@ def _trace(bug: "Bug") -> "Trace | None":
 
 
 def _cause(bug: "Bug", mined: Path, output: Output, seconds: float, jobs: int) -> "tuple[Cause | None, str]":
-    """The cause, or in words why there is none."""
+    """The cause, or in words why none was found."""
     from fencepost.campaign.causes.cause import MOST_RUNS, cause_of
     from fencepost.campaign.shrink.oracle import target_of
     from fencepost.cli.shrink import shrink_with_bar

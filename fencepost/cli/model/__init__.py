@@ -1,1 +1,1 @@
-"""`fencepost model`: the explorer on the shipped models, and what commands share of models."""
+"""`fencepost model`: the explorer on the shipped models, and what commands share about models."""

@@ -1,4 +1,4 @@
-"""`fencepost model`: the executable models, explored, and compared with their TLA+ twins."""
+"""`fencepost model`: explores the executable models, and compares them with their TLA+ twins."""
 
 import os
 import time
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.group("model")
 def command() -> None:
-    """Explore the executable models: what should happen, and what falls without a protection.
+    """Explore the executable models: what should happen, and what goes wrong without a protection.
 
     A protection is dropped by its name or by its bug; the shortest counterexample is shown as a path.
 
@@ -36,7 +36,7 @@ def command() -> None:
 @command.command("list", short_help="The models, their constants and protections.")
 @json_option
 def list_command(as_json: bool) -> ExitCode:
-    """The models, their constants with what they are by default, and the protections that can be dropped.
+    """List the models, their constants with default values, and the protections that can be dropped.
 
     \b
     Examples
@@ -78,25 +78,29 @@ def list_command(as_json: bool) -> ExitCode:
     "constants",
     multiple=True,
     metavar="NAME=NUMBER",
-    help="A bound; see `fencepost model list`.",
+    help="A constant that bounds the model; see `fencepost model list`.",
 )
 @click.option(
     "--drop",
     multiple=True,
     metavar="PROTECTION",
-    help="Do without a protection, by its name or its bug. May be repeated.",
+    help="Remove a protection, by its name or its bug. May be repeated.",
 )
 @click.option(
     "--check",
     "checks",
     multiple=True,
     metavar="INVARIANT",
-    help="Look at these invariants only, such as COMMIT-SAFE.",
+    help="Check only these invariants, such as COMMIT-SAFE.",
 )
 @click.option(
-    "--states", type=click.IntRange(1), default=5_000_000, show_default=True, help="Distinct states at most."
+    "--states",
+    type=click.IntRange(1),
+    default=5_000_000,
+    show_default=True,
+    help="Limit of distinct states.",
 )
-@click.option("--depth", type=click.IntRange(0), help="Steps from the beginning at most.")
+@click.option("--depth", type=click.IntRange(0), help="At most this many steps from the beginning.")
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
 @click.option(
     "--symmetry", is_flag=True, help="Count states that differ only in the names of replicas as one."
@@ -105,12 +109,12 @@ def list_command(as_json: bool) -> ExitCode:
     "--memory",
     type=click.IntRange(64),
     metavar="MIB",
-    help="Memory of all processes at most; then the outcome is undecided.",
+    help="Memory of all processes together; beyond it the outcome is undecided.",
 )
 @click.option(
     "--eventually",
     is_flag=True,
-    help="Also: whether, from every state and without further faults, what must happen can still happen.",
+    help="Also check whether, from every state and without further faults, required events can still happen.",
 )
 @json_option
 def explore_command(
@@ -126,7 +130,7 @@ def explore_command(
     eventually: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Visit every reachable state, nearest first; a violation comes with a shortest way to it.
+    """Visit every reachable state in breadth-first order; a violation comes with a shortest path to it.
 
     \b
     Examples
@@ -177,8 +181,8 @@ def explore_command(
 
 
 def _system(model: Model, bounds: Any, checks: tuple[str, ...], *, eventually: bool) -> "SlottedSystem[Any]":
-    """The model with these bounds; a name that it does not know, or nothing to ask, is the caller's
-    mistake."""
+    """The model with these bounds. An unknown name, or nothing to check, is the caller's mistake and raises
+    FencepostError."""
     unknown = sorted(set(checks) - set(model.invariants))
     if unknown:
         raise FencepostError(
@@ -211,18 +215,18 @@ def _system(model: Model, bounds: Any, checks: tuple[str, ...], *, eventually: b
 @click.option(
     "--resume",
     is_flag=True,
-    help="Keep the rows that the table of --out has already: a long run may be ended.",
+    help="Keep the rows that the table of --out has already, to continue an interrupted run.",
 )
 @json_option
 def matrix_command(name: str, size: str, out: Path | None, resume: bool, as_json: bool) -> ExitCode:
-    """Run a model's variants through the explorer and through TLC (one worker), and compare what both say.
+    """Run a model's variants through the explorer and through TLC (one worker), and compare the results.
 
-    Exit code 1 if they disagree anywhere.
+    Exit code 1 if any result differs.
 
     \b
     Examples
       fencepost model matrix --model group
-      # each row is written when it is known; go on where it ended
+      # each row is written when it is known; --resume continues
       fencepost model matrix --model controller --size medium --out controller.md --resume
     """
     from fencepost.model.comparison.matrix import FOUND, Sheet, brief, cells, headings, words
@@ -244,7 +248,7 @@ def matrix_command(name: str, size: str, out: Path | None, resume: bool, as_json
             compared.append(comparison)
             sheet.rows.append(cells(model, row, comparison))
             if out is not None:
-                out.write_text(sheet.text, encoding="utf-8")  # after each row: a long run may be ended
+                out.write_text(sheet.text, encoding="utf-8")  # after each row: a long run may be interrupted
     made = table("constants", *FOUND)
     for found in sheet.rows:
         add_row(made, *brief(model, found), style="" if found[-1] == "yes" else "red")

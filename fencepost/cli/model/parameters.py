@@ -1,6 +1,6 @@
 """Options for the parameters of a sequential model, for every command with `--model`.
 
-Owns: how the values are written. Must not know models, or what is asked of them.
+Owns how the values are written. Must not know models, or what is asked about them.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ parameter_options: tuple[Decorator, ...] = (
     click.option(
         "--initial",
         metavar="JSON",
-        help="With --model, the value that it starts from; short for --parameter initial=JSON.",
+        help="With --model, its start value; short for --parameter initial=JSON.",
     ),
     click.option(
         "--parameter",
@@ -28,7 +28,8 @@ parameter_options: tuple[Decorator, ...] = (
 
 
 def parameters_of(initial: str | None, parameter: tuple[str, ...]) -> dict[str, Any]:
-    """What the options say, by name. Raises UsageError."""
+    """The model's parameters by name. initial: its start value as JSON, None if not given; parameter: texts
+    NAME=JSON. Raises UsageError."""
     given = [] if initial is None else [("--initial", INITIAL, initial)]
     for text in parameter:
         name, equals, value = text.partition("=")

@@ -1,6 +1,6 @@
-"""What `fencepost model explore` says of its results, to a person and as JSON.
+"""How `fencepost model explore` reports its results, to a person and as JSON.
 
-Owns: the words. Must not know options, nor how anything is explored.
+Owns the words. Must not know options, nor how the exploration works.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def stays_possible_told(
     system: Any, limits: "Limits", output: Output
 ) -> tuple[ExitCode, list[dict[str, Any]]]:
-    """What must stay possible, and the way to where it does not."""
+    """Report what must stay possible, and the path to where it does not. system: the model with its bounds;
+    limits: of the exploration; output: for the report. Returns the exit code and the rows for --json."""
     from fencepost.model.explore import ExplorationOutcome, Result, render
     from fencepost.model.explore.eventually import stays_possible
 
@@ -51,12 +52,12 @@ def stays_possible_told(
 
 
 def bounds_of(constants: Any) -> dict[str, Any]:
-    """A model's constants."""
+    """A model's constants by name."""
     return {**attrs.asdict(constants), "drop": sorted(constants.drop)}
 
 
 def explored(result: "Result", system: Any) -> dict[str, Any]:
-    """What --json says of an exploration."""
+    """The --json form of an exploration. result: of the exploration; system: the model with its bounds."""
     return {
         "outcome": str(result.outcome),
         "distinct": result.distinct,
@@ -73,7 +74,7 @@ def explored(result: "Result", system: Any) -> dict[str, Any]:
 
 
 def note_unreached(result: "Result", output: Output) -> None:
-    """Actions and `sometimes` that a whole exploration never saw."""
+    """Report actions and `sometimes` that a complete exploration never reached. output: for the note."""
     for what, names in (("never taken", result.never_taken), ("never reached", result.never_reached)):
         if names and result.outcome == "holds":
             output.say(f"{what}: {', '.join(names)}")

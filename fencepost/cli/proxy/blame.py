@@ -18,11 +18,11 @@ MOST_SHOWN = 20
 @click.argument("taps", type=click.Path(path_type=Path, exists=True, dir_okay=False), nargs=-1, required=True)
 @json_option
 def command(record: Path, taps: tuple[Path, ...], as_json: bool) -> ExitCode:
-    """Join what crossed the wire (RECORD: a run of `fencepost proxy`, or its folder if it has one run) with
-    what an application did and was told (TAPS), and say on which side a loss, duplicate or reordering
+    """Join the recorded traffic (RECORD: a run of `fencepost proxy`, or its folder if it has one run) with
+    what an application did and saw (TAPS), and report on which side a loss, duplicate or reordering
     happened.
 
-    Exit code 1: something did, on either side.
+    Exit code 1 if there is any, on either side.
 
     \b
     Examples
@@ -79,7 +79,7 @@ def command(record: Path, taps: tuple[Path, ...], as_json: bool) -> ExitCode:
 
 
 def _run(record: Path) -> Path:
-    """The run that is meant. Raises TraceError if it is not one."""
+    """The folder of the run. Raises TraceError if it is not one."""
     from fencepost.traces.parts import is_recording
 
     if is_recording(record):

@@ -1,4 +1,4 @@
-"""What breaks requests of a running proxy: faults of the command line, and those that the control port takes.
+"""Request faults of a running proxy: those of the command line, and those from the control port.
 
 Owns the verbs of the control port. Must not know how a fault is carried out.
 """
@@ -19,12 +19,12 @@ from fencepost.traces.errors import FencepostError
 from fencepost.traces.parts import read_recording
 
 VERB_S = 30.0
-"""For the proxy's loop to do what a verb asks."""
+"""Longest time for the proxy's event loop to do what a verb asks."""
 
 
 @define(eq=False)
 class Faults:
-    """The engine of request faults in front of a proxy."""
+    """The request faults of a proxy."""
 
     proxy: Proxy
     record: Record | None
@@ -33,7 +33,8 @@ class Faults:
 
     @classmethod
     def of(cls, proxy: Proxy, record: Record | None, seed: int, texts: Iterable[str]) -> Self:
-        """Armed with these. Raises PlanError for a text that is no fault."""
+        """Armed faults. proxy: where they act; record: for their events, None for nowhere; seed: of their
+        random decisions; texts: one fault each. Raises PlanError for a text that is not a fault."""
         made = cls(proxy, record)
         made.engine = RequestFaults(seed=seed, record=made._struck)
         for text in texts:
@@ -49,7 +50,7 @@ class Faults:
     # ---- the control port
 
     def verbs(self, loop: asyncio.AbstractEventLoop) -> Mapping[str, Callable[..., Any]]:
-        """What may be called, from any thread."""
+        """The functions of the control port by name; each may be called from any thread."""
 
         def inside(function: Callable[..., Any], *arguments: Any) -> Any:
             done: Future[Any] = Future()
@@ -68,21 +69,21 @@ class Faults:
             return {"fault": inside(lambda: self.engine.arm(parse(says), trace_time()))}
 
         def end(fault: int) -> dict[str, Any]:
-            """Take one back."""
+            """Remove a fault by its number."""
             inside(self.engine.end, fault)
             return {}
 
         def heal() -> dict[str, Any]:
-            """Take all back."""
+            """Remove all faults."""
             inside(self.engine.heal)
             return {}
 
         def state() -> dict[str, Any]:
-            """Where things stand."""
+            """The state of the proxy and its faults."""
             return dict(inside(self._state))
 
         def verdict() -> dict[str, Any]:
-            """What the judges say of what was recorded so far."""
+            """The judges' verdict on what was recorded so far."""
             return self._verdict(inside)
 
         return {"fault": fault, "end": end, "heal": heal, "state": state, "verdict": verdict}

@@ -1,4 +1,4 @@
-"""`fencepost proxy`: between an unmodified application and any Kafka; it records what was said."""
+"""`fencepost proxy`: runs between an unmodified application and any Kafka, and records the traffic."""
 
 import asyncio
 import ssl
@@ -38,7 +38,7 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     "--upstream",
     metavar="HOST:PORT",
     callback=_address,
-    help="A broker of the cluster, as clients would name it.",
+    help="A broker of the cluster, with the address that clients would use.",
 )
 @click.option(
     "--listen",
@@ -46,8 +46,7 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     default="127.0.0.1:9192",
     show_default=True,
     callback=_address,
-    help="Where clients are pointed. Each listener of each broker gets a port of its own, from the next one "
-    "on.",
+    help="The address for clients. Each listener of each broker gets its own port, from the next one on.",
 )
 @click.option(
     "--record",
@@ -61,8 +60,8 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     type=Named(KEPT),
     default="hash",
     show_default=True,
-    help="What is kept of records. hash: a keyed hash of key, value and headers. full: all of it, in files "
-    "of their own. size: how long they are.",
+    help="What to keep of records. hash: a keyed hash of key, value and headers. full: everything, in "
+    "separate files. size: only their lengths.",
 )
 @click.option(
     "--when-full",
@@ -77,14 +76,14 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     default=10.0,
     show_default=True,
     metavar="GB",
-    help="Of all that is in the record's folder.",
+    help="Limit for all files in the record's folder.",
 )
 @click.option(
     "--part-mb",
     type=click.FloatRange(0.001),
     default=16.0,
     show_default=True,
-    help="A part of the record is sealed when it is so large,",
+    help="Seal a part of the record when it is this large,",
 )
 @click.option("--part-s", type=click.FloatRange(0.1), default=10.0, show_default=True, help="or so old.")
 @click.option(
@@ -92,62 +91,62 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
     multiple=True,
     metavar="TOPIC",
     callback=_topics,
-    help="A compacted topic: keys are recorded, and older records of a key may be gone. May be repeated.",
+    help="A compacted topic: its keys are recorded, and older records of a key may be gone. May be repeated.",
 )
 @click.option(
     "--others-write",
     multiple=True,
     metavar="TOPIC",
     callback=_topics,
-    help="A topic that somebody writes to without the proxy: a record that nobody sent here is no finding. "
+    help="A topic with other writers, not through the proxy: a record without a recorded send is no finding. "
     "May be repeated.",
 )
 @click.option(
     "--pass-unknown",
     is_flag=True,
-    help="Requests that this version cannot read pass unread, and are named in the record. Without it "
-    "ApiVersions offers nothing that cannot be read.",
+    help="Let requests that this version cannot read pass unread, and name them in the record. Without it "
+    "ApiVersions offers only versions that can be read.",
 )
 @click.option(
     "--tls",
     nargs=2,
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="CERTIFICATE KEY",
-    help="Talk TLS to clients.",
+    help="Use TLS towards clients.",
 )
-@click.option("--upstream-tls", is_flag=True, help="Talk TLS to brokers, and trust what the system trusts.")
+@click.option("--upstream-tls", is_flag=True, help="Use TLS towards brokers, with the system's certificates.")
 @click.option(
     "--upstream-ca",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="Talk TLS to brokers, and trust the certificates that this file (PEM) signs.",
+    help="Use TLS towards brokers, and trust the certificates that this file (PEM) signs.",
 )
 @click.option(
     "--upstream-certificate",
     nargs=2,
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="CERTIFICATE KEY",
-    help="Who the proxy is to brokers that want to know (mutual TLS).",
+    help="The proxy's certificate for brokers that ask for one (mutual TLS).",
 )
 @click.option(
     "--upstream-name",
     default="",
     metavar="HOST",
-    help="The host to ask brokers' certificates for, if it is not the one that they are called by.",
+    help="The host name in brokers' certificates, if it differs from their address.",
 )
 @click.option(
     "--fault",
     "faults",
     multiple=True,
     metavar="TEXT",
-    help="Break requests: 'lose answer to Produce on orders-0, 1 in 500'. May be repeated.",
+    help="Break requests, for example 'lose answer to Produce on orders-0, 1 in 500'. May be repeated.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the faults.")
 @click.option(
     "--control",
     type=click.IntRange(0, 65_535),
     metavar="PORT",
-    help="A loopback HTTP/JSON port (0: any free one) that takes faults and answers state and verdicts.",
+    help="A loopback HTTP/JSON port (0: any free one) that takes faults and returns state and verdicts.",
 )
 @click.option(
     "--watch",
@@ -158,7 +157,7 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
 @click.option(
     "--view/--no-view",
     default=None,
-    help="Show rates, lag, unknown outcomes, faults and findings as they come. [default: on a terminal]",
+    help="Show rates, lag, unknown outcomes, faults and findings while it runs. [default: on a terminal]",
 )
 @json_option
 @click.pass_context
@@ -171,10 +170,10 @@ def command(
     as_json: bool,
     **asked: Any,
 ) -> ExitCode:
-    """Stand between an unmodified application and any Kafka: point its bootstrap.servers at --listen.
+    """Run between an unmodified application and any Kafka: point its bootstrap.servers at --listen.
 
-    Frames pass byte for byte, but for the addresses of brokers and the versions that ApiVersions offers. What
-    passes is recorded as a trace that `check`, `convert`, `mine` and `watch` read. Ends with Ctrl-C.
+    Frames pass byte for byte, except for the addresses of brokers and the versions that ApiVersions offers.
+    The traffic is recorded as a trace that `check`, `convert`, `mine` and `watch` read. Ends with Ctrl-C.
 
     \b
     Examples
@@ -264,7 +263,7 @@ def _load(context: ssl.SSLContext, files: tuple[Path, Path]) -> None:
 )
 @json_option
 def tap(java: bool, kafka_clients: Path, out: Path, as_json: bool) -> ExitCode:
-    """Build the tap for Java: interceptors that write what the application was told, for `fencepost blame`.
+    """Build the tap for Java: interceptors that record what the application saw, for `fencepost blame`.
 
     \b
     Examples
@@ -306,9 +305,9 @@ def _links(context: click.Context, parameter: click.Parameter, value: tuple[str,
 def links_command(links: tuple[Any, ...]) -> ExitCode:
     """Links between brokers, in bytes only: each line of standard input cuts, delays or heals some.
 
-    A link that is cut passes nothing and resets nothing; what was under way goes on after the heal. Each line
-    is a JSON object, and is answered by one. source, target and listener are names of --link or "*"; way is
-    both, there or back.
+    A link that is cut passes nothing and resets nothing; bytes in flight are delivered after the heal. Each
+    line is a JSON object, and gets one as its answer. source, target and listener are names of --link or "*";
+    way is both, there or back.
 
     \b
     Examples

@@ -14,8 +14,8 @@ RELEASE = "11"
 
 
 def build(kafka_clients: Path, out: Path) -> int:
-    """Compile into a jar; answers how many classes it has. Raises EnvironmentError_ without a JDK, or if
-    javac refuses."""
+    """Compile the tap into a jar. kafka_clients: the application's kafka-clients jar; out: the new jar.
+    Returns the number of classes in it. Raises EnvironmentError_ without a JDK, or if javac refuses."""
     for tool in ("javac", "jar"):
         if shutil.which(tool) is None:
             raise EnvironmentError_(

@@ -1,4 +1,4 @@
-"""`fencepost proxy links`: links between brokers as a process, driven by JSON lines on standard input."""
+"""`fencepost proxy links`: links between brokers as a process, controlled by JSON lines on standard input."""
 
 import asyncio
 import sys
@@ -15,7 +15,7 @@ VERBS = ("cut", "delay", "heal", "state")
 
 
 def listen_address(text: str) -> tuple[str, int]:
-    """HOST:PORT, where port 0 is any free one. Raises ValueError."""
+    """HOST:PORT as (host, port); port 0 is any free one. Raises ValueError."""
     from fencepost.impl.runtime.addresses import parse_address
 
     return (text[:-2], 0) if text.endswith(":0") and len(text) > 2 else parse_address(text)
@@ -34,7 +34,7 @@ def parse_link(text: str) -> tuple[Pair, tuple[str, int], tuple[str, int]]:
 
 
 def obey(links: Links, line: bytes) -> dict[str, Any]:
-    """Do what a line asks; the answer, also to what cannot be done."""
+    """Carry out the command in a line. Returns the answer, also for a command that is impossible."""
     try:
         asked = from_json(line, dict[str, Any])
         verb = asked.pop("do", None)

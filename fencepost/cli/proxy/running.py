@@ -1,4 +1,4 @@
-"""A proxy from its start to Ctrl-C: what it says, and what runs next to it.
+"""A proxy from its start to Ctrl-C: its messages, and the tasks next to it.
 
 Owns the order: record, listeners, view, and the end. Must not know options.
 """
@@ -28,29 +28,48 @@ PROGRESS_S = 1.0
 class Asked:
     """The command line."""
 
+    # A broker of the cluster: host and port.
     upstream: tuple[str, int]
+    # The address for clients.
     listen: tuple[str, int]
+    # Folder of the record; None: nothing is recorded.
     folder: Path | None = None
+    # What is kept of records: hash, full or size.
     kept: str = "hash"
+    # What stops at the limit of the disk: stop-recording, or the traffic.
     when_full: str = "stop-recording"
+    # Limit for all files in `folder`.
     disk_bytes: int = 10_000_000_000
+    # A part is sealed when it is so large,
     part_bytes: int = 16_000_000
+    # or so old.
     part_ns: int = 10_000_000_000
+    # Compacted topics: their keys are recorded.
     compacted: frozenset[str] = frozenset()
+    # Topics with writers that do not use the proxy.
     others: frozenset[str] = frozenset()
+    # Let requests pass that cannot be read.
     pass_unknown: bool = False
+    # TLS towards clients; None: none.
     listener_tls: ssl.SSLContext | None = None
+    # TLS towards brokers; None: none.
     upstream_tls: ssl.SSLContext | None = None
+    # Host name in brokers' certificates; "": their address.
     upstream_name: str = ""
+    # Request faults in their grammar.
     faults: tuple[str, ...] = ()
+    # Of the faults' random decisions.
     seed: int = 0
+    # Control port, 0 for any free one; None: none.
     control: int | None = None
+    # Judge the record while it is written.
     watched: bool = False
+    # Show the live view; None: on a terminal only.
     view: bool | None = None
 
 
 def recording_of(asked: Asked) -> Recording | None:
-    """What is recorded; None for nothing."""
+    """How to record; None if nothing is recorded."""
     if asked.folder is None:
         return None
     return Recording(
@@ -64,7 +83,8 @@ def recording_of(asked: Asked) -> Recording | None:
 
 
 async def run(asked: Asked, output: Output) -> ExitCode:
-    """Serve until somebody ends it. Raises TraceError, EnvironmentError_, PlanError for what cannot begin."""
+    """Serve until Ctrl-C or SIGTERM. asked: the options; output: for messages. Returns the exit code. Raises
+    TraceError, EnvironmentError_, PlanError if it cannot start."""
     proxy = Proxy(
         upstream=asked.upstream,
         host=asked.listen[0],

@@ -1,4 +1,4 @@
-"""What a running proxy shows: rates, lag, unknown outcomes, faults, and the findings of `watch` as they come.
+"""The live view of a running proxy: rates, lag, unknown outcomes, faults, and the findings of `watch`.
 
 Owns the words and the process of `fencepost watch`. Must not know the protocol.
 """
@@ -25,34 +25,42 @@ if TYPE_CHECKING:
     from fencepost.proxy.server.recorded import Record
 
 MOST_FINDINGS = 8
-"""That are shown; all of them are in watch's own tables."""
+"""Findings in the view; watch's own tables have all."""
 MOST_LAGS = 10
-"""Partitions of groups that are shown, those with the most first."""
+"""Partitions of groups in the view, those with the largest lag first."""
 WATCH_END_S = 30.0
-"""For watch to end after the proxy."""
+"""How long to wait for `watch` to end after the proxy."""
 
 
 @define(eq=False)
 class View:
-    """shown: None for on a terminal only."""
+    """The live view."""
 
     proxy: "Proxy"
+    # None: nothing is recorded.
     record: "Record | None"
+    # The armed request faults.
     faults: Any
     output: Output
+    # Whether to show the view; None: on a terminal only.
     shown: bool | None = None
+    # The latest findings of `watch`; at most MOST_FINDINGS.
     findings: deque[str] = field(factory=lambda: deque(maxlen=MOST_FINDINGS))
+    # How many findings `watch` reported.
     found: int = 0
     _live: Live | None = None
     _watch: "asyncio.subprocess.Process | None" = None
     _reading: "asyncio.Task[None] | None" = None
+    # Counts at the last tick, by name.
     _before: dict[str, float] = field(factory=dict)
+    # Changes per second of the counts, by name.
     _rates: dict[str, float] = field(factory=dict)
+    # The last tick, in seconds on the monotonic clock.
     _at: float = field(factory=time.monotonic)
 
     async def begin(self, port: int, watched: str | None) -> None:
-        """Say where the proxy is, and start what runs next to it. watched: the folder to judge while it is
-        written."""
+        """Print the proxy's addresses, and start the processes next to it. port: of the proxy; watched: the
+        folder to judge while it is written, None for none."""
         where = f"{self.proxy.host}:{port}"
         upstream = f"{self.proxy.upstream[0]}:{self.proxy.upstream[1]}"
         run = None if self.record is None else str(self.record.files.run)
@@ -83,7 +91,7 @@ class View:
                 self.hear(line)
 
     def hear(self, line: bytes) -> None:
-        """A line of `watch --json`."""
+        """Handle a line of `watch --json`."""
         try:
             row = msgspec.json.decode(line)
         except msgspec.DecodeError:
@@ -100,7 +108,7 @@ class View:
                 self.output.say(printable(words, 400))
 
     def tick(self) -> None:
-        """A second has gone by."""
+        """Update the rates, once a second."""
         now = time.monotonic()
         counts = self.counts()
         elapsed = max(1e-3, now - self._at)
@@ -110,7 +118,7 @@ class View:
             self._live.update(self.picture())
 
     def counts(self) -> dict[str, float]:
-        """What only grows."""
+        """Counts that only grow, by name."""
         counts: dict[str, float] = {
             "MB from clients": self.proxy.bytes_in / 1e6,
             "MB from brokers": self.proxy.bytes_out / 1e6,
@@ -126,7 +134,7 @@ class View:
         return counts
 
     def lags(self) -> list[tuple[str, str, int]]:
-        """(group, partition, records between what is committed and the high watermark), the largest first."""
+        """(group, partition, records between committed offset and high watermark), the largest first."""
         if self.record is None:
             return []
         recorder = self.record.recorder
@@ -138,7 +146,7 @@ class View:
         return sorted(found, key=lambda one: (-one[2], one))[:MOST_LAGS]
 
     def picture(self) -> Group:
-        """What is shown now."""
+        """The view as it is now."""
         rates = table("", ">so far", ">a second")
         for name, value in self.counts().items():
             add_row(
@@ -158,7 +166,7 @@ class View:
         return Group(*parts)
 
     def line(self) -> str:
-        """Where things stand, in one line."""
+        """The state in one line."""
         words = [f"{len(self.proxy.connections)} connections"]
         if self.record is not None:
             recorder = self.record.recorder
@@ -173,7 +181,7 @@ class View:
         return "; ".join(words)
 
     async def end(self) -> None:
-        """The proxy has ended."""
+        """End the view and its process after the proxy has ended."""
         if self._live is not None:
             self._live.stop()
         if self._watch is not None:

@@ -1,1 +1,1 @@
-"""`fencepost tlc`: TLC on specifications, and recorded runs replayed by it."""
+"""`fencepost tlc`: TLC on specifications, and recorded runs replayed by TLC."""

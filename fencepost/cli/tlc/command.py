@@ -22,7 +22,7 @@ class Workers(click.ParamType[int]):
     name = "N|auto"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number that a text means."""
+        """The number of a text. value: from the command line; param, ctx: click's, for the error message."""
         if value == "auto":
             return 0
         if not str(value).isdecimal() or not 1 <= int(value) <= 1024:
@@ -31,7 +31,7 @@ class Workers(click.ParamType[int]):
 
 
 def assignments(texts: tuple[str, ...]) -> dict[str, str]:
-    """name -> value of each `name=value`; of `name<-definition`, the value `<-definition`."""
+    """name -> value of each `name=value`; for `name<-definition` the value is `<-definition`."""
     found: dict[str, str] = {}
     for text in texts:
         name, sign, value = text.partition("=")
@@ -45,7 +45,7 @@ def assignments(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def _spec(spec: str, config: Path | None, size: Size, constants: tuple[str, ...]) -> Spec:
-    """The specification that the arguments mean: a shipped one by name, or a file."""
+    """The specification: a shipped one by name, or a file."""
     if spec in MODULES and not Path(spec).exists():
         module, shipped = files_of(spec, size)
         return Spec.at(module, config or shipped, assignments(constants))
@@ -56,20 +56,20 @@ def _spec(spec: str, config: Path | None, size: Size, constants: tuple[str, ...]
 
 
 def _common(function: Any) -> Any:
-    """The options that check and simulate share."""
+    """Add the options that check and simulate share."""
     options: tuple[Decorator, ...] = (
         click.argument("spec", default=MODULES[0], metavar="[SPEC]"),
         click.option(
             "--config",
             type=click.Path(path_type=Path, dir_okay=False),
-            help="TLC's configuration; by default the .cfg beside the module.",
+            help="TLC's configuration; by default the .cfg next to the module.",
         ),
         click.option(
             "--size",
             type=Named(SIZES),
             default="small",
             show_default=True,
-            help="Of a shipped specification: which of its configurations.",
+            help="Which configuration of a shipped specification.",
         ),
         click.option(
             "--constant",
@@ -83,7 +83,7 @@ def _common(function: Any) -> Any:
             type=Workers(),
             default="auto",
             show_default=True,
-            help="Threads. Depth and the length of a counterexample are exact with 1.",
+            help="Threads. Depth and the length of a counterexample are exact only with 1.",
         ),
         click.option(
             "--timeout",
@@ -95,18 +95,18 @@ def _common(function: Any) -> Any:
             "--memory",
             type=click.IntRange(1),
             metavar="MB",
-            help="Resident memory of the Java process at most.",
+            help="Limit for the resident memory of the Java process.",
         ),
         click.option(
             "--deadlock/--no-deadlock",
             default=None,
-            help="Look for deadlocks; by default as the configuration says, else yes.",
+            help="Check for deadlocks; by default as the configuration says, else yes.",
         ),
-        click.option("--coverage", is_flag=True, help="Count how often each action is taken."),
+        click.option("--coverage", is_flag=True, help="Count how often each action occurs."),
         click.option(
             "--jar",
             type=click.Path(path_type=Path, dir_okay=False),
-            help="tla2tools.jar, instead of the one that is found.",
+            help="Use this tla2tools.jar.",
         ),
         json_option,
     )
@@ -134,7 +134,7 @@ def _options(
 
 @click.group("tlc")
 def command() -> None:
-    """Run TLC, the model checker of TLA+, and read its answer.
+    """Run TLC, the model checker of TLA+, and report its result.
 
     SPEC is a .tla or .cfg file, or the name of a shipped specification: Replication, Controller, Group.
 
@@ -142,7 +142,7 @@ def command() -> None:
     Examples
       fencepost tlc check Replication --workers 2
       fencepost tlc simulate Replication
-      # is every recorded step one that the protocol allows?
+      # does the protocol allow every recorded step?
       fencepost tlc conform out/mine
       # a counterexample becomes a plan for the implementation
       fencepost tlc to-plan --drop KIP-279 --out kip-279.json
@@ -154,13 +154,13 @@ def command() -> None:
 def check_command(
     spec: str, config: Path | None, size: Size, constants: tuple[str, ...], as_json: bool, **options: Any
 ) -> ExitCode:
-    """Visit every reachable state, breadth first, and look at all invariants and properties.
+    """Visit every reachable state, breadth first, and check all invariants and properties.
 
     \b
     Examples
       # the replication protocol without KIP-279's protection
       fencepost tlc check --size medium --constant 'Drop={"truncate_below_own_epoch"}'
-      # your own
+      # your own specification
       fencepost tlc check MySpec.tla --constant N=4 --workers auto --timeout 600
     """
     output = Output(as_json)
@@ -187,7 +187,7 @@ def simulate_command(
     seed: int,
     **options: Any,
 ) -> ExitCode:
-    """Take random walks through the reachable states. Finding nothing proves nothing.
+    """Take random walks through the reachable states. A walk without a finding proves nothing.
 
     \b
     Examples

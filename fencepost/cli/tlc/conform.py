@@ -1,4 +1,4 @@
-"""`fencepost tlc conform`: recorded runs held against the TLA+ twin, by TLC."""
+"""`fencepost tlc conform`: recorded runs checked against the TLA+ twin, by TLC."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,27 +18,27 @@ from fencepost.traces.events import Event
 from fencepost.traces.trace import Trace
 
 MOST_LISTED = 20
-"""Partitions with a finding that are told."""
+"""Partitions with a finding that are listed."""
 
 
 @frozen(kw_only=True)
 class Case:
-    """One partition of one trace: what TLC is asked about. event: at the position of a step."""
+    """One partition of one trace, to be replayed by TLC. run: its steps."""
 
     source: str
     run: Recorded
     trace: Trace
 
     def event_at(self, step: int) -> tuple[int, Event]:
-        """The position in the trace, and the event there."""
+        """The event of a step: its position in the trace, and the event."""
         position = self.run.positions[step]
         return position, self.trace.events[position]
 
 
 @frozen(kw_only=True)
 class Cases:
-    """What was read. undecided: (source, trace id, why) of traces that cannot be mapped; unreadable:
-    reasons."""
+    """The input. undecided: (source, trace id, why) of traces that cannot be mapped; unreadable: why
+    input was left out."""
 
     cases: list[Case] = field(factory=list)
     undecided: list[tuple[str, int, str]] = field(factory=list)
@@ -46,7 +46,7 @@ class Cases:
     traces: set[tuple[str, int]] = field(factory=set)
 
 
-@click.command("conform", short_help="Is every recorded step one that the TLA+ protocol allows?")
+@click.command("conform", short_help="Does the TLA+ protocol allow every recorded step?")
 @click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="TRACE...")
 @click.option(
     "--trace", "trace_id", type=click.IntRange(0, LARGEST_SEED), help="Only the trace with this id."
@@ -55,18 +55,21 @@ class Cases:
 @click.option(
     "--compare",
     is_flag=True,
-    help="Ask `fencepost check`'s conformance, too: do both point at the same event?",
+    help="Also run `fencepost check`'s conformance, and compare: do both name the same event?",
 )
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Stop, undecided."
 )
 @click.option(
-    "--memory", type=click.IntRange(1), metavar="MB", help="Resident memory of the Java process at most."
+    "--memory",
+    type=click.IntRange(1),
+    metavar="MB",
+    help="Limit of the Java process's resident memory.",
 )
 @click.option(
     "--jar",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="tla2tools.jar, instead of the one that is found.",
+    help="Use this tla2tools.jar.",
 )
 @json_option
 def conform_command(
@@ -81,9 +84,9 @@ def conform_command(
 ) -> ExitCode:
     """Replay the protocol events of recorded runs through ReplicationTrace.tla, partition by partition.
 
-    It is the question of `fencepost check --checks conformance`, answered by TLC on the guards of the TLA+
-    twin: each event is a step that the protocol allows, or the first one that no action explains is told with
-    the guard that stands against it.
+    This is the question of `fencepost check --checks conformance`, answered by TLC with the guards of the
+    TLA+ twin. Each event must be a step that the protocol allows. The first event that no action explains is
+    reported with the guard that forbids it.
 
     \b
     Examples
@@ -166,11 +169,11 @@ def _add(read: Cases, source: str, trace: Trace, partition: str | None) -> None:
             read.cases.append(Case(source=source, run=run, trace=trace))
 
 
-# ---- telling
+# ---- reporting
 
 
 def _disagreements(pairs: list[tuple[Case, ReplayAnswer]]) -> list[tuple[Case, int, int]]:
-    """(case, TLC's position, the other's), where they differ; -1: explained."""
+    """(case, TLC's position, the other's) for each difference; -1: every event explained."""
     from fencepost.checkers import conformance
 
     found, judged = [], {}
@@ -193,7 +196,7 @@ def _show(
     compare: bool,
     output: Output,
 ) -> None:
-    rows = table("trace", "partition", ">event", "which says", "the guard that stands against it")
+    rows = table("trace", "partition", ">event", "which says", "the guard that forbids it")
     unexplained = [(case, answer) for case, answer in pairs if not answer.explained]
     for case, answer in unexplained[:MOST_LISTED]:
         position, event = case.event_at(answer.step)

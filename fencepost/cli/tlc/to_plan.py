@@ -1,4 +1,4 @@
-"""`fencepost tlc to-plan`: a counterexample becomes a plan that the implementation can be run with."""
+"""`fencepost tlc to-plan`: turns a counterexample into a plan that the implementation can run."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from fencepost.traces.protections import Protection
 
 
-@click.command("to-plan", short_help="A counterexample becomes a plan for the implementation.")
-@click.option("--drop", metavar="PROTECTION", help="The protection to do without, by its name or its bug.")
+@click.command("to-plan", short_help="Turn a counterexample into a plan for the implementation.")
+@click.option("--drop", metavar="PROTECTION", help="The protection to remove, by its name or its bug.")
 @click.option(
     "--counterexample",
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="What `tlc check Replication --json` or `model explore replication --json` printed, instead of a "
+    help="The output of `tlc check Replication --json` or `model explore replication --json`, instead of a "
     "new run of TLC.",
 )
 @click.option(
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 100_000),
     default=2_000,
     show_default=True,
-    help="Plans to try at most.",
+    help="How many plans to try at most.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**20), default=1, show_default=True, help="Of the drafts.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For TLC.")
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 @click.option(
     "--jar",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="tla2tools.jar, instead of the one that is found.",
+    help="Use this tla2tools.jar.",
 )
 @json_option
 def to_plan_command(
@@ -72,18 +72,18 @@ def to_plan_command(
     jar: Path | None,
     as_json: bool,
 ) -> ExitCode:
-    """Turn a counterexample of a dropped protection into a plan: appends, and faults that make the same order
-    of events.
+    """Turn a counterexample of a dropped protection into a plan: appends, and faults that produce the same
+    order of events.
 
-    The model says in which order things go wrong, not how long they take. So plans with this order and other
-    timings are tried, each by a run, until the implementation with that bug planted shows an anomaly of the
-    bug's invariant and the healthy one shows nothing. Only then is a plan written. Exit code 3 if none of the
-    drafts does.
+    The model gives the order of events, not their durations. So plans with this order and different timings
+    are run, until the implementation with the planted bug shows an anomaly of the bug's invariant and the
+    healthy one shows nothing. Only then is a plan written. Exit code 3 if none of the drafts
+    does.
 
     \b
     Examples
       fencepost tlc to-plan --drop KIP-279 --out kip-279.json
-      # from a counterexample that is there already
+      # from an existing counterexample
       fencepost model explore replication --constant epochs=2 --drop KIP-101 --json > found.json
       fencepost tlc to-plan --counterexample found.json --out kip-101.json
     """
@@ -142,7 +142,7 @@ def _dropped(story: "Story") -> "Protection":
 def _ask_tlc(
     protection: "Protection", replicas: int, epochs: int, options: RunOptions, output: Output
 ) -> "Story | ExitCode":
-    """The story of TLC's counterexample; the exit code if there is none."""
+    """The steps of TLC's counterexample; the exit code if there is none."""
     from fencepost.campaign.counterexample.story import read_counterexample
     from fencepost.model.replication.state import Constants
     from fencepost.model.tla.dropped import shortest_counterexample
@@ -169,7 +169,7 @@ def _ask_tlc(
     return code
 
 
-# ---- telling
+# ---- reporting
 
 
 def _words(action: tuple[Any, ...]) -> str:

@@ -1,4 +1,4 @@
-"""What TLC said, told to a person or as JSON: for the commands of `fencepost tlc`."""
+"""Reports of TLC's output, for a person or as JSON, for the commands of `fencepost tlc`."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ EXIT_CODES = {
 }
 COLOURS = {RunOutcome.HOLDS: "green", RunOutcome.SAMPLED: "green", RunOutcome.VIOLATED: "red"}
 MOST_PRINTED = 20
-"""Lines of the specification's own output that a person is shown."""
+"""Lines of the specification's own output in the report for a person."""
 
 
 def tell_toolbox(output: Output, options: RunOptions) -> None:

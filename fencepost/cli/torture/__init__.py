@@ -1,1 +1,1 @@
-"""`fencepost torture` and `fencepost drivers`: client libraries of other people."""
+"""`fencepost torture` and `fencepost drivers`: foreign client libraries."""

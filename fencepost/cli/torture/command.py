@@ -1,4 +1,4 @@
-"""`fencepost torture`: a client library of somebody else, under faults, judged."""
+"""`fencepost torture`: runs a foreign client library under faults, and judges it."""
 
 from pathlib import Path
 from typing import Any
@@ -21,19 +21,19 @@ from fencepost.traces.errors import ExitCode
 )
 @jobs_option
 @out_option("out/torture", "Folder for runs, findings and the brokers' traces.")
-@click.option("--resume", is_flag=True, help="Go on with the campaign in --out.")
+@click.option("--resume", is_flag=True, help="Continue the campaign in --out.")
 @click.option(
     "--replays",
     type=click.IntRange(0, 1_000),
     default=10,
     show_default=True,
-    help="Of the first scenario of each anomaly.",
+    help="How often to replay the first scenario of each anomaly.",
 )
-@click.option("--shrink", is_flag=True, help="Then make the first scenario of each anomaly small.")
+@click.option("--shrink", is_flag=True, help="Then shrink the first scenario of each anomaly.")
 @click.option(
     "--idempotence/--no-idempotence",
     default=None,
-    help="Of every producer. [default: on, where the library has it]",
+    help="Idempotence of every producer. [default: on, if the library has it]",
 )
 @click.option("--faults/--no-faults", default=True, show_default=True, help="Without: only concurrency.")
 @json_option
@@ -52,8 +52,8 @@ def command(
     """Run a client library in one exact version under seeded faults of requests and brokers, and judge what
     the application saw.
 
-    Each seed draws the client's settings, how many producers and group members there are, what they send at
-    once, and which requests and brokers fail when. Clients are not deterministic: the first scenario of each
+    Each seed draws the client's settings, the number of producers and group members, their concurrent sends,
+    and which requests and brokers fail when. Clients are not deterministic: the first scenario of each
     anomaly is replayed ten times, and its rate is reported.
 
     \b
@@ -61,7 +61,7 @@ def command(
       fencepost torture sarama@1.43.2 --seeds 0:500 --jobs 2 --out out/sarama
       # a driver of your own
       fencepost torture ./ours@2.0.1 --seeds 0:100 --out out/ours
-      # the control: a lost answer makes duplicates where nothing prevents it
+      # the control: without idempotence a lost answer makes duplicates
       fencepost torture confluent-kafka --no-idempotence --seeds 0:50 --out out/control
     """
     from fencepost.torture.campaign import Job, torture
@@ -86,7 +86,7 @@ def command(
 
 
 def show(summary: dict[str, Any], output: Output) -> None:
-    """For a person."""
+    """Print the summary of a campaign for a person."""
     rows = table("anomaly", "seeds", "first", "rate", "smallest", "seen")
     for anomaly, finding in summary["findings"].items():
         small = finding.get("small")

@@ -1,4 +1,4 @@
-"""`fencepost drivers`: the programs around other people's client libraries; what this machine can build."""
+"""`fencepost drivers`: the programs around foreign client libraries, and what this machine can build."""
 
 from typing import Any
 
@@ -11,21 +11,21 @@ from fencepost.traces.errors import ExitCode
 
 @click.group("drivers")
 def command() -> None:
-    """Small programs around client libraries of other people, which `fencepost torture` speaks to.
+    """Small programs around foreign client libraries, which `fencepost torture` controls.
 
-    A driver is built in your cache, once for each version. docs/reference/drivers.md has the protocol, for a
-    driver of your own.
+    A driver is built in your cache, once for each version. docs/reference/drivers.md has the protocol, for
+    your own driver.
 
     \b
     Examples
       fencepost drivers list
       fencepost drivers build sarama@1.43.2
-      # does a driver of your own keep the protocol, and what can it do?
+      # does your own driver keep the protocol, and what can it do?
       fencepost drivers check ./ours
     """
 
 
-@command.command("list", short_help="What there is, and what can be built here.")
+@command.command("list", short_help="Drivers, and what can be built here.")
 @json_option
 def list_drivers(as_json: bool) -> ExitCode:
     """List the drivers: library, newest version, toolchain, and what this machine lacks.
@@ -61,7 +61,7 @@ def list_drivers(as_json: bool) -> ExitCode:
     return ExitCode.NOTHING_FOUND
 
 
-@command.command("build", short_help="Build some in your cache.")
+@command.command("build", short_help="Build drivers in your cache.")
 @click.argument("libraries", nargs=-1, required=True, metavar="NAME[@VERSION]...")
 @json_option
 def build_drivers(libraries: tuple[str, ...], as_json: bool) -> ExitCode:
@@ -70,7 +70,7 @@ def build_drivers(libraries: tuple[str, ...], as_json: bool) -> ExitCode:
 
     \b
     Examples
-      # the newest version that was tried
+      # the newest tested version
       fencepost drivers build franz-go
       # two versions of one library
       fencepost drivers build sarama@1.43.2 sarama@1.61.1
@@ -92,13 +92,13 @@ def build_drivers(libraries: tuple[str, ...], as_json: bool) -> ExitCode:
 @click.argument("library", metavar="NAME[@VERSION]")
 @json_option
 def check_driver(library: str, as_json: bool) -> ExitCode:
-    """Build a driver and try everything that it says it can do against an embedded cluster; each check reads
+    """Build a driver and try all its abilities against an embedded cluster; each check reads
     back and compares.
 
     \b
     Examples
       fencepost drivers check aiokafka
-      # a driver of your own
+      # your own driver
       fencepost drivers check ./ours
     """
     import fencepost.kafka

@@ -46,7 +46,9 @@ async def fetch_answer(
     part: Json | None = None,
     **values: Any,
 ) -> Any:
-    """The whole answer about partition 0, plain."""
+    """The whole answer about partition 0, as plain data. topic: or its name with the connection to ask;
+    offset: to fetch from; version: of the request, None for the newest; part: other fields of the partition;
+    values: other fields of the request."""
     name, link = (topic.name, topic.leader) if isinstance(topic, Topic) else topic
     wanted = {
         "partition": 0,
@@ -85,7 +87,7 @@ def fetched(answer: Any) -> list[Json]:
 
 
 async def fetch(lab: Lab, topic: Topic | tuple[str, Link], offset: int, **more: Any) -> Any:
-    """What is fetched of one partition."""
+    """The facts of a fetch of partition 0. topic, offset, more: as of `fetch_answer`."""
     found = fetched(await fetch_answer(lab, topic, offset, **more))
     return found[0] if len(found) == 1 else found
 

@@ -26,7 +26,8 @@ def _offsets(name: str, **part: Any) -> list[dict[str, Any]]:
 async def commit(
     lab: Lab, link: Link, group: str, topics: Any, version: int | None = None, **values: Any
 ) -> Any:
-    """The facts of the answer."""
+    """The facts of an OffsetCommit's answer. link: the connection; group: its id; topics: the offsets to
+    commit; version: of the request, None for the newest; values: other fields of the request."""
     asked = {
         "group_id": group,
         "generation_id_or_member_epoch": -1,
@@ -53,9 +54,9 @@ async def _commit_version(version: int, lab: Lab) -> Facts:
 
 
 for _number in range(2, 9):
-    case(
-        f"offset_commit.v{_number}", f"Of nobody's generation, in version {_number}; then what is committed."
-    )(partial(_commit_version, _number))
+    case(f"offset_commit.v{_number}", f"Without a generation, in version {_number}; then what is committed.")(
+        partial(_commit_version, _number)
+    )
 
 
 async def _fetch_version(version: int, lab: Lab) -> Facts:
@@ -93,14 +94,14 @@ PARTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     ),
     "unknown_partition": ("Partition 9.", {"partition_index": 9}, {}),
     "unknown_member": (
-        "Of a member that is none, generation 1.",
+        "From an unknown member, generation 1.",
         {},
         {"generation_id_or_member_epoch": 1, "member_id": "nobody"},
     ),
-    "member_without_generation": ("Of a member that is none, generation -1.", {}, {"member_id": "nobody"}),
+    "member_without_generation": ("From an unknown member, generation -1.", {}, {"member_id": "nobody"}),
     "generation_without_member": ("Of generation 1 and no member.", {}, {"generation_id_or_member_epoch": 1}),
     "static_member_that_is_none": (
-        "Of a static member that is none.",
+        "From an unknown static member.",
         {},
         {"generation_id_or_member_epoch": 1, "member_id": "nobody", "group_instance_id": "i"},
     ),
@@ -124,7 +125,7 @@ async def no_topics(lab: Lab) -> Facts:
     return await commit(lab, link, group, [])
 
 
-@case("offset_commit.no_topics_of_an_unknown_member", "No offsets at all, of a member that is none.")
+@case("offset_commit.no_topics_of_an_unknown_member", "No offsets at all, from an unknown member.")
 async def no_topics_unknown(lab: Lab) -> Facts:
     group, link = await lab.group()
     return await commit(lab, link, group, [], generation_id_or_member_epoch=3, member_id="nobody")
@@ -161,7 +162,7 @@ case("offset_commit.by_a_member_of_an_old_generation", "By the member, with a ge
 case("offset_commit.by_a_member_of_a_later_generation", "By the member, with generation 99.")(
     partial(_as_member, {"generation_id_or_member_epoch": 99})
 )
-case("offset_commit.by_somebody_else_while_there_are_members", "By a member that is none.")(
+case("offset_commit.by_somebody_else_while_there_are_members", "By an unknown member.")(
     partial(_as_member, {"member_id": "nobody"})
 )
 case("offset_commit.by_nobody_while_there_are_members", "Without a member and a generation.")(
@@ -177,7 +178,7 @@ async def twice(lab: Lab) -> Facts:
     return await committed(lab, link, group, topic.name)
 
 
-@case("offset_fetch.never_committed", "Of a group and a partition for which nobody committed.")
+@case("offset_fetch.never_committed", "Of a group and a partition without commits.")
 async def never(lab: Lab) -> Facts:
     topic, (group, link) = await lab.topic(), await lab.group()
     return await committed(lab, link, group, topic.name)
@@ -202,7 +203,7 @@ async def fetch_all(lab: Lab) -> Facts:
     return await committed(lab, link, group, None)
 
 
-@case("offset_fetch.all_topics_of_nobody", "Of all topics of a group that nobody used.")
+@case("offset_fetch.all_topics_of_nobody", "Of all topics of an unused group.")
 async def fetch_all_nobody(lab: Lab) -> Facts:
     group, link = await lab.group()
     return await committed(lab, link, group, None)

@@ -16,7 +16,8 @@ POLLS = 100
 async def described(
     lab: Lab, name: str, keys: list[str] | None, version: int | None = None, kind: int = TOPIC, **values: Any
 ) -> Any:
-    """The facts of one resource."""
+    """The facts of one resource. name: of the resource; keys: of its settings, None for all; version: of the
+    request, None for the newest; kind: of the resource; values: other fields of the request."""
     asked = [{"resource_type": kind, "resource_name": name, "configuration_keys": keys}]
     answer = await lab.ask(await lab.link(), DESCRIBE, version, resources=asked, **values)
     (found,) = lab.facts(answer)["results"]
@@ -108,7 +109,7 @@ case("describe_configs.resource_type_99", "A resource of type 99, which is none.
 case("describe_configs.slash", "The topic `a/b`.")(partial(_resource, TOPIC, "a/b"))
 case("describe_configs.empty_topic_name", "The topic of no characters.")(partial(_resource, TOPIC, ""))
 case("describe_configs.broker_that_is_no_number", "The broker `first`.")(partial(_resource, BROKER, "first"))
-case("describe_configs.unknown_broker", "The broker 99, asked of another one.")(
+case("describe_configs.unknown_broker", "The broker 99, asked at another broker.")(
     partial(_resource, BROKER, "99")
 )
 
@@ -135,7 +136,8 @@ async def altered(
     key: int = ALTER,
     **values: Any,
 ) -> Any:
-    """The error of one resource."""
+    """The error of one resource. name: of the resource; configs: the new settings; version: of the request,
+    None for the newest; kind: of the resource; key: of the API; values: other fields of the request."""
     asked = [{"resource_type": kind, "resource_name": name, "configs": configs}]
     answer = await outcome(lab.ask(await lab.controller(), key, version, resources=asked, **values))
     return answer if answer == "closed" else [each["error_code"] for each in answer["responses"]]

@@ -61,7 +61,7 @@ JOINS: dict[str, tuple[str, dict[str, Any]]] = {
     "no_protocols": ("Without protocols.", {"protocols": []}),
     "protocol_without_name": ("With a protocol of no name.", {"protocols": [{"name": "", "metadata": b""}]}),
     "unreadable_subscription": (
-        "With a consumer's metadata that is none.",
+        "With invalid consumer metadata.",
         {"protocols": [{"name": "range", "metadata": b"\xff"}]},
     ),
     "negative_rebalance_timeout": ("With a rebalance time-out of -5 ms.", {"rebalance_timeout": -5}),
@@ -121,7 +121,7 @@ async def _same(lab: Lab, link: Link) -> Link:
     return await lab.link(broker)
 
 
-@case("join_group.two_members", "Two members: who hears of whom, and of which generation they are.")
+@case("join_group.two_members", "Two members: which of them learns about the other, and their generation.")
 async def two(lab: Lab) -> Facts:
     _, _, (leader, follower) = await _members(lab)
     return [
@@ -135,7 +135,7 @@ async def two(lab: Lab) -> Facts:
     ]
 
 
-@case("sync_group.two_members", "The leader assigns, the follower hears what is his.")
+@case("sync_group.two_members", "The leader assigns, the follower gets its part.")
 async def assigns(lab: Lab) -> Facts:
     group, links, (leader, follower) = await _members(lab)
     generation = leader["generation_id"]
@@ -191,11 +191,11 @@ async def _beat_as(values: dict[str, Any], lab: Lab) -> Facts:
 
 BEATS: dict[str, tuple[str, dict[str, Any]]] = {
     "of_the_member": ("Of the member.", {}),
-    "unknown_member": ("Of a member that is none.", {"member_id": "nobody"}),
+    "unknown_member": ("From an unknown member.", {"member_id": "nobody"}),
     "empty_member": ("Of the member of no characters.", {"member_id": ""}),
     "old_generation": ("Of the member, with generation 0.", {"generation_id": 0}),
     "later_generation": ("Of the member, with generation 99.", {"generation_id": 99}),
-    "unknown_instance": ("Of the member, as a static member that is none.", {"group_instance_id": "i"}),
+    "unknown_instance": ("Of the member, as an unknown static member.", {"group_instance_id": "i"}),
 }
 for _name, (_what, _values) in BEATS.items():
     case(f"heartbeat.{_name}", f"{_what} The group has one member.")(partial(_beat_as, _values))
@@ -240,7 +240,7 @@ def _leaving(group: str, version: int, members: list[tuple[str, str | None]]) ->
     return {"group_id": group, "members": leaving}
 
 
-@case("heartbeat.unknown_group", "Of a member of a group that nobody has joined.")
+@case("heartbeat.unknown_group", "From a member of an unused group.")
 async def beat_nobody(lab: Lab) -> Facts:
     group, link = await lab.group()
     return await _beat(lab, link, group, "nobody", 1)
@@ -267,17 +267,17 @@ async def _sync_as(member: str | None, later: int, lab: Lab) -> Facts:
 case("sync_group.again_when_stable", "Of the member of a stable group: its assignment again.")(
     partial(_sync_as, None, 0)
 )
-case("sync_group.unknown_member", "Of a member that is none.")(partial(_sync_as, "nobody", 0))
+case("sync_group.unknown_member", "From an unknown member.")(partial(_sync_as, "nobody", 0))
 case("sync_group.later_generation", "Of the member, of the next generation.")(partial(_sync_as, None, 1))
 
 
-@case("sync_group.unknown_group", "Of a group that nobody has joined.")
+@case("sync_group.unknown_group", "For an unused group.")
 async def sync_nobody(lab: Lab) -> Facts:
     group, link = await lab.group()
     return (await sync(lab, link, group, "nobody", 1))["error_code"]
 
 
-@case("leave_group.unknown_member", "Of a member that is none, in version 2.")
+@case("leave_group.unknown_member", "From an unknown member, in version 2.")
 async def leave_unknown(lab: Lab) -> Facts:
     group, link = await lab.group()
     await join_alone(lab, link, group)
@@ -285,7 +285,7 @@ async def leave_unknown(lab: Lab) -> Facts:
     return answer["error_code"]
 
 
-@case("leave_group.several", "The member and one that is none, in version 3.")
+@case("leave_group.several", "The member and an unknown one, in version 3.")
 async def leave_several(lab: Lab) -> Facts:
     group, link = await lab.group()
     member, _ = await join_alone(lab, link, group)
@@ -294,7 +294,7 @@ async def leave_several(lab: Lab) -> Facts:
     return [answer["error_code"], [each["error_code"] for each in answer["members"]]]
 
 
-@case("leave_group.unknown_group", "Of a group that nobody has joined, in version 2 and 3.")
+@case("leave_group.unknown_group", "For an unused group, in version 2 and 3.")
 async def leave_nobody(lab: Lab) -> Facts:
     group, link = await lab.group()
     answers = [
@@ -345,7 +345,7 @@ async def static_first(lab: Lab) -> Facts:
     return (await join(lab, link, group, 5, group_instance_id="i"))["error_code"]
 
 
-@case("static.unknown_instance_leaves", "A static member that is none leaves, by its name.")
+@case("static.unknown_instance_leaves", "An unknown static member leaves, by its name.")
 async def static_leaves(lab: Lab) -> Facts:
     group, link = await lab.group()
     await join_alone(lab, link, group)
@@ -361,7 +361,7 @@ async def static_leaves_by_name(lab: Lab) -> Facts:
     return [answer["error_code"], [each["error_code"] for each in answer["members"]]]
 
 
-@case("static.other_id_is_fenced", "A static member with an id that is not its own joins.")
+@case("static.other_id_is_fenced", "A static member joins with a foreign id.")
 async def static_fenced(lab: Lab) -> Facts:
     group, link = await lab.group()
     await join_whole(lab, link, group, group_instance_id="i")
@@ -389,7 +389,7 @@ for _number in range(6):
     )
 
 
-@case("describe_groups.unknown_group", "A group that nobody has used.")
+@case("describe_groups.unknown_group", "An unused group.")
 async def describe_unknown(lab: Lab) -> Facts:
     group, link = await lab.group()
     return await _described(lab, link, group)
@@ -460,7 +460,7 @@ async def delete_member(lab: Lab) -> Facts:
     return await _deleted(lab, link, group)
 
 
-@case("delete_groups.unknown_group", "A group that nobody has used.")
+@case("delete_groups.unknown_group", "An unused group.")
 async def delete_unknown(lab: Lab) -> Facts:
     group, link = await lab.group()
     return await _deleted(lab, link, group)

@@ -18,14 +18,15 @@ def subscription(topics: Sequence[str] = ()) -> bytes:
 
 
 def member_values(member: str, generation: int) -> dict[str, Any]:
-    """Of a commit."""
+    """The fields of a commit that name its member and generation."""
     return {"generation_id_or_member_epoch": generation, "member_id": member}
 
 
 async def join(
     lab: Lab, link: Link, group: str, version: int | None = None, topics: Sequence[str] = (), **values: Any
 ) -> Any:
-    """The plain answer to one request."""
+    """The plain answer to one JoinGroup. group: its id; version: of the request, None for the newest; topics:
+    of the subscription; values: other fields of the request."""
     asked = {
         "group_id": group,
         "session_timeout": SESSION_MS,
@@ -41,7 +42,8 @@ async def join(
 async def join_whole(
     lab: Lab, link: Link, group: str, version: int | None = None, topics: Sequence[str] = (), **values: Any
 ) -> Any:
-    """The answer after the member id that a broker asks for (KIP-394)."""
+    """The answer to JoinGroup with the member id that a broker requires first (KIP-394). Parameters as of
+    `join`."""
     answer = await join(lab, link, group, version, topics, **values)
     if answer["error_code"] == "MEMBER_ID_REQUIRED":
         given = {**values, "member_id": answer["member_id"]}
@@ -59,7 +61,8 @@ async def sync(
     version: int | None = None,
     **values: Any,
 ) -> Any:
-    """The plain answer."""
+    """The plain answer to SyncGroup. group, member, generation: who asks; assignments: (member, bytes);
+    version: of the request, None for the newest; values: other fields of the request."""
     given = [{"member_id": each, "assignment": data} for each, data in assignments]
     asked = {
         "group_id": group,

@@ -79,14 +79,14 @@ SERIES: dict[str, tuple[str, tuple[Sent, ...]]] = {
     "gap": ("Sequence 0, then 2.", ((0, 0, 1), (0, 2, 1))),
     "older_sequence_with_other_bounds": ("Sequences 0 to 2, then 1 to 2.", ((0, 0, 3), (0, 1, 2))),
     "overlap": ("Sequences 0 to 1, then 1 to 2.", ((0, 0, 2), (0, 1, 2))),
-    "does_not_begin_with_0": ("Sequence 5 from a producer that nobody knows.", ((0, 5, 1),)),
+    "does_not_begin_with_0": ("Sequence 5 from an unknown producer.", ((0, 5, 1),)),
     "new_epoch_begins_with_0": ("Sequence 0 of epoch 0, then sequence 0 of epoch 1.", ((0, 0, 1), (1, 0, 1))),
     "new_epoch_does_not_begin_with_0": (
         "Sequence 0 of epoch 0, then sequence 1 of epoch 1.",
         ((0, 0, 1), (1, 1, 1)),
     ),
     "old_epoch": ("Sequence 0 of epoch 1, then sequence 0 of epoch 0.", ((1, 0, 1), (0, 0, 1))),
-    "first_epoch_is_5": ("Sequence 0 of epoch 5 from a producer that nobody knows.", ((5, 0, 1),)),
+    "first_epoch_is_5": ("Sequence 0 of epoch 5 from an unknown producer.", ((5, 0, 1),)),
     "wraps_around": ("The largest sequence, then 0.", ((0, LARGEST, 1), (0, 0, 1))),
     "wraps_within_a_batch": (
         "Sequences from the largest but one over to 0, then 1.",

@@ -22,7 +22,8 @@ def wanted(name: str, **values: Any) -> dict[str, Any]:
 
 
 async def create(lab: Lab, topics: list[dict[str, Any]], version: int | None = None, **values: Any) -> Any:
-    """The errors, by topic."""
+    """The errors by topic. topics: of CreateTopics; version: of the request, None for the newest; values:
+    other fields of the request."""
     asked = {"topics": topics, "timeout": 10_000, **values}
     answer = await outcome(lab.ask(await lab.controller(), CREATE_TOPICS, version, **asked))
     return answer if answer == "closed" else lab.facts(answer)["topics"]
@@ -223,7 +224,7 @@ async def internal(lab: Lab) -> Facts:
 
 
 async def delete(lab: Lab, names: list[str], version: int | None = None) -> Any:
-    """The errors, by topic."""
+    """The errors by topic. names: of the topics; version: of the request, None for the newest."""
     answer = await lab.ask(await lab.controller(), DELETE_TOPICS, version, topic_names=names, timeout=10_000)
     return lab.facts(answer)["responses"]
 
@@ -277,7 +278,9 @@ async def more_partitions(
     twice: bool = False,
     **values: Any,
 ) -> Any:
-    """The errors."""
+    """The errors. name: of the topic; count: the new number of partitions; assignments: of the new ones, None
+    for the broker's choice; version: of the request, None for the newest; twice: name the topic twice;
+    values: other fields of the request."""
     given = None if assignments is None else [{"broker_ids": brokers} for brokers in assignments]
     topic = {"name": name, "count": count, "assignments": given}
     asked = {"topics": [topic, topic] if twice else [topic], "timeout": 10_000, **values}

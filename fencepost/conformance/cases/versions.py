@@ -68,7 +68,7 @@ async def twice(lab: Lab) -> Facts:
     return [(await lab.ask(link, API_VERSIONS, 0))["error_code"] for _ in range(2)]
 
 
-@case("sasl_handshake.on_a_plain_listener", "A SASL handshake where nobody is asked who he is.")
+@case("sasl_handshake.on_a_plain_listener", "A SASL handshake on a listener without login.")
 async def handshake(lab: Lab) -> Facts:
     if lab.run.access.user:
         return None
@@ -76,7 +76,7 @@ async def handshake(lab: Lab) -> Facts:
     return answer if answer == "closed" else answer["error_code"]
 
 
-@case("sasl_authenticate.on_a_plain_listener", "A SASL token where nobody is asked who he is.")
+@case("sasl_authenticate.on_a_plain_listener", "A SASL token on a listener without login.")
 async def authenticate(lab: Lab) -> Facts:
     if lab.run.access.user:
         return None

@@ -1,12 +1,12 @@
-"""A campaign on Spark: seeds over executors, each chunk a part of the trace store, the same runs as a local
-campaign's.
+"""A campaign on Spark: seeds distributed over executors, each chunk a part of the trace store, the same runs
+as in a local campaign.
 
-Owns: the driver's side: which seeds go into which chunk, taking up what ended, interruption, the repeats that
-check determinism. Must not know: how a chunk is run (tasks.py), the terminal.
+Owns the driver's side: which seeds go into which chunk, collecting results, interruption, and the repeats
+that check determinism. Must not know how a chunk is run (tasks.py), or the terminal.
 
-What a chunk came to is on disk before Spark hears of it, and the driver reads it from there while the job
-runs: a driver that is killed loses the chunks in hand and nothing else. The folder is a campaign's folder
-like any other: either engine goes on with what the other began.
+The result of a chunk is on disk before Spark gets it, and the driver reads it from there while the job
+runs. So a driver that is killed loses only the chunks in progress. The folder is an ordinary campaign's
+folder: either engine can continue what the other began.
 """
 
 import secrets
@@ -64,7 +64,7 @@ class _RunChunks:
 
 @frozen(kw_only=True)
 class _Repeat:
-    """The function that runs seeds again in a process of its own, with another PYTHONHASHSEED than Spark's
+    """The function that runs seeds again in a separate process, with another PYTHONHASHSEED than Spark's
     workers have."""
 
     orders: ChunkOrders
@@ -84,9 +84,7 @@ class _Repeat:
 
 @define(kw_only=True)
 class _Sitting:
-    """One driver's part of a campaign. waiting: chunks whose verdicts have not been read yet, by number;
-    counted: seeds of this sitting; repeats: digests of the runs to be repeated, by seed; parts: how many were
-    written."""
+    """One driver's part of a campaign."""
 
     campaign: Campaign
     store: TraceStore
@@ -94,9 +92,13 @@ class _Sitting:
     orders: ChunkOrders
     on_progress: Callable[[CampaignProgress], None]
     tally: Tally = field(factory=Tally)
+    # Chunks with unread verdicts, by number.
     waiting: dict[int, Chunk] = field(factory=dict)
+    # Seeds of this sitting.
     counted: set[int] = field(factory=set)
+    # Digests of the runs to be repeated, by seed.
     repeats: dict[int, str] = field(factory=dict)
+    # How many parts were written.
     parts: int = 0
 
     def take_up(self) -> None:
@@ -152,7 +154,7 @@ def _job(spark: Any, tasks: list[Any], function: Any, name: str, on_poll: Callab
 
 
 def _earlier_verdicts(folder: Path) -> Iterator[RunResult]:
-    """What chunks of earlier sittings came to that their driver did not hear any more."""
+    """Results of chunks of earlier sittings that their driver did not read."""
     for path in sorted(folder.glob("verdicts-*.jsonl")):
         for line in path.read_bytes().splitlines():
             yield RunResult.from_json(line)
@@ -239,7 +241,7 @@ def drive_on_spark(
     except KeyboardInterrupt:
         interrupted = True
     finally:
-        sitting.on_progress = _ignore  # whoever interrupted is not asked again
+        sitting.on_progress = _ignore  # progress is no longer reported after an interruption
         sitting.take_up()
         sitting.ledger.close()
     if not interrupted:

@@ -1,18 +1,18 @@
-"""What an executor does of a campaign: runs some seeds, judges them, writes one part of the trace store and
+"""An executor's part of a campaign: runs some seeds, judges them, writes one part of the trace store and
 their verdicts.
 
-Owns: one chunk from its seeds to its files, and what a repeated or a forgotten attempt may do. Must not know:
-Spark (a test calls it as a function), which chunks there are.
+Owns one chunk from its seeds to its files, and what a repeated or an abandoned attempt may do. Must not know
+Spark (a test calls it as a function), or which chunks there are.
 
-    DIR/.spark/sitting               the driver whose tasks may write; another one that goes on with the
+    DIR/.spark/sitting               the driver whose tasks may write; another driver that continues the
                                      campaign writes its own name
     DIR/.spark/verdicts-NUMBER.jsonl a chunk that has ended: the verdict of each of its seeds
-    DIR/.spark/begun-NUMBER-*        the seed that an attempt has in hand
+    DIR/.spark/begun-NUMBER-*        the seed that an attempt is running
 
-A chunk writes the part of its own number, so an attempt that is repeated replaces what the first one wrote by
-the same bytes. The parts come first, then the verdicts: killed in between, the runs are there and are judged
-again. Both happen under a lock and only while the sitting is the task's own: a Python worker that outlives
-its driver can no longer add a part that the next sitting does not know of.
+A chunk writes the part with its own number, so a repeated attempt replaces what the first one wrote by
+the same bytes. The parts come first, then the verdicts: if it is killed in between, the runs are there and
+are judged again. Both happen under a lock and only while the sitting is the task's own. So a Python worker
+that outlives its driver cannot add a part that the next sitting does not know.
 """
 
 import fcntl
@@ -46,7 +46,7 @@ class Chunk:
 
 @frozen(kw_only=True)
 class ChunkOrders:
-    """What every task is told. out: the campaign's folder; sitting: names the driver."""
+    """The settings of every task. out: the campaign's folder; sitting: names the driver."""
 
     job: Job
     out: Path
@@ -54,13 +54,13 @@ class ChunkOrders:
 
     @property
     def folder(self) -> Path:
-        """Of what tasks and driver tell each other."""
+        """The folder for files between tasks and driver."""
         return self.out / FOLDER
 
 
 @define(kw_only=True)
 class _PartWorker(Worker):
-    """A worker whose runs become a part at the end instead of frames of a journal."""
+    """A worker with runs that become a part at the end instead of frames of a journal."""
 
     runs: list[Rows] = field(factory=list, init=False)
 
@@ -70,14 +70,14 @@ class _PartWorker(Worker):
 
 
 def verdicts_of(folder: Path, number: int) -> Path:
-    """Where a chunk's verdicts lie."""
+    """The file of a chunk's verdicts. folder: of tasks and driver; number: of the chunk."""
     return folder / f"verdicts-{number}.jsonl"
 
 
 @contextmanager
 def sitting_locked(folder: Path, *, exclusive: bool) -> Iterator[int]:
-    """The open file that names the sitting; nobody changes it, or with `exclusive` nobody reads it,
-    meanwhile."""
+    """The open file that names the sitting; it does not change meanwhile. With `exclusive` it is not read
+    either."""
     descriptor = os.open(folder / SITTING, os.O_RDWR | (os.O_CREAT if exclusive else 0), 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
@@ -92,7 +92,7 @@ def take_over(folder: Path, sitting: str) -> None:
     with sitting_locked(folder, exclusive=True) as descriptor:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, sitting.encode(), 0)
-    for path in folder.glob("begun-*"):  # what was in hand when the last sitting ended did not end it
+    for path in folder.glob("begun-*"):  # seeds that ran when the last sitting ended did not end it
         path.unlink(missing_ok=True)
 
 
@@ -116,7 +116,7 @@ def _while_mine(orders: ChunkOrders) -> Iterator[None]:
 
 
 def _died_with(folder: Path, number: int) -> Counter[int]:
-    """How many attempts of the chunk ended with each seed in hand."""
+    """How many attempts of the chunk ended while running each seed."""
     return Counter(int(path.read_text() or -1) for path in folder.glob(f"begun-{number}-*"))
 
 

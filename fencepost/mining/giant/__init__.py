@@ -1,1 +1,1 @@
-"""One giant history: folded by row groups, merged by slot ranges, looked at closer where needed."""
+"""One giant history: folded by row groups, merged by slot ranges, with a closer look if needed."""

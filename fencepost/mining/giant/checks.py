@@ -1,12 +1,12 @@
-"""The checks of one giant history beside the log check: of its operations only those that a check reads are
-asked for.
+"""The checks of one giant history in addition to the log check; each reads only the operations that it
+needs.
 
-Owns: which operations bear on which check, and what is said where they are too many. Must not know: how a
+Owns which operations each check needs, and the message if they are too many. Must not know how a
 check judges.
 
-`conformance` reads events only. `invariants` reads events, the ends that replies show with a leader epoch,
+`conformance` reads only events. `invariants` reads events, the ends that replies show with a leader epoch,
 and the keys of compacted topics. `kafka`, `transactions` and `groups` need the whole history as soon as there
-is a consumer, a transaction or a group in it, and nothing of it where there is none.
+is a consumer, a transaction or a group in it, and nothing otherwise.
 """
 
 from collections.abc import Callable, Sequence

@@ -79,7 +79,8 @@ def _bounding(starts: Array, appends: Appends, reads: Reads, strong: Array) -> A
 
 
 def look(giant: Giant, header: Trace, work: LogWork, folder: Path, spread: Spread) -> Looked:
-    """What the plain check says of one suspected log. Raises TraceError."""
+    """The plain check's findings about one suspicious log. giant: the history; header: its trace without
+    rows; work: the log; folder: for files of the steps; spread: runs tasks. Raises TraceError."""
     ask = Ask(ranges=Decide(folder=folder, log=work.log, demands=work.demands, gaps=work.gaps))
 
     def asked(moments: Moments) -> Array:

@@ -49,7 +49,7 @@ SOFT_PARTS = ("rows", "by_value", "sorted_values", "told", "told_offset")
 
 @frozen(kw_only=True, eq=False)
 class Share:
-    """What one batch says of one log, beside its files. place: its row group, as a number; the rest as in
+    """What one batch says about one log, in addition to its files; fields without a comment as in
     ranges.Partial."""
 
     log: LogKey
@@ -60,6 +60,7 @@ class Share:
     shown: tuple[int, ...]
     span: tuple[int, ...]
     largest: int
+    # Number of its row group.
     place: int
     ids: Array
     offsets: Array
@@ -70,16 +71,18 @@ class Share:
 
 @frozen(kw_only=True, eq=False)
 class Folded:
-    """What one batch came to. ids: lowest and highest operation number; broken: how the trace contradicts
-    itself ("" if it does not); appends, acknowledged, reads: how many; asked: whether any operation is about
-    logs."""
+    """The result of one batch."""
 
     operations: int
+    # Lowest and highest operation number.
     ids: tuple[int, int]
+    # How the trace contradicts itself; "" if it does not.
     broken: str
+    # How many of each.
     appends: int
     acknowledged: int
     reads: int
+    # Whether any operation is about logs.
     asked: bool
     shares: tuple[Share, ...]
 
@@ -90,7 +93,7 @@ def key_of_log(log: LogKey) -> str:
 
 
 def _save(path: Path, array: Array) -> None:
-    """Whole or not there, whoever else writes the same."""
+    """Save completely or not at all, also if another process writes the same file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     with os.fdopen(descriptor, "wb") as file:
@@ -174,7 +177,8 @@ def _keep_soft(folder: Path, log: LogKey) -> None:
 
 
 def soft_at(folder: Path, log: LogKey) -> Soft:
-    """As `_keep_soft` left them; mapped, so that tasks share the memory."""
+    """The arrays of a log as `_keep_soft` saved them; mapped, so that tasks share the memory. folder: of the
+    files; log: its key."""
     return Soft(
         **{
             part: np.load(_soft_path(folder, log, part), mmap_mode="r", allow_pickle=False)
@@ -206,14 +210,16 @@ class Decide:
 
 @frozen(kw_only=True, eq=False)
 class LogWork:
-    """A suspected log. summaries: of its ranges, in order; wanted: in question for what no range tells;
-    shares: of its batches; the rest as in Decide."""
+    """A suspicious log; fields without a comment as in Decide."""
 
     log: LogKey
+    # Of its ranges, in order.
     summaries: tuple[RangeSummary, ...]
     demands: Demands
     gaps: Array
+    # Suspicious slots that no range covers.
     wanted: Wanted
+    # Of its batches.
     shares: tuple[Share, ...]
 
     def places(self, wanted: Wanted) -> list[int]:
@@ -222,7 +228,7 @@ class LogWork:
 
 
 def _any_in(span: tuple[int, ...], numbers: Array) -> bool:
-    """Whether any of the numbers (sorted) lies between the two."""
+    """Whether any of the numbers (sorted) is between the two."""
     return bool(span) and bool(np.searchsorted(numbers, span[0]) < np.searchsorted(numbers, span[1], "right"))
 
 
@@ -238,16 +244,20 @@ def _may_hold(share: Share, wanted: Wanted) -> bool:
 
 @frozen(kw_only=True)
 class Found:
-    """What the steps came to. broken: how the trace contradicts itself; repeated: which value was sent twice
-    to a log though they are unique; reasons: why logs need a closer look; suspects: those of which slots can
-    tell more; weak: why an Ok would mean nothing ("" if it would); ranges: how many were merged."""
+    """The result of the steps."""
 
     operations: int
+    # How the trace contradicts itself; "" if it does not.
     broken: str
+    # The value that was sent twice to a log although values are unique; "" if none.
     repeated: str
+    # Why logs need a closer look.
     reasons: dict[LogKey, tuple[str, ...]]
+    # Logs about which slots can say more.
     suspects: tuple[LogWork, ...]
+    # Why an Ok would mean nothing; "" if it would.
     weak: str
+    # How many ranges were merged.
     ranges: int
 
 
@@ -324,7 +334,7 @@ def _totals(folded: Sequence[Folded]) -> Totals:
 
 
 def _wanted(shares: Sequence[Share], offsets: Array, sessions: Array) -> Wanted:
-    """What a closer look begins with, beside slots. offsets: of appends that stand twice."""
+    """What a closer look begins with, in addition to slots. offsets: of appends that are in the log twice."""
     none = np.empty(0, np.int64)
     regressed = [share.regressed for share in shares]
     return Wanted(

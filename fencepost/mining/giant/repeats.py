@@ -1,7 +1,7 @@
-"""What of a giant history is no question about slots: does an operation number, or a value of a log, stand
-there twice?
+"""What slots do not answer about a giant history: is an operation number, or a value of a log, in it
+twice?
 
-Owns: the passes that compare numbers, a span of them at a time. Must not know: slots, Spark.
+Owns the passes that compare numbers, a span of them at a time. Must not know slots, Spark.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,8 @@ def repeated_id(giant: Giant, ids: Sequence[tuple[int, int]], spread: Spread) ->
 
 
 def first_repeated_id(giant: Giant, span: tuple[int, int]) -> tuple[int, int] | None:
-    """(row, op id) of the first operation whose number, within [low, high), an earlier one has."""
+    """(row, op id) of the first operation that repeats an earlier number in `span`, which is [low, high).
+    None if there is none. giant: the history."""
     rows, ids, before = [], [], 0
     for place in giant.places:
         for table in own_batches(giant, place, ["op_id"]):

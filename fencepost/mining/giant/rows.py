@@ -1,6 +1,6 @@
 """The operations of a giant history, few at a time.
 
-Owns: which of its columns the log check reads, and how. Must not know: what is asked of them.
+Owns which of its columns the log check reads, and how. Must not know what is asked about them.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,9 +1,9 @@
 """The verdicts of one giant history: the log check by slot ranges, and a closer look where that is not
 enough.
 
-Owns: which checks can be asked of so large a history, and what is said where one cannot. Must not know:
-Spark, how a range is judged. The check by ranges says that a log keeps every rule, or that it needs a closer
-look; certificates come from the plain check, over as much of the history as it needs.
+Owns which checks can judge so large a history, and the message if one cannot. Must not know
+Spark, or how a range is judged. The check by ranges says that a log keeps every rule, or that it needs a
+closer look. Certificates come from the plain check, over as much of the history as it needs.
 """
 
 import shutil
@@ -35,7 +35,8 @@ from fencepost.traces.trace import Trace
 
 
 def header_of(giant: Giant, profile: str | None) -> tuple[Trace, pa.Table]:
-    """The trace without operations and events, and its row. Raises TraceError if it has none, or two."""
+    """The trace without operations and events, and its row. giant: the history; profile: to demand, None for
+    the trace's own. Raises TraceError if it has no row, or two."""
     rows = rows_of(giant, "traces")
     if rows.num_rows != 1:
         raise TraceError(
@@ -55,7 +56,7 @@ def _unreadable(giant: Giant, reason: str) -> Unreadable:
 
 
 def _undecided(giant: Giant, reasons: dict[LogKey, tuple[str, ...]], open_: Sequence[str]) -> str:
-    """Why not all can be told of so large a history; "" if it can."""
+    """Why not everything can be decided for so large a history; "" if it can."""
     told = [
         f"{topic}-{partition}: {', '.join(why)}"
         for (topic, partition), why in sorted(reasons.items())
@@ -160,7 +161,7 @@ def told(giant: Giant, judged: Judged | Unreadable, settings: Settings, key: str
 
 
 def _certificate(giant: Giant, header: Trace, operations: Sequence[int]) -> Trace:
-    """The trace with these operations only, to be told."""
+    """The trace with only these operations, for a finding."""
     wanted = np.array(operations, np.int64)
     names = SCHEMAS["operations"].names
     found = [SCHEMAS["operations"].empty_table()]

@@ -1,1 +1,1 @@
-"""What mining reads: traces in whatever files a person names, and how they are split."""
+"""What mining reads: traces in all files that a person names, and how they are split."""

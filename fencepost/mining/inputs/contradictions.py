@@ -1,11 +1,11 @@
 """Traces that contradict themselves, found over the columns of many at once.
 
-Owns: what no trace may say of its operations, whatever is asked of it. Must not know: judges, Spark, where
+Owns what no trace may say about its operations, whatever the checks. Must not know judges, Spark, or where
 rows come from.
 
-What a judge concludes from an operation that ended before it began, or from two operations under one name,
-means nothing: such a trace is quarantined, its neighbours are judged. Each rule is one comparison over whole
-columns, so that looking costs a fiftieth of reading them for the log check.
+Conclusions from an operation that ended before it began, or from two operations with one number, mean
+nothing. So such a trace is quarantined, and its neighbours are judged. Each rule is one comparison over whole
+columns, which costs a fiftieth of reading them for the log check.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ COLUMNS = (
     *("trace_id", "op_id", "invoke_time", "completion_time", "outcome"),
     *("topic", "partition", "offset"),
 )
-"""Of operations: what is looked at here."""
+"""Columns of operations that are read here."""
 
 
 def contradictions(operations: pa.Table) -> dict[int, str]:
@@ -69,7 +69,7 @@ def _placed_without(column: Any, offset: Any) -> Array:
 
 
 def _repeated(trace: Array, op_id: Array) -> Array:
-    """Rows whose (trace, op id) stands in an earlier row too."""
+    """Rows with the (trace, op id) of an earlier row."""
     if not len(trace):
         return np.empty(0, np.int64)
     smallest, span = int(op_id.min()), int(op_id.max()) - int(op_id.min()) + 1

@@ -1,8 +1,8 @@
-"""Histories in files (JSON lines, Jepsen's EDN and JSON, logs) as splits of a mining, beside the folders of
-traces.
+"""Histories in files (JSON lines, Jepsen's EDN and JSON, logs) as splits of a mining, in addition to the
+folders of traces.
 
-Owns: telling one from the other in what the caller named, and reading a file's histories few at a time. Must
-not know: judges, formats (traces.py reads them).
+Owns how to distinguish the two in what the caller named, and reading a file's histories few at a time. Must
+not know judges, or formats (traces.py reads them).
 """
 
 from collections.abc import Iterator
@@ -23,12 +23,15 @@ TRACES_AT_ONCE = 200
 
 @frozen(kw_only=True)
 class HistoryFile:
-    """One file, the unit of a task. source, place: its path; format: as for `fencepost check`."""
+    """One file, the unit of a task."""
 
+    # Its path, twice: as for a split.
     source: str
     place: str
     size_bytes: int
+    # As for `fencepost check`.
     format: str
+    # Empty; a file has neither.
     frames: tuple[()] = ()
     repeated: tuple[()] = ()
     """A split has some of both; they name tasks (results/checkpoint.py)."""
@@ -57,7 +60,7 @@ def told_apart(inputs: list[Path], format: str) -> tuple[list[Path], list[Histor
     files: list[HistoryFile] = []
     for path in inputs:
         if is_store(path) or not path.exists():
-            stores.append(path)  # what is wrong with it is told by whoever opens it
+            stores.append(path)  # the code that opens it reports what is wrong with it
             continue
         for source in sources(path, suffixes=(SUFFIX, *importers.SUFFIXES)):
             if source.is_dir():

@@ -54,7 +54,7 @@ class Joined:
     """Without an outcome so far, by op id."""
 
     def of(self, rows: Iterable[Operation]) -> Iterator[Operation]:
-        """Those whose outcome is known now."""
+        """Those with a known outcome by now."""
         for row in rows:
             if row.outcome is Outcome.UNKNOWN and row.argument != BEFORE:
                 self.open[row.op_id] = row
@@ -63,7 +63,7 @@ class Joined:
                 yield row
 
     def rest(self) -> Iterator[Operation]:
-        """Those that nobody ended."""
+        """Those that have not ended."""
         yield from self.open.values()
         self.open.clear()
 
@@ -180,8 +180,8 @@ class Written:
 
 
 def write_long(path: Path, out: Path) -> Written:
-    """A recording as a folder of traces with one trace in many row groups. Raises TraceError for what cannot
-    be read."""
+    """Write a recording as a folder of traces with one trace in many row groups. path: the recording; out:
+    the new folder. Raises TraceError for input that cannot be read."""
     sent, written = _sent(path), Written()
     claims = sent.header.claims
     if sent.retried:

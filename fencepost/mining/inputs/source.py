@@ -32,7 +32,7 @@ _SOURCE = pa.field("source", pa.string(), nullable=False)
 
 
 class PiecePartition(InputPartition):
-    """One piece of the input, and its number, which is the trace id of a history that has none of its own."""
+    """One piece of the input, and its number, which is the trace id of a history without an id."""
 
     def __init__(self, piece: Piece, number: int) -> None:
         super().__init__(number)
@@ -86,7 +86,7 @@ class HistorySource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What stands in format(...)."""
+        """The name for format(...)."""
         return NAME
 
     def _table(self) -> Table:
@@ -100,7 +100,7 @@ class HistorySource(DataSource):
         return table
 
     def schema(self) -> Any:
-        """The table's columns behind `source`, the path that a row came from."""
+        """The table's columns after `source`, the path that a row came from."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         return from_arrow_schema(pa.schema([_SOURCE, *SCHEMAS[self._table()]]))

@@ -1,10 +1,10 @@
 """Splits: which row groups and journal frames there are to judge, found without reading them.
 
-Owns: the list of work and what of the input is unreadable from the outside. Must not know: Spark, judges.
+Owns the list of work, and which input is visibly unreadable. Must not know Spark, judges.
 
 A split is the unit that a task reads: one row group of a part (its three files together), or a run of frames
-of a journal that is not sealed yet. A run that stands in a readable part and in a journal belongs to the
-part's split only; a trace id that stands in two row groups belongs to the first, and the second split knows
+of a journal that is not sealed yet. A run that is in a readable part and in a journal belongs only to the
+part's split. A trace id that is in two row groups belongs to the first, and the second split knows
 that it is repeated.
 """
 
@@ -26,18 +26,19 @@ JOURNAL_SPLIT_BYTES = 4 * 1024 * 1024
 
 @frozen(kw_only=True)
 class Split:
-    """One unit of reading. source: the folder as the caller named it; place: what a person would look at.
+    """One unit of reading."""
 
-    group: a row group of a part; otherwise frames of the journal. size_bytes: compressed. repeated: trace ids
-    of the row group that stand in an earlier one too.
-    """
-
+    # The folder as the caller named it.
     source: str
+    # The file and its part, for a person.
     place: str
+    # Compressed.
     size_bytes: int
+    # A row group of a part; None: frames of the journal.
     group: RowGroup | None = None
     journal: Path | None = None
     frames: tuple[Frame, ...] = field(default=(), repr=False)
+    # Trace ids of the row group that are in an earlier one too.
     repeated: tuple[int, ...] = ()
 
 
@@ -103,8 +104,8 @@ def _overlap(splits: list[Split]) -> bool:
 
 
 def _without_repeats(splits: list[Split]) -> tuple[list[Split], set[int]]:
-    """(the splits of readable parts, each knowing which of its traces stand in an earlier one; all trace
-    ids). A row group that is not readable after all is its task's to report."""
+    """(the splits of readable parts, each with the traces that are in an earlier one; all trace
+    ids). A row group that turns out to be unreadable is reported by its task."""
     parts = {split.group.part.number: split.group.part for split in splits if split.group is not None}
     by_group: dict[tuple[int, int], list[int]] = {}
     for number, part in parts.items():

@@ -1,8 +1,8 @@
-"""Traces out of whatever a person points at: JSON lines, journals, folders of traces, folders of those,
+"""Traces from everything that a person names: JSON lines, journals, folders of traces, folders of those,
 foreign histories.
 
-Owns: which reader a path gets, the pieces that processes share out among them, and that one unreadable piece
-does not stop the rest. Must not know: judges.
+Owns which reader a path gets, the pieces for several processes, and that one unreadable piece
+does not stop the rest. Must not know judges.
 """
 
 import re
@@ -27,7 +27,7 @@ SUFFIX = ".jsonl"
 OURS = "fencepost"
 """The format of JSON lines among those of the importers."""
 RECORDED = "recording"
-"""The format of a folder that holds one trace in parts; nobody asks for it by name."""
+"""The format of a folder that holds one trace in parts; it is detected, never named by the user."""
 FORMATS = ("auto", OURS, *importers.FORMATS)
 
 
@@ -84,7 +84,7 @@ def _sources(path: Path, depth: int, suffixes: tuple[str, ...]) -> Iterator[Path
 
 @frozen(kw_only=True)
 class Piece:
-    """A part of the input that is read on its own: a file, or one split of a folder of traces. source: the
+    """A part of the input that is read separately: a file, or one split of a folder of traces. source: the
     path as the caller named it; size_bytes: on disk; format: of a file."""
 
     source: str
@@ -102,8 +102,8 @@ def _of_store(path: Path) -> Iterator[Piece | Quarantined]:
 
 
 def _of_split(split: Split, tell: Callable[[str], None]) -> Iterator[Trace | TraceError]:
-    """The traces of a split, and why some cannot be read: one of them costs only itself. tell: is called with
-    a sentence for events of unknown names, which are left out. Raises TraceError where no trace can be
+    """The traces of a split, and why some cannot be read: each costs only itself. tell: is called with
+    a sentence about events of unknown names, which are left out. Raises TraceError if no trace can be
     read."""
     many: Iterator[Rows | TraceError]
     if split.group is not None:

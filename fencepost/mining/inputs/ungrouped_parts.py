@@ -34,7 +34,7 @@ CUT = "some of its rows may be in a row group that cannot be read"
 @frozen(kw_only=True)
 class UngroupedPart:
     """Row groups of a part in which a trace may be cut, or too large to be read at once. groups: by table;
-    repeated: trace ids that stand in an earlier row group of whole traces, and are left out."""
+    repeated: trace ids that are in an earlier row group of whole traces, and are left out."""
 
     source: str
     part: TablePart
@@ -69,7 +69,7 @@ class Giant:
 
 @frozen(kw_only=True)
 class Prepared:
-    """The work once giants and cut traces are told apart. found: what can be judged by row group; small:
+    """The work after giants and cut traces are separated. found: what can be judged by row group; small:
     traces that must be regrouped, with their operations, by source."""
 
     found: Found
@@ -174,7 +174,7 @@ def _find_loose(inputs: list[Path]) -> tuple[list[UngroupedPart], list[Unreadabl
                 if _promises(part):
                     continue
             except TraceError:
-                continue  # what is wrong with it is told by whoever lists the splits
+                continue  # the code that lists the splits reports what is wrong with it
             places.add(str(part.traces))
             try:
                 loose.append(_loose_of(str(path), part))
@@ -194,8 +194,8 @@ def _too_large(split: Split, giant: int) -> bool:
 
 
 def prepare(inputs: list[Path], found: Found, *, giant: int = GIANT_OPERATIONS) -> Prepared:
-    """Tell apart what `found` can judge by row group, giant histories, and small traces to regroup. giant:
-    operations of a trace beyond which it is one."""
+    """Separate what `found` can judge by row group, giant histories, and small traces to regroup. inputs: as
+    named by the caller; giant: a trace with more operations is giant."""
     loose, bad, places = _find_loose(inputs)
     large = [split for split in found.splits if _too_large(split, giant)]
     for split in large:
@@ -204,7 +204,7 @@ def prepare(inputs: list[Path], found: Found, *, giant: int = GIANT_OPERATIONS) 
         loose.append(
             UngroupedPart(source=split.source, part=split.group.part, groups=groups, repeated=split.repeated)
         )
-        reason = "its trace id stands in an earlier row group too, which is judged"
+        reason = "its trace id is in an earlier row group too, which is judged"
         bad += [
             Unreadable(source=split.source, place=split.place, reason=reason, trace_id=one)
             for one in split.repeated
@@ -266,4 +266,4 @@ def _add_idle(
                         if (one.source, trace_id) not in counts and trace_id not in one.repeated:
                             small.setdefault(one.source, {})[trace_id] = 0
             except TraceError:
-                continue  # its traces have no row: that is told of each of them
+                continue  # its traces have no row: each of them is reported

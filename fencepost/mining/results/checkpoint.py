@@ -1,9 +1,9 @@
-"""What a mining keeps while it runs, so that one that was interrupted goes on: which tasks have ended, and
-what they answered.
+"""What a mining keeps while it runs, so that an interrupted one can continue: the ended tasks and
+their results.
 
-Owns: the hidden folder of work, the key of a task, the JSON of an answer. Must not know: Spark, judges.
+Owns the hidden folder of work, the key of a task, the JSON of a result. Must not know Spark, judges.
 
-    OUT/.work/asked.json            inputs, checks, profile: another question cannot go on here
+    OUT/.work/asked.json            inputs, checks, profile: a mining with other options cannot continue here
     OUT/.work/files/RESULT/*.parquet   what attempts of tasks wrote
     OUT/.work/done/KEY.json         a task that ended: its counts, and the files of the attempt that ended it
 """
@@ -43,7 +43,7 @@ class TaskResult:
 
 @frozen(kw_only=True)
 class _Answer:
-    """A TaskResult in types that JSON has."""
+    """A TaskResult in types that JSON has; fields as there."""
 
     files: tuple[str, ...]
     traces: dict[str, int]
@@ -107,7 +107,7 @@ def from_json(data: bytes) -> TaskResult:
 
 
 def key_of(splits: Sequence[Split | HistoryFile]) -> str:
-    """Names a task by what it reads, whatever its number."""
+    """The name of a task, derived from what it reads and not from its number."""
     told = [
         (
             split.source,
@@ -122,7 +122,8 @@ def key_of(splits: Sequence[Split | HistoryFile]) -> str:
 
 
 def keep(folder: Path, key: str, result: TaskResult, *, attempt: str) -> None:
-    """A task has ended: its answer is there whole or not at all."""
+    """Save the result of a task that has ended, completely or not at all. folder: of the work; key: of the
+    task; attempt: that ended it."""
     done = folder / "done"
     done.mkdir(parents=True, exist_ok=True)
     temporary = done / f"{key}.{attempt}.tmp"
@@ -151,8 +152,8 @@ class Work:
         return self.out.absolute() / WORK
 
     def begin(self, asked: dict[str, Any], *, resume: bool) -> None:
-        """Make it, or take it up again. Raises FencepostError if the output folder is in use, or holds the
-        work on another question."""
+        """Create the folder, or continue it. asked: the options; resume: whether it may exist. Raises
+        FencepostError if the output folder is in use, or holds work with other options."""
         question = self.folder / "asked.json"
         if question.exists():
             if not resume:
@@ -160,7 +161,7 @@ class Work:
                     expected="a new or an empty folder for the results",
                     seen="a mining that did not end",
                     where=str(self.out),
-                    hint="go on with it (--resume), or remove the folder",
+                    hint="continue it (--resume), or remove the folder",
                 )
             before = msgspec.json.decode(question.read_bytes())
             if before != msgspec.to_builtins(asked):
@@ -181,8 +182,8 @@ class Work:
             question.write_bytes(msgspec.json.encode(asked))
 
     def done(self, keys: Iterable[str]) -> dict[str, TaskResult]:
-        """The answers that are there already, of these tasks; one that is not whole any more, or whose files
-        are not, does not count."""
+        """The existing results of these tasks; one that is incomplete, or has incomplete files,
+        does not count."""
         found = {}
         for key in keys:
             path = self.folder / "done" / f"{key}.json"
@@ -194,7 +195,7 @@ class Work:
         return found
 
     def path_of(self, name: str) -> Path:
-        """Where a file of an attempt lies: with the results, if an interrupted mining has told them
+        """The place of an attempt's file: with the results, if an interrupted mining has moved it there
         already."""
         told = self.out / name
         return told if told.exists() else self.folder / "files" / name

@@ -1,7 +1,7 @@
 """The page of a mining: totals, anomalies by kind, by fault, bug and profile, and the smallest example of
 each, drawn.
 
-Owns which of a summary's figures stand where. Must not know Spark, HTML, geometry. Runs on the driver, once,
+Owns which of a summary's figures are where. Must not know Spark, HTML, geometry. Runs on the driver, once,
 over the few traces that are examples.
 """
 
@@ -76,7 +76,7 @@ def _bugs(summary: Summary) -> Table:
     most = max(bug.traces for bug in summary.bugs.bugs)
     return Table(
         heading="Bugs",
-        note="Bad traces that go together by what is strange about them, and the feature that tells each "
+        note="Groups of bad traces with the same unusual features, and the feature that distinguishes each "
         "group best from healthy traces.",
         columns=("bug", "traces", "smallest", "what they share"),
         rows=tuple(rows),

@@ -1,9 +1,9 @@
 """The proofs of a mining's samples: the smallest trace of each anomaly, found again in the input and
 explained.
 
-Owns: which split a sample came from, and reading its one trace whole. Must not know: Spark, how a trace was
-judged. Runs on the driver, once, over the few samples that a mining ends with: a task that proved its own
-would decode whole traces, and nearly all of its proofs would be thrown away.
+Owns which split a sample came from, and reading its one trace whole. Must not know Spark, or how a trace was
+judged. Runs on the driver, once, over the few samples at the end of a mining. A task that proved its own
+samples would decode whole traces, and nearly all of its proofs would be thrown away.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ def proven(samples: dict[str, Sample], splits: Sequence[Split | HistoryFile]) ->
 
 
 def _traces(sample: Sample, splits: Iterable[Split | HistoryFile]) -> Iterator[Trace]:
-    """The sample's trace, whole, wherever it stands."""
+    """The sample's trace, whole, from its split."""
     for split in splits:
         if split.source == sample.source:
             with contextlib.suppress(TraceError, OSError):

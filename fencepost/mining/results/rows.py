@@ -34,8 +34,8 @@ RESULTS: tuple[Result, ...] = (
 )
 RESULTS_VERSION = 3
 DIMENSIONS = ("profile", "bug", "fault")
-"""What traces are counted by, beside their source: how the run came to be, the bugs planted in it, the kinds
-of fault that struck it."""
+"""By what traces are counted, in addition to their source: how the run was made, the bugs planted in it, the
+kinds of fault in it."""
 
 
 def _schema(result: str, *columns: tuple[str, Any]) -> pa.Schema:
@@ -140,25 +140,31 @@ def bugs_of(plan: str) -> tuple[str, ...]:
 
 @define
 class Counts:
-    """What was judged, summed. decisions: (check, decision) -> traces; anomalies: name -> findings;
-    traces_with: name -> traces that have it; illegal: traces with any finding, by source; statistics:
-    (source, dimension, value, anomaly) -> traces, all of them where the anomaly is None; samples: the
-    smallest trace by anomaly; records: what became of the records of logs, with the first lost ones."""
+    """What was judged, summed."""
 
+    # Traces by source.
     traces: Counter[str] = Factory(Counter)
     operations: int = 0
     events: int = 0
+    # (check, decision) -> traces.
     decisions: Counter[tuple[str, str]] = Factory(Counter)
+    # Name -> findings.
     anomalies: Counter[str] = Factory(Counter)
+    # Name -> traces that have it.
     traces_with: Counter[str] = Factory(Counter)
+    # Traces with any finding, by source.
     illegal: Counter[str] = Factory(Counter)
+    # (source, dimension, value, anomaly) -> traces; anomaly None: all traces.
     statistics: Counter[tuple[str, str, str, str | None]] = Factory(Counter)
+    # The smallest trace by anomaly.
     samples: dict[str, Sample] = Factory(dict)
     quarantined: list[Unreadable] = Factory(list)
+    # What became of the records of logs, with the first lost ones.
     records: LogTotals = Factory(LogTotals)
 
     def add_records(self, source: str, trace_id: int, counts: LogCounts) -> None:
-        """Count what became of the records of one trace."""
+        """Count what became of the records of one trace. source, trace_id: of the trace; counts: its
+        records."""
         self.records.add(source, trace_id, LogReport.of(counts, MOST_LOST), MOST_LOST)
 
     def add_verdicts(
@@ -232,7 +238,7 @@ def finding_row(source: str, trace: Trace, finding: Finding, headline: str | Non
 
 
 def verdict_row(source: str, trace: Trace, verdict: Verdict) -> tuple[Any, ...]:
-    """One row of `verdicts`."""
+    """One row of `verdicts`. source: of the trace."""
     decision: Decision = verdict.decision
     return (
         *(

@@ -26,34 +26,37 @@ MOST_NAMED = 100
 
 @frozen(kw_only=True)
 class Summary:
-    """What a mining came to.
+    """The result of a mining."""
 
-    traces, illegal: by input; decisions: traces by check and decision; anomalies: findings by name;
-    traces_with: traces by anomaly; statistics: dimension -> value -> anomaly -> traces, "" for all of them;
-    samples: the smallest trace of each anomaly, most telling anomaly first; quarantine: the first MOST_NAMED
-    pieces of input that could not be read; quarantined: how many there were; unfinished: tasks that an
-    interruption left undone; giants: histories that were judged by slot ranges; regrouped: traces that were
-    brought together first; records: what became of the records of logs, in all histories but giants (None:
-    the log check was not asked).
-    """
-
+    # The folder of the results.
     out: str
     checks: tuple[str, ...]
+    # Traces, and those with a finding, by input.
     traces: dict[str, int]
     illegal: dict[str, int]
     operations: int
     events: int
     splits: int
+    # Traces by check and decision.
     decisions: dict[str, dict[str, int]] = Factory(dict)
+    # Findings by name.
     anomalies: dict[str, int] = Factory(dict)
+    # Traces by anomaly.
     traces_with: dict[str, int] = Factory(dict)
+    # dimension -> value -> anomaly -> traces; anomaly "": all of them.
     statistics: dict[str, dict[str, dict[str, int]]] = Factory(dict)
+    # The smallest trace of each anomaly, the anomaly of the lowest rank first.
     samples: tuple[Sample, ...] = ()
+    # The first MOST_NAMED pieces of input that could not be read, and how many there were.
     quarantine: tuple[Unreadable, ...] = ()
     quarantined: int = 0
+    # Tasks that had not ended at an interruption.
     unfinished: int = 0
+    # Histories that were judged by slot ranges.
     giants: int = 0
+    # Traces that were regrouped first.
     regrouped: int = 0
+    # What became of the records of logs, in all histories but giants; None: the log check did not run.
     records: LogTotals | None = None
     bugs: Bugs = Factory(Bugs)
     """What the bad traces come to (docs/how-to/triage.md)."""
@@ -101,7 +104,7 @@ class Summary:
 
     @property
     def record_lines(self) -> list[str]:
-        """What became of the records of logs, line by line."""
+        """What became of the records of logs, as lines of text."""
         if self.records is None:
             return []
         lines = list(self.records.lines(f"{self.out}/lost"))

@@ -1,6 +1,6 @@
-"""Work spread over Spark: tasks of one job, progress told, interruption passed on.
+"""Work spread over Spark: the tasks of one job, their progress, and interruption.
 
-Owns: the session that is begun when it is first needed, and how items become tasks. Must not know: what the
+Owns the session, which begins on first use, and how items become tasks. Must not know what the
 work is.
 """
 
@@ -19,8 +19,8 @@ MOST_TASKS = 10_000
 """More tasks than these only keep the scheduler busy; a task then takes several items."""
 
 QUICK_JAVA = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
-"""The JVM hands out tasks and reads nothing itself: what its second compiler does costs more than it saves
-(bench/mine_settings.py). Whoever names `spark.driver.extraJavaOptions` has the last word."""
+"""The JVM only distributes tasks and reads nothing itself, so its second compiler costs more than it saves
+(bench/mine_settings.py). The caller's `spark.driver.extraJavaOptions` come after it."""
 
 TaskProgress = Callable[[int, int], None]
 """progress(tasks finished, tasks in all), from the driver."""
@@ -71,7 +71,7 @@ class Engine:
         self.stack.close()
 
     def session(self) -> Any:
-        """The session, begun when it is first asked for. Raises EnvironmentError_."""
+        """The session, begun on first use. Raises EnvironmentError_."""
         if self.spark is None:
             self.spark = self.stack.enter_context(session(self.master, settings=QUICK_JAVA))
         return self.spark
@@ -82,7 +82,7 @@ class Engine:
         task: Callable[[Iterable[Any]], Iterator[Any]],
         progress: TaskProgress | None,
     ) -> list[Any]:
-        """What the tasks yield, in order; an interruption, or whatever `progress` raises, cancels them.
+        """The results of the tasks, in order. An interruption, or an exception of `progress`, cancels them.
         Raises EnvironmentError_."""
         spark = self.session()
         self.jobs += 1

@@ -24,7 +24,8 @@ from types import FrameType
 from attrs import define
 
 AGAIN_S = 0.02
-"""After so long the handler looks again. A call to the JVM takes about a millisecond; nobody sees 20."""
+"""After this time the handler checks again. A call to the JVM takes about a millisecond; 20 are not
+noticeable."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _TALKING = ("py4j", "pyspark")
 
@@ -48,7 +49,8 @@ class Patience:
     """One is on its way, from a timer."""
 
     def interrupt(self, signum: int, frame: FrameType | None) -> None:
-        """Raise KeyboardInterrupt where it cuts nothing, now or as soon as that is so."""
+        """Raise KeyboardInterrupt, now or as soon as it interrupts no call to the JVM. signum, frame:
+        Python's."""
         if not self.held and not _talks(frame):
             raise KeyboardInterrupt
         if self.waiting:
@@ -64,7 +66,7 @@ class Patience:
         timer.start()
 
     def to_the_end(self, work: Callable[[], None]) -> None:
-        """Do `work` in a thread of its own, which no signal reaches. An interrupt waits for its end. Raises
+        """Do `work` in a separate thread, which no signal reaches. An interrupt waits for its end. Raises
         what `work` raises."""
         errors: list[Exception] = []
         ended = threading.Event()
@@ -109,7 +111,8 @@ def patient_interrupts() -> Iterator[Patience]:
 
 @contextmanager
 def _without_complaints() -> Iterator[None]:
-    """py4j logs a connection that ends while the session is stopped; whoever interrupted knows that."""
+    """py4j logs a connection that ends while the session is stopped; after an interruption that is
+    expected."""
 
     def other(record: logging.LogRecord) -> bool:
         return "while sending command" not in record.getMessage()

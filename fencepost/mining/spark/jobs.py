@@ -1,7 +1,7 @@
 """One Spark job whose tasks are counted while it runs, and which ends when its driver is interrupted.
 
-Owns: the thread that waits for Spark, cancelling, what an error inside a task is told as. Must not know: what
-a task does.
+Owns the thread that waits for Spark, cancelling, and the message for an error inside a task. Must not know
+what a task does.
 """
 
 import re
@@ -24,10 +24,10 @@ def run_tasks(
     where: str,
     on_poll: Callable[[int], None],
 ) -> list[Any]:
-    """What `function` yields for each task, one Spark task each. name: of the job group, unique among those
-    that run; where: for a person.
+    """The results of `function` for each task, one Spark task each. name: of the job group, unique among
+    those that run; where: for a person.
 
-    on_poll: called with the number of ended tasks, from this thread; whatever it raises cancels the job, as
+    on_poll: called with the number of ended tasks, from this thread; its exceptions cancel the job, as
     an interruption does. Raises EnvironmentError_ if a task fails as often as Spark tries it.
     """
     from pyspark import InheritableThread

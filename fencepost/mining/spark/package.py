@@ -56,8 +56,8 @@ if __name__ == "__main__":
 
 @frozen(kw_only=True)
 class Packaged:
-    """What was written. libraries: distributions in the archive beside Fencepost; kernels: compiled ones in
-    it; size_bytes: of the archive."""
+    """What was written. libraries: distributions in the archive in addition to Fencepost; kernels: compiled
+    ones in it; size_bytes: of the archive."""
 
     archive: Path
     entry: Path
@@ -112,7 +112,7 @@ def _libraries() -> dict[str, Distribution]:
 
 
 def _files_of(found: Distribution) -> Iterator[_File]:
-    """The files of a library. Raises EnvironmentError_ where nobody wrote down which they are."""
+    """The files of a library. Raises EnvironmentError_ if the installation has no list of them."""
     if found.files is None:
         raise EnvironmentError_(
             expected=f"the list of files of the library {found.name}",
@@ -134,7 +134,7 @@ def _files_of_fencepost() -> Iterator[_File]:
 
 
 def _kernels() -> Iterator[_File]:
-    """The compiled kernels that Numba keeps on this machine, as files beside the modules."""
+    """The compiled kernels that Numba keeps on this machine, as files next to the modules."""
     root = Path(str(fencepost.__file__)).parent
     for source in sorted(root.rglob("*.py")):
         if MARK not in source.read_bytes():

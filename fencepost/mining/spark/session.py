@@ -1,12 +1,12 @@
 """A Spark session that starts quietly or says in one sentence why it cannot.
 
-Owns: settings of Spark, the checks of pyspark and Java, where the JVM's standard error goes. Must not know:
+Owns settings of Spark, the checks of pyspark and Java, and where the JVM's standard error goes. Must not know
 what runs on it.
 
 Settings, and why: Python workers of a local master are the running interpreter (otherwise Spark takes
-whatever `python3` is), those of a cluster what PYSPARK_PYTHON names; no UI, no console progress (the caller
-has its own); a master on this machine is talked to over the loopback only; an idle Python worker is kept for
-the next task. Begun by spark-submit, the session is as it was submitted.
+any `python3`), those of a cluster what PYSPARK_PYTHON names; no UI, no console progress (the caller
+has its own); a master on this machine is reached only over the loopback interface; an idle Python worker is
+kept for the next task. Under spark-submit the session keeps the submitted settings.
 """
 
 import os
@@ -33,7 +33,7 @@ MOST_FAILURES = 2
 their work to that."""
 DEFAULT_MASTER = "local[*]"
 _CLUSTER = re.compile(r"local-cluster\[|spark://|yarn|k8s://")
-"""Masters whose executors are processes of their own."""
+"""Masters with executors in separate processes."""
 _ON_THIS_MACHINE = re.compile(r"local(-cluster)?(\[|$)|spark://(localhost|127\.0\.0\.1):")
 _HINT = f"install a Java runtime {JAVA_MINIMUM} or newer, or point JAVA_HOME at one"
 
@@ -96,8 +96,8 @@ def check_java() -> int:
 
 @contextmanager
 def _standard_error_to(path: Path) -> Iterator[None]:
-    """Whatever is started inside keeps `path` as its standard error: the JVM greets with warnings that nobody
-    can act on."""
+    """Processes started inside have `path` as their standard error: the JVM prints warnings at its start that
+    do not help the user."""
     sys.stderr.flush()
     saved = os.dup(2)
     try:
@@ -128,7 +128,7 @@ def _settings(master: str | None, extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_retries(master: str) -> str:
-    """A local master gives a task up at its first failure unless told otherwise; on a cluster it takes
+    """A local master gives a task up at its first failure by default; on a cluster it takes
     several."""
     return re.sub(
         r"^local\[([^],]+)\]$", rf"local[\1,{MOST_FAILURES}]", re.sub(r"^local$", "local[1]", master)
@@ -136,8 +136,8 @@ def _with_retries(master: str) -> str:
 
 
 def _name_python(master: str | None) -> None:
-    """Say which Python the workers are: on a cluster it may lie elsewhere than here, so what the caller says
-    holds."""
+    """Set the Python of the workers. On a cluster its path may differ from here, so the caller's setting
+    wins."""
     if master is None or _CLUSTER.match(master):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     else:
@@ -146,7 +146,7 @@ def _name_python(master: str | None) -> None:
 
 
 def _builder(master: str | None, settings: Mapping[str, str]) -> Any:
-    """A session's builder. What spark-submit was told holds, none of our own settings on top."""
+    """A session's builder. Under spark-submit the submitted settings apply, and none of ours."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("fencepost")
@@ -160,10 +160,10 @@ def _builder(master: str | None, settings: Mapping[str, str]) -> Any:
 
 @contextmanager
 def session(master: str | None = None, *, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
-    """A SparkSession, stopped at the end. master: where Spark runs, None for what spark-submit was told, or
+    """A SparkSession, stopped at the end. master: where Spark runs, None for spark-submit's, or
     else all processors of this machine; settings: of Spark, over our own.
 
-    Raises MissingExtraError without pyspark, EnvironmentError_ without a usable Java or where Spark does not
+    Raises MissingExtraError without pyspark, EnvironmentError_ without a usable Java or if Spark does not
     start.
     """
     check_spark()

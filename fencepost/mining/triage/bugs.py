@@ -1,6 +1,6 @@
 """Bugs: groups of bad traces, as values, as JSON, and in words.
 
-Owns: what is said of a group, and in what words. Must not know: Spark, how groups are made.
+Owns the description of a group, and its words. Must not know Spark, or how groups are made.
 """
 
 from collections.abc import Iterator
@@ -19,17 +19,20 @@ MOST_SHOWN = 5
 
 @frozen(kw_only=True)
 class Shared:
-    """A feature that is over-represented in a bug's traces. bad, of_bad: traces of the bug that have it, and
-    all; healthy: the share of comparable healthy traces that have it; of_healthy: how many those are; ochiai:
-    0 to 1; likelihood_ratio: G; p: corrected for the number of features and bugs."""
+    """A feature that is over-represented in a bug's traces."""
 
     feature: str
+    # Traces of the bug that have it, and all of the bug.
     bad: int
     of_bad: int
+    # The share of comparable healthy traces that have it, 0 to 1, and how many comparable ones there are.
     healthy: float
     of_healthy: int
+    # Ochiai's measure, 0 to 1.
     ochiai: float
+    # G.
     likelihood_ratio: float
+    # Corrected for the number of features and bugs.
     p: float
 
     def words(self) -> str:
@@ -57,23 +60,29 @@ class Example:
 
 @frozen(kw_only=True)
 class Bug:
-    """One group. number: from 1, the most traces first; name: the same in each mining of the same traces;
-    anomalies: by which its traces are named, with counts; first: the first trace in the order of source and
-    trace id; smallest: with the fewest operations; items: the evidence that most of its traces have, with
-    weights, by which minings are compared; also: traces of other bugs that show this one too; missing: what
-    could not be asked of these traces."""
+    """One group."""
 
+    # From 1, the most traces first.
     number: int
+    # The same in each mining of the same traces.
     name: str
+    # The most frequent of `anomalies`.
     anomaly: str
     traces: int
+    # The anomalies that name its traces, with counts.
     anomalies: dict[str, int]
+    # Traces by profile.
     profiles: dict[str, int]
+    # The first trace in the order of source and trace id.
     first: Example
+    # The trace with the fewest operations.
     smallest: Example
+    # The evidence that most of its traces have, with weights; minings are compared by it.
     items: dict[str, float]
     shares: tuple[Shared, ...] = ()
+    # Traces of other bugs that show this one too.
     also: int = 0
+    # What could not be determined for these traces.
     missing: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
@@ -103,8 +112,8 @@ def _traces(count: int) -> str:
 
 @frozen(kw_only=True)
 class Bugs:
-    """What triage came to. healthy: traces that the bad ones were held against; tested: pairs of bug and
-    feature."""
+    """The result of triage. healthy: how many traces the bad ones were compared with; tested: pairs of bug
+    and feature."""
 
     bugs: tuple[Bug, ...] = ()
     bad: int = 0

@@ -34,11 +34,11 @@ from fencepost.traces.tables import Tables
 KEPT = ("step", "again")
 """Kinds of feature that are evidence of a cause. Pairs and options say more of how a swarm got there."""
 CONSEQUENCES = ("meantime",)
-"""Checks of how long something took: what they find follows from whatever else is wrong, if anything is."""
+"""Checks of how long something took: their findings are usually consequences of another bug."""
 NOTHING_CAME = (CODE_OF[Name.PHASE], CODE_OF[Name.LIVENESS_FAILED])
 """Events that convict by what is not there."""
 MOST_ROWS = 20
-"""Rows of one certificate that are looked at: a certificate is the fewest that prove it, a handful."""
+"""Rows of one certificate that are used: a certificate is minimal, so it has only a few."""
 _LISTS = re.compile(r"\[[^\]]*\]")
 _NUMBERS = re.compile(r"\d+")
 
@@ -70,7 +70,7 @@ def findings_of(verdicts: Iterable[Verdict]) -> list[Finding]:
 def evidence_of(
     trace: int, verdicts: Iterable[Verdict], features: Sequence[str], tables: Tables, steps: Steps
 ) -> Evidence:
-    """What is known of the bad trace with this number. features: its own words; steps: of all rows of the
+    """What is known about the bad trace with this number. features: its words; steps: of all rows of the
     group."""
     findings = findings_of(verdicts)
     trace_id = tables.traces.column("trace_id")[trace].as_py()

@@ -58,7 +58,7 @@ class Features:
 
 @define(eq=False)
 class _Gathered:
-    """Pairs of trace and word from several sources; each has words of its own."""
+    """Pairs of trace and word from several sources; each source has different words."""
 
     pieces: list[tuple[Ints, Ints]] = field(factory=list)
     words: list[str] = field(factory=list)
@@ -81,8 +81,8 @@ class _Gathered:
 
 
 def features_of(tables: Tables, steps: Steps) -> Features:
-    """The features of whole traces; rows of one trace stand together, in the order of `traces`. steps: of
-    their events."""
+    """The features of whole traces; rows of one trace are together, in the order of `traces`. tables: the
+    traces; steps: of their events."""
     ids = tables.traces.column("trace_id").to_numpy().astype(np.int64)
     gathered = _Gathered()
     _steps(steps, gathered)
@@ -218,7 +218,8 @@ def _operations(operations: pa.Table, ids: Ints, gathered: _Gathered) -> None:
 
 
 class _Options(msgspec.Struct):
-    """The options of a plan; its operations and faults are skipped, which are nearly all of it."""
+    """The options of a plan; its operations and faults are skipped, because they are nearly all of its
+    size."""
 
     cluster: dict[str, Any] = {}
     network: dict[str, Any] = {}

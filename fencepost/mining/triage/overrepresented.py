@@ -29,7 +29,7 @@ ALPHA = 0.01
 MOST_PER_BUG = 60
 """Features of a bug that come to the driver, the largest likelihood ratio first."""
 KEPT = 20
-"""Features of a bug that are told, after those that say the same as a simpler one were left out."""
+"""Features of a bug that are reported, after those that say the same as a simpler one are left out."""
 PAIR = "then: "
 VERDICT = "step: liveness_failed"
 """Steps that are the verdict itself, in other words."""

@@ -1,10 +1,10 @@
-"""What a task tells for triage: the evidence of its bad traces, and how many healthy ones had each feature.
+"""What a task reports for triage: the evidence of its bad traces, and how many healthy ones had each feature.
 
-Owns: the way from judged tables to rows of the results `evidence`, `contrast` and `spectra`. Must not know:
+Owns the way from judged tables to rows of the results `evidence`, `contrast` and `spectra`. Must not know
 Spark, groups.
 
-A healthy trace (every check says Ok) leaves no row of its own, unless all spectra are asked for: its features
-are counted where it is judged, by the profile that it came from, so that bad traces can be held against
+A healthy trace (every check says Ok) gets no row, unless all spectra are wanted. Its features
+are counted where it is judged, by its profile, so that bad traces can be compared with
 healthy ones of the same kind. Undecided traces are in neither.
 """
 
@@ -39,7 +39,7 @@ class Told:
 
 @define
 class TaskTriage:
-    """What one task has seen. spectra: whether to tell the features of every trace; healthy: (profile,
+    """What one task has seen. spectra: whether to report the features of every trace; healthy: (profile,
     feature) -> healthy traces."""
 
     spectra: bool = False

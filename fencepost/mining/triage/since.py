@@ -21,14 +21,17 @@ GROWN = 2.0
 
 @frozen(kw_only=True)
 class Moved:
-    """A bug that both minings have. name, number: in this one; before: its name in the earlier one;
-    traces_before, traces."""
+    """A bug that both minings have."""
 
+    # In this mining.
     name: str
     number: int
+    # Its name in the earlier one.
     before: str
+    # Its traces in both.
     traces_before: int
     traces: int
+    # Whether its share of the traces has at least doubled.
     grown: bool
 
 
@@ -55,7 +58,7 @@ class Since:
 
 
 def alike(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """The cosine of two bugs' items."""
+    """The similarity of two bugs: the cosine of their items. one, other: item -> weight. 0 to 1."""
     product = sum(weight * other.get(item, 0.0) for item, weight in one.items())
     lengths = [math.sqrt(sum(weight * weight for weight in items.values())) for items in (one, other)]
     return product / (lengths[0] * lengths[1]) if all(lengths) else 0.0

@@ -1,11 +1,11 @@
-"""One group that is several bugs: traces that a judge convicts alike, for reasons that exclude each other.
+"""One group that is several bugs: traces with the same verdict, for reasons that exclude each other.
 
-Owns: when a group is cut, and where. Must not know: Spark, what an item means.
+Owns when a group is cut, and where. Must not know Spark, or what an item means.
 
-Many bugs end in the same verdict ("every ISR is full" never came). What all traces of a group have says
-nothing of whether it is one bug, so the group is looked at again with what only some of them have, weighed by
-how few they are. Parts that are alike in that are a bug of their own if each has a core: a step that no
-healthy trace shows, that nearly all of the part and hardly any of the rest has. Everything else stays
+Many bugs end in the same verdict ("every ISR is full" never came). What all traces of a group have in common
+does not say whether it is one bug. So the group is examined again by what only some of them have, weighed by
+how few they are. Similar traces form a bug of their own if they have a core: a step that no
+healthy trace shows, that nearly all of them and hardly any of the rest have. All other traces stay
 together.
 """
 

@@ -1,14 +1,14 @@
-"""Each event as a step: its name and what stood in a strange relation to what was known before, without
+"""Each event as a step: its name, and its unusual relations to what was known before, without
 names, numbers and times.
 
-Owns: the words of steps, over whole columns of a row group. Must not know: findings, groups, bugs.
+Owns the words of steps, over whole columns of a row group. Must not know findings, groups, bugs.
 
-An event says who did what with which epoch and offset. What matters of a number is how it stands to the last
-one of its kind: a leader epoch below ZooKeeper's, a broker epoch of an earlier process, an offset below the
-high watermark. So each number is compared with the latest fact about the same thing, and the relation becomes
-a word of the step; a relation that is the usual one is not said. Protections guard such relations, which is
-why a step that no healthy run shows is worth looking at. No relation is of one known bug: all of them are
-asked of every event that has both sides.
+An event says who did what with which epoch and offset. What matters about a number is its relation to the
+last one of its kind: a leader epoch below ZooKeeper's, a broker epoch of an earlier process, an offset below
+the high watermark. So each number is compared with the latest fact about the same thing, and the relation
+becomes a word of the step. The usual relation is left out. Protections guard such relations, so a step that
+no healthy run shows is interesting. No relation is specific to one known bug: all of them are computed for
+every event that has both sides.
 """
 
 import re
@@ -48,21 +48,23 @@ REPLICA = (
 
 @frozen(kw_only=True, eq=False)
 class Steps:
-    """The steps of a row group, in the order of its rows.
+    """The steps of a row group, in the order of its rows; one value per row in each array."""
 
-    trace: number of the trace, from 0. code: of the step's words, into `words`; -1 for a row that is no step.
-    partition: a number for (trace, topic, partition), -1 for none. topic: into `topics`, -1 for none. number:
-    the partition's own. node: the broker, -1 for none. time: nanoseconds. name: into the order of Name, -1
-    for one that is unknown.
-    """
-
+    # Number of the trace, from 0.
     trace: Ints
+    # Index of the step's words in `words`; -1 for a row that is no step.
     code: Ints
+    # A number for (trace, topic, partition); -1: none.
     partition: Ints
+    # Index in `topics`; -1: none.
     topic: Ints
+    # The partition's own number.
     number: Ints
+    # The broker; -1: none.
     node: Ints
+    # Nanoseconds.
     time: Ints
+    # Index in the order of Name; -1: unknown.
     name: Ints
     words: tuple[str, ...]
     topics: tuple[str, ...]
@@ -73,8 +75,8 @@ CODE_OF = {name: number for number, name in enumerate(Name)}
 
 
 def steps_of(events: pa.Table, trace_ids: Ints) -> Steps:
-    """The steps of a row group's events. trace_ids: of its traces, in order; the rows of each trace stand
-    together."""
+    """The steps of a row group's events. events: its rows; trace_ids: of its traces, in order; the rows of
+    each trace are together."""
     return _Reading(events, trace_ids).steps()
 
 
@@ -139,7 +141,7 @@ class _Reading:
         flat = flat.astype(np.int64)
         known = (flat >= 0) & (flat <= MOST_BROKERS)
         powers = np.where(known, np.left_shift(1, np.clip(flat, 0, MOST_BROKERS)), 0)
-        sums = np.concatenate(([0], np.cumsum(powers)))  # a broker stands once in a list
+        sums = np.concatenate(([0], np.cumsum(powers)))  # a broker is in a list only once
         found: Ints = sums[offsets[1:]] - sums[offsets[:-1]]
         return found
 
@@ -396,7 +398,7 @@ class _Reading:
         self.say("gone", is_[Name.CONTROLLER_ZNODE] & (leader < 0))
 
     def _by_leader(self, is_: dict[Name, Flags], node: Ints) -> Flags:
-        """Writes of a partition's state by its own leader, who changes the ISR."""
+        """Writes of a partition's state by its leader, which changes the ISR."""
         found: Flags = is_[Name.PARTITION_STATE] & (self.int("leader") == node)
         return found
 

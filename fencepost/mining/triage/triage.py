@@ -84,7 +84,7 @@ def _bugs(evidence: Any, contrast: Any, out: Path) -> Bugs:
 
 
 def _uri(path: Path) -> str:
-    """A local path as Spark must be told it, whatever file system it would take otherwise."""
+    """A local path as a URI for Spark, which may have another default file system."""
     return f"file://{path.absolute()}"
 
 

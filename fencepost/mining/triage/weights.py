@@ -33,13 +33,13 @@ WEIGHTS = {
     "step": 1.0,
     "again": 0.5,
 }
-"""By kind of item. A judge's words say most, unless they only say that something never came: a cluster stands
-still for many reasons. A rare step that convicts, or that is on the convicting partition, counts for that in
+"""By kind of item. A judge's words say most, unless they only say that something never came: a cluster stops
+for many reasons. A rare step that convicts, or that is on the convicting partition, counts for that in
 addition to having occurred."""
 NAMING = 2.0
 """Factor of items of the anomaly that names the trace: the others are often its consequences."""
 STEPS = ("convicts", "here", "step", "again")
-"""Kinds of item whose weight depends on how many healthy traces have the step."""
+"""Kinds of item with a weight that depends on how many healthy traces have the step."""
 
 
 def healthy_name(item: str) -> str:

@@ -1,6 +1,6 @@
-"""What a watch came to, micro-batch by micro-batch.
+"""The results of a watch, micro-batch by micro-batch.
 
-Owns: the counts that are told and the exit code. Must not know: Spark, files, the terminal.
+Owns the reported counts and the exit code. Must not know Spark, files, the terminal.
 """
 
 from collections import Counter
@@ -18,27 +18,29 @@ from fencepost.traces.errors import ExitCode, strongest
 
 @frozen(kw_only=True)
 class MicroBatch:
-    """What one micro-batch came to. files, operations: that arrived; judged: operations fed to the logs that
-    they concern; findings, logs, quarantine: rows; lag_s: from the oldest file's arrival to its findings
-    being written."""
+    """The result of one micro-batch."""
 
     number: int
+    # How many arrived.
     files: int
     operations: int
+    # Operations fed to the logs that they concern.
     judged: int
+    # Rows of the tables.
     findings: list[Row]
     logs: list[Row]
     quarantine: list[Row]
+    # Seconds from the oldest file's arrival until its findings were written.
     lag_s: float
 
 
 @define
 class Watched:
-    """What a watch came to since it was started. logs_under_way, held, undecided: as last heard of each trace
-    under way; traces: that were begun or ended; findings_in_all, quarantined_in_all: with those of runs
-    before, from the same checkpoint; lag_s: of the latest micro-batch."""
+    """The results of a watch since it was started."""
 
+    # The folder of the results.
     out: str
+    # Counts since the start.
     batches: int = 0
     files: int = 0
     operations: int = 0
@@ -46,12 +48,16 @@ class Watched:
     findings: int = 0
     quarantined: int = 0
     logs_ended: int = 0
+    # With those of earlier runs, from the same checkpoint.
     findings_in_all: int = 0
     quarantined_in_all: int = 0
+    # Of the latest micro-batch.
     lag_s: float = 0.0
+    # Findings by anomaly, and ended logs by decision.
     anomalies: Counter[str] = field(factory=Counter)
     decisions: Counter[str] = field(factory=Counter)
     interrupted: bool = False
+    # Counts of each trace under way, as last reported: logs, waiting operations, undecided logs.
     _under_way: dict[tuple[Any, ...], tuple[int, int, int]] = field(factory=dict)
 
     @property
@@ -135,8 +141,8 @@ class Watched:
 
 
 def batch_of(number: int, told: Iterable[tuple[str, bytes]]) -> tuple[MicroBatch, list[Row]]:
-    """What the groups told, sorted, so that a micro-batch that runs again writes the same; and how each group
-    stands."""
+    """The micro-batch from the groups' reports, sorted, so that a micro-batch that runs again writes the
+    same; and the status of each group. number: of the micro-batch; told: (kind, payload) of the groups."""
     rows: dict[str, list[Row]] = {kind: [] for kind in ("finding", "log", "quarantine", "status", "file")}
     for kind, payload in told:
         rows[kind].append(tuple(msgspec.msgpack.decode(payload)))

@@ -34,7 +34,8 @@ class _Log(msgspec.Struct, array_like=True):
 
 
 class _Memory(msgspec.Struct, array_like=True):
-    """A Shard. held: row, which of its two moments wait; transactions: rows of those that are open."""
+    """A Shard's fields in plain values. held: (row, which of its two moments wait); transactions: rows of the
+    open ones."""
 
     version: int
     trace: list[Any]
@@ -91,8 +92,8 @@ def memory_of(shard: Shard) -> bytes:
 
 
 def remember(shard: Shard, data: bytes) -> None:
-    """A new group goes on from `memory_of`. Raises TraceError for bytes that are no memory of this
-    version."""
+    """Restore a new group from `memory_of`. shard: the new group; data: the bytes. Raises TraceError for
+    bytes that are not a memory of this version."""
     where = f"the memory of trace {shard.trace_id} of {shard.source}"
     try:
         memory = _DECODER.decode(data)

@@ -1,13 +1,13 @@
-"""What a watch writes: one file per table and micro-batch, each there whole or not at all, and the same again
+"""What a watch writes: one file per table and micro-batch, each complete or absent, and the same again
 if the micro-batch runs again.
 
-Owns: the output folder, its tables, who may write there. Must not know: Spark, judges.
+Owns the output folder, its tables, and the lock on it. Must not know Spark, judges.
 
     OUT/findings/part-00000007.parquet     of micro-batch 7; the columns of mining's findings
     OUT/logs/part-00000007.parquet         one row per log of a trace that ended
     OUT/quarantine/part-00000007.parquet   as mining's
-    OUT/checkpoint/                        Spark's: what has arrived, and the memory of what is under way
-    OUT/watch.json                         what is asked: another question cannot go on here
+    OUT/checkpoint/                        Spark's: what has arrived, and the memory of traces under way
+    OUT/watch.json                         the options: a watch with other options cannot continue here
 """
 
 import fcntl
@@ -67,7 +67,7 @@ class WatchOut:
                     expected="one watch per folder of results",
                     seen="another one at work",
                     where=str(self.path),
-                    hint="end it, or give this one a folder of its own (--out)",
+                    hint="end it, or give this one a separate folder (--out)",
                 ) from None
             yield
 
@@ -85,7 +85,7 @@ class WatchOut:
             return
         if not self.checkpoint.exists() and any((self.path / table).exists() for table in TABLES):
             raise FencepostError(
-                expected=f"the folder {CHECKPOINT} beside the tables of a watch",
+                expected=f"the folder {CHECKPOINT} next to the tables of a watch",
                 seen="tables alone, which cannot be gone on with",
                 where=str(self.path),
                 hint="watch into another folder (--out)",
@@ -107,7 +107,8 @@ class WatchOut:
             )
 
     def write(self, batch: int, rows: dict[Table, list[Row]]) -> None:
-        """The tables of a micro-batch; whatever an earlier attempt at it wrote is replaced."""
+        """Write the tables of a micro-batch; they replace those of an earlier attempt. batch: its number;
+        rows: by table."""
         for table in TABLES:
             path = self.path / table / f"part-{batch:08}.parquet"
             if rows[table]:

@@ -1,16 +1,16 @@
-"""Files that arrive in a watched folder, cut into what each group of logs is told.
+"""Files that arrive in a watched folder, cut into news for each group of logs.
 
-Owns: which files are input, what a file says of a trace (whole, or a part of one under way; how far time has
-come; that it ended), and which logs an operation concerns. Must not know: Spark, judges, state.
+Owns which files are input, what a file says about a trace (whole, or a part of one under way; how far time
+has come; that it ended), and which logs an operation concerns. Must not know Spark, judges, state.
 
-A trace that states its digest is whole where it stands, and so is every trace in Parquet. Any other is under
-way: parts of it come in files of one folder, each beginning with the trace's own line. Two events speak to
+A trace with a digest is complete in its file, and so is every trace in Parquet. Any other is under
+way: parts of it come in files of one folder, each beginning with the trace's own line. Two events are for
 the watcher: `mark` with the cause `low_watermark` (everything before its time has been written), and `phase`
 with the cause `end` (no more will come). Files may be listed in another order than they were written: an
 `offset` of such an event numbers the files of the trace, 1, 2, ..., and it holds once all up to that number
 have arrived.
 
-The logs of a trace are shared out among SHARDS groups by name. What concerns all of them (a transaction, how
+The logs of a trace are distributed among SHARDS groups by name. What concerns all of them (a transaction, how
 far time has come) goes to each group.
 """
 
@@ -57,31 +57,37 @@ LogKey = tuple[str, int]
 
 
 class Chunk(msgspec.Struct, array_like=True):
-    """News of one trace for one group of its logs.
+    """News of one trace for one group of its logs."""
 
-    place: the file; trace: its row, without the plan; replay: the command that runs it again; operations:
-    packed (watch_rows.py); newest: the latest time in the file; file_number: if it states one, else 0;
-    marks: low watermarks, each behind the number of the file from which it holds; end_after: likewise,
-    nothing will follow; gap: why a part of the trace is missing; number: orders the chunks of a file."""
-
+    # The folder, and the file.
     source: str
     place: str
+    # When the file was written.
     modified_us: int
+    # Orders the chunks of a file.
     number: int
+    # The trace's row, without the plan.
     trace: list[object]
+    # The command that runs it again; "": none.
     replay: str
+    # Packed (watch_rows.py).
     operations: msgspec.Raw
+    # The latest time in the file, nanoseconds.
     newest: int | None = None
+    # If the file states one, else 0.
     file_number: int = 0
+    # Low watermarks: (number of the file from which it holds, time).
     marks: list[tuple[int, int]] = []
+    # Number of the file after which nothing follows.
     end_after: int | None = None
+    # Why a part of the trace is missing; "" if none is.
     gap: str = ""
 
 
 @frozen(kw_only=True)
 class Addressed:
-    """A chunk and the group that it goes to. part: of a whole trace the place where it stands; of one under
-    way nothing, so that its parts meet."""
+    """A chunk and its group. part: for a whole trace the name of its file; "" for one under
+    way, so that its parts meet."""
 
     trace_id: int
     part: str
@@ -136,13 +142,14 @@ def logs_of(operation: Operation) -> tuple[LogKey, ...] | None:
 
 @frozen(kw_only=True)
 class Folder:
-    """The watched folder. named: as the caller wrote it; root: where it lies."""
+    """The watched folder. named: as the caller wrote it; root: its path."""
 
     named: str
     root: str
 
     def read(self, path: str, modified_us: int) -> Iterator[News]:
-        """Everything that a file says. Raises nothing for what is in it."""
+        """Everything that a file says. path: the file; modified_us: when it was written. Its contents raise
+        nothing."""
         file = Path(path)
         if file.suffix == ".parquet":
             if file.parent.name in ("operations", "events") and _PART.fullmatch(file.name):
@@ -153,7 +160,8 @@ class Folder:
             yield from self._lines(file, modified_us)
 
     def _name(self, path: Path) -> str:
-        """As the caller would name it; what lies outside, such as the folder above, by its whole path."""
+        """The file's name relative to the folder as the caller wrote it; outside, such as the folder above,
+        its whole path."""
         if not path.is_relative_to(self.root):
             return str(path)
         return str(Path(self.named) / path.relative_to(self.root))

@@ -1,9 +1,9 @@
 """One group of logs of one trace while it is under way: what Spark keeps between micro-batches, and what a
-micro-batch makes of it.
+micro-batch does with it.
 
-Owns: the order in which news is taken in, which findings were told, when a log is given up or has ended, and
-the group's memory as bytes (MessagePack of plain values; nothing in it is ever run). Must not know: Spark,
-files.
+Owns the order in which news is processed, which findings were reported, when a log is given up or has ended,
+and the group's memory as bytes (MessagePack of plain values; nothing in it is ever executed). Must not know
+Spark, files.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,19 +28,19 @@ from fencepost.traces.rows import Rows, trace_of
 from fencepost.traces.trace import Trace
 
 RETRACTABLE = "skipped_offset"
-"""In a compacted topic it may be excused by what comes later: told when the trace has ended."""
+"""In a compacted topic later rows may excuse it: reported when the trace has ended."""
 
 _OURS = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
-"""A mistake of ours in judging one log costs this log, and is told: Spark would run the same micro-batch for
-ever."""
+"""A bug of ours in judging one log costs only this log, and is reported: otherwise Spark would run the same
+micro-batch for ever."""
 
 Kind = Literal["finding", "log", "quarantine", "status"]
 ShardOutput = tuple[Kind, tuple[Any, ...]]
 """What a group answers: a kind, and the row of its table."""
 
 _OF_STREAMS = frozenset({"stale_read"})
-"""Names that whoever has the whole trace may give otherwise (a record that nobody reads later is a
-lost_write): no command asks for them, and the run is shown by what names it."""
+"""Names that a judge of the whole trace may replace by another (a record that is never read later is a
+lost_write). No command asks for them; the run is shown by the anomaly that names it."""
 
 
 @frozen(kw_only=True)
@@ -55,43 +55,54 @@ class ShardLimits:
 
 @define(kw_only=True)
 class LogUnderWay:
-    """One log. operations: begun; told: anomalies that were told; decision: once it was given up, with the
-    reason; forgotten: what left the horizon; kept, check: its memory, as bytes until it is needed."""
+    """One log."""
 
+    # Operations begun.
     operations: int = 0
+    # Anomalies that were reported.
     told: list[str] = Factory(list)
+    # Once it was given up, with the reason.
     decision: Decision | None = None
     reason: str = ""
+    # Entries that left the horizon.
     forgotten: int = 0
+    # Its memory, as bytes until it is needed.
     kept: bytes = b""
     check: StreamingLogCheck | None = field(default=None, eq=False)
 
 
 @define(kw_only=True)
 class Shard:
-    """source, trace_id, part, number: its name; row, replay: of its trace as first heard of; ended: nothing
-    more may come; blind: why no log of it can be judged any more; torn: a file of it was damaged; files: all
-    up to this number have arrived; ahead: numbers of later ones that have; marked: the low watermark that the
-    trace states; marks, end_after: what it states that holds from the file of a number on; transactions: open
-    ones, by op id; logs: by topic and partition."""
+    """One group of logs."""
 
+    # Its name: source, trace, part and number.
     source: str
     trace_id: int
     part: str
     number: int
     limits: ShardLimits
+    # The trace's row and replay command, from its first chunk.
     row: list[Any] = Factory(list)
     replay: str = ""
+    # Nothing more may come.
     ended: bool = False
+    # Why no log of it can be judged any more; None: they can.
     blind: tuple[Decision, str] | None = None
+    # A file of it was damaged.
     torn: bool = False
+    # All files up to this number have arrived.
     files: int = 0
+    # Numbers of later files that have arrived.
     ahead: set[int] = Factory(set)
+    # The low watermark of the trace, nanoseconds; None: it has none.
     marked: int | None = None
+    # Marks and the end that hold from the file of a number on.
     marks: list[tuple[int, int]] = Factory(list)
     end_after: int | None = None
     merge: Merge = field(init=False)
+    # Open transactions by op id.
     transactions: dict[int, Operation] = Factory(dict)
+    # By topic and partition.
     logs: dict[LogKey, LogUnderWay] = Factory(dict)
     trace: Trace = field(init=False)
 
@@ -99,7 +110,7 @@ class Shard:
         self.merge = Merge(horizon=self.limits.horizon)
 
     def advance(self, chunks: Iterable[Chunk]) -> Iterator[ShardOutput]:
-        """Take in the news of one micro-batch, and tell what follows from it."""
+        """Process the news of one micro-batch, and report what follows from it."""
         judged, news = 0, sorted(chunks, key=lambda chunk: (chunk.modified_us, chunk.place, chunk.number))
         self._count(chunk.file_number for chunk in news)
         for chunk in news:
@@ -163,8 +174,8 @@ class Shard:
             self.torn, self.ahead = True, set()
 
     def _holds(self, number: int) -> bool:
-        """Have all files up to a number arrived? Where one was damaged, its number is not known, and nobody
-        asks."""
+        """Whether all files up to a number have arrived. The number of a damaged file is not known; then the
+        answer is not used."""
         return number <= self.files or self.torn
 
     def _take(self, chunk: Chunk) -> None:
@@ -206,7 +217,7 @@ class Shard:
         elif claims.check not in PROFILES:
             self.blind = (
                 Decision.ASSUMPTION_BROKEN,
-                f"the claims name a profile that is none: {claims.check}",
+                f"the claims name an unknown profile: {claims.check}",
             )
 
     def _claimed(self) -> tuple[Any, bool]:
@@ -254,16 +265,16 @@ class Shard:
                 self._open(operation)
 
     def _open(self, transaction: Operation) -> None:
-        """A transaction began. Of more than `horizon` open ones the oldest is forgotten; a log that is first
-        heard of later may hold records of it."""
+        """A transaction began. If more than `horizon` are open, the oldest is forgotten; a log that appears
+        later may hold records of it."""
         self.transactions[transaction.op_id] = transaction
         if len(self.transactions) > self.limits.horizon:
             del self.transactions[next(iter(self.transactions))]
-            reason = f"more than {self.limits.horizon} transactions were open before it was heard of"
+            reason = f"more than {self.limits.horizon} transactions were open before its first operation"
             self.blind = self.blind or (Decision.UNKNOWN, reason)
 
     def _ask(self, state: LogUnderWay, check: StreamingLogCheck, moment: Moment) -> None:
-        """Let a log's judge hear of a moment."""
+        """Pass a moment to a log's judge."""
         try:
             (check.complete if moment.completes else check.invoke)(moment.operation)
         except _OURS as error:
@@ -271,7 +282,7 @@ class Shard:
             self._give_up(state, Decision.ASSUMPTION_BROKEN, what)
 
     def _begin(self, log: LogKey, state: LogUnderWay) -> None:
-        """A log that was not heard of before; the transactions that are open began before it."""
+        """A new log; the open transactions began before it."""
         if self.blind is not None:
             self._give_up(state, *self.blind)
             return
@@ -296,13 +307,13 @@ class Shard:
             self._give_up(state, decision, reason)
 
     def _give_up(self, state: LogUnderWay, decision: Decision, reason: str) -> None:
-        """What was told of the log stands; nothing more will be."""
+        """Earlier findings remain; there will be no new ones."""
         if state.decision is None:
             state.decision, state.reason = decision, reason
             state.check, state.kept = None, b""
 
     def _news(self, log: LogKey, state: LogUnderWay) -> Iterator[ShardOutput]:
-        """Findings that will stand whatever comes."""
+        """Findings that are certain whatever comes later."""
         if state.check is None:
             return
         check = state.check

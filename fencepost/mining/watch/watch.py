@@ -1,14 +1,14 @@
 """`watch`: a folder in which parts of traces keep arriving, judged while they arrive, on Spark Structured
 Streaming.
 
-Owns: the stream from files to findings, its settings, the counts that are told. Must not know: the terminal;
+Owns the stream from files to findings, its settings, the reported counts. Must not know the terminal;
 how files are read (read.py), logs judged (shard.py) and tables written (out.py).
 
-Spark lists the files and remembers in its checkpoint which micro-batch has which; tasks read them (the
-columns never pass through the JVM); their news goes to the groups of logs, whose memory Spark keeps per
-micro-batch in the checkpoint; what they tell is written by the driver under the number of the micro-batch. So
-a micro-batch that runs again after a crash starts from the same memory, reads the same files and replaces its
-own tables.
+Spark lists the files and remembers in its checkpoint which micro-batch has which. Tasks read them (the
+columns never pass through the JVM). Their news goes to the groups of logs; Spark keeps the memory of the
+groups per micro-batch in the checkpoint. The driver writes their reports under the number of the micro-batch.
+So a micro-batch that runs again after a crash starts from the same memory, reads the same files and replaces
+its own tables.
 """
 
 import gc
@@ -43,7 +43,7 @@ STATE_PARTITIONS = 4
 """Tasks of the stage that judges. Fixed for the life of a checkpoint; each costs two small files per
 micro-batch."""
 POLL_S = 0.2
-"""How soon Ctrl-C is heard."""
+"""How soon Ctrl-C takes effect."""
 _SETTINGS = {
     "spark.sql.shuffle.partitions": str(STATE_PARTITIONS),
     # Spark keeps 100, each with the memory of what is under way
@@ -163,7 +163,7 @@ def _judging(limits: ShardLimits) -> Callable[[tuple[Any, ...], Iterable[Any], A
 
 
 def _stream(spark: Any, folder: Folder, limits: ShardLimits) -> Any:
-    """From files to what the groups tell: kind and payload."""
+    """From files to the groups' reports: kind and payload."""
     from pyspark.sql.streaming.state import GroupStateTimeout
 
     options = {
@@ -182,7 +182,7 @@ def _stream(spark: Any, folder: Folder, limits: ShardLimits) -> Any:
 
 def _drain(query: Any, watched: Watched) -> None:
     """Until the stream ends, or is interrupted. A thread waits for the JVM, because an interruption of py4j's
-    own waiting is told as an error."""
+    own waiting would be reported as an error."""
     from pyspark import InheritableThread
 
     ended = Flag()
@@ -207,12 +207,12 @@ def _drain(query: Any, watched: Watched) -> None:
     thread.join()
     if failures and not watched.interrupted:
         raise EnvironmentError_(
-            expected="the stream to go on", seen=_said_by(failures[0]), where="judging on Spark"
+            expected="the stream to continue", seen=_said_by(failures[0]), where="judging on Spark"
         ) from failures[0]
 
 
 def _said_by(error: Exception) -> str:
-    """The sentence of the Python error inside what the JVM tells, or else its first line."""
+    """The sentence of the Python error inside the JVM's message, or else its first line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     ours = [line for line in lines if re.match(r"(fencepost\.)?[\w.]*(Error|Exception): ", line)]
     named = [line for line in ours if "py4j" not in line and "spark" not in line.split(":")[0].lower()]
@@ -226,7 +226,7 @@ def _checked(folder: Path, out: Path, limits: ShardLimits) -> None:
     inside, outside = out.resolve(), folder.resolve()
     if inside.is_relative_to(outside) or outside.is_relative_to(inside):
         raise FencepostError(
-            expected="results beside the watched folder",
+            expected="results outside the watched folder",
             seen=f"{out} and {folder}, one in the other",
             where="out",
         )
@@ -251,11 +251,11 @@ def watch(
     tell: Tell | None = None,
 ) -> Watched:
     """Judge what arrives in `folder`, until interrupted, or with `once` until what is there has been judged;
-    goes on where a watch into `out` stopped.
+    continues where a watch into `out` stopped.
 
-    interval_s: between looks at the folder. master: as for `session`. spark: a session to run in. tell:
-    called in the driver after each micro-batch. Raises FencepostError for folders that do not fit,
-    EnvironmentError_ where Spark fails.
+    interval_s: between looks at the folder. master: as for `session`. spark: a session to use. tell:
+    called in the driver after each micro-batch. Raises FencepostError for folders that do not fit together,
+    EnvironmentError_ if Spark fails.
     """
     limits = limits or ShardLimits(horizon=HORIZON, lateness_ns=int(LATENESS_S * 1e9))
     _checked(folder, out, limits)
@@ -301,7 +301,7 @@ def _watch(
         if tell is not None:
             tell(batch, watched)
 
-    own = spark.newSession()  # settings of its own
+    own = spark.newSession()  # with separate settings
     for name, value in _SETTINGS.items():
         own.conf.set(name, value)
     told = _stream(own, Folder(named=str(folder), root=str(folder.resolve())), limits)

@@ -91,7 +91,7 @@ class ApacheKafka:
     jvm: tuple[str, ...] = ()
     """More flags of each broker's Java."""
     outlives_us: bool = False
-    """Whether the processes go on when this one ends; otherwise the kernel kills them with it (Linux)."""
+    """Whether the processes continue when this one ends; otherwise the kernel kills them with it (Linux)."""
     running: Running = field(factory=Running)
     _starter: ThreadPoolExecutor | None = field(default=None, init=False)
     """One thread, from the first process to `close`: the kernel ends a process with the thread that began
@@ -138,8 +138,8 @@ class ApacheKafka:
         return tuple(range(1, self.size + 1))
 
     def start(self) -> None:
-        """Start everything; returns once it is healthy. Whatever interrupts that, no process is left. Raises
-        EnvironmentError_, with a broker's last words if one has ended."""
+        """Start everything; returns once it is healthy. If that fails or is interrupted, no process is left.
+        Raises EnvironmentError_, with a broker's last log lines if one has ended."""
         if (self.directory / STATE).exists() and ApacheKafka.load(self.directory).alive():
             raise FencepostError(
                 expected="a folder without a running cluster", seen="one that runs", where=str(self.directory)
@@ -285,7 +285,7 @@ class ApacheKafka:
         raise self._cannot("a system that can lose power")
 
     def cut(self, name: str, pairs: Iterable[Pair]) -> None:
-        """Raises UnsupportedError: brokers are connected directly."""
+        """Raises UnsupportedError: brokers are connected directly. name: of the cut; pairs: of brokers."""
         raise self._cannot("a system with links that can be cut")
 
     def heal(self, name: str) -> None:

@@ -63,15 +63,15 @@ class Release:
         return _from_maven(self.version) if self.home is None else _from_home(self.home)
 
     def archive(self) -> Path:
-        """Where the archive of its loaded classes is, or will be. Java takes one of other jars, or of another
-        Java, for none, so that each has a file of its own."""
+        """Where the archive of its loaded classes is, or will be. Java ignores an archive of other jars or of
+        another Java, so each combination has its own file."""
         said = subprocess.run([java(), "-version"], capture_output=True, check=False).stderr
         told = hashlib.sha256(said + self.class_path().encode()).hexdigest()[:16]
         return _cache(self.version) / f"classes-{told}.jsa"
 
     def make_archive(self, pid: int) -> bool:
-        """Let a running broker that was started with `recording` write the archive; whether it did. The
-        broker stands still meanwhile, about a second."""
+        """Let a running broker that was started with `recording` write the archive. Returns whether it did.
+        The broker is suspended for about a second."""
         target = self.archive()
         jcmd = shutil.which("jcmd")
         if target.exists() or jcmd is None:

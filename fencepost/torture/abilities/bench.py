@@ -21,7 +21,7 @@ SOON_S = 30.0
 """Longest wait of a check for what takes a fraction of a second on an idle machine."""
 LOOK_S = 0.05
 NUMBERS = itertools.count()
-"""For names that nobody used before."""
+"""Numbers for unused names."""
 
 
 @define(eq=False, kw_only=True)
@@ -54,7 +54,8 @@ class Bench:
         return asked.answer
 
     def until(self, expected: str, look: Callable[[], tuple[bool, Any]]) -> None:
-        """Wait until it is so. Raises WrongError."""
+        """Wait until `look` returns (True, ...). expected: the condition in words; look: whether it holds,
+        and what was seen. Raises WrongError."""
         deadline = time.monotonic() + SOON_S
         while True:
             reached, seen = look()
@@ -92,7 +93,8 @@ class Bench:
     def produce(
         self, *, nulls: bool = False, padding: int = 0, **config: Any
     ) -> tuple[str, Mapping[int, tuple[Entry, ...]]]:
-        """Produce with these settings and compare with the log; answers the topic and its log."""
+        """Produce with these settings and compare with the log. nulls: also null and empty fields; padding:
+        bytes added to each value; config: settings. Returns the topic and its log."""
         topic = self.topic()
         producer = self.opened("producer", **config)
         commands = self.append(producer, topic, nulls=nulls, padding=padding)
@@ -109,7 +111,8 @@ class Bench:
         return topic, log
 
     def consume(self, client: str, count: int, into: "dict[tuple[int, int], dict[str, Any]]") -> None:
-        """Poll until so many more records came."""
+        """Poll until `count` more records came. client: the consumer; into: gets them, by partition and
+        offset."""
         wanted = len(into) + count
         deadline = time.monotonic() + SOON_S
         while len(into) < wanted:

@@ -57,7 +57,8 @@ def check_consume(bench: Bench, *, exact: bool = False) -> None:
 
 
 def check_group(bench: Bench, assignor: str) -> None:
-    """Two members share the partitions; when one leaves, the other goes on where it committed."""
+    """Two members share the partitions. When one leaves, the other continues from its commit. assignor: of
+    the group."""
     topic, log = bench.produce()
     group = f"group-{topic}-{assignor}"
     config = {"group": group, "assignor": assignor, "offset_reset": "earliest", "auto_commit": False}
@@ -142,7 +143,7 @@ def check_topics(bench: Bench, step: str) -> None:
             raise WrongError(f"delete_topics: {said}")
 
         def gone() -> tuple[bool, Any]:
-            # not by the driver: some libraries describe by a request that creates the topic anew
+            # not by the driver: some libraries describe by a request that creates the topic again
             there = topics(bench.bootstrap_servers)
             return name not in there, sorted(there)
 

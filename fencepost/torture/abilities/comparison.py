@@ -1,4 +1,4 @@
-"""The records of a check, and how they are held against a log.
+"""The records of a check, and how they are compared with a log.
 
 Owns what is compared: key, value, headers, time and order. Must not know drivers' processes or clusters.
 """
@@ -81,7 +81,7 @@ def compare_read(
     *,
     exact: bool = False,
 ) -> None:
-    """Hold what a consumer handed out against the log. exact: an empty key, value or header is not a null
+    """Compare the delivered records with the log. exact: an empty key, value or header differs from a null
     one. Raises WrongError."""
 
     def same(one: Any, other: Any) -> bool:
@@ -91,7 +91,7 @@ def compare_read(
         for entry in entries:
             record = seen.get((partition, entry.offset))
             if record is None:
-                raise WrongError(f"the record at {partition}/{entry.offset} was not handed out")
+                raise WrongError(f"the record at {partition}/{entry.offset} was not delivered")
             headers = tuple((name, decoded(value)) for name, value in record["headers"])
             names = len(headers) == len(entry.headers) and all(
                 one[0] == other[0] and same(one[1], other[1])

@@ -96,7 +96,7 @@ class Cell:
 
 
 def try_out(bench: Bench, ability: Ability) -> Cell:
-    """One cell."""
+    """Try one ability. Returns its cell of the table."""
     if not ability.needs(bench.driver):
         return Cell(ability=ability.name, outcome="absent")
     try:
@@ -114,7 +114,8 @@ def try_all(
     abilities: Sequence[Ability] = ABILITIES,
     progress: Callable[[Cell], None] = lambda cell: None,
 ) -> tuple[str, list[Cell]]:
-    """The version that the driver says it has, and its cells. A driver that ended is started again. Raises
+    """Try all abilities. built: the driver; kafka: the cluster; progress: called with each cell. Returns the
+    version that the driver reports, and the cells. A driver that ended is restarted. Raises
     DriverError if it does not start."""
     cells = []
     driver = Driver.start(built)

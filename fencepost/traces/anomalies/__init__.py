@@ -3,7 +3,7 @@
 Judges name their findings by this table only. When several anomalies hold for one trace, the one with the
 lowest `rank` is the trace's name: shrinking keeps *that* anomaly.
 
-Rows stand in files by family: cluster.py (brokers, controllers, replicas, files), control.py (ISR,
+Rows are in files by family: cluster.py (brokers, controllers, replicas, files), control.py (ISR,
 assignments, deletions), logs.py (one log), clients.py (consumers, producers, groups, models).
 """
 

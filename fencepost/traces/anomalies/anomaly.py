@@ -5,14 +5,18 @@ from attrs import frozen
 
 @frozen(kw_only=True)
 class Anomaly:
-    """rank: precedence, lower wins. implied_by: anomalies of which this one is a consequence. jepsen: its
-    name in Jepsen's Kafka workload. allowed: under which claims or recorded facts it is no finding ("":
-    never); where it is only counted, and never a finding, says so."""
+    """One row of the table."""
 
     name: str
+    # Precedence: the lowest of a trace names it.
     rank: int
     definition: str
+    # The invariant that it breaks.
     breaks: str
+    # Anomalies of which this one is a consequence.
     implied_by: tuple[str, ...] = ()
+    # Its name in Jepsen's Kafka workload; None: none.
     jepsen: str | None = None
+    # Claims or recorded facts under which it is no finding; "": never allowed. It also says so if the anomaly
+    # is only counted, and never a finding.
     allowed: str = ""

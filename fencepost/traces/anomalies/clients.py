@@ -112,8 +112,9 @@ CLIENTS: tuple[Anomaly, ...] = (
         definition="a process read from a lower offset than before within one leader epoch (session "
         "profile), or a consumer polled at or below its last poll",
         jepsen="nonmonotonic-poll",
-        allowed="of consumers: between two assignments, as poll_skip; loss of what it read last (it begins "
-        "anew: at the first record, or where the loss began)",
+        allowed="of consumers: between two assignments, as poll_skip; loss of what it read last (it starts "
+        "again: at the first record, or "
+        "where the loss began)",
     ),
     Anomaly(
         name="sequence_regressed",
@@ -154,8 +155,7 @@ CLIENTS: tuple[Anomaly, ...] = (
         name="int_nonmonotonic_send",
         rank=48,
         breaks="IDEMP",
-        definition="a record stands at or below another of its partition that the same transaction sent "
-        "before",
+        definition="a record is at or below another of its partition that the same transaction sent before",
         jepsen="int-nonmonotonic-send",
         allowed="loss of its offsets",
     ),
@@ -163,11 +163,12 @@ CLIENTS: tuple[Anomaly, ...] = (
         name="nonmonotonic_send",
         rank=49,
         breaks="IDEMP",
-        definition="a record stands at or below one that its process had sent, and knew the end of, before",
+        definition="a record is at or below one that its process had sent earlier, with a known outcome",
         implied_by=("append_inversion",),
         jepsen="nonmonotonic-send",
-        allowed="the claim duplicates; an unknown outcome or acks=0 without idempotence; acks=1 whose "
-        "record nobody read; loss of its offsets",
+        allowed="the claim duplicates; an unknown outcome or acks=0 without idempotence; acks=1 if its "
+        "record was never read; loss of its "
+        "offsets",
     ),
     Anomaly(
         name="not_linearizable",
@@ -180,8 +181,8 @@ CLIENTS: tuple[Anomaly, ...] = (
         name="poll_skip",
         rank=51,
         breaks="SESSION",
-        definition="a consumer went on polling beyond a record that is known to stand where its last poll "
-        "ended",
+        definition="a consumer continued polling beyond a record that is known to be "
+        "where its last poll ended",
         implied_by=("lost_write",),
         jepsen="poll-skip",
         allowed="after assign elsewhere, after a join, after subscribe if rebalances are not recorded (then "
@@ -191,8 +192,8 @@ CLIENTS: tuple[Anomaly, ...] = (
         name="unseen",
         rank=52,
         breaks="LIVE",
-        definition="an acknowledged record (acks=all) was polled by nobody, though a consumer sought the "
-        "beginning after that and polled",
+        definition="an acknowledged record (acks=all) was never polled, although a "
+        "consumer sought the beginning after that and polled",
         implied_by=(
             "lost_write",
             "no_progress",
@@ -231,8 +232,8 @@ CLIENTS: tuple[Anomaly, ...] = (
         name="int_send_skip",
         rank=90,
         breaks="IDEMP",
-        definition="a record of another stands between two of one partition that one transaction sent one "
-        "after the other",
+        definition="another sender's record is between two records that one transaction "
+        "sent to one partition one after the other",
         jepsen="int-send-skip",
         allowed="always: transactions of Kafka interleave; only counted (within one batch it is torn_batch)",
     ),

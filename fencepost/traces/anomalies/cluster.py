@@ -102,7 +102,7 @@ CLUSTER: tuple[Anomaly, ...] = (
         name="checkpoint_outside_log",
         rank=52,
         breaks="STORED",
-        definition="a checkpointed high watermark, log start or recovery point lies outside of its log",
+        definition="a checkpointed high watermark, log start or recovery point is outside its log",
     ),
     Anomaly(
         name="epoch_checkpoint_contradicts_log",

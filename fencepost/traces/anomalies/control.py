@@ -35,7 +35,8 @@ CONTROL: tuple[Anomaly, ...] = (
         name="stopping_member_joined_isr",
         rank=13,
         breaks="STOP-SAFE",
-        definition="a leader proposed a broker for the ISR that it had been told is gone, or about to stop",
+        definition="a leader proposed a broker for the ISR although it knew that the broker is gone or "
+        "about to stop",
     ),
     Anomaly(
         name="dead_member_left_in_isr",
@@ -55,7 +56,8 @@ CONTROL: tuple[Anomaly, ...] = (
         name="stale_reassignment",
         rank=14,
         breaks="ASSIGN",
-        definition="a controller changed a partition's replicas to what nobody had asked for in its reign",
+        definition="a controller changed a partition's replicas to an assignment that was not requested in "
+        "its reign",
     ),
     Anomaly(
         name="reassignment_forgotten",
@@ -86,8 +88,9 @@ CONTROL: tuple[Anomaly, ...] = (
         name="unclean_election",
         rank=15,
         breaks="JUSTIFIED",
-        definition="a controller elected a leader from outside of the ISR although the topic does not allow "
-        "it, or a member of the ISR was well",
+        definition="a controller elected a leader from outside of the ISR although the topic does not "
+        "allow it, or a member of the ISR was "
+        "healthy",
     ),
     Anomaly(
         name="needless_election",
@@ -127,15 +130,17 @@ CONTROL: tuple[Anomaly, ...] = (
         name="slow_delivery",
         rank=70,
         breaks="MEANTIME",
-        definition="nothing was broken for longer than it takes, and a broker had not heard of the last "
-        "state, or had no role in it",
+        definition="nothing was broken for longer than it takes, and a broker did not know the last state, "
+        "or had no role in "
+        "it",
     ),
     Anomaly(
         name="late_decision",
         rank=70,
         breaks="MEANTIME",
-        definition="nothing was broken since a state was written, and after the bound a broker had not "
-        "heard of it, or had no role in it",
+        definition="nothing was broken since a state was written, and after the bound a broker did not "
+        "know it, or had no role in "
+        "it",
     ),
     Anomaly(
         name="late_election",
@@ -195,8 +200,9 @@ CONTROL: tuple[Anomaly, ...] = (
         name="slow_rebalance",
         rank=70,
         breaks="MEANTIME",
-        definition="nothing was broken, and members took longer to join a rebalance than it takes to hear "
-        "of it",
+        definition="nothing was broken, and members took longer to join a rebalance than it takes to learn "
+        "of "
+        "it",
     ),
     Anomaly(
         name="slow_registration",
@@ -227,6 +233,6 @@ CONTROL: tuple[Anomaly, ...] = (
         name="reassignment_incomplete",
         rank=69,
         breaks="ASSIGN",
-        definition="after the faults ended, a reassignment that was asked for never did",
+        definition="after the faults ended, a requested reassignment never did",
     ),
 )

@@ -1,4 +1,4 @@
-"""Anomalies of one log as its clients see it: what stands where, and in which order of time.
+"""Anomalies of one log as its clients see it: which records are where, and in which order of time.
 
 Owns these rows of the table. Must not know the others.
 """
@@ -37,7 +37,7 @@ LOGS: tuple[Anomaly, ...] = (
         name="phantom_record",
         rank=33,
         breaks="LOG-MATCH",
-        definition="a read returned a record that nobody sent",
+        definition="a read returned a record that no client sent",
     ),
     Anomaly(
         name="failed_append_visible",
@@ -74,8 +74,7 @@ LOGS: tuple[Anomaly, ...] = (
         name="torn_batch",
         rank=38,
         breaks="LOG-MATCH",
-        definition="a claimed end lies inside a batch, or the records of one batch do not stand together in "
-        "order",
+        definition="a claimed end is inside a batch, or the records of one batch are not together in order",
     ),
     Anomaly(
         name="epoch_regressed_in_log",
@@ -87,8 +86,7 @@ LOGS: tuple[Anomaly, ...] = (
         name="append_inversion",
         rank=40,
         breaks="COMMIT-SAFE",
-        definition="an append that began after another's acknowledgement stands at the same or a lower "
-        "offset",
+        definition="an append that began after another's acknowledgement is at the same or a lower offset",
         jepsen="nonmonotonic-send",
         allowed="acks=0 and 1; loss of its offsets; the profile content",
     ),
@@ -102,7 +100,7 @@ LOGS: tuple[Anomaly, ...] = (
         name="append_below_shown_end",
         rank=42,
         breaks="HW-MONO",
-        definition="an append that began after a read had shown a later offset or end stands below it",
+        definition="an append that began after a read had shown a later offset or end is below it",
     ),
     Anomaly(
         name="stale_read",

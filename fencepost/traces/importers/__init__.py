@@ -24,7 +24,8 @@ def import_text(text: str, *, where: str, format: str = "auto", trace_id: int = 
 
 
 def import_file(path: Path, *, format: str = "auto", trace_id: int = 0) -> Trace:
-    """The history that a file holds, read as it is understood. Raises TraceError with file and line."""
+    """The history in a file, read as a stream. path: the file; format: one of FORMATS; trace_id: of the
+    trace. Raises TraceError with file and line."""
     try:
         with path.open("rb") as file:
             return _imported(Window.of_file(file, str(path)), format, trace_id)

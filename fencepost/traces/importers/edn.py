@@ -57,7 +57,7 @@ class EdnReader:
     position: int = 0
 
     def refuse(self, expected: str, seen: str, position: int) -> TraceError:
-        """The error for what stands at `position`."""
+        """The error for the text at `position`. expected, seen: for the message."""
         window = self.window
         return TraceError(expected=expected, seen=seen, where=f"{window.where}:{window.line_of(position)}")
 
@@ -68,7 +68,7 @@ class EdnReader:
             start = self.position
             match = _TOKEN.match(window.text, start)
             if (match is None or match.end() == len(window.text)) and window.more():
-                continue  # it may go on
+                continue  # it may continue
             if match is None:
                 raise self.refuse("EDN", repr(window.text[start : start + 20]), start)
             self.position = match.end()
@@ -87,7 +87,8 @@ class EdnReader:
 
     def values(self, closes: str = "", depth: int = 0) -> Iterator[tuple[Any, int]]:
         """Each value up to the closing bracket (or the end of the text), with the number of its line (0
-        within another value). What the outermost ones said is forgotten."""
+        within another value). closes: the bracket, "" for none; depth: of nesting. The text of complete
+        outermost values is dropped."""
         opened = self.window.line_of(self.position) if closes else 0
         while True:
             if not depth:
@@ -111,7 +112,8 @@ class EdnReader:
             yield self.value(kind, text, start, depth), line
 
     def value(self, kind: str, text: str, start: int, depth: int) -> Any:
-        """The value that begins with this token."""
+        """The value that begins with this token. kind, text: of the token; start: its position; depth: of
+        nesting."""
         if depth > MOST_LEVELS:
             raise self.refuse(f"at most {MOST_LEVELS} levels of nesting", "more", start)
         match kind:

@@ -1,12 +1,12 @@
-"""Lines of a Jepsen history, whatever they are written in: invocations and completions, paired into
+"""Lines of a Jepsen history in any notation: invocations and completions, paired into
 operations.
 
-Owns: the fields of an entry that are understood, the pairing, and what an entry's value means for each
+Owns the known fields of an entry, the pairing, and what an entry's value means for each
 function. Must not know files.
 
-Times are positions in the history: the order of the entries is all that every format tells. A process has one
-operation in flight. `info` leaves the outcome unknown, as does a missing completion; `fail` proves that the
-operation did not happen (of a cas in log text: that something else was there).
+Times are positions in the history, because every format has only the order of entries. A process has one
+operation in flight. `info` leaves the outcome unknown, as does a missing completion. `fail` proves that the
+operation had no effect (for a cas in log text: that another value was there).
 """
 
 from collections.abc import Iterable
@@ -27,26 +27,29 @@ BESIDE = frozenset(
 ANSWERS = frozenset(
     {Function.READ, Function.GET, Function.DEQUEUE, Function.CONTAINS, Function.REMOVE, Function.ACQUIRE}
 )
-"""Functions whose completion's value is a result. The others repeat what they were asked."""
+"""Functions with a result in the completion's value. The others repeat their argument there."""
 ASKS_NOTHING = frozenset({Function.READ, Function.GET, Function.DEQUEUE})
 
 
 @frozen(kw_only=True)
 class HistoryEntry:
-    """One line. line: its number in the file; value, key: JSON values."""
+    """One line of a history."""
 
+    # Its number in the file.
     line: int
+    # invoke, ok, fail or info.
     type: str
     process: int
     function: str
+    # JSON values.
     value: Any = None
     key: Any = None
     error: Any = None
 
 
 def entry_of(row: Any, *, line: int, where: str) -> HistoryEntry | None:
-    """The entry that a map of JSON values means; None if it is no client's (the nemesis). Raises
-    TraceError."""
+    """The entry in a map of JSON values; None if it is not a client's (the nemesis). row: the map; line,
+    where: its place. Raises TraceError."""
     at = f"{where}:{line}"
     if not isinstance(row, dict):
         raise TraceError(expected="a map for each entry", seen=type(row).__name__, where=at)
@@ -73,14 +76,19 @@ def entry_of(row: Any, *, line: int, where: str) -> HistoryEntry | None:
 
 @define
 class Pairing:
-    """Entries becoming operations. open: by process, its invocation and when; done: finished operations by op
-    id."""
+    """Pairs entries into operations."""
 
+    # The file, for errors.
     where: str
+    # Whether a failed cas is an observation.
     failed_cas_observes: bool = False
+    # By process: the position, the invocation and its function.
     open: dict[int, tuple[int, HistoryEntry, Function]] = field(factory=dict)
+    # Complete operations by op id.
     done: dict[int, Operation] = field(factory=dict)
+    # Invocations so far; the next op id.
     invoked: int = 0
+    # Entries so far; the next time.
     position: int = 0
 
     def add(self, entry: HistoryEntry) -> None:

@@ -30,7 +30,7 @@ def edn_rows(window: Window) -> Iterator[Row]:
         yield plain(value), line
     kind, seen, position = reader.token()
     if kind:
-        raise reader.refuse("nothing behind the history", repr(seen), position)
+        raise reader.refuse("nothing after the history", repr(seen), position)
 
 
 def edn_entries(window: Window) -> Iterator[HistoryEntry]:
@@ -87,8 +87,8 @@ def log_entries(window: Window) -> Iterator[HistoryEntry]:
 
 @frozen(kw_only=True)
 class Format:
-    """One format. entries: a text's, as it is read; failed_cas_observes: a failed cas is an observation, not
-    an operation that did not happen. operations: instead of entries, of a workload whose entries mean more
+    """One format. entries: of a text, as a stream; failed_cas_observes: a failed cas is an observation, not
+    an operation without effect. operations: instead of entries, for a workload with entries that mean more
     than one operation each."""
 
     name: str
@@ -115,7 +115,7 @@ FORMATS: dict[str, Format] = {
         ),
         Format(
             name="jepsen-log",
-            says="Jepsen's log text; a failed cas tells that its precondition was false",
+            says="Jepsen's log text; a failed cas says that its precondition was false",
             entries=log_entries,
             failed_cas_observes=True,
         ),
@@ -136,9 +136,9 @@ _KAFKA = re.compile(
     r':f\s+:(?:send|poll|assign|subscribe)\b|\[:(?:send|poll)\b|"f"\s*:\s*"(?:send|poll|assign|subscribe)"|\[\s*"(?:send|poll)"'
 )
 _HEAD = 1 << 16
-"""Characters at the beginning of a history that tell its workload."""
+"""Characters at the beginning of a history that identify its workload."""
 _BEGINNING = 200
-"""Characters behind comments that tell its notation."""
+"""Characters after comments that identify its notation."""
 
 
 def recognised(window: Window) -> Format:
@@ -152,7 +152,7 @@ def recognised(window: Window) -> Format:
 
 
 def _notation(window: Window) -> str:
-    """edn, json or jepsen-log. Raises TraceError where it is none of them."""
+    """edn, json or jepsen-log. Raises TraceError if it is none of them."""
     begin = _end_of(_FIRST, window.text, 0)
     while len(window.text) < begin + _BEGINNING and window.more():
         begin = _end_of(_FIRST, window.text, 0)

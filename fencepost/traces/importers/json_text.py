@@ -1,10 +1,10 @@
 """Rows of a history in JSON: an array of objects, or one object after another.
 
-Owns: text -> values, refusing whatever JSON cannot say exactly, with its line. Must not know what a history
-is.
+Owns text -> values, and the refusal of everything that JSON cannot express exactly, with its line. Must not
+know what a history is.
 
 Refused: a field twice, NaN and infinities (also as a number too large), integers beyond 64 bits, half a
-surrogate pair, nesting without end.
+surrogate pair, endless nesting.
 """
 
 import json
@@ -43,7 +43,7 @@ class JsonReader:
         )
 
     def refuse(self, expected: str, seen: str, line: int | None = None) -> TraceError:
-        """The error for what stands in a line."""
+        """The error for a line. expected, seen: for the message; line: None for the present one."""
         return TraceError(
             expected=expected, seen=seen, where=f"{self.window.where}:{self.line if line is None else line}"
         )
@@ -77,12 +77,12 @@ class JsonReader:
                 row, end = self.decoder.raw_decode(window.text, position)
             except json.JSONDecodeError as error:
                 if window.more():
-                    continue  # it goes on
+                    continue  # it continues
                 raise self.refuse("a JSON object", error.msg, window.line + error.lineno - 1) from None
             except RecursionError:
                 raise self.refuse("a JSON object", TOO_DEEP) from None
             if end < len(window.text) or not window.more():
-                break  # a number at the end of the window may go on
+                break  # a number at the end of the window may continue
         try:
             check_levels(row)
         except msgspec.DecodeError as error:
@@ -125,7 +125,7 @@ def json_rows(window: Window) -> Iterator[tuple[Any, int]]:
         pass
     rest = window.text[position:].strip()
     if rest:
-        raise reader.refuse("nothing behind the history", repr(rest[:20]), window.line_of(position))
+        raise reader.refuse("nothing after the history", repr(rest[:20]), window.line_of(position))
 
 
 def _behind(window: Window, position: int) -> int:

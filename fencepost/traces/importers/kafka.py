@@ -4,11 +4,11 @@ operations of ours.
 Owns: what a row of that workload means, and its pairing. Must not know: files, judges.
 
 A key is a partition: an integer k is partition k of the topic `jepsen`, a text is partition 0 of the topic of
-that name. A `send` or `poll` of one micro-operation is one row; several of them, a `txn`, and a poll that
-failed but tells what it got, become a row `txn` and a row for each part, all with the times of the whole
+that name. A `send` or `poll` of one micro-operation is one row. Several of them, a `txn`, and a failed poll
+that reports what it got, become a row `txn` and a row for each part, all with the times of the whole
 (docs/reference/traces.md). Times are those of the history if every row has one and they do not go back,
-otherwise positions. Jepsen does not record acks: an ok send without an offset is taken for acks=0, which
-alone answers none, every other one for acks=all.
+otherwise positions. Jepsen does not record acks: an ok send without an offset is assumed to have acks=0, the
+only setting without an offset in the answer; every other send is assumed to have acks=all.
 """
 
 from collections.abc import Iterable
@@ -36,18 +36,23 @@ BESIDE = frozenset(
 
 @define
 class KafkaHistory:
-    """Rows becoming operations. open: by process, what it has in flight; asked: all invocations in order;
-    timed: all times so far are good."""
+    """Turns rows into operations."""
 
+    # The file, for errors.
     where: str
+    # By process: what it has in flight.
     open: dict[int, Asked] = field(factory=dict)
+    # All invocations in order.
     asked: list[Asked] = field(factory=list)
+    # Rows so far.
     position: int = 0
+    # Whether all times so far are usable: present, and never going back.
     timed: bool = True
+    # The last row's.
     time: int = 0
 
     def refuse(self, expected: str, seen: str, line: int) -> TraceError:
-        """The error for what stands in a line."""
+        """The error for a line. expected, seen: for the message."""
         return TraceError(expected=expected, seen=seen, where=f"{self.where}:{line}")
 
     def add(self, row: Any, line: int) -> None:

@@ -29,19 +29,24 @@ _BIGGEST = 2**63 - 1
 
 @define(kw_only=True)
 class Asked:
-    """One invocation and, once it is there, its completion. value: of the completion if that says more;
-    invoke, completion: (position, time)."""
+    """One invocation and, later, its completion."""
 
+    # Line of the invocation.
     line: int
     process: int
     function: str
+    # Of the completion if that says more.
     value: Any
+    # Whether an assignment also seeks the beginning.
     seek: bool
+    # (position, time).
     invoke: tuple[int, int]
     completion: tuple[int, int] | None = None
     outcome: Outcome = Outcome.UNKNOWN
+    # Value of the completion.
     answer: Any = None
     error: Any = None
+    # Its rebalance-log.
     rebalances: list[Any] = field(factory=list)
 
 
@@ -60,7 +65,7 @@ class Expansion:
     timed: bool
 
     def refuse(self, expected: str, seen: str) -> TraceError:
-        """The error for this entry."""
+        """The error for this entry. expected, seen: for the message."""
         return TraceError(expected=expected, seen=seen, where=f"{self.where}:{self.asked.line}")
 
     def rows(self) -> Iterator[Operation]:
@@ -77,12 +82,13 @@ class Expansion:
             yield from self.transaction()
 
     def rebalances(self) -> Iterator[Operation]:
-        """The changes of assignment that were heard of meanwhile."""
+        """The changes of assignment during the operation."""
         for event in self.asked.rebalances:
             yield self.row(Function.JOIN, Outcome.OK, positions=self.positions(event.get("keys") or []))
 
     def row(self, function: Function, outcome: Outcome | None = None, **columns: Any) -> Operation:
-        """A row with the times of the entry."""
+        """A row with the times of the entry. function: of the row; outcome: None for the entry's; columns:
+        others of the row."""
         asked, which = self.asked, int(self.timed)
         outcome = asked.outcome if outcome is None else outcome
         error = None if outcome is Outcome.OK else asked.error
@@ -123,7 +129,7 @@ class Expansion:
         answered = isinstance(asked.answer, list)
         sent, heard = asked.value, asked.answer if answered else asked.value
         if not isinstance(sent, list) or not isinstance(heard, list) or len(heard) != len(sent):
-            raise self.refuse("as many micro-operations in the completion as asked for", repr(heard))
+            raise self.refuse("as many micro-operations in the completion as in the invocation", repr(heard))
         parts = [self.part(was, now) for was, now in zip(sent, heard, strict=True)]
         told_though_failed = asked.outcome is not Outcome.OK and any(
             part.outcome is Outcome.OK for part in parts
@@ -134,7 +140,7 @@ class Expansion:
         yield from parts
 
     def part(self, sent: Any, heard: Any) -> Operation:
-        """The row of one micro-operation."""
+        """The row of one micro-operation. sent: in the invocation; heard: in the completion."""
         kind = sent[0] if isinstance(sent, list) and sent else None
         if not isinstance(heard, list) or not heard or heard[0] != kind or kind not in ("send", "poll"):
             raise self.refuse("[:send KEY VALUE] or [:poll] as micro-operation", repr(heard))
@@ -143,7 +149,7 @@ class Expansion:
         return self.send(sent, heard) if kind == "send" else self.poll(heard)
 
     def send(self, sent: list[Any], heard: list[Any]) -> Operation:
-        """[:send KEY VALUE], answered by [:send KEY [OFFSET VALUE]]."""
+        """[:send KEY VALUE], answered by [:send KEY [OFFSET VALUE]]. sent, heard: as of `part`."""
         if len(sent) != 3 or len(heard) != 3 or sent[1] != heard[1]:
             raise self.refuse("[:send KEY VALUE] and its answer", repr(heard))
         value, answer = self.integer(sent[2], "value"), heard[2]
@@ -178,7 +184,8 @@ class Expansion:
         return self.row(Function.POLL, Outcome.OK if len(heard) == 2 else None, records=records)
 
     def records(self, key: Any, pairs: Any) -> Iterator[Record]:
-        """The records of one partition that a poll returned."""
+        """The records of one partition in a poll's answer. key: of the partition; pairs: [offset, value]
+        each."""
         topic, partition = self.partition_of(key)
         if not isinstance(pairs, list) or not all(
             isinstance(pair, list) and len(pair) == 2 for pair in pairs

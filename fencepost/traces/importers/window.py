@@ -16,18 +16,22 @@ from fencepost.traces.errors import TraceError
 CHUNK = 1 << 16
 """Characters, or bytes, that are read at once."""
 LONGEST_ENTRY = 1 << 24
-"""Characters that one entry may have; whoever writes more has forgotten a bracket."""
+"""Characters in one entry; a longer one is probably a missing bracket."""
 
 
 @define(eq=False)
 class Window:
-    """text: what is neither forgotten nor still to be read; line: the number of its first line; ended:
-    nothing is still to be read."""
+    """A part of a text that is read as a stream."""
 
+    # Reads so many characters more.
     read: Callable[[int], str]
+    # The file, for errors.
     where: str
+    # Characters that are read and not dropped.
     text: str = ""
+    # Line number of the first of them.
     line: int = 1
+    # Whether the stream is at its end.
     ended: bool = False
     _counted: int = field(init=False, default=0)
     _line: int = field(init=False)
@@ -92,7 +96,8 @@ class Window:
         return self._line
 
     def forget(self, position: int) -> int:
-        """What stands before a position is understood; answers where the position is now."""
+        """Drop the text before a position that was understood. Returns the new position of the same
+        character."""
         if position < CHUNK:
             return position
         self.line = self.line_of(position)

@@ -12,12 +12,14 @@ from fencepost.wire.apis.metadata import NOT_ASKED
 from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, grouped
 
 BROKERS, CONTROLLERS = 1, 2
-"""Whose addresses are asked for, from version 1 on; there is no quorum of controllers here (KIP-919)."""
+"""The kinds of endpoints that a request from version 1 on may ask for; there is no quorum of controllers here
+(KIP-919)."""
 FIRST_WITH_ENDPOINTS = 1
 
 
 def describe_cluster(call: Call, request: Any) -> Handling:
-    """The brokers that live, and who is the controller, as this broker has heard."""
+    """The live brokers and the controller, as this broker knows them. call: the request's context; request:
+    kio's class."""
     endpoints = request.endpoint_type if call.version >= FIRST_WITH_ENDPOINTS else BROKERS
     if endpoints != BROKERS:
         yield ()
@@ -60,7 +62,8 @@ def describe_cluster(call: Call, request: Any) -> Handling:
 
 
 def describe_log_dirs(call: Call, request: Any) -> Handling:
-    """A broker's one log directory. Its name is the one that it has in a cluster's folder."""
+    """A broker's one log directory, by its name in a cluster's folder. call: the request's context; request:
+    kio's class."""
     (answer,) = yield [
         DescribeLogDirsRequest(
             correlation_id=call.next_id(),

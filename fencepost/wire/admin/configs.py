@@ -55,8 +55,9 @@ def _unsupported(type_number: int) -> Outcome:
 
 
 def describe_configs(call: Call, request: Any) -> Handling:
-    """Settings with their sources; synonyms if they are wanted. There is no documentation of them here. An
-    empty list of names means all, as null does."""
+    """Settings with their sources, and synonyms if the request wants them. There is no documentation of
+    settings here. An empty list of names means all, as null does. call: the request's context; request: kio's
+    class."""
     spoken = [each for each in request.resources if each.resource_type in RESOURCES]
     (answer,) = yield [
         DescribeConfigsRequest(
@@ -123,7 +124,8 @@ def _entry(call: Call, entry: ConfigEntry, synonyms: Sequence[ConfigSynonym]) ->
 
 
 def alter_configs(call: Call, request: Any) -> Handling:
-    """All of a resource's settings at once: those that are not named go."""
+    """Replace all of a resource's settings: overrides that the request does not name are removed. call: the
+    request's context; request: kio's class."""
     return (
         yield from _altered(
             call, request, "AlterConfigsResponse", lambda _: Alteration.SET, incremental=False
@@ -132,7 +134,7 @@ def alter_configs(call: Call, request: Any) -> Handling:
 
 
 def incremental_alter_configs(call: Call, request: Any) -> Handling:
-    """Setting by setting."""
+    """Change settings one by one. call: the request's context; request: kio's class."""
     return (
         yield from _altered(
             call,

@@ -19,7 +19,8 @@ FIRST_WITH_TYPE = 1
 
 
 def alter_partition_reassignments(call: Call, request: Any) -> Handling:
-    """Answered by the controller once they are under way."""
+    """The controller answers once the reassignments are in progress. call: the request's context; request:
+    kio's class."""
     call.patience_ms = timeout_ms = milliseconds(request.timeout)
     (answer,) = yield [
         AlterPartitionReassignmentsRequest(
@@ -60,7 +61,7 @@ def alter_partition_reassignments(call: Call, request: Any) -> Handling:
 
 
 def list_partition_reassignments(call: Call, request: Any) -> Handling:
-    """What the controller reassigns."""
+    """The reassignments in progress at the controller. call: the request's context; request: kio's class."""
     call.patience_ms = timeout_ms = milliseconds(request.timeout)
     (answer,) = yield [
         ListPartitionReassignmentsRequest(
@@ -101,7 +102,8 @@ def list_partition_reassignments(call: Call, request: Any) -> Handling:
 
 
 def elect_leaders(call: Call, request: Any) -> Handling:
-    """Answered by the controller once brokers show the new leaders."""
+    """The controller answers once brokers show the new leaders. call: the request's context; request: kio's
+    class."""
     call.patience_ms = timeout_ms = milliseconds(request.timeout)
     if call.version >= FIRST_WITH_TYPE and request.election_type not in (PREFERRED, UNCLEAN):
         yield ()
@@ -144,7 +146,7 @@ def elect_leaders(call: Call, request: Any) -> Handling:
 
 
 def _no_election(call: Call, request: Any) -> Any:
-    """A type that is none is refused as a whole and of each partition."""
+    """An unknown election type is refused for the whole request and for each partition."""
     error = error_code(ErrorCode.INVALID_REQUEST)
     message = f"Expected election type 0 or 1, saw {request.election_type}"
     return call.make(

@@ -18,7 +18,8 @@ FIRST_WITH_STATES = 4
 
 
 def describe_groups(call: Call, request: Any) -> Handling:
-    """Each group by itself: this broker coordinates some of them perhaps."""
+    """Each group separately: this broker may coordinate only some of them. call: the request's context;
+    request: kio's class."""
     names = tuple(dict.fromkeys(request.groups))
     answers = yield [DescribeGroupRequest(correlation_id=call.next_id(), group_id=name) for name in names]
     groups = tuple(_described(call, name, answer) for name, answer in zip(names, answers, strict=True))
@@ -50,7 +51,8 @@ def _described(call: Call, name: str, answer: DescribeGroupResponse) -> Any:
 
 
 def list_groups(call: Call, request: Any) -> Handling:
-    """Those that this broker coordinates, in the states asked for."""
+    """The groups of this coordinator in the requested states. call: the request's context; request: kio's
+    class."""
     (answer,) = yield [ListGroupsRequest(correlation_id=call.next_id())]
     states = request.states_filter if call.version >= FIRST_WITH_STATES else ()
     return call.make(
@@ -66,7 +68,7 @@ def list_groups(call: Call, request: Any) -> Handling:
 
 
 def delete_groups(call: Call, request: Any) -> Handling:
-    """Each group by itself."""
+    """Each group separately. call: the request's context; request: kio's class."""
     names = tuple(dict.fromkeys(request.groups_names))
     answers = yield [DeleteGroupRequest(correlation_id=call.next_id(), group_id=name) for name in names]
     return call.make(
@@ -80,7 +82,8 @@ def delete_groups(call: Call, request: Any) -> Handling:
 
 
 def offset_delete(call: Call, request: Any) -> Handling:
-    """What a group committed for some partitions."""
+    """Delete a group's committed offsets of some partitions. call: the request's context; request: kio's
+    class."""
     keys = tuple(
         TopicPartition(topic.name, each.partition_index)
         for topic in request.topics

@@ -26,7 +26,8 @@ from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, gro
 
 
 def create_topics(call: Call, request: Any) -> Handling:
-    """Answered by the controller once each topic has its leaders."""
+    """The controller answers once each topic has its leaders. call: the request's context; request: kio's
+    class."""
     call.patience_ms = timeout_ms = milliseconds(request.timeout)
     (answer,) = yield [
         CreateTopicsRequest(
@@ -66,7 +67,7 @@ def _results(call: Call, kind: str, results: Sequence[Result]) -> tuple[Any, ...
 
 
 def delete_topics(call: Call, request: Any) -> Handling:
-    """Answered by the controller once nothing of them is left."""
+    """The controller answers once the topics are gone. call: the request's context; request: kio's class."""
     call.patience_ms = timeout_ms = milliseconds(request.timeout)
     (answer,) = yield [
         DeleteTopicsRequest(
@@ -78,7 +79,8 @@ def delete_topics(call: Call, request: Any) -> Handling:
 
 
 def create_partitions(call: Call, request: Any) -> Handling:
-    """Answered by the controller once each partition has its leader."""
+    """The controller answers once each partition has its leader. call: the request's context; request: kio's
+    class."""
     call.patience_ms = timeout_ms = milliseconds(request.timeout)
     (answer,) = yield [
         CreatePartitionsRequest(
@@ -104,12 +106,12 @@ def _more_partitions(topic: Any) -> MorePartitions:
 
 NO_LOW_WATERMARK = -1
 HIGH_WATERMARK = -1
-"""Instead of an offset: whatever a client may read."""
+"""Instead of an offset: everything that a client may read."""
 
 
 def delete_records(call: Call, request: Any) -> Handling:
-    """Each partition is asked of this broker, which must lead it; one of which metadata says nothing is
-    unknown."""
+    """This broker must lead each partition; a partition that is not in its metadata is unknown. call: the
+    request's context; request: kio's class."""
     call.patience_ms = milliseconds(request.timeout)
     asked = {
         TopicPartition(topic.name, each.partition_index): each.offset

@@ -16,7 +16,8 @@ FIRST_WITH_SOFTWARE = 3
 
 
 def api_versions(call: Call, request: Any) -> Handling:
-    """The table; INVALID_REQUEST with an empty one if the client's name is none."""
+    """The table of versions; INVALID_REQUEST with an empty one if the client's name is invalid. call: the
+    request's context; request: kio's class."""
     yield ()
     error, apis = ErrorCode.none, call.apis
     if call.version >= FIRST_WITH_SOFTWARE:

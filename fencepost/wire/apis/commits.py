@@ -23,8 +23,8 @@ FIRST_WITH_ERROR = 2
 
 
 def offset_commit(call: Call, request: Any) -> Handling:
-    """Commit what is of a known partition; the others hear that theirs is unknown, as the broker's metadata
-    has it."""
+    """Commit the offsets of known partitions; the others get an error, by the broker's metadata. call: the
+    request's context; request: kio's class."""
     asked = [
         (TopicPartition(topic.name, each.partition_index), each)
         for topic in request.topics
@@ -80,8 +80,8 @@ def offset_commit(call: Call, request: Any) -> Handling:
 
 
 def offset_fetch(call: Call, request: Any) -> Handling:
-    """What is committed of the partitions asked for; of all that have something, if the request names none
-    (null, from version 2 on)."""
+    """The committed offsets of the requested partitions, or of all if the request names none (null, from
+    version 2 on). call: the request's context; request: kio's class."""
     wanted = None
     if request.topics is not None:
         wanted = tuple(

@@ -1,7 +1,7 @@
-"""FindCoordinator and InitProducerId: what a client asks any broker before it begins.
+"""FindCoordinator and InitProducerId: a client's first requests, which any broker answers.
 
-Transactions are not there: a client that asks for their coordinator, or for a transactional producer id,
-hears so.
+There are no transactions: a client that asks for their coordinator, or for a transactional producer id,
+gets an error.
 """
 
 from typing import Any
@@ -21,7 +21,8 @@ NO_TRANSACTIONS = "Transactions are not supported by this broker"
 
 
 def find_coordinator(call: Call, request: Any) -> Handling:
-    """The broker that coordinates a group, and where it listens."""
+    """The broker that coordinates a group, and its address. call: the request's context; request: kio's
+    class."""
     key_type = request.key_type if call.version >= 1 else GROUP
     if key_type != GROUP:
         yield ()
@@ -50,8 +51,8 @@ def _coordinator(
 
 
 def init_producer_id(call: Call, request: Any) -> Handling:
-    """A fresh producer id. An idempotent producer that lost its place asks for another one: its old id is not
-    looked at, as in Kafka (KIP-360)."""
+    """A new producer id. An idempotent producer that lost its sequence asks for another id; its old one is
+    ignored, as in Kafka (KIP-360). call: the request's context; request: kio's class."""
     half = call.version >= FIRST_WITH_EPOCH and (request.producer_id < 0) != (request.producer_epoch < 0)
     if request.transactional_id == "" or half:
         yield ()

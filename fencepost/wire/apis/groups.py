@@ -20,8 +20,9 @@ wait for."""
 
 
 def join_group(call: Call, request: Any) -> Handling:
-    """A client before version 4 does not know that it must join again with the id that it is given (KIP-394):
-    it is done for it here."""
+    """Join a group. A client before version 4 does not know that it must join again with the member id from
+    the first answer (KIP-394), so the second join is done here. call: the request's context; request: kio's
+    class."""
     call.patience_ms = GROUP_PATIENCE_MS
     session_ms = milliseconds(request.session_timeout)
     later = call.version >= FIRST_WITH_REBALANCE_TIMEOUT
@@ -71,7 +72,8 @@ def _instance(call: Call, request: Any) -> str | None:
 
 
 def sync_group(call: Call, request: Any) -> Handling:
-    """The leader brings the assignments; everybody hears his own."""
+    """The leader sends the assignments; each member gets its own. call: the request's context; request: kio's
+    class."""
     call.patience_ms = GROUP_PATIENCE_MS
     (answer,) = yield [
         SyncGroupRequest(
@@ -92,7 +94,7 @@ def sync_group(call: Call, request: Any) -> Handling:
 
 
 def heartbeat(call: Call, request: Any) -> Handling:
-    """A member is alive."""
+    """Keep a member alive. call: the request's context; request: kio's class."""
     if not request.group_id:  # the core has a group for every name
         yield ()
         return call.make(
@@ -111,8 +113,8 @@ def heartbeat(call: Call, request: Any) -> Handling:
 
 
 def leave_group(call: Call, request: Any) -> Handling:
-    """One member, or from version 3 on several (KIP-345). What concerns the whole group is the answer's own
-    error."""
+    """Remove one member, or from version 3 on several (KIP-345). An error of the whole group is the answer's
+    own error. call: the request's context; request: kio's class."""
     several = call.version >= FIRST_WITH_INSTANCE_IN_GROUP
     leaving = (
         [(each.member_id, each.group_instance_id) for each in request.members]

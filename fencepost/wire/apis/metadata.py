@@ -12,13 +12,14 @@ from fencepost.traces.outcomes import ErrorCode
 from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, grouped
 
 NOT_ASKED = -(1 << 31)
-"""Authorized operations that nobody asked for (KIP-430); there is no authorizer here."""
+"""Value for authorized operations that were not requested (KIP-430); there is no authorizer here."""
 FIRST_WITH_AUTO_CREATION = 4
 """Before it a client could not say that it wants no topic to be created."""
 
 
 def metadata(call: Call, request: Any) -> Handling:
-    """The brokers that live, and the topics asked for in the order asked."""
+    """The live brokers, and the requested topics in the order of the request. call: the request's context;
+    request: kio's class."""
     names = None if request.topics is None else tuple(dict.fromkeys(topic.name for topic in request.topics))
     if call.version == 0 and not names:
         names = None  # version 0 has no null: an empty list means all topics

@@ -1,6 +1,6 @@
 """Produce: one request of the core for each partition, one answer for all of them.
 
-Owns what a broker refuses before it looks at the log. The bytes of a batch go on as they came.
+Owns the errors that need no look at the log. The bytes of a batch pass unchanged.
 """
 
 from typing import Any
@@ -32,8 +32,9 @@ MESSAGES = {
 
 
 def produce(call: Call, request: Any) -> Handling:
-    """Append each partition's batch. acks=0 has no answer at all; if it fails its connection is closed, so
-    that the client looks for the leader again."""
+    """Append each partition's batch. With acks=0 there is no answer; if the append fails, the connection is
+    closed, so that the client looks for the leader again. call: the request's context; request: kio's
+    class."""
     wait_ms = max(0, min(milliseconds(request.timeout), call.limits.produce_wait_ms))
     call.patience_ms = wait_ms
     given = [
@@ -72,8 +73,9 @@ def produce(call: Call, request: Any) -> Handling:
 
 
 def refusal(request: Any, records: bytes | None) -> ErrorCode:
-    """Why this batch is not given to the core; NO_ERROR if it is. The core validates the rest
-    (impl/log/validation.py): here is what the protocol says, and that there are no transactions."""
+    """The error for a batch that is not passed to the core; NO_ERROR if it is. request: kio's class; records:
+    the batch. The core validates the rest (impl/log/validation.py); here are the protocol's rules, and that
+    there are no transactions."""
     if request.acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
         return ErrorCode.INVALID_REQUIRED_ACKS
     if not records or records[MAGIC_AT : MAGIC_AT + 1] in OLD_MAGIC:

@@ -9,7 +9,8 @@ from fencepost.wire.sasl import MECHANISMS
 
 
 def sasl_handshake(call: Call, request: Any) -> Handling:
-    """The client chooses a mechanism. After version 0 its tokens come without headers."""
+    """The client chooses a mechanism. After version 0 its tokens come without headers. call: the request's
+    context; request: kio's class."""
     yield ()
     authentication = call.authentication
     if authentication.users is None or authentication.principal:
@@ -22,7 +23,7 @@ def sasl_handshake(call: Call, request: Any) -> Handling:
 
 
 def sasl_authenticate(call: Call, request: Any) -> Handling:
-    """The client says who it is."""
+    """The client logs in. call: the request's context; request: kio's class."""
     yield ()
     authentication = call.authentication
     if authentication.users is None:

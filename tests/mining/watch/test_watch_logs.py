@@ -262,7 +262,7 @@ def test_transactions_that_never_end_are_remembered_up_to_the_horizon(tmp_path: 
     wrong = read(5_001, 0, [(0, 9)], 20_010, 20_020)
     watch.batch([watch.write(evolve(trace(later, wrong), events=(END,)))])
     told = {row[2]: (row[4], row[-1]) for row in watch.told["log"]}
-    assert told["u"] == ("unknown", "more than 20 transactions were open before it was heard of")
+    assert told["u"] == ("unknown", "more than 20 transactions were open before its first operation")
     assert told["t"][0] == "illegal" and "inconsistent_offsets" in [row[0] for row in watch.findings()]
 
 
