@@ -175,7 +175,11 @@ def test_an_error_that_the_core_has_no_word_for_is_unknown():
     from fencepost.traces.outcomes import NOTHING_HAPPENED
     from fencepost.wire.outward import error_of
 
-    assert error_of(WireError.sasl_authentication_failed) is ErrorCode.UNKNOWN_SERVER_ERROR not in NOTHING_HAPPENED
+    assert (
+        error_of(WireError.sasl_authentication_failed)
+        is ErrorCode.UNKNOWN_SERVER_ERROR
+        not in NOTHING_HAPPENED
+    )
     assert error_of(WireError.not_leader_or_follower) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
