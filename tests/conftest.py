@@ -7,11 +7,18 @@ from typing import Any
 
 import pytest
 from attrs import define
+from hypothesis.internal.conjecture import providers
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # begun in the background of a shell: programs under test would inherit that, and could not be interrupted
     # by the tests that do so
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# Hypothesis draws some values from the constants of the modules that are loaded. So the examples of a test, and
+# whether it finds a planted bug, would depend on the tests that ran before it in the same process.
+NO_CONSTANTS = providers.Constants()
+setattr(providers, "_get_local_constants", lambda: NO_CONSTANTS)  # noqa: B010  (no setting for it)
 
 
 # xdist says how wide its terminal is; programs under test have none, and would fold their tables
