@@ -39,6 +39,8 @@ from fencepost.wire.hook import PASS, Cut, Drop
 
 SECRET = b"attack at dawn"
 KEY = b"k" * 32
+PATIENCE_S = 600
+"""On a crowded machine; what is to fail says so by a time-out of the client."""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +68,9 @@ def lab():
         yield made
 
 
-def produce(bootstrap, topic, count, start=0, **settings):
+def produce(bootstrap, topic, count, start=0, *, until=None, **settings):
+    """How many of the records were acknowledged. until: what is waited for before those that are left are
+    given up."""
     producer, told = ck.Producer({"bootstrap.servers": bootstrap, "log_level": 0, **settings}), []
     for n in range(start, start + count):
         producer.produce(
@@ -77,7 +81,13 @@ def produce(bootstrap, topic, count, start=0, **settings):
             on_delivery=lambda e, m: told.append(e),
         )
         producer.poll(0)
-    producer.flush(20)
+    if until is not None:
+        end = time.monotonic() + PATIENCE_S
+        while not until():
+            assert time.monotonic() < end, "it never came true"
+            producer.poll(0.05)
+        producer.purge()
+    producer.flush(PATIENCE_S)
     return sum(error is None for error in told)
 
 
@@ -166,7 +176,7 @@ def test_an_answer_that_is_lost_leaves_the_append_open_until_it_is_tried_again(l
         settings = {
             "enable.idempotence": idempotent,
             "retries": 10,
-            "socket.timeout.ms": 3_000,
+            "socket.timeout.ms": 60_000,
             "retry.backoff.ms": 10,
         }
         assert produce(proxy.bootstrap, "lossy", 1, **settings) == 1
@@ -198,8 +208,8 @@ def test_an_answer_that_the_client_never_got_leaves_the_outcome_unknown(lab, tmp
         settings = {
             "retries": 0,
             "enable.idempotence": False,
-            "message.timeout.ms": 2_000,
-            "socket.timeout.ms": 1_000,
+            "message.timeout.ms": 120_000,
+            "socket.timeout.ms": 5_000,
         }
         assert produce(proxy.bootstrap, "lossy", 1, start=7, **settings) == 0
     appends = [row for row in proxy.trace().operations if row.function is Function.APPEND]
@@ -212,8 +222,14 @@ def test_at_the_disk_bound_recording_or_traffic_stops(lab, tmp_path, when_full):
     """What was recorded up to then is readable either way."""
     recording = {"bounds": Bounds(part_ns=10**8, disk_bytes=60_000), "when_full": when_full}
     with proxy_lab(lab.address, tmp_path, recording) as proxy:
-        settings = {"message.timeout.ms": 8_000, "linger.ms": 0, "batch.num.messages": 10}
-        done = produce(proxy.bootstrap, "full", 2_000, **settings)
+        settings = {"message.timeout.ms": 600_000, "linger.ms": 0, "batch.num.messages": 10}
+        stops = when_full is not WhenFull.STOP_RECORDING
+        until = (lambda: proxy.record.stopped) if stops else None
+        assert produce(proxy.bootstrap, "full", 5, **settings) == 5
+        end = time.monotonic() + PATIENCE_S
+        while not list(tmp_path.rglob("part-*")) and time.monotonic() < end:
+            time.sleep(0.01)  # what comes next may be one write that is beyond the bound
+        done = produce(proxy.bootstrap, "full", 2_000, until=until, **settings)
         assert proxy.record.stopped
     assert (done == 2_000) is (when_full is WhenFull.STOP_RECORDING)
     assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 70_000

@@ -32,8 +32,8 @@ pytestmark = [
 
 LIMIT_S = 600
 """Generous: of the whole of one run on a busy machine."""
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A JVM that lives for seconds is not worth its second compiler."""
+QUICK_JAVA = os.environ["SPARK_SUBMIT_OPTS"]
+"""What a JVM that lives for seconds is worth (tests/conftest.py)."""
 FENCEPOST = (sys.executable, "-c", "from fencepost.cli import main; main()")
 
 
