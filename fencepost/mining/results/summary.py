@@ -33,8 +33,8 @@ class Summary:
     samples: the smallest trace of each anomaly, most telling anomaly first; quarantine: the first MOST_NAMED
     pieces of input that could not be read; quarantined: how many there were; unfinished: tasks that an
     interruption left undone; giants: histories that were judged by slot ranges; regrouped: traces that were
-    brought together first; records: what became of the records of logs, in all histories but giants (None:
-    the log check was not asked).
+    brought together first; records: what became of the records of logs, in all histories but those that are
+    uncounted (None: the log check was not asked).
     """
 
     out: str
@@ -53,6 +53,8 @@ class Summary:
     quarantined: int = 0
     unfinished: int = 0
     giants: int = 0
+    uncounted: int = 0
+    """Histories that are too large for their records to be counted."""
     regrouped: int = 0
     records: LogTotals | None = None
     bugs: Bugs = Factory(Bugs)
@@ -105,9 +107,9 @@ class Summary:
         if self.records is None:
             return []
         lines = list(self.records.lines(f"{self.out}/lost"))
-        if self.giants:
+        if self.uncounted:
             lines.append(
-                f"records of {_many(self.giants, 'giant history', 'giant histories')} are not counted"
+                f"records of {_many(self.uncounted, 'giant history', 'giant histories')} are not counted"
             )
         return lines
 

@@ -95,7 +95,12 @@ class Cluster:
         log = self.folder / f"{name}.log"
         java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else "java"
         scala = next(spark_home().glob("jars/scala-library-*.jar")).stem.split("-")[-1].rpartition(".")[0]
-        command = [str(java), "-cp", f"{spark_home()}/jars/*", main]
+        command = [
+            str(java),
+            "-cp",
+            f"{spark_home()}/conf:{spark_home()}/jars/*",
+            main,
+        ]  # as Spark itself does
         command += ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0", *arguments]
         with log.open("wb") as file:
             self.processes.append(
