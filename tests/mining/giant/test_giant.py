@@ -71,7 +71,8 @@ def test_cut_and_shuffled_files_change_nothing(tmp_path: Path, mixed, seed: int,
 def test_records_of_giants_are_counted_as_those_of_small_ones(tmp_path: Path, mixed) -> None:
     """Rule: however a history is cut over files, its records are counted, and its lost ones are listed, as
     `check` does; one that is too large to be taken as a whole is not counted."""
-    write_loose(tmp_path / "in", mixed, Random(5), parts=3, rows=4)
+    mixed = mixed[:9]
+    write_loose(tmp_path / "in", mixed, Random(5), parts=2, rows=8)
     prepared, results = judge_loose(tmp_path / "in", tmp_path / "out", giant=3)
     assert len(prepared.giants) == len(mixed)
     counts = {one.trace_id: counts_of_trace(one) for one in mixed}
@@ -81,11 +82,12 @@ def test_records_of_giants_are_counted_as_those_of_small_ones(tmp_path: Path, mi
     found = LogTotals()
     for result in results:
         found.merge(result.counts.records, MOST_LOST)
-    assert found.as_dict() == wanted.as_dict() and found.as_dict()["acknowledged"]["all"] > 100
+    assert found.as_dict() == wanted.as_dict() and found.as_dict()["acknowledged"]["all"] > 20
     lost = pq.read_table(tmp_path / "out" / "lost").to_pylist()
     listed = [(trace_id, one.offset) for trace_id, mine in counts.items() for one in mine.lost_values]
     assert sorted((row["trace_id"], row["offset"]) for row in lost) == sorted(listed) and listed
-    _, results = judge_loose(tmp_path / "in", tmp_path / "large", giant=3, closer=2)
+    write_loose(tmp_path / "one", mixed[:1], Random(5), parts=1, rows=8)
+    _, results = judge_loose(tmp_path / "one", tmp_path / "large", giant=3, closer=2)
     assert not any(result.counts.records.as_dict()["acknowledged"]["all"] for result in results)
 
 
