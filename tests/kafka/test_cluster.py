@@ -446,3 +446,18 @@ def test_an_acks_all_record_needs_its_replicas():
         rows = [row for row in kafka.end().operations if row.function is Function.APPEND and row.process]
         assert {row.outcome for row in rows} >= {Outcome.OK}
         assert kafka.verdict().decision is Decision.OK
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"seed": "x"}, "cluster: seed: expected a whole number from 0 on, saw 'x'"),
+        ({"seed": -1}, "cluster: seed: expected a whole number from 0 on, saw -1"),
+        ({"brokers": "3"}, "options of a cluster"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence(options, says):
+    """Rule: a mistake of the caller is a PlanError in the words of the caller, not of the library below."""
+    with pytest.raises(PlanError) as caught:
+        fencepost.kafka.cluster(**options)
+    assert says in str(caught.value) and "Attribute(" not in str(caught.value)
