@@ -32,20 +32,24 @@ def main(path: Path) -> int:
     options = f"{QUICK} -Xlog:disable -XX:ArchiveClassesAtExit={part}"
     paths = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", ""))))
     with tempfile.TemporaryDirectory(prefix="fencepost-classes-") as folder:
-        done = subprocess.run(
-            [sys.executable, "-c", WORK],
-            cwd=folder,
-            env={
-                **os.environ,
-                "SPARK_SUBMIT_OPTS": options,
-                "SPARK_LAUNCHER_OPTS": QUICK,
-                "PYTHONPATH": paths,
-            },
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", WORK],
+                cwd=folder,
+                env={
+                    **os.environ,
+                    "SPARK_SUBMIT_OPTS": options,
+                    "SPARK_LAUNCHER_OPTS": QUICK,
+                    "PYTHONPATH": paths,
+                },
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            sys.stderr.write(f"Spark's classes are not kept: not ready in {TIMEOUT_S} s\n")
+            return 0
     if done.returncode or not part.exists():
         sys.stderr.write(f"Spark's classes are not kept: {done.stderr.strip()[-300:]}\n")
         return 0
