@@ -32,7 +32,7 @@ DIGEST_SAMPLE = 20
 @click.option(
     "--seeds",
     type=SeedRange(),
-    default="0:200",
+    default="0:100",
     show_default=True,
     help="Seeds of each of the two campaigns.",
 )

@@ -20,6 +20,7 @@ from fencepost.kafka.handle import KafkaCluster
 from fencepost.kafka.here import Settings, start_here
 from fencepost.kafka.hosted import MOST_EVENTS
 from fencepost.systems.embedded import FREE, NEAR, quick_options
+from fencepost.traces.errors import PlanError
 from fencepost.traces.plan import BudgetOptions, Plan
 
 __all__ = ["KafkaCluster", "cluster"]
@@ -55,6 +56,8 @@ def cluster(
     Returns: a handle. Close it, or use it as a context manager.
     Raises: FencepostError if it cannot start (a port is taken, an option is unknown).
     """
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise PlanError(expected="a whole number from 0 on", seen=repr(seed)[:80], where="cluster: seed")
     settings = Settings(
         plan=Plan(
             seed=seed,

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from attrs import define, evolve, frozen
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, check_profile, checks_by_name
+from fencepost.mining.giant.checks import WHOLE_OPERATIONS
 from fencepost.mining.giant.verdict import Judging, told
 from fencepost.mining.inputs.history_files import HistoryFile, told_apart
 from fencepost.mining.inputs.regroup import regroup
@@ -178,6 +179,7 @@ class _Mining:
                 unfinished=len(self.keys()) - len(results),
             ),
             giants=len(self.prepared.giants),
+            uncounted=sum(one.operations > WHOLE_OPERATIONS for one in self.prepared.giants),
             regrouped=self.prepared.regrouped,
         )
         self._write(summary, page=page)

@@ -82,7 +82,7 @@ def quick_options(brokers: int = 3, **options: Any) -> ClusterOptions:
     except (TypeError, ValueError) as error:
         raise PlanError(
             expected="options of a cluster (docs/reference/plans.md)",
-            seen=str(error),
+            seen=str(error.args[0]),
             where="an embedded cluster",
         ) from None
 

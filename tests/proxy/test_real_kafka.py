@@ -6,6 +6,7 @@ else.
 
 import struct
 import time
+from itertools import islice
 
 import confluent_kafka as ck
 import pytest
@@ -35,7 +36,7 @@ def produced(bootstrap, topic, count, **settings):
             on_delivery=lambda error, message: acknowledged.append(error),
         )  # fmt: skip
         producer.poll(0)
-    producer.flush(60)
+    producer.flush(600)
     return sum(error is None for error in acknowledged)
 
 
@@ -68,7 +69,7 @@ def transactions(bootstrap, topic):
         producer.begin_transaction()
         for number in range(20):
             producer.produce(topic, b"txn %d %d" % (commit, number))
-        producer.flush(60)
+        producer.flush(600)
         if commit:
             producer.commit_transaction(60)
         else:
@@ -125,16 +126,17 @@ def kafka_python(bootstrap):
     producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all")
     for number in range(200):
         producer.send("orders", b"python %d" % number)
-    producer.flush(60)
+    producer.flush(600)
     producer.close()
     consumer = KafkaConsumer(
         "orders",
         bootstrap_servers=bootstrap,
         group_id="gp",
         auto_offset_reset="earliest",
-        consumer_timeout_ms=8_000,
+        consumer_timeout_ms=600_000,
     )
-    assert sum(1 for _ in consumer) == 3_700
+    assert sum(1 for _ in islice(consumer, 3_700)) == 3_700
+    assert not consumer.poll(1_000)
     consumer.close()
 
 

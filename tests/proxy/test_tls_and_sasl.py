@@ -59,7 +59,7 @@ def said_to_a_client(given):
     producer, told = ck.Producer(given), []
     for n in range(COUNT):
         producer.produce("t", b"%d" % n, on_delivery=lambda error, message: told.append(error))
-    producer.flush(60)
+    producer.flush(600)
     consumer = ck.Consumer(given | {"group.id": "g", "enable.auto.commit": False})
     consumer.assign([ck.TopicPartition("t", 0, 0)])
     got = 0

@@ -202,12 +202,14 @@ def test_a_link_says_when_the_broker_is_gone():
     """To whoever waits, and to whoever asks afterwards."""
 
     async def work():
-        server = Server(broker=VIEW, submit=lambda source, request: None)
+        asked = []
+        server = Server(broker=VIEW, submit=lambda source, request: asked.append(request))
         port = await server.listen(HOST, 0)
         link = Link((HOST, port))
         await link.open()
         waiting = asyncio.ensure_future(link.ask(link.dialogue.make(3, "MetadataRequest", **ALL_TOPICS)))
-        await asyncio.sleep(0.05)
+        while not asked:
+            await asyncio.sleep(0.01)
         server.disconnect("a test")
         with pytest.raises(OSError):
             await waiting

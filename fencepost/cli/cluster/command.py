@@ -149,9 +149,6 @@ def up(
       fencepost cluster up --detach --json
       fencepost cluster up --embedded --kafka-port 9092
     """
-    from fencepost.systems.processes import ProcessCluster
-    from fencepost.traces.plan import ClusterOptions, GroupOptions
-
     output = Output(as_json)
     if embedded:
         from fencepost.cli.cluster.embedded import up_embedded
@@ -178,6 +175,9 @@ def up(
             )
     if control is not None:
         raise click.UsageError("--control is for --embedded", context)
+    from fencepost.systems.processes import ProcessCluster
+    from fencepost.traces.plan import ClusterOptions, GroupOptions
+
     program, listeners = _kafka(output, brokers, kafka_port, tls, users)
     options = ClusterOptions(
         brokers=brokers,

@@ -19,9 +19,11 @@ from attrs import frozen
 from fencepost.checkers.judges import CHECKS, LOG, Check
 from fencepost.checkers.kafka.extras import extras_of_table
 from fencepost.checkers.kafka.judge import applying
+from fencepost.checkers.log.accounts import LogCounts, counts_of
+from fencepost.checkers.log.appends_and_reads import log_columns
 from fencepost.checkers.operation_columns import Array, columns_of_table
 from fencepost.checkers.verdict import Decision, Verdict
-from fencepost.mining.giant.rows import CODED, Spread, own_batches
+from fencepost.mining.giant.rows import CODED, COLUMNS, Spread, own_batches
 from fencepost.mining.inputs.ungrouped_parts import Giant, batches_of
 from fencepost.mining.judge import judge_tables, known_event_rows
 from fencepost.traces.operations import Function, Outcome
@@ -163,6 +165,24 @@ class Whole:
                         some = some.filter(pa.array(np.logical_or.reduce(mine)))
                     found.append(some)
         return pa.concat_tables(found).combine_chunks()
+
+
+@frozen(kw_only=True)
+class CountRecords:
+    """What became of the records of the logs, of the whole history at once."""
+
+    giant: Giant
+    header: Trace
+
+    def __call__(self, _: None) -> LogCounts | None:
+        """As the plain check counts them. Raises TraceError."""
+        found = [
+            rows.select(COLUMNS)
+            for place in dict.fromkeys(self.giant.places)
+            for rows in own_batches(self.giant, place, COLUMNS)
+        ]
+        whole = pa.concat_tables(found).combine_chunks()
+        return counts_of(log_columns(columns_of_table(whole, (self.header,)))).get(0)
 
 
 def _unknown(check: str, reason: str) -> Verdict:

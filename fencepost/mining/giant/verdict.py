@@ -17,7 +17,7 @@ from attrs import evolve, frozen
 from fencepost.checkers.judges import LOG, Check, checks_by_name
 from fencepost.checkers.log.ranges.partial import NOT_OF_SLOTS
 from fencepost.checkers.verdict import Decision, Verdict
-from fencepost.mining.giant.checks import WHOLE_OPERATIONS, judge_rest, rows_of
+from fencepost.mining.giant.checks import WHOLE_OPERATIONS, CountRecords, judge_rest, rows_of
 from fencepost.mining.giant.closer import look
 from fencepost.mining.giant.fold import judge_ranges
 from fencepost.mining.giant.rows import LogKey, Spread, own_batches
@@ -25,7 +25,7 @@ from fencepost.mining.inputs.splits import Unreadable
 from fencepost.mining.inputs.ungrouped_parts import Giant
 from fencepost.mining.judge import FAULT_COLUMNS, Judged, Settings, faults_of, headers_of, known_event_rows
 from fencepost.mining.results.checkpoint import TaskResult, keep
-from fencepost.mining.results.rows import Counts, ResultWriter, quarantine_row
+from fencepost.mining.results.rows import Counts, ResultWriter, lost_row, quarantine_row
 from fencepost.report.explain import explain
 from fencepost.traces.errors import TraceError
 from fencepost.traces.rows import trace_of
@@ -106,7 +106,10 @@ class Judging:
         struck = faults_of(rows_of(giant, "events", FAULT_COLUMNS)).get(giant.trace_id, ())
         told = [verdicts[check.name] for check in checks]
         told += [] if model is None else [model.too_large(giant.operations)]
-        return Judged(header, giant.operations, struck, tuple(told))
+        records = None
+        if LOG in verdicts and giant.operations <= self.closer:
+            (records,) = self.spread(CountRecords(giant=giant, header=header), [None])
+        return Judged(header, giant.operations, struck, tuple(told), records)
 
     def _log(self, giant: Giant, header: Trace, check: Check, folder: Path) -> Verdict | None:
         """The verdict of the check by ranges; None if the whole history is to be asked."""
@@ -148,6 +151,10 @@ def told(giant: Giant, judged: Judged | Unreadable, settings: Settings, key: str
             counts.operations = judged.operations
             counts.add_verdicts(giant.source, judged.trace, judged.operations, judged.verdicts, judged.faults)
             writer.add(giant.source, judged.trace, judged.verdicts)
+            if judged.records is not None:
+                counts.add_records(giant.source, giant.trace_id, judged.records)
+                lost = judged.records.lost_values
+                writer.rows["lost"].extend(lost_row(giant.source, giant.trace_id, one) for one in lost)
             events = rows_of(giant, "events", ["trace_id", "name"])
             _, strange = known_event_rows(events, giant.source, giant.place)
             counts.quarantined += strange

@@ -117,8 +117,8 @@ def _records(summary: Summary, records: LogTotals) -> list[Table]:
         f"values duplicated;"
         f" {_number(records.unknown_present)} records of unknown outcome present."
     )
-    if summary.giants:
-        note += f" Records of giant histories ({summary.giants}) are not counted."
+    if summary.uncounted:
+        note += f" Records of giant histories ({summary.uncounted}) are not counted."
     columns = ("acks", "acknowledged", "lost", "lost, allowed")
     tables = [Table(heading="Records", columns=columns, rows=tuple(rows), note=note)]
     if records.lost:

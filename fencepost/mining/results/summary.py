@@ -26,7 +26,16 @@ MOST_NAMED = 100
 
 @frozen(kw_only=True)
 class Summary:
-    """The result of a mining."""
+    """What a mining came to.
+
+    traces, illegal: by input; decisions: traces by check and decision; anomalies: findings by name;
+    traces_with: traces by anomaly; statistics: dimension -> value -> anomaly -> traces, "" for all of them;
+    samples: the smallest trace of each anomaly, most telling anomaly first; quarantine: the first MOST_NAMED
+    pieces of input that could not be read; quarantined: how many there were; unfinished: tasks that an
+    interruption left undone; giants: histories that were judged by slot ranges; regrouped: traces that were
+    brought together first; records: what became of the records of logs, in all histories but those that are
+    uncounted (None: the log check was not asked).
+    """
 
     # The folder of the results.
     out: str
@@ -54,7 +63,8 @@ class Summary:
     unfinished: int = 0
     # Histories that were judged by slot ranges.
     giants: int = 0
-    # Traces that were regrouped first.
+    uncounted: int = 0
+    """Histories that are too large for their records to be counted."""
     regrouped: int = 0
     # What became of the records of logs, in all histories but giants; None: the log check did not run.
     records: LogTotals | None = None
@@ -108,9 +118,9 @@ class Summary:
         if self.records is None:
             return []
         lines = list(self.records.lines(f"{self.out}/lost"))
-        if self.giants:
+        if self.uncounted:
             lines.append(
-                f"records of {_many(self.giants, 'giant history', 'giant histories')} are not counted"
+                f"records of {_many(self.uncounted, 'giant history', 'giant histories')} are not counted"
             )
         return lines
 

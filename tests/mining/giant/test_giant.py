@@ -14,6 +14,7 @@ from loose_files import write_loose
 from mining_results import findings_in, plain, verdicts_in
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
+from fencepost.checkers.log.accounts import counts_of_trace
 from fencepost.mining.giant import fold as giant
 from fencepost.mining.giant import repeats
 from fencepost.mining.giant.verdict import Judging, told
@@ -22,6 +23,7 @@ from fencepost.mining.inputs.contradictions import contradictions
 from fencepost.mining.inputs.splits import work_of
 from fencepost.mining.judge import Settings, judge_splits
 from fencepost.mining.mine import mine
+from fencepost.report.records import MOST_LOST, LogReport, LogTotals
 from fencepost.traces.operations import Outcome
 from fencepost.traces.rows import rows_of
 from fencepost.traces.schema import TABLES
@@ -64,6 +66,29 @@ def test_cut_and_shuffled_files_change_nothing(tmp_path: Path, mixed, seed: int,
     prepared, _ = judge_loose(tmp_path / "in", tmp_path / "out", giant=rng.choice((3, 5, 6, 100)))
     assert (verdicts_in(tmp_path / "out"), findings_in(tmp_path / "out")) == plain(some)
     assert prepared.regrouped + len(prepared.giants) == len(some)
+
+
+def test_records_of_giants_are_counted_as_those_of_small_ones(tmp_path: Path, mixed) -> None:
+    """Rule: however a history is cut over files, its records are counted, and its lost ones are listed, as
+    `check` does; one that is too large to be taken as a whole is not counted."""
+    mixed = mixed[:9]
+    write_loose(tmp_path / "in", mixed, Random(5), parts=2, rows=8)
+    prepared, results = judge_loose(tmp_path / "in", tmp_path / "out", giant=3)
+    assert len(prepared.giants) == len(mixed)
+    counts = {one.trace_id: counts_of_trace(one) for one in mixed}
+    wanted = LogTotals()
+    for trace_id, one in counts.items():
+        wanted.add(str(tmp_path / "in"), trace_id, LogReport.of(one, MOST_LOST), MOST_LOST)
+    found = LogTotals()
+    for result in results:
+        found.merge(result.counts.records, MOST_LOST)
+    assert found.as_dict() == wanted.as_dict() and found.as_dict()["acknowledged"]["all"] > 20
+    lost = pq.read_table(tmp_path / "out" / "lost").to_pylist()
+    listed = [(trace_id, one.offset) for trace_id, mine in counts.items() for one in mine.lost_values]
+    assert sorted((row["trace_id"], row["offset"]) for row in lost) == sorted(listed) and listed
+    write_loose(tmp_path / "one", mixed[:1], Random(5), parts=1, rows=8)
+    _, results = judge_loose(tmp_path / "one", tmp_path / "large", giant=3, closer=2)
+    assert not any(result.counts.records.as_dict()["acknowledged"]["all"] for result in results)
 
 
 SENT = [append(n, [n], 0, 1, n) for n in range(10)]

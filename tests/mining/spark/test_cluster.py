@@ -32,8 +32,8 @@ pytestmark = [
 
 LIMIT_S = 600
 """Generous: of the whole of one run on a busy machine."""
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A JVM that lives for seconds is not worth its second compiler."""
+QUICK_JAVA = os.environ["SPARK_SUBMIT_OPTS"]
+"""What a JVM that lives for seconds is worth (tests/conftest.py)."""
 FENCEPOST = (sys.executable, "-c", "from fencepost.cli import main; main()")
 
 
@@ -95,7 +95,12 @@ class Cluster:
         log = self.folder / f"{name}.log"
         java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else "java"
         scala = next(spark_home().glob("jars/scala-library-*.jar")).stem.split("-")[-1].rpartition(".")[0]
-        command = [str(java), "-cp", f"{spark_home()}/jars/*", main]
+        command = [
+            str(java),
+            "-cp",
+            f"{spark_home()}/conf:{spark_home()}/jars/*",
+            main,
+        ]  # as Spark itself does
         command += ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0", *arguments]
         with log.open("wb") as file:
             self.processes.append(
