@@ -61,7 +61,7 @@ ACCEPTED_WHILE_STOPPING = frozenset((kafka.ControlResponse, kafka.ControlledShut
 """What a broker still takes while it stops: it may be the controller until /controller is gone."""
 
 
-@define
+@define(kw_only=True)
 class Broker:
     """A broker of one incarnation: made when its process starts, dropped when it dies."""
 
@@ -214,13 +214,32 @@ def make_broker(
     metadata = parts.metadata_cache()
     isr = parts.in_sync_replicas(broker_context, procedures, metadata)
     partitions: dict[TopicPartition, Partition] = {}
-    leader = parts.leader(broker_context, partitions, isr, parts.high_watermark(), Purgatory(broker_context))
+    leader = parts.leader(
+        broker_context=broker_context,
+        partitions=partitions,
+        isr=isr,
+        high_watermark=parts.high_watermark(),
+        purgatory=Purgatory(broker_context),
+    )
     fetcher = parts.fetcher(broker_context, parts.truncation())
     logs = parts.log_directory(files, parts.log, parts.log_recovery, parts.epoch_cache)
     replicas = parts.replica_manager(
-        broker_context, partitions, leader, fetcher, isr, logs, metadata, parts.partition
+        broker_context=broker_context,
+        partitions=partitions,
+        leader=leader,
+        fetcher=fetcher,
+        isr=isr,
+        logs=logs,
+        metadata=metadata,
+        partition_type=parts.partition,
     )
-    log_manager = parts.log_manager(broker_context, partitions, logs, parts.retention, parts.cleaner)
+    log_manager = parts.log_manager(
+        broker_context=broker_context,
+        partitions=partitions,
+        logs=logs,
+        retention=parts.retention,
+        cleaner=parts.cleaner,
+    )
     controller = _controller(broker_context, procedures, parts)
     registration = parts.registration(broker_context, procedures, controller.on_session)
 
@@ -240,25 +259,30 @@ def make_broker(
     isr.on_settled.append(settled)
     groups = make_groups(parts, leader, metadata, procedures)
     broker = Broker(
-        broker_context,
-        procedures,
-        replicas,
-        log_manager,
-        metadata,
-        parts.control_gate(broker_context),
-        controller,
-        registration,
-        shutdown,
-        groups,
-        DynamicConfig(
-            broker_context,
-            Procedures(broker_context),
-            configured,
-            replicas.all_configured,
-            controller.on_unclean_enabled,
+        broker_context=broker_context,
+        procedures=procedures,
+        replicas=replicas,
+        log_manager=log_manager,
+        metadata=metadata,
+        gate=parts.control_gate(broker_context),
+        controller=controller,
+        registration=registration,
+        shutdown=shutdown,
+        groups=groups,
+        config=DynamicConfig(
+            broker_context=broker_context,
+            procedures=Procedures(broker_context),
+            on_options=configured,
+            on_all_read=replicas.all_configured,
+            on_unclean_enabled=controller.on_unclean_enabled,
         ),
-        make_administration(
-            broker_context, procedures, controller, metadata, partitions, groups.create_topic
+        administration=make_administration(
+            broker_context=broker_context,
+            procedures=procedures,
+            controller=controller,
+            metadata=metadata,
+            partitions=partitions,
+            create_offsets_topic=groups.create_topic,
         ),
     )
     _connect(broker, parts)
@@ -342,6 +366,14 @@ def make_groups(
     loading = parts.group_loading(table)
     membership = parts.group_membership(table, log)
     offsets = parts.group_offsets(table, log, membership)
-    groups = GroupCoordinator(table, log, loading, membership, offsets, metadata, procedures)
+    groups = GroupCoordinator(
+        table=table,
+        log=log,
+        loading=loading,
+        membership=membership,
+        offsets=offsets,
+        metadata=metadata,
+        procedures=procedures,
+    )
     leader.on_complete.append(groups.moved)
     return groups
