@@ -45,3 +45,15 @@ def maker_of(cls: Callable[P, T]) -> Callable[P, T]:
         class_body={"__attrs_post_init__": become},
     )
     return make
+
+
+def remaker_of(cls: type[T], make: Callable[..., T]) -> Callable[..., T]:
+    """What makes a value of this class out of another one with some fields changed: `attrs.evolve` in half
+    the time. make: as `maker_of` gives it."""
+    kind: Any = cls
+    names = [each.name for each in attrs.fields(kind)]
+
+    def remake(value: T, **changes: Any) -> T:
+        return make(**({name: getattr(value, name) for name in names} | changes))
+
+    return remake

@@ -21,7 +21,7 @@ from fencepost.impl.core.files import FileSystem
 from fencepost.impl.messages.broker_api import Message, TopicPartition
 from fencepost.impl.zookeeper.grouping import GROUPED, Grouping
 from fencepost.impl.zookeeper.interface import ZooKeeperRequest
-from fencepost.traces.events import EventColumns, Name, make_event
+from fencepost.traces.events import EventColumns, Name
 from fencepost.traces.plan import ClusterOptions, TopicOptions
 
 MILLISECOND = 1_000_000
@@ -105,12 +105,11 @@ class BrokerContext:
         on_disk: bool = False,
         **columns: Unpack[EventColumns],
     ) -> None:
-        """Add a trace event with these columns; the driver stamps it with the world's time. key: the
-        partition, if it is about one. on_disk: see RecordEvent."""
+        """Add a trace event with these columns; the host says when it happened. key: the partition, if it is
+        about one. on_disk: see RecordEvent."""
         if key is not None:
             columns["topic"], columns["partition"] = key
-        event = make_event(time=0, name=name, node=self.node, **columns)
-        self.outbox.append(RecordEvent(event, on_disk))
+        self.outbox.append(RecordEvent(name, columns, on_disk))
 
     def topic_options(self, topic: str) -> TopicOptions:
         """The options of a topic as they are now."""
