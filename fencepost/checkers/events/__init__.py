@@ -1,8 +1,7 @@
-"""The event checks over columns: all traces of a row group at once, with the verdicts of the plain code.
+"""The event checks over the tables of a row group: columns are decoded, and the rules see traces.
 
-Owns a screen per check: compiled kernels (kernels/) that say which traces *may* break a rule. Only those are
-decoded and judged by the plain code (checkers/invariants, checkers/conformance), so that verdicts and
-certificates are its own; all others are Ok. Must not know any rule that the plain code does not have.
+Owns how the tables become traces, and what is decoded at all. Must not know any rule: those are in
+checkers/invariants, checkers/conformance and checkers/meantime, once (docs/decisions/event-rules.md).
 """
 
 from fencepost.checkers.events.table import EventTables, judge_conformance, judge_invariants, judge_meantime

@@ -1,2 +1,0 @@
-"""Compiled kernels of the screens over event columns. (Numba compiles one for all files of this folder:
-checkers/compiled.py.)"""
