@@ -12,7 +12,7 @@ import numpy as np
 from attrs import evolve
 
 from fencepost.checkers.compiled import COMPILED, engine
-from fencepost.checkers.events.table import EventTables, suspicious_of_conformance, suspicious_of_invariants
+from fencepost.checkers.events import EventTables, judge_invariants
 from fencepost.checkers.judges import CHECKS, judge
 from fencepost.checkers.linearizability.engine import KERNELS as SEARCH
 from fencepost.checkers.linearizability.screen import KERNELS as SCREEN
@@ -57,8 +57,7 @@ def compile_all() -> None:
             of_table = CHECKS[name].judge_table
             assert of_table is not None, "a form that mining uses"
             of_table(tables.tables.operations, (small,))
-        suspicious_of_invariants(tables)
-        suspicious_of_conformance(tables)
+        judge_invariants(tables)
     SEARCH.get_ready()
     SCREEN.get_ready()
 

@@ -15,8 +15,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from attrs import evolve
-
 from fencepost.impl.core.core_interface import (
     AskZooKeeper,
     Begin,
@@ -222,8 +220,8 @@ class Host:
             raise error
         cause, events = events_of_failure(error, during)
         self.crash()
-        stamped = [evolve(event, time=self._scheduler.now, node=self.node) for event in events]
-        self._observer.failed(self.node, cause, stamped)
+        happened = [event.at(self._scheduler.now, self.node) for event in events]
+        self._observer.failed(self.node, cause, happened)
 
     def _end_process(self) -> None:
         self.up = self.paused = self._engaged = self._step_is_over = False
@@ -353,14 +351,7 @@ class Host:
         self.zookeeper.ask(effect.request_id, effect.request)
 
     def _record(self, effect: RecordEvent) -> None:
-        event = (
-            effect.event
-            # it sets the time itself: no other reference exists yet, and a copy would cost as much as the
-            # original
-        )
-        _set(event, "time", self._scheduler.now)
-        _set(event, "node", self.node)
-        self._observer.recorded(event)
+        self._observer.recorded(effect.at(self._scheduler.now, self.node))
 
     def _begin(self, effect: Begin) -> None:
         self._observer.began(self.node, effect.operation)
@@ -374,4 +365,3 @@ class Host:
 
 
 _USUAL_INPUTS = frozenset((MessageArrived, TimerFired, Invoke, ZooKeeperReplied, ZooKeeperWatchFired))
-_set = object.__setattr__

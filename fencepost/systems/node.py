@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 from attrs import define, field, frozen
@@ -32,14 +31,13 @@ from fencepost.impl.runtime.greeting import Credentials, read_credentials
 from fencepost.impl.runtime.network import Network
 from fencepost.impl.runtime.zookeeper.session import ZooKeeperSession
 from fencepost.impl.zookeeper.grouping import GROUPED, JUTE_MAXBUFFER, Grouping
+from fencepost.systems.broker_events import EventFile
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Event
 from fencepost.traces.plan import ClusterOptions
 
 LOG = logging.getLogger("fencepost.node")
-FILES, EVENTS = "files", "events.jsonl"
-MAXIMUM_EVENT_BYTES = 256 * 1024 * 1024
-"""Of trace events that one process writes; a cluster that runs for days must not fill the disk with them."""
+FILES = "files"
 HALTED = 1
 COLLECT_AFTER = (50_000, 20, 50)
 """Objects made before a garbage collection looks at the youngest, and so on. A controller's context is
@@ -70,25 +68,6 @@ class NodeOptions:
     credentials: Credentials | None = None
 
 
-@define
-class EventFile:
-    """Trace events as JSON lines. written: bytes so far. What an operator should know is logged, too."""
-
-    stream: BinaryIO
-    broker: int = 0
-    written: int = 0
-
-    def write(self, event: Event) -> None:
-        """Add a line, unless the bound is reached."""
-        if event.cause == ZNODE_REFUSED:
-            LOG.error("broker %d refuses a node of ZooKeeper: %s", self.broker, event.detail)
-        line = msgspec.json.encode(event) + b"\n"
-        self.written += len(line)
-        if self.written <= MAXIMUM_EVENT_BYTES:
-            self.stream.write(line)
-            self.stream.flush()
-
-
 Front = Callable[[NodeOptions, Broker, Driver, Network], AbstractAsyncContextManager[None]]
 """What else listens while the process serves, for example for clients of Kafka's protocol."""
 
@@ -106,6 +85,8 @@ class Node:
 
     options: NodeOptions
     front: Front = _no_front
+    parts: Parts = field(factory=Parts)
+    """What the broker is made of; a test swaps one."""
     reason: str = ""
     stopping: bool = False
     _ended: asyncio.Event = field(factory=asyncio.Event)
@@ -116,16 +97,28 @@ class Node:
         loop.add_signal_handler(signal.SIGINT, self._ended.set)
         files_root = options.directory / FILES
         files_root.mkdir(parents=True, exist_ok=True)
-        with (options.directory / EVENTS).open("ab") as stream:
+        events = EventFile.open(options.directory)
+
+        def heard(event: Event) -> None:
+            if event.cause == ZNODE_REFUSED:  # an operator should know
+                LOG.error("broker %d refuses a node of ZooKeeper: %s", options.broker, event.detail)
+            events.write(event)
+
+        with events.stream:
             core = make_broker(
-                options.broker, options.cluster, RealFiles(files_root), Parts(), clock.now(), options.grouping
+                options.broker,
+                options.cluster,
+                RealFiles(files_root),
+                self.parts,
+                now=clock.now(),
+                grouping=options.grouping,
             )
             driver = Driver(
                 node=options.broker,
                 core=core,
                 clock=clock,
                 loop=loop,
-                on_event=EventFile(stream, options.broker).write,
+                on_event=heard,
                 on_halt=self._halted,
             )
             await self._serve(driver, core)
@@ -232,17 +225,18 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> NodeOptions:
     )
 
 
-async def _run(options: NodeOptions, front: Front) -> int:
-    return await Node(options, front).run()
+async def _run(options: NodeOptions, front: Front, parts: Parts) -> int:
+    return await Node(options, front, parts).run()
 
 
-def main(arguments: Sequence[str] | None = None, front: Front = _no_front) -> int:
-    """The process. front: what listens in it in addition to the broker itself."""
+def main(arguments: Sequence[str] | None = None, front: Front = _no_front, parts: Parts | None = None) -> int:
+    """The process. front: what listens in it in addition to the broker itself. parts: what the broker is made
+    of, the healthy ones by default."""
     gc.set_threshold(*COLLECT_AFTER)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("fencepost.kazoo").setLevel(logging.WARNING)
     try:
-        return asyncio.run(_run(parse_arguments(arguments), front))
+        return asyncio.run(_run(parse_arguments(arguments), front, parts or Parts()))
     except (FencepostError, OSError) as error:
         LOG.error("%s", error)
         return HALTED

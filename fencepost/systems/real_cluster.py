@@ -8,8 +8,9 @@ over TCP, files and a real ZooKeeper.
         trace = cluster.end()
 
 Owns: the clients, one event loop in a thread for all of them, and when their operations began and ended. Must
-not know how brokers run (impl/runtime), or how a trace is judged. Brokers in other processes record no events
-here, so only the clients' side can be judged.
+not know how brokers run (impl/runtime), or how a trace is judged. The broker processes record their events in
+files of their own, and the trace has them, with the faults that were asked for here. What ZooKeeper committed
+nobody records, so that invariants apply as far as brokers' events go, and conformance does not.
 """
 
 import asyncio
@@ -31,9 +32,11 @@ from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
 from fencepost.impl.runtime.zookeeper.server import HOST
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create
-from fencepost.systems.processes import ClusterStatus, ProcessCluster
+from fencepost.systems.broker_events import EVENTS, read_broker_events
+from fencepost.systems.processes import NODE, ClusterStatus, ProcessCluster
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import EnvironmentError_, PlanError
+from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.plan import Plan, PlannedOperation
 from fencepost.traces.trace import Trace
@@ -47,31 +50,36 @@ Answer = TypeVar("Answer")
 
 @define(eq=False, kw_only=True, repr=False)
 class RealCluster:
-    """A cluster of real processes with clients that record their operations."""
+    """cluster: its processes. operations: completed, in the order of their completion. faults: that were
+    asked for, as events. checks: what its trace can be judged by."""
 
     plan: Plan
     cluster: ProcessCluster
     # Completed operations, in the order of their completion.
     operations: list[Operation] = field(factory=list, init=False)
-    # The checks that can judge a trace without events.
-    checks: ClassVar[tuple[str, ...]] = ("log",)
+    faults: list[Event] = field(factory=list, init=False)
+    checks: ClassVar[tuple[str, ...]] = ("log", "invariants")
     _loop: asyncio.AbstractEventLoop = field(factory=asyncio.new_event_loop, init=False)
     _stack: AsyncExitStack = field(factory=AsyncExitStack, init=False)
     _clients: dict[int, RunningClient] = field(factory=dict, init=False)
     _answers: dict[int, Operation] = field(factory=dict, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
     _begun: int = field(default=0, init=False)
-    _first: int = field(factory=time.monotonic_ns, init=False)
+    _first: int
+    """Monotonic time that the trace counts from."""
+    _earlier: bool
+    """Whether the directory has events of a run before this one."""
 
     @classmethod
     @contextmanager
-    def started(cls, directory: Path, plan: Plan) -> "Iterator[RealCluster]":
-        """Brokers run, the plan's topics have leaders; at the end of the block no process is left. Raises
-        FencepostError."""
-        processes = ProcessCluster.up(directory, plan.cluster)
+    def started(cls, directory: Path, plan: Plan, program: str = NODE) -> "Iterator[RealCluster]":
+        """Brokers run, the plan's topics have leaders; at the end of the block no process is left. program:
+        the module that each broker process runs. Raises FencepostError."""
+        first, earlier = time.monotonic_ns(), any(directory.glob(f"broker-*/{EVENTS}"))
+        processes = ProcessCluster.up(directory, plan.cluster, program=program)
         try:
             _create_topics(processes, plan)
-            made = cls(plan=plan, cluster=processes)
+            made = cls(plan=plan, cluster=processes, first=first, earlier=earlier)
             thread = threading.Thread(target=made._loop.run_forever, name="clients", daemon=True)
             thread.start()
             try:
@@ -161,19 +169,28 @@ class RealCluster:
 
     def kill(self, broker: int) -> None:
         """End its process as a crash does."""
+        self._note(Name.FAULT_BEGAN, broker, "crash")
         self.cluster.kill(broker)
 
     def start(self, broker: int) -> None:
         """Start the process of a broker that is dead, on its files."""
+        self._note(Name.FAULT_ENDED, broker, "crash")
         self.cluster.start(broker)
 
     def pause(self, broker: int) -> None:
-        """Suspend the broker's process."""
+        """Let its process stand still."""
+        self._note(Name.FAULT_BEGAN, broker, "pause")
         self.cluster.pause(broker)
 
     def resume(self, broker: int) -> None:
-        """Resume the broker's process."""
+        """Let its process go on."""
+        self._note(Name.FAULT_ENDED, broker, "pause")
         self.cluster.resume(broker)
+
+    def _note(self, name: Name, broker: int, kind: str) -> None:
+        """A fault begins or ends now."""
+        time_ = time.monotonic_ns() - self._first
+        self.faults.append(Event(time=time_, name=name, node=broker, cause=kind))
 
     def status(self) -> ClusterStatus:
         """Which processes run, and what ZooKeeper says of them."""
@@ -182,7 +199,7 @@ class RealCluster:
     # ---- the end
 
     def end(self) -> Trace:
-        """What the clients did so far, as a trace."""
+        """What the clients did so far, and what the brokers recorded, as a trace."""
         with self._lock:
             done = sorted(self.operations, key=lambda operation: (operation.invoke_time, operation.op_id))
         trace = Trace(
@@ -193,8 +210,18 @@ class RealCluster:
             software_version=__version__,
             profile=self.plan.profile,
             operations=tuple(done),
+            events=self._events(),
         )
         return evolve(trace, digest=digest_of(trace))
+
+    def _events(self) -> tuple[Event, ...]:
+        """Of the brokers, and the faults. None where the directory has those of an earlier run: what its
+        brokers knew then is not known here."""
+        if self._earlier:
+            return ()
+        directories = [self.cluster.directory / f"broker-{broker}" for broker in self.cluster.state.brokers]
+        recorded = read_broker_events(directories, self._first)
+        return tuple(sorted((*recorded, *self.faults), key=lambda event: event.time)) if recorded else ()
 
 
 def _create_topics(processes: ProcessCluster, plan: Plan) -> None:

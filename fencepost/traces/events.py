@@ -5,6 +5,7 @@ refinement map read; each says which columns it fills. -1 means "not said" in in
 """
 
 from enum import StrEnum
+from typing import TypedDict
 
 from attrs import frozen
 
@@ -198,6 +199,27 @@ class Event:
     cause: str = ""
     # Further facts as text or JSON.
     detail: str = ""
+
+
+class EventColumns(TypedDict, total=False):
+    """The columns of an event but time, name and node, for who passes them on. Each is as of Event."""
+
+    topic: str | None
+    partition: int
+    controller_epoch: int
+    broker_epoch: int
+    leader: int
+    leader_epoch: int
+    zk_version: int
+    offset: int
+    end_offset: int
+    high_watermark: int
+    log_start_offset: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    values: tuple[int, ...]
+    cause: str
+    detail: str
 
 
 make_event = maker_of(Event)

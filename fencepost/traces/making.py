@@ -16,9 +16,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def maker_of(cls: Callable[P, T]) -> Callable[P, T]:
-    """What makes a value of this class from its fields, as keywords: equal to what the class itself makes, in
-    half the time.
+def maker_of(cls: Callable[P, T], *, keywords: bool = True) -> Callable[P, T]:
+    """What makes a value of this class from its fields: equal to what the class itself makes, in half the
+    time. keywords: or all fields in their order, in a quarter of it, for whole columns of them.
 
     The class is frozen and slotted, without a slot for weak references (CPython does not let a twin of it
     become the class then), and its fields are taken as they are: no converters, validators or factories.
@@ -37,11 +37,23 @@ def maker_of(cls: Callable[P, T]) -> Callable[P, T]:
 
     make: Callable[P, T] = attrs.make_class(
         f"Open{kind.__name__}",
-        {each.name: attrs.field(default=each.default) for each in fields},
+        {each.name: attrs.field(default=each.default) for each in fields} if keywords else names,
         slots=True,
-        kw_only=True,
+        kw_only=keywords,
         eq=False,
         weakref_slot=False,
         class_body={"__attrs_post_init__": become},
     )
     return make
+
+
+def remaker_of(cls: type[T], make: Callable[..., T]) -> Callable[..., T]:
+    """What makes a value of this class out of another one with some fields changed: `attrs.evolve` in half
+    the time. make: as `maker_of` gives it."""
+    kind: Any = cls
+    names = [each.name for each in attrs.fields(kind)]
+
+    def remake(value: T, **changes: Any) -> T:
+        return make(**({name: getattr(value, name) for name in names} | changes))
+
+    return remake

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from attrs import frozen
 
-from fencepost.traces.making import maker_of
+from fencepost.traces.making import maker_of, remaker_of
 
 
 class Function(StrEnum):
@@ -151,4 +151,5 @@ class Operation:
 
 
 make_record, make_operation = maker_of(Record), maker_of(Operation)
+remake_operation = remaker_of(Operation, make_operation)
 """For those who make thousands."""

@@ -8,16 +8,18 @@ Python values; columns hold the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import frozen
+from attrs import fields, frozen
 
 from fencepost.traces.errors import TraceError
+from fencepost.traces.events import Event, Name
+from fencepost.traces.making import maker_of
 from fencepost.traces.rows import NESTED, ROWS_MAX, Row, Rows, check_rows, trace_of
 from fencepost.traces.schema import EVENT_COLUMNS, OPERATION_COLUMNS, SCHEMAS, TABLES, TRACE_COLUMNS, Table
 from fencepost.traces.trace import Trace
@@ -158,6 +160,11 @@ def rows_of_tables(tables: Tables, *, where: str = "tables") -> Iterator[Rows]:
             )
 
 
+_NAMES: dict[str, Name] = {name.value: name for name in Name}
+_EVENT_FIELDS = tuple(each.name for each in fields(Event))
+_event_of = maker_of(Event, keywords=False)
+
+
 def place_of(where: str, trace_id: int) -> str:
     """The place of one trace among many: `where` with the trace id."""
     return f"{where}, trace {trace_id}"
@@ -233,6 +240,38 @@ def traces_of_tables(tables: Tables, *, where: str = "tables") -> Iterator[Trace
     """As `rows_of_tables`, as Trace values. tables: of whole traces; where: for errors."""
     for rows in rows_of_tables(tables, where=where):
         yield trace_of(rows, where=where)
+
+
+def events_of_table(
+    events: pa.Table, trace_ids: Collection[int], *, where: str = "tables"
+) -> dict[int, tuple[Event, ...]]:
+    """The events of each trace that has some, made column by column in a third of the time that whole traces
+    take. trace_ids: of the traces that there are.
+
+    Raises TraceError for an event of no trace, and for a name that this version does not know.
+    """
+    columns = {name: _values(events.column(name)) for name in EVENT_COLUMNS}
+    columns["name"] = _names(columns["name"], where)
+    made = list(map(_event_of, *(columns[field] for field in _EVENT_FIELDS)))
+    ids = events.column("trace_id").to_numpy()
+    begins = np.flatnonzero(np.diff(ids, prepend=ids[:1] - 1)).tolist() if len(ids) else []
+    found: dict[int, tuple[Event, ...]] = {}
+    for start, stop in pairwise([*begins, len(made)]):
+        trace_id = int(ids[start])
+        found[trace_id] = found.get(trace_id, ()) + tuple(made[start:stop])
+    orphans = sorted(found.keys() - trace_ids)
+    if orphans:
+        raise TraceError(
+            expected="a row in traces for every trace", seen=f"none for {orphans[0]}", where=where
+        )
+    return found
+
+
+def _names(words: list[str], where: str) -> list[Name]:
+    try:
+        return list(map(_NAMES.__getitem__, words))
+    except KeyError as unknown:
+        raise TraceError(expected="a known event name", seen=repr(unknown.args[0]), where=where) from None
 
 
 def only(tables: Tables, trace_id: int) -> Tables:

@@ -19,14 +19,15 @@ from log_special_histories import special_trace
 
 from fencepost.checkers import compiled
 from fencepost.checkers.compiled import AUTO, COMPILED, PLAIN, Kernels, engine
+from fencepost.checkers.events.shown import mark_regresses
 from fencepost.checkers.kafka import judge_trace as judge_kafka
 from fencepost.checkers.linearizability import judge_counted
 from fencepost.checkers.linearizability.limits import Guard, LimitReached, SearchLimits
 from fencepost.checkers.linearizability.screen import screened
 from fencepost.checkers.log.screen.kernels import find_hashed, find_sorted, hash_values
 from fencepost.traces.trace import Trace
-from tests.checkers.event_screens import row_group
-from tests.checkers.test_invariants_differential import events_trace, reads_trace, restarts_trace
+from tests.checkers.event_tables import row_group
+from tests.checkers.test_invariants_differential import reads_trace
 
 PROFILES = ("default", "session", "strong", "content")
 TEN = """{:type :invoke, :f :write, :value 1, :process 0, :time 1}
@@ -44,17 +45,12 @@ def logs(seed: int) -> Iterator[Trace]:
     yield special_trace(random, clocks=2, profiles=PROFILES)
 
 
-def events(seed: int) -> list[Trace]:
-    """Random protocol events."""
-    return [make(Random(seed)) for make in (events_trace, reads_trace, restarts_trace)]
-
-
-def screens(seed: int) -> Any:
-    """What the screens say, before the plain judges look at what they suspect."""
-    from fencepost.checkers.events.table import suspicious_of_conformance, suspicious_of_invariants
-
-    of, _ = row_group(events(seed))
-    return suspicious_of_invariants(of).tolist(), suspicious_of_conformance(of).tolist()
+def regresses(seed: int) -> Any:
+    """What the screen of shown ends says."""
+    of, _ = row_group([reads_trace(Random(f"{seed} {number}")) for number in range(3)])
+    marked = np.zeros(3, np.bool_)
+    mark_regresses(of.tables.operations, of.headers, marked)
+    return marked.tolist()
 
 
 def values(seed: int) -> Any:
@@ -74,7 +70,7 @@ QUESTIONS = {
     "values": values,
     "log": lambda seed: judge_traces(list(logs(seed))),
     "kafka": lambda seed: judge_kafka(random_history(seed)),
-    "events": screens,
+    "events": regresses,
     "models": lambda seed: [
         judge_counted(history(name, Random(seed)), model_of(name), deciders=bool(seed % 2)) for name in DRAW
     ],
@@ -207,7 +203,7 @@ def test_kernels_of_one_piece_of_work_change_together() -> None:
 
 
 def test_every_check_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What set-up compiles are the kernels of each table: log, protocol events, search and screen."""
+    """What set-up compiles are the kernels of each table: log, shown ends, search and screen."""
     from fencepost.checkers import compile_all
 
     reached = []

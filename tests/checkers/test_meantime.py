@@ -18,7 +18,7 @@ from fencepost.traces.plan import (
 )
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.trace import Trace
-from tests.checkers.event_screens import row_group
+from tests.checkers.event_tables import row_group
 
 SECOND = 1_000_000_000
 T0 = {"topic": "t", "partition": 0}

@@ -144,7 +144,7 @@ class Lab(ZooKeeperByHand, Counterparts):
                 self.crash(driver.node)
             else:
                 assert isinstance(effect, RecordEvent), effect
-                self.events.append(effect.event)
+                self.events.append(effect.at(0, driver.node))
 
     # ---- delivery and time
 

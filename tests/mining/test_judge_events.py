@@ -1,4 +1,4 @@
-"""The event checks of a task, over columns and without: every trace has the plain checker's verdict, reads
+"""The event checks of a task: every trace has the plain checker's verdict, reads
 that went back included."""
 
 from pathlib import Path
@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 from attrs import evolve
 
-from fencepost.checkers.events import table
 from fencepost.checkers.judges import judge
 from fencepost.mining.inputs.contradictions import contradictions
 from fencepost.mining.inputs.splits import work_of
@@ -19,20 +18,16 @@ from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
 from fencepost.traces.tables import tables_of
 from tests.checkers.conformance_variants import stories
-from tests.checkers.event_screens import bent, bounded
+from tests.checkers.event_tables import bent, bounded
 from tests.checkers.test_invariants_differential import reads_trace
 
-pytestmark = pytest.mark.xdist_group("event_screens")
+pytestmark = pytest.mark.xdist_group("event_tables")
 CHECKS = ("invariants", "conformance")
 
 
-@pytest.mark.parametrize("few", [0, 10**9], ids=["by columns", "plain"])
-def test_event_checks_of_a_task_are_the_plain_checkers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
-) -> None:
+def test_event_checks_of_a_task_are_the_plain_checkers(tmp_path: Path) -> None:
     """Rule: mined event checks have the plain verdicts and certificates, those that only operations show
     too."""
-    monkeypatch.setattr(table, "FEW", few)
     legal = stories()
     made = [bent(Random(f"mined {seed}"), legal[seed % len(legal)]) for seed in range(40)]
     made += [bounded(reads_trace(Random(f"mined {seed}"))) for seed in range(40)]

@@ -26,7 +26,7 @@ from fencepost.impl.zookeeper.interface import Create, GetChildren
 from fencepost.sim.host import Observer
 from fencepost.sim.scheduler import MILLISECOND, SECOND
 from fencepost.sim.world import World
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import Name
 from fencepost.traces.plan import NetworkOptions
 
 NODES = (1, 2, 3)
@@ -76,7 +76,7 @@ class Core:
             return [
                 self.ask(Create(f"/node-{self.node}-", ephemeral=True, sequential=True)),
                 self.ask(GetChildren("/", watch=True)),
-                RecordEvent(Event(time=0, name=Name.MARK, cause="registered")),
+                RecordEvent(Name.MARK, {"cause": "registered"}),
             ]
         if isinstance(input, ZooKeeperWatchFired):
             return [self.ask(GetChildren("/", watch=True))]

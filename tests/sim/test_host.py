@@ -70,8 +70,8 @@ def test_what_is_on_disk_is_told_though_the_process_died_before_its_effects_left
         file = core.files.open("log")
         file.append(b"x")
         file.sync()
-        on_disk = RecordEvent(Event(time=0, name=Name.MARK, cause="deleted"), on_disk=True)
-        return [on_disk, RecordEvent(Event(time=0, name=Name.MARK, cause="told")), Send(2, "told")]
+        on_disk = RecordEvent(Name.MARK, {"cause": "deleted"}, on_disk=True)
+        return [on_disk, RecordEvent(Name.MARK, {"cause": "told"}), Send(2, "told")]
 
     it.world.hosts[1].invoke(call)
     it.run(5 * MILLISECOND)
@@ -88,7 +88,7 @@ def test_effects_are_released_in_their_order(lab):
     order = []
     it.notes.recorded = lambda event: order.append(event.cause)
     it.notes.completed = lambda node, operation: order.append(operation)
-    it.do(1, Complete("a"), RecordEvent(Event(time=0, name=Name.MARK, cause="b")), Complete("c"))
+    it.do(1, Complete("a"), RecordEvent(Name.MARK, {"cause": "b"}), Complete("c"))
     it.run()
     assert order == ["a", "b", "c"]
 
@@ -116,7 +116,7 @@ def test_a_record_is_stamped_with_the_worlds_time_and_the_node(lab):
         "cause": "c",
         "detail": "d",
     }
-    it.do(1, RecordEvent(Event(time=77, name=Name.APPENDED, node=9, **columns)))
+    it.do(1, RecordEvent(Name.APPENDED, columns))
     assert it.notes.events == [Event(time=5, name=Name.APPENDED, node=1, **columns)]
 
 

@@ -19,7 +19,7 @@ from fencepost.sim.scheduler import Scheduler
 from fencepost.sim.zookeeper import Commit
 from fencepost.sim.zookeeper_tree import Change
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import Function, Operation, Outcome, remake_operation
 from fencepost.traces.plan import PlannedOperation
 
 
@@ -159,11 +159,14 @@ class Recorder(Observer):
         """A client finished one."""
         under_way = self.begun if operation.op_id in self.begun else self.invoked
         _, invoke_time = under_way.pop(operation.op_id)
-        _set(operation, "invoke_time", invoke_time)
         answered = self.answered.pop(operation.op_id, self.now)
-        _set(operation, "completion_time", None if operation.completion_time is None else answered)
-        _set(operation, "strong", self.strong and self._by_current_leader(operation))
-        self.operations.append(operation)
+        completed = remake_operation(
+            operation,
+            invoke_time=invoke_time,
+            completion_time=None if operation.completion_time is None else answered,
+            strong=self.strong and self._by_current_leader(operation),
+        )
+        self.operations.append(completed)
 
     def _by_current_leader(self, operation: Operation) -> bool:
         """Whether this is an end that may be trusted: ListOffsets waits for the high watermark to reach the
@@ -189,10 +192,6 @@ class Recorder(Observer):
         hanging += [evolve(row, invoke_time=invoke_time) for row, invoke_time in self.begun.values()]
         everything = self.operations + hanging
         return tuple(sorted(everything, key=lambda operation: (operation.invoke_time, operation.op_id)))
-
-
-_set = object.__setattr__
-"""Stamps a row that nobody else reads: an operation that a client hands over is the run's from then on."""
 
 
 def unfinished(planned: PlannedOperation, invoke_time: int, outcome: Outcome) -> Operation:

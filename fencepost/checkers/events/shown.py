@@ -4,7 +4,7 @@ Owns which operations show an end of which partition (checkers/invariants/hw_mon
 objects). Must not know what a regression is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +23,9 @@ from fencepost.checkers.arrow_arrays import (
     struct_field,
     table_column,
 )
-from fencepost.checkers.events.event_columns import claims_of, keys_of, rows_by_trace
-from fencepost.checkers.events.kernels.shown import MOST_TERMS, screen_shown
+from fencepost.checkers.events.shown_kernel import MOST_TERMS, screen_shown
 from fencepost.checkers.invariants.hw_mono import READ_COMMITTED
+from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.trace import Trace
 
@@ -34,6 +34,8 @@ COLUMNS = (
     *("trace_id", "function", "outcome", "invoke_time", "completion_time", "topic", "partition"),
     *("offset", "end_offset", "leader_epoch", "positions", "isolation"),
 )
+FAR = 1 << 40
+"""Offsets from here on are not followed."""
 _MISSING = int(np.iinfo(np.int64).min)
 
 
@@ -104,7 +106,7 @@ def mark_regresses(table: pa.Table, traces: Sequence[Trace], suspicious: Array) 
     suspicious[trace[row[keys.odd]]] = True
     shown = np.flatnonzero((end != _MISSING) & (epoch >= 0))
     row = row[shown]
-    claims = claims_of(traces, topics, keys.known)
+    begins, allowed = allowed_loss(traces, topics, keys.known)
     screen_shown(
         slice_starts(np.bincount(trace[row], minlength=len(traces))),
         rows.own("invoke_time")[row],
@@ -113,8 +115,8 @@ def mark_regresses(table: pa.Table, traces: Sequence[Trace], suspicious: Array) 
         epoch[shown],
         end[shown],
         listed[row],
-        claims["claims"],
-        claims["allowed"],
+        begins,
+        allowed,
         np.empty((2, len(row)), np.int64),
         np.empty((MOST_TERMS, 3), np.int64),
         suspicious,
@@ -124,3 +126,68 @@ def mark_regresses(table: pa.Table, traces: Sequence[Trace], suspicious: Array) 
 def _plain(column: Arrow) -> Arrow:
     """Strings that are not dictionary-encoded."""
     return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+
+
+@frozen
+class Keys:
+    """codes: of each row's topic and partition, -1 without a topic. known: code by (topic, partition). odd:
+    rows."""
+
+    codes: Array
+    known: dict[tuple[int, int], int]
+    odd: Array
+
+
+def keys_of(topic: Array, partition: Array) -> Keys:
+    """Pairs of topic and partition, numbered."""
+    odd = partition < NONE
+    pair = topic * (max(int(partition.max(initial=NONE)), NONE) + 2) + partition + 2
+    pair[odd | (topic < 0)] = 0  # no pair's number
+    if (highest := int(pair.max(initial=0))) <= 4 * len(pair) + 1024:
+        present = np.zeros(highest + 1, np.bool_)
+        present[pair] = True
+        rows = np.zeros(highest + 1, np.int64)
+        rows[pair] = np.arange(len(pair))
+        codes = (np.cumsum(present) - 1)[pair]
+        first = rows[present]
+    else:
+        _, first, codes = np.unique(pair, return_index=True, return_inverse=True)
+    known = {
+        (a, b): code
+        for code, (a, b) in enumerate(zip(topic[first].tolist(), partition[first].tolist(), strict=True))
+    }
+    return Keys(np.where(topic >= 0, codes, NONE), known, odd)
+
+
+def rows_by_trace(table: pa.Table, traces: Sequence[Trace]) -> tuple[pa.Table, Array]:
+    """The rows in the order of `traces`, and where each begins."""
+    ids = integer_array(table_column(table, "trace_id"))
+    heads = np.flatnonzero(np.diff(ids, prepend=ids[:1] - 1))
+    index = {trace.trace_id: position for position, trace in enumerate(traces)}
+    strange = sorted({trace_id for trace_id in ids[heads].tolist() if trace_id not in index})
+    if strange:
+        raise TraceError(
+            expected="a row in traces for every trace", seen=f"none for {strange[0]}", where="events"
+        )
+    found = np.array([index[trace_id] for trace_id in ids[heads].tolist()], np.int64)
+    lengths = np.diff(heads, append=len(ids))
+    if (np.diff(found) <= 0).any():
+        table = table.take(np.argsort(np.repeat(found, lengths), kind="stable")).combine_chunks()
+    return table, slice_starts(np.bincount(found, lengths, len(traces)).astype(np.int64))
+
+
+def allowed_loss(
+    traces: Sequence[Trace], topics: Sequence[str], known: Mapping[tuple[int, int], int]
+) -> tuple[Array, Array]:
+    """Where the loss that each trace allows begins, and all of it: (key, start, end). known: code by (topic,
+    partition)."""
+    codes = {name: code for code, name in enumerate(topics)}
+    allowed: list[tuple[int, ...]] = []
+    begins = [0]
+    for trace in traces:
+        for loss in sorted(trace.claims.loss, key=lambda loss: loss.start):
+            key = known.get((codes.get(loss.topic, NONE), loss.partition))
+            if key is not None and loss.topic in codes:
+                allowed.append((key, *(min(max(end, -1), FAR) for end in (loss.start, loss.end))))
+        begins.append(len(allowed))
+    return np.array(begins, np.int64), np.array(allowed, np.int64).reshape(-1, 3)

@@ -58,10 +58,10 @@ class PartitionLog:
     standing: Array = field(init=False)
     """Which appends may be in the log: those that did not fail, and those that failed with their
     transaction."""
-    strong: Array = field(init=False)
-    """Which reads claim an end that is trusted."""
     trusted: Array = field(init=False)
-    """Which reads' claims are trusted, if they make any."""
+    """Which reads' claims may be trusted, if they make any."""
+    strong: Array = field(init=False)
+    """Which reads claim an end that may be trusted."""
     committed: Array = field(init=False)
     """Which reads are read_committed."""
     log_start: Array = field(init=False)
@@ -71,20 +71,45 @@ class PartitionLog:
     licence: Array = field(init=False)
     """For each read, the offset below which retention explains missing records."""
 
-    def __attrs_post_init__(self) -> None:
-        def put(name: str, value: object) -> None:
-            object.__setattr__(self, name, value)
+    @append_of_value.default
+    def _append_of_value(self) -> Array:
+        return np.repeat(np.arange(len(self.appends.kind)), np.diff(self.appends.start))
 
-        reads = self.reads
-        put("append_of_value", np.repeat(np.arange(len(self.appends.kind)), np.diff(self.appends.start)))
-        put("read_of_record", np.repeat(np.arange(len(reads.op_id)), np.diff(reads.start)))
-        put("standing", (self.appends.kind != Kind.FAILED) | (self.extras.fate == Fate.ABORTED))
-        put("trusted", reads.strong | (self.profile is Profile.STRONG))
-        put("strong", (reads.end >= 0) & self.trusted)
-        put("committed", self.extras.isolation == READ_COMMITTED)
-        put("log_start", np.where(self.trusted, self.extras.log_start, NONE))
-        put("stable", np.where(self.trusted, self.extras.stable, NONE))
-        put("licence", np.where(self.log_start >= 0, self.log_start, self.extras.licence))
+    @read_of_record.default
+    def _read_of_record(self) -> Array:
+        return np.repeat(np.arange(len(self.reads.op_id)), np.diff(self.reads.start))
+
+    @standing.default
+    def _standing(self) -> Array:
+        standing: Array = (self.appends.kind != Kind.FAILED) | (self.extras.fate == Fate.ABORTED)
+        return standing
+
+    @trusted.default
+    def _trusted(self) -> Array:
+        trusted: Array = self.reads.strong | (self.profile is Profile.STRONG)
+        return trusted
+
+    @strong.default
+    def _strong(self) -> Array:
+        strong: Array = (self.reads.end >= 0) & self.trusted
+        return strong
+
+    @committed.default
+    def _committed(self) -> Array:
+        committed: Array = self.extras.isolation == READ_COMMITTED
+        return committed
+
+    @log_start.default
+    def _log_start(self) -> Array:
+        return np.where(self.trusted, self.extras.log_start, NONE)
+
+    @stable.default
+    def _stable(self) -> Array:
+        return np.where(self.trusted, self.extras.stable, NONE)
+
+    @licence.default
+    def _licence(self) -> Array:
+        return np.where(self.log_start >= 0, self.log_start, self.extras.licence)
 
     @cached_property
     def evidence(self) -> Evidence:

@@ -154,7 +154,7 @@ class Model:
                 where=f"the model {cls.__qualname__}",
             )
         made = object.__new__(cls)
-        object.__setattr__(made, "_arguments", (args, named))
+        vars(made)["_arguments"] = (args, named)
         return made
 
     def __init__(self) -> None:

@@ -65,7 +65,7 @@ ACCEPTED_WHILE_STOPPING = frozenset((kafka.ControlResponse, kafka.ControlledShut
 removed."""
 
 
-@define
+@define(kw_only=True)
 class Broker:
     """A broker of one incarnation: created when its process starts, dropped when it dies."""
 
@@ -243,13 +243,32 @@ def make_broker(
     metadata = parts.metadata_cache()
     isr = parts.in_sync_replicas(broker_context, procedures, metadata)
     partitions: dict[TopicPartition, Partition] = {}
-    leader = parts.leader(broker_context, partitions, isr, parts.high_watermark(), Purgatory(broker_context))
+    leader = parts.leader(
+        broker_context=broker_context,
+        partitions=partitions,
+        isr=isr,
+        high_watermark=parts.high_watermark(),
+        purgatory=Purgatory(broker_context),
+    )
     fetcher = parts.fetcher(broker_context, parts.truncation())
     logs = parts.log_directory(files, parts.log, parts.log_recovery, parts.epoch_cache)
     replicas = parts.replica_manager(
-        broker_context, partitions, leader, fetcher, isr, logs, metadata, parts.partition
+        broker_context=broker_context,
+        partitions=partitions,
+        leader=leader,
+        fetcher=fetcher,
+        isr=isr,
+        logs=logs,
+        metadata=metadata,
+        partition_type=parts.partition,
     )
-    log_manager = parts.log_manager(broker_context, partitions, logs, parts.retention, parts.cleaner)
+    log_manager = parts.log_manager(
+        broker_context=broker_context,
+        partitions=partitions,
+        logs=logs,
+        retention=parts.retention,
+        cleaner=parts.cleaner,
+    )
     controller = _controller(broker_context, procedures, parts)
     registration = parts.registration(broker_context, procedures, controller.on_session)
 
@@ -269,26 +288,33 @@ def make_broker(
     isr.on_settled.append(settled)
     groups = make_groups(parts, leader, metadata, procedures)
     broker = Broker(
-        broker_context,
-        procedures,
-        replicas,
-        log_manager,
-        metadata,
-        parts.control_gate(broker_context),
-        controller,
-        registration,
-        shutdown,
-        groups,
-        make_transactions(parts, groups, leader, parts.producer_ids(broker_context, procedures), procedures),
-        DynamicConfig(
-            broker_context,
-            Procedures(broker_context),
-            configured,
-            replicas.all_configured,
-            controller.on_unclean_enabled,
+        broker_context=broker_context,
+        procedures=procedures,
+        replicas=replicas,
+        log_manager=log_manager,
+        metadata=metadata,
+        gate=parts.control_gate(broker_context),
+        controller=controller,
+        registration=registration,
+        shutdown=shutdown,
+        groups=groups,
+        transactions=make_transactions(
+            parts, groups, leader, parts.producer_ids(broker_context, procedures), procedures
         ),
-        make_administration(
-            broker_context, procedures, controller, metadata, partitions, groups.create_topic
+        config=DynamicConfig(
+            broker_context=broker_context,
+            procedures=Procedures(broker_context),
+            on_options=configured,
+            on_all_read=replicas.all_configured,
+            on_unclean_enabled=controller.on_unclean_enabled,
+        ),
+        administration=make_administration(
+            broker_context=broker_context,
+            procedures=procedures,
+            controller=controller,
+            metadata=metadata,
+            partitions=partitions,
+            create_offsets_topic=groups.create_topic,
         ),
     )
     _connect(broker, parts)
@@ -375,6 +401,14 @@ def make_groups(
     topic = InternalTopic(
         OFFSETS_TOPIC, leader.broker_context, metadata, procedures, lambda: table.count, factor
     )
-    groups = GroupCoordinator(table, log, loading, membership, offsets, metadata, topic)
+    groups = GroupCoordinator(
+        table=table,
+        log=log,
+        loading=loading,
+        membership=membership,
+        offsets=offsets,
+        metadata=metadata,
+        topic=topic,
+    )
     leader.on_complete.append(groups.moved)
     return groups

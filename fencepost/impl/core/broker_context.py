@@ -3,6 +3,8 @@
 Owns the outbox. Must not know how a part uses it. `now` changes only at the beginning of a step.
 """
 
+from typing import Unpack
+
 from attrs import define, field
 
 from fencepost.impl.core.core_interface import (
@@ -19,7 +21,7 @@ from fencepost.impl.messages.broker_api import Message, TopicPartition
 from fencepost.impl.zookeeper.grouping import GROUPED, Grouping
 from fencepost.impl.zookeeper.interface import ZooKeeperRequest
 from fencepost.impl.zookeeper.znodes import BadZnodeError
-from fencepost.traces.events import Name, make_event
+from fencepost.traces.events import EventColumns, Name
 from fencepost.traces.plan import ClusterOptions, TopicOptions
 
 MILLISECOND = 1_000_000
@@ -137,45 +139,14 @@ class BrokerContext:
         name: Name,
         key: TopicPartition | None = None,
         *,
-        controller_epoch: int = -1,
-        broker_epoch: int = -1,
-        leader: int = -1,
-        leader_epoch: int = -1,
-        zk_version: int = -1,
-        offset: int = -1,
-        end_offset: int = -1,
-        high_watermark: int = -1,
-        log_start_offset: int = -1,
-        isr: tuple[int, ...] = (),
-        replicas: tuple[int, ...] = (),
-        values: tuple[int, ...] = (),
-        cause: str = "",
-        detail: str = "",
         on_disk: bool = False,
+        **columns: Unpack[EventColumns],
     ) -> None:
-        """Add a trace event; the driver adds the time. on_disk: see Record."""
-        event = make_event(
-            time=0,
-            name=name,
-            node=self.node,
-            topic=key.topic if key else None,
-            partition=key.partition if key else -1,
-            controller_epoch=controller_epoch,
-            broker_epoch=broker_epoch,
-            leader=leader,
-            leader_epoch=leader_epoch,
-            zk_version=zk_version,
-            offset=offset,
-            end_offset=end_offset,
-            high_watermark=high_watermark,
-            log_start_offset=log_start_offset,
-            isr=isr,
-            replicas=replicas,
-            values=values,
-            cause=cause,
-            detail=detail,
-        )
-        self.outbox.append(RecordEvent(event, on_disk))
+        """Add a trace event with these columns; the host says when it happened. key: the partition, if it is
+        about one. on_disk: see RecordEvent."""
+        if key is not None:
+            columns["topic"], columns["partition"] = key
+        self.outbox.append(RecordEvent(name, columns, on_disk))
 
     def topic_options(self, topic: str) -> TopicOptions:
         """The current options of a topic."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from fencepost.impl.messages.broker_api import Message
 from fencepost.impl.zookeeper.interface import Reply, WatchEvent, ZooKeeperRequest
-from fencepost.traces.events import Event
+from fencepost.traces.events import Event, EventColumns, Name, make_event
 from fencepost.traces.operations import Operation
 from fencepost.traces.plan import PlannedOperation
 
@@ -146,14 +146,17 @@ class AskZooKeeper(Struct, frozen=True, gc=False):
 
 
 class RecordEvent(Struct, frozen=True, gc=False):
-    """A trace event; the driver adds the time and the node's id.
+    """A trace event, without what only the world knows: when it was, and at which node. on_disk: it tells
+    what the step's file calls have made of the files, which stays true if the process dies before the step's
+    effects leave the host."""
 
-    on_disk: it reports the result of the step's file calls. It stays true if the process dies before the
-    step's effects leave the host.
-    """
-
-    event: Event
+    name: Name
+    columns: EventColumns
     on_disk: bool = False
+
+    def at(self, time: int, node: int) -> Event:
+        """The event, which happens now."""
+        return make_event(time=time, name=self.name, node=node, **self.columns)
 
 
 class Begin(Struct, frozen=True, gc=False):

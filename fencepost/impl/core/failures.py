@@ -15,7 +15,7 @@ from types import FrameType
 import msgspec
 
 from fencepost.impl.core.core_interface import Effect, RecordEvent
-from fencepost.traces.events import Event, Name, make_event
+from fencepost.traces.events import Name
 
 MOST_FRAMES = 4
 """Of the stack, the innermost ones: who failed, and who asked for it."""
@@ -26,16 +26,16 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 class StepFailedError(Exception):
-    """A step failed; its __cause__ says how. recorded: the events that it had recorded before."""
+    """A step failed; its __cause__ says how. recorded: what it had recorded before."""
 
     def __init__(self, effects: Iterable[Effect]) -> None:
         super().__init__("a step failed")
-        self.recorded = [effect.event for effect in effects if type(effect) is RecordEvent]
+        self.recorded = [effect for effect in effects if type(effect) is RecordEvent]
 
 
-def events_of_failure(error: Exception, during: str) -> tuple[Exception, list[Event]]:
-    """What failed, and the events to record of it, for the host to stamp with time and node. error: what came
-    out of the step. during: what was being stepped."""
+def events_of_failure(error: Exception, during: str) -> tuple[Exception, list[RecordEvent]]:
+    """What failed, and what to record of it. error: what came out of the step. during: what was being
+    stepped."""
     if not isinstance(error, StepFailedError):
         return error, [implementation_error(error, during)]
     cause = error.__cause__
@@ -43,8 +43,8 @@ def events_of_failure(error: Exception, during: str) -> tuple[Exception, list[Ev
     return cause, [*error.recorded, implementation_error(cause, during)]
 
 
-def implementation_error(error: Exception, during: str) -> Event:
-    """The event that says how a process ended."""
+def implementation_error(error: Exception, during: str) -> RecordEvent:
+    """What says how a process ended."""
     message = _ADDRESS.sub("", str(error)).strip()
     if len(message) > LONGEST_MESSAGE:
         message = message[:LONGEST_MESSAGE] + "..."
@@ -52,11 +52,9 @@ def implementation_error(error: Exception, during: str) -> Event:
         f"{_place(frame)}:{line} {frame.f_code.co_qualname}" for frame, line in walk_tb(error.__traceback__)
     ]
     detail = {"says": message, "during": during, "at": frames[: -MOST_FRAMES - 1 : -1]}
-    return make_event(
-        time=0,
-        name=Name.IMPLEMENTATION_ERROR,
-        cause=type(error).__name__,
-        detail=msgspec.json.encode(detail).decode(),
+    return RecordEvent(
+        Name.IMPLEMENTATION_ERROR,
+        {"cause": type(error).__name__, "detail": msgspec.json.encode(detail).decode()},
     )
 
 

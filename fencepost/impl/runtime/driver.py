@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from attrs import define, evolve, field
+from attrs import define, field
 
 from fencepost.impl.core.core_interface import (
     AskZooKeeper,
@@ -157,14 +157,14 @@ class Driver:
     def _fail(self, error: Exception, during: str) -> None:
         """The core made a mistake: the process ends with it, as a simulated one does."""
         LOG.error("a mistake in fencepost itself, at %s", during, exc_info=error)
-        for event in events_of_failure(error, during)[1]:
-            self._record(event)
+        for effect in events_of_failure(error, during)[1]:
+            self._record(effect)
         self._halt("a mistake in fencepost itself")
 
     # ---- effects
 
-    def _record(self, event: Event) -> None:
-        self.on_event(evolve(event, time=self.clock.now(), node=self.node))
+    def _record(self, effect: RecordEvent) -> None:
+        self.on_event(effect.at(self.clock.now(), self.node))
 
     def _release(self, effect: Effect) -> None:
         if isinstance(effect, Send):
@@ -178,7 +178,7 @@ class Driver:
             assert self.zookeeper is not None, "this core has no ZooKeeper"
             self.zookeeper.ask(effect.request_id, effect.request)
         elif isinstance(effect, RecordEvent):
-            self._record(effect.event)
+            self._record(effect)
         elif isinstance(effect, Begin):
             self.on_begin(effect.operation)
         elif isinstance(effect, Halt):

@@ -106,7 +106,7 @@ def test_an_illegal_move_is_refused_and_changes_nothing(path: list[PartitionPhas
 def refusals(state: ControllerState) -> int:
     """How many refused transitions were logged."""
     return sum(
-        isinstance(effect, RecordEvent) and effect.event.cause == "illegal_transition_refused"
+        isinstance(effect, RecordEvent) and effect.at(0, 0).cause == "illegal_transition_refused"
         for effect in state.broker_context.outbox
     )
 
@@ -128,4 +128,4 @@ def test_a_replica_moves_by_the_table_and_not_otherwise(current: ReplicaPhase, p
     assert state.refused == refusals(state) == (not legal)
     if not legal:
         (record,) = broker_context.outbox
-        assert isinstance(record, RecordEvent) and record.event.detail == f"{current} -> {phase}"
+        assert isinstance(record, RecordEvent) and record.at(0, 0).detail == f"{current} -> {phase}"

@@ -34,7 +34,7 @@ def test_a_broker_moves_by_the_table_and_not_otherwise(current: BrokerState, sta
     assert broker_context.refused_states == (not legal)
     (record,) = broker_context.outbox
     assert isinstance(record, RecordEvent)
-    told = (record.event.name, record.event.cause)
+    told = (record.at(0, 0).name, record.at(0, 0).cause)
     assert told == ((Name.BROKER_STATE, state) if legal else (Name.MARK, "illegal_transition_refused"))
 
 

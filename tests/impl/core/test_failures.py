@@ -12,7 +12,7 @@ from fencepost.impl.core.failures import (
     events_of_failure,
     implementation_error,
 )
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import Name
 
 
 def failing(depth, error):
@@ -31,9 +31,10 @@ def raised(error, depth=0):
 
 def test_the_event_says_type_message_input_and_innermost_frames():
     """Rule: at most MOST_FRAMES frames, the one that raised first, without any path of this machine."""
-    event = implementation_error(raised(ValueError("too late"), depth=9), "TimerFired")
+    event = implementation_error(raised(ValueError("too late"), depth=9), "TimerFired").at(5, 2)
     detail = json.loads(event.detail)
     assert (event.name, event.cause) == (Name.IMPLEMENTATION_ERROR, "ValueError")
+    assert (event.time, event.node) == (5, 2)
     assert (detail["says"], detail["during"]) == ("too late", "TimerFired")
     assert len(detail["at"]) == MOST_FRAMES
     assert all(place.startswith("test_failures.py:") and place.endswith(" failing") for place in detail["at"])
@@ -41,17 +42,16 @@ def test_the_event_says_type_message_input_and_innermost_frames():
 
 def test_addresses_and_length_do_not_get_into_the_digest():
     """Rule: an object's address differs from run to run and is left out; a long message is cut."""
-    says = json.loads(implementation_error(raised(KeyError(object())), "x").detail)["says"]
+    says = json.loads(implementation_error(raised(KeyError(object())), "x").at(0, 0).detail)["says"]
     assert says == "<object object>"
-    says = json.loads(implementation_error(raised(KeyError("y" * 5_000)), "x").detail)["says"]
+    says = json.loads(implementation_error(raised(KeyError("y" * 5_000)), "x").at(0, 0).detail)["says"]
     assert len(says) == LONGEST_MESSAGE + 3
 
 
 def test_what_the_step_had_recorded_comes_first():
     """Rule: the events of a failed step are kept in order, its other effects are not."""
-    told = Event(time=0, name=Name.HIGH_WATERMARK, high_watermark=3)
     cause = raised(AssertionError("no"))
-    failure = StepFailedError([RecordEvent(told), Halt("never")])
+    failure = StepFailedError([RecordEvent(Name.HIGH_WATERMARK, {"high_watermark": 3}), Halt("never")])
     failure.__cause__ = cause
     found, events = events_of_failure(failure, "Started")
     assert found is cause

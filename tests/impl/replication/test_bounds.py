@@ -33,11 +33,10 @@ def partition_of(parts=None):
 
 def recorded(partition):
     """The events of the outbox: name, cause and the three offsets."""
-    return [
-        (effect.event.name, effect.event.cause, effect.event.log_start_offset, effect.event.high_watermark)
-        for effect in partition.broker_context.outbox
-        if isinstance(effect, RecordEvent)
+    events = [
+        effect.at(0, 1) for effect in partition.broker_context.outbox if isinstance(effect, RecordEvent)
     ]
+    return [(event.name, event.cause, event.log_start_offset, event.high_watermark) for event in events]
 
 
 @pytest.mark.parametrize("offset", [3, -1])

@@ -16,7 +16,7 @@ from fencepost.impl.core.core_interface import (
 )
 from fencepost.impl.messages.broker_api import MetadataRequest
 from fencepost.impl.runtime.driver import Driver, HostClock
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import Name
 
 BOUND_S = 600
 
@@ -150,9 +150,9 @@ def test_a_halt_is_the_last_thing_that_is_done():
 
 def test_trace_events_are_stamped_with_time_and_node():
     """Rule: the driver, not the core, says when and where."""
-    event = Event(time=0, name=Name.BROKER_STARTED)
     core, _, events, _ = drive(
-        lambda input, now: [RecordEvent(event)], lambda core, line, halts: MessageArrived not in core.kinds()
+        lambda input, now: [RecordEvent(Name.BROKER_STARTED, {})],
+        lambda core, line, halts: MessageArrived not in core.kinds(),
     )
     assert [(it.node, it.name) for it in events] == [(3, Name.BROKER_STARTED)] and events[
         0

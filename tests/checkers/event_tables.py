@@ -1,21 +1,13 @@
-"""What the tests of the event screens share: traces as a row group, both answers, and traces bent in one
+"""What the tests of the event tables share: traces as a row group, both answers, and traces bent in one
 place."""
 
 from collections.abc import Iterable, Iterator
 from random import Random
-from typing import Any
 
-import msgspec
-import numpy as np
 from attrs import evolve
 
 from fencepost.checkers import conformance, invariants
 from fencepost.checkers.events import EventTables, judge_conformance, judge_invariants
-from fencepost.checkers.events.table import (
-    suspicious_of_conformance,
-    suspicious_of_invariants,
-    unmapped_traces,
-)
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.mining.judge import CODED
 from fencepost.traces.events import Event, Name
@@ -25,8 +17,8 @@ from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
 
 JUDGES = {
-    "invariants": (invariants.judge, judge_invariants, suspicious_of_invariants),
-    "conformance": (conformance.judge, judge_conformance, suspicious_of_conformance),
+    "invariants": (invariants.judge, judge_invariants),
+    "conformance": (conformance.judge, judge_conformance),
 }
 NUMBERS = (
     *("node", "leader", "leader_epoch", "controller_epoch", "broker_epoch", "zk_version"),
@@ -73,33 +65,10 @@ def row_group(traces: Iterable[Trace], *, coded: bool = False) -> tuple[EventTab
 def answers(check: str, traces: Iterable[Trace]) -> Iterator[tuple[Trace, Verdict, Verdict]]:
     """(trace, what the plain code says, what the columns say)."""
     of, numbered = row_group(traces)
-    plain, by_columns, _ = JUDGES[check]
+    plain, by_columns = JUDGES[check]
     found = by_columns(of)
     for trace in numbered:
         yield trace, plain(trace), found.get(trace.trace_id) or Verdict(decision=Decision.OK, check=check)
-
-
-def suspicious(check: str, traces: Iterable[Trace]) -> Any:
-    """Which traces the screen does not pass; those that are never replayed count too."""
-    of, _ = row_group(traces)
-    marked = JUDGES[check][2](of)
-    return marked | unmapped_traces(of)[1] if check == "conformance" else marked
-
-
-def missed(check: str, traces: Iterable[Trace]) -> list[int]:
-    """Numbers of the traces that the screen passes and the plain code does not. A trace that makes no sense
-    to the plain code is no trace."""
-    some = [trace for trace in traces if _judged(check, trace) is not None]
-    passed = ~suspicious(check, some) if some else np.empty(0, np.bool_)
-    ok = Verdict(decision=Decision.OK, check=check)
-    return [number for number in np.flatnonzero(passed).tolist() if _judged(check, some[number]) != ok]
-
-
-def _judged(check: str, trace: Trace) -> Verdict | None:
-    try:
-        return JUDGES[check][0](trace)
-    except (AssertionError, TypeError, ValueError, KeyError, StopIteration, msgspec.DecodeError):
-        return None
 
 
 def bounded(trace: Trace) -> Trace:

@@ -5,7 +5,6 @@ the plain code decides whether that excuses the regression.
 """
 
 from fencepost.checkers.compiled import compiled, compiled_within
-from fencepost.checkers.events.kernels.column import end_of_loss
 from fencepost.checkers.operation_columns import Array
 
 MOST_TERMS = 512
@@ -13,6 +12,20 @@ MOST_TERMS = 512
 MOST_SHIFTS = 64
 """Bound on the sorting steps per end: a trace that is further out of order than this on average is
 suspicious."""
+
+
+ALLOWED_KEY, ALLOWED_START, ALLOWED_END = range(3)
+"""Columns of `allowed`: a partition, and the offsets whose loss is allowed."""
+
+
+@compiled_within
+def end_of_loss(begins: Array, allowed: Array, trace: int, key: int, offset: int) -> int:
+    """The first offset from `offset` on whose loss is not allowed."""
+    for k in range(begins[trace], begins[trace + 1]):
+        one = allowed[k]
+        if one[ALLOWED_KEY] == key and one[ALLOWED_START] <= offset < one[ALLOWED_END]:
+            offset = one[ALLOWED_END]
+    return offset
 
 
 @compiled_within
@@ -69,17 +82,14 @@ def screen_shown(
     epoch: Array,
     end: Array,
     listed: Array,
-    claims: Array,
+    begins: Array,
     allowed: Array,
     orders: Array,
     terms: Array,
     suspicious: Array,
 ) -> None:
-    """Mark the traces in which an end may have gone back.
-
-    Trace t has the rows from start[t] to start[t + 1]. claims, allowed: the loss that is allowed (column.py).
-    orders, terms: scratch memory.
-    """
+    """Mark the traces in which an end may have gone back; those of trace t stand from start[t] to start[t +
+    1]. begins, allowed: the loss that is allowed, that of trace t from begins[t] on. orders, terms: room."""
     by_invoke, by_completion = orders[0], orders[1]
     for trace in range(len(start) - 1):
         first, last = start[trace], start[trace + 1]
@@ -98,7 +108,7 @@ def screen_shown(
                 one = by_completion[noted]
                 known = note(terms, known, key[one], epoch[one], end[one])
                 noted += 1
-            back = end_of_loss(claims, allowed, trace, key[later], end[later])
+            back = end_of_loss(begins, allowed, trace, key[later], end[later])
             if known > MOST_TERMS or above(terms, known, key[later], epoch[later], back, listed[later]):
                 suspicious[trace] = True
                 break
