@@ -153,6 +153,12 @@ class ClusterOptions:
     """Of a topic whose creator names none, or as many as brokers are alive. Kafka's own default is 1."""
     transactions: TransactionOptions = field(default=TransactionOptions(), metadata=LATER)
 
+    @property
+    def has_transactions(self) -> bool:
+        """Whether there is a topic __transaction_state, or may be one."""
+        named = any(topic.name == "__transaction_state" for topic in self.topics)
+        return named or self.transactions.state_topic_partitions > 0
+
 
 @frozen(kw_only=True)
 class NetworkOptions:

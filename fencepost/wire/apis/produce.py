@@ -41,7 +41,7 @@ def produce(call: Call, request: Any) -> Handling:
         for topic in request.topic_data
         for each in topic.partition_data
     ]
-    refused = [refusal(request, records) for _, records in given]
+    refused = [refusal(request, records, call.broker.transactions) for _, records in given]
     answers = yield [
         ProduceRequest(
             correlation_id=call.next_id(),
@@ -49,6 +49,7 @@ def produce(call: Call, request: Any) -> Handling:
             acks=ACKS_LEADER if request.acks == ACKS_NONE else request.acks,
             records=records,
             timeout=wait_ms * NANOSECONDS_PER_MS,
+            transactional_id=request.transactional_id,
         )
         for (key, records), error in zip(given, refused, strict=True)
         if error is NO_ERROR
@@ -71,14 +72,16 @@ def produce(call: Call, request: Any) -> Handling:
     return _response(call, keys, results)
 
 
-def refusal(request: Any, records: bytes | None) -> ErrorCode:
+def refusal(request: Any, records: bytes | None, transactions: bool = False) -> ErrorCode:
     """Why this batch is not given to the core; NO_ERROR if it is. The core validates the rest
-    (impl/log/validation.py): here is what the protocol says, and that there are no transactions."""
+    (impl/log/validation.py): here is what the protocol says, and that there are no transactions. transactions: there are."""
     if request.acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
         return ErrorCode.INVALID_REQUIRED_ACKS
     if not records or records[MAGIC_AT : MAGIC_AT + 1] in OLD_MAGIC:
         return ErrorCode.INVALID_RECORD
     attributes = int.from_bytes(records[ATTRIBUTES_AT:ATTRIBUTES_END], "big")
+    if transactions and bool(attributes & TRANSACTIONAL) == (request.transactional_id is not None):
+        return NO_ERROR
     if attributes & TRANSACTIONAL or request.transactional_id is not None:
         return ErrorCode.INVALID_TXN_STATE
     return NO_ERROR
