@@ -91,7 +91,8 @@ def aiokafka(kafka, name, topic, values, *, commit):
 
 @pytest.mark.parametrize("write", [librdkafka, kafka_python, aiokafka])
 def test_a_committed_transaction_is_read_and_an_aborted_one_is_not(kafka, write):
-    """Rule (KIP-98): a reader of committed records is shown the committed ones only, another one all of them."""
+    """Rule (KIP-98): a reader of committed records is shown the committed ones only, another one all of
+    them."""
     topic = f"plain-{write.__name__}"
     kafka.create_topic(topic, partitions=1)
     write(kafka, topic, topic, range(3), commit=False)
@@ -107,8 +108,10 @@ def test_offsets_are_committed_with_the_transaction(kafka):
     librdkafka(kafka, "feed", "from", range(4), commit=True)
     consumer = Consumer(
         {
-            **{"bootstrap.servers": kafka.bootstrap_servers, "group.id": "transform"},
-            **{"enable.auto.commit": False, "auto.offset.reset": "earliest"},
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "group.id": "transform",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
         }
     )
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": "transform"})

@@ -1,14 +1,15 @@
 """What a trace says of transactions and of readers of committed records.
 
-Owns which append is part of which transaction, what is visible, and what was passed over. Must not know the rules. A
-record is visible once any reader of committed records was shown it. It is passed over if such a reader went from an
-offset at or below it to one above it without being shown it: readers of committed records stop at the last stable
-offset, so that what they pass is decided. Only readers that say where each poll began are followed. Everything here is
-linear in the rows but for sorting.
+Owns which append is part of which transaction, what is visible, and what was passed over. Must not know the
+rules. A record is visible once any reader of committed records was shown it. It is passed over if such a
+reader went from an offset at or below it to one above it without being shown it: readers of committed records
+stop at the last stable offset, so that what they pass is decided. Only readers that say where each poll began
+are followed. Everything here is linear in the rows but for sorting.
 """
 
 from bisect import bisect_right
 from collections import defaultdict
+from itertools import pairwise
 
 from attrs import define, field, frozen
 
@@ -38,9 +39,9 @@ class Sent:
 
 @define
 class History:
-    """sent: every record of a transaction. shown: by log, offset -> (value, the first poll that showed it) to readers
-    of committed records. passed: by log, disjoint ranges of offsets, ascending. finished: by log, when
-    an end was asked for that may be trusted and that such a reader reached. commits: of transactions."""
+    """sent: every record of a transaction. shown: by log, offset -> (value, the first poll that showed it) to
+    readers of committed records. passed: by log, disjoint ranges of offsets, ascending. finished: by log,
+    when an end was asked for that may be trusted and that such a reader reached. commits: of transactions."""
 
     sent: list[Sent] = field(factory=list)
     shown: dict[Log, dict[int, tuple[int, Operation]]] = field(factory=lambda: defaultdict(dict))
@@ -125,7 +126,7 @@ def _poll(history: History, row: Operation, walks: dict[tuple[int, int, Log], li
 def _ranges(steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Offsets that a reader passed. steps: where each of its polls began, and where its records ended."""
     found = [(first, last) for first, last in steps if last > first]
-    for (first, _), (following, _) in zip(steps, steps[1:], strict=False):
+    for (first, _), (following, _) in pairwise(steps):
         if following > first:
             found.append((first, following))
     return found

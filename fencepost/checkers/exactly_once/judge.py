@@ -3,12 +3,15 @@
 Owns the rules. Must not know how a history is made (history.py). What Kafka promises (KIP-98, KIP-447):
 
 - all of a transaction is visible or nothing of it (torn_transaction)
-- after InitProducerId has returned an epoch, nothing that an earlier epoch of the id sends later becomes visible
+- after InitProducerId has returned an epoch, nothing that an earlier epoch of the id sends later becomes
+visible
   (zombie_write); a transaction that begins with an epoch proves that it was returned before
-- where each record consumed in a transaction becomes one record of output: it is committed if and only if its output
+- where each record consumed in a transaction becomes one record of output: it is committed if and only if its
+output
   is visible, once (output_twice, output_missing, output_without_commit)
 
-Loss that the claims allow in any log excuses everything: what is lost may be an input, an output or an offset.
+Loss that the claims allow in any log excuses everything: what is lost may be an input, an output or an
+offset.
 """
 
 from collections import defaultdict
@@ -145,9 +148,10 @@ def _zombies(history: History) -> Iterator[Finding]:
                 sent.log,
                 sent.offset,
                 (sent.append, later, poll),
-                f"nothing visible that producer {mine[0]} sent in epoch {mine[1]} after transaction {later.op_id} had "
-                f"begun in epoch {later.producer_epoch}",
-                f"operation {poll.op_id} was shown value {sent.value} of append {sent.append.op_id}, which began later",
+                f"nothing visible that producer {mine[0]} sent in epoch {mine[1]} after transaction "
+                f"{later.op_id} had begun in epoch {later.producer_epoch}",
+                f"operation {poll.op_id} was shown value {sent.value} of append {sent.append.op_id}, which "
+                f"began later",
             )
 
 
@@ -180,7 +184,8 @@ def _bijection(history: History) -> Iterator[Finding]:
                 log,
                 offset,
                 (first.append, shown),
-                f"the offset after {log[0]}-{log[1]}@{offset} committed by some transaction, as its output is visible",
+                f"the offset after {log[0]}-{log[1]}@{offset} committed by some transaction, as its "
+                f"output is visible",
                 f"offsets below {possible.get(log, 0)} only",
             )
     for log, (end, commit) in sorted(done.items()):
@@ -191,16 +196,16 @@ def _bijection(history: History) -> Iterator[Finding]:
                     log,
                     offset,
                     (commit,),
-                    f"a visible record of output for {log[0]}-{log[1]}@{offset}, as commit {commit.op_id} of offset "
-                    f"{end} counts",
+                    f"a visible record of output for {log[0]}-{log[1]}@{offset}, as commit {commit.op_id} of "
+                    f"offset {end} counts",
                     "none",
                 )
                 break
 
 
 def _committed(history: History) -> tuple[dict[Log, tuple[int, Operation]], dict[Log, int]]:
-    """By input: the highest offset that a committed transaction committed before the outputs were read to their
-    ends, with its row, and the highest that any may have."""
+    """By input: the highest offset that a committed transaction committed before the outputs were read to
+    their ends, with its row, and the highest that any may have."""
     targets = {sent.log for sent in history.sent}
     read_at = min((history.finished.get(log, -1) for log in targets), default=-1)
     done: dict[Log, tuple[int, Operation]] = {}

@@ -1,7 +1,8 @@
-"""The end of a transaction as a leader writes it: a control batch in each of its partitions (WriteTxnMarkers).
+"""The end of a transaction as a leader writes it: a control batch in each of its partitions
+(WriteTxnMarkers).
 
-Owns the answer. Must not know why the transaction ends, nor what offsets are. A marker is written again if it is
-asked for again; the partition's log decides whether it comes too late.
+Owns the answer. Must not know why the transaction ends, nor what offsets are. A marker is written again if it
+is asked for again; the partition's log decides whether it comes too late.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,8 @@
 """One transactional id: what is durable of it, and where it is about to go (Kafka's TransactionMetadata).
 
-Owns the transitions, with their epochs. Must not know logs, requests or time. A transition is prepared, written,
-and completed when every replica has the record; until then it is pending, and nobody else may begin one.
+Owns the transitions, with their epochs. Must not know logs, requests or time. A transition is prepared,
+written, and completed when every replica has the record; until then it is pending, and nobody else may begin
+one.
 """
 
 from attrs import define, evolve, field

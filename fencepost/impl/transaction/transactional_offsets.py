@@ -1,7 +1,7 @@
 """Offsets that are committed by a transaction: they count when its marker says so (KIP-98, KIP-447).
 
-Owns what waits for a marker. Must not know how transactions end. The offsets are in the log of their partition
-like those of any commit; whoever loads them finds the marker there, too.
+Owns what waits for a marker. Must not know how transactions end. The offsets are in the log of their
+partition like those of any commit; whoever loads them finds the marker there, too.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
 """FindCoordinator and InitProducerId: what a client asks any broker before it begins.
 
-Where the cluster has no transactions a client that asks for their coordinator, or for a transactional producer
-id, hears so.
+Where the cluster has no transactions a client that asks for their coordinator, or for a transactional
+producer id, hears so.
 """
 
 from typing import Any

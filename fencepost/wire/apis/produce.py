@@ -5,6 +5,8 @@ Owns what a broker refuses before it looks at the log. The bytes of a batch go o
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from fencepost.impl.log.batch.header import TRANSACTIONAL
 from fencepost.impl.messages.broker_api import ProduceRequest, ProduceResponse
 from fencepost.impl.messages.topic_partition import TopicPartition
@@ -42,7 +44,7 @@ def produce(call: Call, request: Any) -> Handling:
         for each in topic.partition_data
     ]
     refused = [refusal(request, records, call.broker.transactions) for _, records in given]
-    answers = yield [
+    answers: list[ProduceResponse] = yield [
         ProduceRequest(
             correlation_id=call.next_id(),
             partition=key,
@@ -64,6 +66,12 @@ def produce(call: Call, request: Any) -> Handling:
         if failed is not NO_ERROR:
             raise CloseConnection(f"a produce with acks=0 failed with {failed.value}")
         return None
+    results = [
+        replace(result, error=ErrorCode.INVALID_TXN_STATE)  # what these versions know (KIP-890)
+        if result.error is ErrorCode.TRANSACTION_ABORTABLE
+        else result
+        for result in results
+    ]
     keys = [key for key, _ in given]
     held = (result.error for result in results)
     elsewhere = yield from held_elsewhere(call, zip(keys, held, strict=True))
@@ -74,7 +82,8 @@ def produce(call: Call, request: Any) -> Handling:
 
 def refusal(request: Any, records: bytes | None, transactions: bool = False) -> ErrorCode:
     """Why this batch is not given to the core; NO_ERROR if it is. The core validates the rest
-    (impl/log/validation.py): here is what the protocol says, and that there are no transactions. transactions: there are."""
+    (impl/log/validation.py): here is what the protocol says, and that there are no transactions.
+    transactions: there are."""
     if request.acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
         return ErrorCode.INVALID_REQUIRED_ACKS
     if not records or records[MAGIC_AT : MAGIC_AT + 1] in OLD_MAGIC:

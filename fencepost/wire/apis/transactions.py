@@ -1,7 +1,8 @@
-"""Transactions: AddPartitionsToTxn, AddOffsetsToTxn, EndTxn and TxnOffsetCommit, in the versions before KIP-890.
+"""Transactions: AddPartitionsToTxn, AddOffsetsToTxn, EndTxn and TxnOffsetCommit, in the versions before
+KIP-890.
 
-Owns the translation. Must not know any rule of transactions. Where the cluster has none (`BrokerView.transactions`)
-each of them is refused with UNSUPPORTED_VERSION.
+Owns the translation. Must not know any rule of transactions. Where the cluster has none
+(`BrokerView.transactions`) each of them is refused with UNSUPPORTED_VERSION.
 """
 
 from typing import Any

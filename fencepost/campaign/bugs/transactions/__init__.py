@@ -1,7 +1,7 @@
 """Planted bugs of transactions: each removes one protection by swapping one part.
 
-Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies, profile, what these break). All are
-hunted in the profile `transactions`.
+Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies, profile, what these break).
+All are hunted in the profile `transactions`.
 """
 
 from fencepost.campaign.bugs.transactions import coordinators, offsets, readers

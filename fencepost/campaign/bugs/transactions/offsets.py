@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from fencepost.impl.coordinator.group import Group, StoredOffset
 from fencepost.impl.coordinator.offsets import GroupOffsets
-from fencepost.impl.transaction.transactional_offsets import TransactionalOffsets
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.messages.transaction_api import TxnOffsetCommitRequest
 from fencepost.impl.replication.partition import Partition
+from fencepost.impl.transaction.transactional_offsets import TransactionalOffsets
 from fencepost.impl.transaction.verification import Subject, TransactionVerification
 from fencepost.traces.outcomes import ErrorCode
 

@@ -1,8 +1,10 @@
-"""A transactional producer: init, begin, send, send offsets, commit, abort (KIP-98, KIP-360, KIP-447, KIP-890).
+"""A transactional producer: init, begin, send, send offsets, commit, abort (KIP-98, KIP-360, KIP-447,
+KIP-890).
 
-Owns the order of requests, retries, and the producer's id, epoch and sequences. Must not know the application. Each
-verb is a procedure: a generator that yields a question or a rest and is resumed with the answer (None: there was none
-in time). A request is sent again until it is decided; errors.py says what each error means.
+Owns the order of requests, retries, and the producer's id, epoch and sequences. Must not know the
+application. Each verb is a procedure: a generator that yields a question or a rest and is resumed with the
+answer (None: there was none in time). A request is sent again until it is decided; errors.py says what each
+error means.
 
     first version    init -> (AddPartitions -> Produce)* -> (AddOffsets -> TxnOffsetCommit)? -> EndTxn
     second version   init -> Produce* -> TxnOffsetCommit? -> EndTxn, which gives the next epoch
@@ -77,7 +79,8 @@ class GroupMetadata:
 
 @define(eq=False, kw_only=True)
 class TransactionalProducer:
-    """version: of transactions. timeout_ms: transaction.timeout.ms. coordinator: node id, NONE if it is not known.
+    """version: of transactions. timeout_ms: transaction.timeout.ms. coordinator: node id, NONE if it is not
+    known.
     group_coordinators: by group. producer_id, producer_epoch: NONE before init. added: partitions of the open
     transaction that the coordinator knows of. sequences: of the next batch, by partition, in this epoch.
     unresolved: a batch of this epoch was given up: the next transaction takes another epoch. open: whether
@@ -308,8 +311,8 @@ class TransactionalProducer:
             self._begin_epoch(answer.producer_id, answer.producer_epoch)
 
     def settle(self) -> Procedure:
-        """Protection KIP-360: after a batch that may still be on its way the next transaction has another epoch, so
-        that the log refuses it."""
+        """Protection KIP-360: after a batch that may still be on its way the next transaction has another
+        epoch, so that the log refuses it."""
         if self.unresolved:
             yield from self.init()
 
@@ -318,8 +321,8 @@ class TransactionalProducer:
     def _ask_coordinator(
         self, make: Callable[[int], Any], what: str, *, nothing_to_abort: bool = False
     ) -> Procedure:
-        """Ask the transaction coordinator until it decides. nothing_to_abort: INVALID_TXN_STATE says that there is
-        no transaction, which an abort may find."""
+        """Ask the transaction coordinator until it decides. nothing_to_abort: INVALID_TXN_STATE says that
+        there is no transaction, which an abort may find."""
         for _ in range(MOST_ATTEMPTS):
             if self.coordinator == NONE:
                 self.coordinator = yield from self._find(self.transactional_id, transactional=True)

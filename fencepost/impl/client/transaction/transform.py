@@ -1,9 +1,10 @@
-"""The application of a process that consumes, transforms and produces: each poll is one transaction (KIP-98, KIP-447).
+"""The application of a process that consumes, transforms and produces: each poll is one transaction (KIP-98,
+KIP-447).
 
-Owns the loop, and the rows of the trace that tell of transactions. Must not know how a producer or a consumer does
-any of it. Each record that it reads becomes one record of the output topic; a header says where it came from
-(LINEAGE), as does the column `result` of the append. Rows of a transaction's parts are complete when it is: only then
-is it known whether they count.
+Owns the loop, and the rows of the trace that tell of transactions. Must not know how a producer or a consumer
+does any of it. Each record that it reads becomes one record of the output topic; a header says where it came
+from (LINEAGE), as does the column `result` of the append. Rows of a transaction's parts are complete when it
+is: only then is it known whether they count.
 """
 
 from typing import Any
@@ -38,9 +39,11 @@ RESTART_MS = 1_000
 """Until a process that has given up is started again."""
 VALUES_PER_OPERATION = 1_000
 FIRST_SESSION, PRODUCERS_PER_SESSION = 1_000_000, 1_000
-"""Sessions of the rows of transactions: each producer of a process has its own, and its consumer another one."""
+"""Sessions of the rows of transactions: each producer of a process has its own, and its consumer another
+one."""
 SPREAD = 2_654_435_761
-"""Knuth's multiplicative hash: which transactions the application aborts, and which partition a record goes to."""
+"""Knuth's multiplicative hash: which transactions the application aborts, and which partition a record goes
+to."""
 
 
 @define
@@ -55,8 +58,8 @@ class Parts:
 
 @define(eq=False)
 class TransformLoop:
-    """transactional_id, version: of its producer. producers: how many it has had. parts: of the transaction under
-    way."""
+    """transactional_id, version: of its producer. producers: how many it has had. parts: of the transaction
+    under way."""
 
     transactional_id: str
     options: TransformOptions
@@ -149,8 +152,9 @@ class TransformLoop:
         consumer.sleep(RESTART_MS)
 
     def _failed(self, consumer: Consumer) -> None:
-        """The producer can do nothing any more: another one begins after a while. Nobody knows what became of the
-        last transaction, so that the consumer goes on from what is committed; it stays in its group meanwhile."""
+        """The producer can do nothing any more: another one begins after a while. Nobody knows what became of
+        the last transaction, so that the consumer goes on from what is committed; it stays in its group
+        meanwhile."""
         if not consumer.dead:
             self._seek(consumer, dict.fromkeys(consumer.fetcher.positions, 0))
             for key in consumer.fetcher.assigned:
