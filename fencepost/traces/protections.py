@@ -442,6 +442,12 @@ PROTECTIONS: tuple[Protection, ...] = (
         breaks="LIVE",
         says="a verification counts for the transaction that it was asked for, not for the next one",
     ),
+    Protection(
+        name="still_member",
+        bug="T11",
+        breaks="EXACTLY-ONCE",
+        says="who has lost its membership does not commit offsets in a transaction",
+    ),
 )
 
 BY_BUG: dict[str, Protection] = {protection.bug: protection for protection in PROTECTIONS}

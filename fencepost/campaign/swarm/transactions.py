@@ -84,7 +84,7 @@ def _output_topic(plan: Plan, draw: Draws) -> TopicOptions:
 
 def _coordinators(draw: Draws, slow_ms: int) -> TransactionOptions:
     return TransactionOptions(
-        version=draw.choice([1, 2], "transactions.version"),
+        version=draw.between((1, 2), "transactions.version"),
         abort_check_ms=draw.between((200, 2_000), "transactions.abort_check"),
         append_timeout_ms=draw.between((500, 5_000), "transactions.append_timeout") + 4 * slow_ms,
         marker_backoff_ms=draw.between((20, 300), "transactions.marker_backoff"),

@@ -117,7 +117,7 @@ class MarkerWriter(DurableAppends):
     def _tell(
         self, name: Name, partition: Partition, marker: TxnMarker, offset: int, error: ErrorCode = NO_ERROR
     ) -> None:
-        told = {
+        told: dict[str, object] = {
             "producer_id": marker.producer_id,
             "producer_epoch": marker.producer_epoch,
             "coordinator_epoch": marker.coordinator_epoch,

@@ -5,6 +5,8 @@ written, and completed when every replica has the record; until then it is pendi
 one.
 """
 
+from typing import Any
+
 from attrs import define, evolve, field
 
 from fencepost.impl.messages.topic_partition import TopicPartition
@@ -52,7 +54,7 @@ class Transaction:
         """Whether the producer needs another id."""
         return self.value.producer_epoch >= EXHAUSTED
 
-    def _prepare(self, phase: TransactionPhase, last_epoch: int, **changes: object) -> Transit:
+    def _prepare(self, phase: TransactionPhase, last_epoch: int, **changes: Any) -> Transit:
         assert self.pending is None, f"{self.transactional_id}: {self.pending} is under way"
         assert self.phase in PREVIOUS[phase], f"{self.transactional_id}: from {self.phase} to {phase}"
         self.pending = phase

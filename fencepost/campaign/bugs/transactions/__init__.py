@@ -4,7 +4,7 @@ Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies,
 All are hunted in the profile `transactions`.
 """
 
-from fencepost.campaign.bugs.transactions import coordinators, offsets, readers
+from fencepost.campaign.bugs.transactions import clients, coordinators, offsets, readers
 
 PROFILE = "transactions"
 LIVE = frozenset({"no_progress"})
@@ -30,6 +30,7 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
     ("T8", "transactional_offsets", offsets.OffsetsWithoutCommit, ONCE, PROFILE, EXACTLY),
     ("KIP-447", "transactional_offsets", offsets.TakesAnyMember, ONCE, PROFILE, EXACTLY),
     ("T9", "group_offsets", offsets.ShowsUnstableOffsets, ONCE, PROFILE, EXACTLY),
+    ("T11", "transform_loop", clients.TransformsWhatIsNotItsOwn, ONCE, PROFILE, EXACTLY),
     ("KIP-890", "transaction_verification", offsets.BelievesBatches, ONCE | LIVE, PROFILE, STUCK),
     ("T10", "transaction_verification", offsets.BelievesOldAnswers, ONCE | LIVE, PROFILE, STUCK),
 )

@@ -100,7 +100,7 @@ class TransformLoop:
 
     def polled(self, consumer: Consumer, records: list[ConsumedRecord]) -> None:
         """Transform what came, in one transaction."""
-        if not records:
+        if not records or not self.still_member(consumer):
             consumer.poll()
             return
         assert self.producer is not None
@@ -133,6 +133,12 @@ class TransformLoop:
                 consumer.poll()
 
         self.producer.run(self._transaction(consumer, group, records), ended)
+
+    def still_member(self, consumer: Consumer) -> bool:
+        """Protection T11: a consumer that has lost its membership has nothing to name in TxnOffsetCommit, and a
+        coordinator believes whoever names nothing (as before KIP-447). What it was reading is somebody
+        else's."""
+        return consumer.coordinator.generation >= 0
 
     def woken(self, consumer: Consumer) -> None:
         """It is time to begin again."""
