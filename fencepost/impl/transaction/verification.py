@@ -101,7 +101,14 @@ class TransactionVerification:
             )  # as the log itself would answer (AddPartitionsToTxnManager)
         elif error is NO_ERROR and not self.still_guarded(subject, guard):
             error = ErrorCode.INVALID_TXN_STATE
+        if error is not NO_ERROR:
+            self._forget(subject, guard)
         then(error)
+
+    def _forget(self, subject: Subject, guard: int) -> None:
+        """Nothing refers to a guard when nobody waits for it: producers that were refused leave nothing."""
+        if not any(waited == guard for _, waited, _ in self.waiting.values()):
+            self.marked(subject.partition, subject.producer_id, False)
 
     def still_guarded(self, subject: Subject, guard: int) -> bool:
         """Protection KIP-890: nothing has ended the transaction here since the question was asked. Once
@@ -117,7 +124,9 @@ class TransactionVerification:
         """No answer came."""
         asked = self.waiting.pop(number, None)
         if asked is not None:
-            asked[2](ErrorCode.NOT_ENOUGH_REPLICAS)
+            subject, guard, then = asked
+            self._forget(subject, guard)
+            then(ErrorCode.NOT_ENOUGH_REPLICAS)
 
     def marked(self, key: TopicPartition, producer_id: int, commit: bool) -> None:
         """A transaction has ended here."""

@@ -6,7 +6,7 @@ from fencepost.checkers.exactly_once.history import source_of
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.trace import Claims, Trace
 
-F, O = Function, Outcome
+F, State = Function, Outcome
 
 
 def naive(trace: Trace) -> set[str]:
@@ -16,7 +16,7 @@ def naive(trace: Trace) -> set[str]:
     reads = [
         row
         for row in rows
-        if row.function is F.POLL and row.outcome is O.OK and row.isolation == "read_committed"
+        if row.function is F.POLL and row.outcome is State.OK and row.isolation == "read_committed"
     ]
 
     def txn_of(row: Operation) -> Operation | None:
@@ -112,7 +112,7 @@ def naive(trace: Trace) -> set[str]:
         if count > 1:
             found.add("output_twice")
         if not any(
-            row.outcome is not O.FAIL and each.offset > offset
+            row.outcome is not State.FAIL and each.offset > offset
             for row in commits
             for each in row.positions
             if (each.topic, each.partition) == (topic, partition)
@@ -121,7 +121,7 @@ def naive(trace: Trace) -> set[str]:
     for read in reads:
         for seen in read.records:
             counts = any(
-                row.outcome is O.OK and row.completion_time <= read_at and each.offset > seen.offset
+                row.outcome is State.OK and row.completion_time <= read_at and each.offset > seen.offset
                 for row in commits
                 for each in row.positions
                 if (each.topic, each.partition) == (seen.topic, seen.partition)
@@ -140,20 +140,20 @@ def history(seed: int) -> Trace:
 
     def row(function: Function, **columns: object) -> None:
         columns.setdefault("completion_time", columns["invoke_time"])
-        columns.setdefault("outcome", O.OK)
+        columns.setdefault("outcome", State.OK)
         rows.append(Operation(op_id=len(rows) + 1, function=function, **columns))
 
     epochs = {process: process for process in range(2)}
     for _ in range(draw.randint(1, 4)):
         process = draw.randrange(2)
-        began, outcome = time, draw.choice([O.OK, O.OK, O.FAIL, O.UNKNOWN])
+        began, outcome = time, draw.choice([State.OK, State.OK, State.FAIL, State.UNKNOWN])
         epoch = draw.randint(0, 2)
         parts = []
         for _ in range(draw.randint(1, 2)):
             time += 1
             number, source = draw.randrange(2), draw.randrange(3)
             value += 1
-            shown = (outcome is O.OK) ^ (draw.random() < 0.2)
+            shown = (outcome is State.OK) ^ (draw.random() < 0.2)
             offset = len(logs[number])
             logs[number].append((value, shown))
             told = offset if draw.random() < 0.9 else -1
@@ -165,7 +165,7 @@ def history(seed: int) -> Trace:
             process=process,
             session=epochs[process],
             invoke_time=began,
-            completion_time=time if outcome is not O.UNKNOWN or whole else None,
+            completion_time=time if outcome is not State.UNKNOWN or whole else None,
             outcome=outcome,
             producer_id=1,
             producer_epoch=epoch,
@@ -193,7 +193,7 @@ def history(seed: int) -> Trace:
             argument="txn",
             positions=(Position(topic="in", partition=0, offset=draw.randint(0, 3)),),
         )
-        if outcome is O.UNKNOWN:
+        if outcome is State.UNKNOWN:
             epochs[process] += 2
         time += 1
     ended = [draw.random() < 0.8 for _ in range(2)]

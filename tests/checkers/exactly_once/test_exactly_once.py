@@ -35,7 +35,8 @@ def test_the_judge_and_its_twin_agree():
 
 
 def test_loss_that_the_claims_allow_excuses():
-    """Rule (KIP-98): what is lost may be an input, an output or an offset; a broken assumption is no verdict."""
+    """Rule (KIP-98): what is lost may be an input, an output or an offset; a broken assumption is no
+    verdict."""
     trace = next(each for each in map(history, range(100)) if found(each))
     loss = LossRange(topic="out", partition=0, start=0, end=9, reason="a power loss")
     assert judge_trace(evolve(trace, claims=Claims(loss=(loss,)))).decision is Decision.OK

@@ -5,7 +5,10 @@ from attrs import evolve
 from transaction_lab import OFFSETS, OUT, STATE, TransactionLab
 
 from fencepost.impl.log.batch.control_records import EndTransaction
+from fencepost.impl.log.batch.record_batch import Record, encode_batch
+from fencepost.impl.messages import group_api
 from fencepost.impl.messages import transaction_api as kafka
+from fencepost.impl.messages.broker_api import ProduceRequest
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.transaction.states import TransactionPhase
 from fencepost.impl.transaction.transaction import EXHAUSTED
@@ -232,6 +235,30 @@ def test_without_verification_it_begins_a_transaction_that_nobody_ends():
     assert values_of(lab.read())[1] == 2
 
 
+def test_a_batch_that_was_refused_leaves_nothing():
+    """Rule (KIP-890): what a leader remembers of questions is gone with the answer that refuses."""
+    lab = TransactionLab()
+    me = lab.init()
+    assert lab.produce(me, 1).error is E.TRANSACTION_ABORTABLE
+    verification = lab.core(1).transactions.verification
+    assert (verification.guards, verification.waiting) == ({}, {})
+
+
+@pytest.mark.parametrize("epoch", [-1, 1 << 15])
+def test_an_epoch_that_no_batch_can_carry_is_refused(epoch):
+    """Rule (KIP-98): epochs are int16; without verification nobody else looks at it."""
+    lab = TransactionLab(transactions={"verification": False})
+    request = kafka.TxnOffsetCommitRequest(
+        correlation_id=lab.number(),
+        transactional_id="a",
+        producer_id=1,
+        producer_epoch=epoch,
+        group_id="g",
+        offsets=(group_api.CommittedOffset(partition=OUT, offset=1),),
+    )
+    assert lab.send(1, request).error is E.INVALID_REQUEST
+
+
 def test_an_answer_counts_for_the_transaction_that_it_was_asked_for():
     """Rule (KIP-890): a marker between the question and its answer makes the answer worth nothing."""
     lab = TransactionLab()
@@ -258,8 +285,8 @@ def test_an_answer_counts_for_the_transaction_that_it_was_asked_for():
 
 
 def test_the_second_version_bumps_the_epoch_with_every_transaction():
-    """Rule (KIP-890): the leader adds the partition, EndTxn gives the next epoch, and what comes late is refused
-    by the log itself."""
+    """Rule (KIP-890): the leader adds the partition, EndTxn gives the next epoch, and what comes late is
+    refused by the log itself."""
     lab = TransactionLab(transactions={"version": 2})
     me = lab.init()
     assert lab.produce(me, 1, adds=True).error is E.NONE
@@ -294,7 +321,8 @@ def test_the_second_version_gives_another_id_when_epochs_are_used_up():
 
 @pytest.mark.parametrize(("commit", "expected"), [(True, 5), (False, -1)])
 def test_offsets_count_when_the_transaction_commits(commit, expected):
-    """Rule (KIP-447): until the marker they are unstable; then they count, or never were, also after a load."""
+    """Rule (KIP-447): until the marker they are unstable; then they count, or never were, also after a
+    load."""
     lab = TransactionLab()
     me = lab.init()
     assert lab.commit_offset(me, 5) is E.NONE
@@ -332,9 +360,6 @@ def test_a_plain_batch_in_an_open_transaction_is_refused():
     me = lab.init()
     lab.add(me)
     lab.produce(me, 1)
-    from fencepost.impl.log.batch.record_batch import Record, encode_batch
-    from fencepost.impl.messages.broker_api import ProduceRequest
-
     data = encode_batch(
         [Record(0, 1, None, b"2")],
         base_offset=0,

@@ -1,4 +1,5 @@
-"""Two brokers, one partition of everything, and producers by hand: each request is a call, its answer a value."""
+"""Two brokers, one partition of everything, and producers by hand: each request is a call, its answer a
+value."""
 
 from typing import Any
 

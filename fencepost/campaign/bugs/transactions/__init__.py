@@ -22,7 +22,7 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
     ("T2", "transaction_loading", coordinators.ForgetsTheLastEpoch, ONCE | ATOM, PROFILE, "TXN-ATOM"),
     ("KAFKA-16352", "transaction_loading", coordinators.LeavesEndsToOthers, LIVE, PROFILE, "LIVE"),
     ("T3", "transaction_markers", coordinators.ForgetsAPartition, LIVE, PROFILE, "LIVE"),
-    ("T4", "transaction_markers", coordinators.SendsMarkersOnce, LIVE, PROFILE, "LIVE"),
+    ("T4", "transaction_markers", coordinators.SendsMarkersOnce, LIVE | ATOM, PROFILE, "TXN-ATOM"),
     ("T5", "log", readers.ShowsOpenTransactions, ATOM | ONCE, PROFILE, "EXACTLY-ONCE"),
     ("T6", "log", readers.ForgetsAborted, ATOM | ONCE, PROFILE, "EXACTLY-ONCE"),
     ("T7", "transactional_offsets", offsets.CommitsWithoutOffsets, ONCE | OFFSETS, PROFILE, "OFFSET-SAFE"),

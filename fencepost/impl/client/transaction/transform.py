@@ -135,8 +135,8 @@ class TransformLoop:
         self.producer.run(self._transaction(consumer, group, records), ended)
 
     def still_member(self, consumer: Consumer) -> bool:
-        """Protection T11: a consumer that has lost its membership has nothing to name in TxnOffsetCommit, and a
-        coordinator believes whoever names nothing (as before KIP-447). What it was reading is somebody
+        """Protection T11: a consumer that has lost its membership has nothing to name in TxnOffsetCommit, and
+        a coordinator believes whoever names nothing (as before KIP-447). What it was reading is somebody
         else's."""
         return consumer.coordinator.generation >= 0
 
