@@ -25,9 +25,11 @@ FOLLOWED = (
     "controller_elected",
     "isr_proposed",
     "isr_updated",
+    "marker_written",
     "partition_state",
     "reassignment",
     "session_expired",
+    "transaction_phase",
     "truncated",
 )
 """Protocol events that a fault can follow (traces/events.py says what they are)."""
@@ -262,6 +264,8 @@ class TransformOptions:
     transaction_timeout_ms: int = _bounded(1, 100 * MILLION, 60_000)
     aborts_ppm: int = _bounded(0, MILLION, 0)
     """Of transactions that the application itself aborts."""
+    attempts: int = _bounded(1, 1_000, 20, LATER)
+    """Requests of one batch, or of one TxnOffsetCommit; then the transaction is aborted."""
     pause_ms: int = _bounded(0, MILLION, 0)
     """How long the application works on a transaction before it ends it."""
 

@@ -67,7 +67,7 @@ def with_transactions(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
         consumer=_consumers(plan, draw, slow_ms, transform),
         transform=transform,
         operations=(*plan.operations, *_reads(plan, draw, output), *_lives(plan, draw)),
-        faults=tuple(_aimed(fault, draw, topics) for fault in plan.faults),
+        faults=tuple(_followed(_aimed(fault, draw, topics), plan, draw) for fault in plan.faults),
     )
 
 
@@ -112,6 +112,9 @@ def _transform(plan: Plan, draw: Draws) -> TransformOptions:
         aborts_ppm=draw.between((0, 300_000), "transactions.aborts")
         if draw.chance(60, "transactions.aborts_on")
         else 0,
+        attempts=draw.between((1, 4), "transactions.attempts")
+        if draw.chance(40, "transactions.attempts_on")
+        else 20,
         pause_ms=draw.between((1, 500), "transactions.pause")
         if draw.chance(40, "transactions.pause_on")
         else 0,
@@ -189,3 +192,19 @@ def _aimed(fault: Fault, draw: Draws, topics: tuple[TopicOptions, ...]) -> Fault
     key = f"{topic.name}-{draw.between((0, topic.partitions - 1), 'transactions.aim_partition', number)}"
     role = draw.choice(["leader of", "leader of", "leader of", "follower 1 of"], "transactions.aim", number)
     return evolve(fault, target=f"{role} {key}")
+
+
+def _followed(fault: Fault, plan: Plan, draw: Draws) -> Fault:
+    """In most plans a part of these faults comes right after a step of a transaction: its coordinator goes when a
+    record of it has just become durable, a leader when it has just written a marker."""
+    number = fault.fault_id
+    step = "transaction_phase" if STATE_TOPIC in fault.target else "marker_written"
+    aimed = "__" in fault.target or f" {OUTPUT}-" in fault.target
+    if not aimed or fault.follows or not draw.chance(60, "transactions.followed"):
+        return fault
+    if not draw.chance(60, "transactions.follow", number):
+        return fault
+    longest_ms = 20 + 4 * _trip_ms(plan)
+    return evolve(
+        fault, follows=step, delay_ms=draw.between((0, longest_ms), "transactions.follow_delay", number)
+    )

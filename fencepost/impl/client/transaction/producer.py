@@ -36,8 +36,6 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 NONE = -1
 SEQUENCES = 1 << 31
 REST_TIMER = "transaction_rest"
-MOST_PRODUCE_ATTEMPTS = 20
-"""Of one batch; then its transaction is aborted (delivery.timeout.ms)."""
 MOST_ATTEMPTS = 10_000
 """Of any other request: far more than a run takes. A coordinator that is away for good is not waited for."""
 
@@ -79,7 +77,8 @@ class GroupMetadata:
 
 @define(eq=False, kw_only=True)
 class TransactionalProducer:
-    """version: of transactions. timeout_ms: transaction.timeout.ms. coordinator: node id, NONE if it is not
+    """version: of transactions. timeout_ms: transaction.timeout.ms. attempts: of one
+    batch, or of one TxnOffsetCommit; then the transaction must be aborted (delivery.timeout.ms). coordinator: node id, NONE if it is not
     known.
     group_coordinators: by group. producer_id, producer_epoch: NONE before init. added: partitions of the open
     transaction that the coordinator knows of. sequences: of the next batch, by partition, in this epoch.
@@ -90,6 +89,7 @@ class TransactionalProducer:
     transactional_id: str
     version: int = 1
     timeout_ms: int = 60_000
+    attempts: int = 20
     coordinator: int = NONE
     group_coordinators: dict[str, int] = field(factory=dict)
     producer_id: int = NONE
@@ -199,7 +199,7 @@ class TransactionalProducer:
 
     def _produce(self, key: TopicPartition, data: bytes) -> Procedure:
         error = ErrorCode.REQUEST_TIMED_OUT
-        for attempt in range(MOST_PRODUCE_ATTEMPTS):
+        for attempt in range(self.attempts):
             leader = self.desk.metadata.leader(key)
             if leader is None or attempt:
                 yield Rest()
@@ -248,7 +248,7 @@ class TransactionalProducer:
 
     def _commit_offsets(self, group: GroupMetadata, offsets: dict[TopicPartition, int]) -> Procedure:
         error = ErrorCode.REQUEST_TIMED_OUT
-        for _ in range(MOST_PRODUCE_ATTEMPTS):
+        for _ in range(self.attempts):
             node = self.group_coordinators.get(group.group_id, NONE)
             if node == NONE:
                 node = yield from self._find(group.group_id, transactional=False)

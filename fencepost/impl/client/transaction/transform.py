@@ -86,6 +86,7 @@ class TransformLoop:
             transactional_id=self.transactional_id,
             version=self.version,
             timeout_ms=self.options.transaction_timeout_ms,
+            attempts=self.options.attempts,
         )
 
         def initialised(_: Any, error: AbortableError | FatalError | None) -> None:
