@@ -76,8 +76,15 @@ def _transactional(bounds: Profile) -> Profile:
     return evolve(
         bounds,
         kinds=tuple(kind for kind in bounds.kinds if kind in safe) or PROCESS_AND_NETWORK,
-        **dict.fromkeys(("administered", "hasty", "unclean", "single", "groups", "disks_lost"), 0),
-        **dict.fromkeys(("retained", "compacted", "deletions"), 0),
+        administered=0,
+        hasty=0,
+        unclean=0,
+        single=0,
+        groups=0,
+        disks_lost=0,
+        retained=0,
+        compacted=0,
+        deletions=0,
     )
 
 

@@ -195,8 +195,8 @@ def _aimed(fault: Fault, draw: Draws, topics: tuple[TopicOptions, ...]) -> Fault
 
 
 def _followed(fault: Fault, plan: Plan, draw: Draws) -> Fault:
-    """In most plans a part of these faults comes right after a step of a transaction: its coordinator goes when a
-    record of it has just become durable, a leader when it has just written a marker."""
+    """In most plans a part of these faults comes right after a step of a transaction: its coordinator goes
+    when a record of it has just become durable, a leader when it has just written a marker."""
     number = fault.fault_id
     step = "transaction_phase" if STATE_TOPIC in fault.target else "marker_written"
     aimed = "__" in fault.target or f" {OUTPUT}-" in fault.target

@@ -78,8 +78,8 @@ class GroupMetadata:
 @define(eq=False, kw_only=True)
 class TransactionalProducer:
     """version: of transactions. timeout_ms: transaction.timeout.ms. attempts: of one
-    batch, or of one TxnOffsetCommit; then the transaction must be aborted (delivery.timeout.ms). coordinator: node id, NONE if it is not
-    known.
+    batch, or of one TxnOffsetCommit; then the transaction must be aborted (delivery.timeout.ms). coordinator:
+    node id, NONE if it is not known.
     group_coordinators: by group. producer_id, producer_epoch: NONE before init. added: partitions of the open
     transaction that the coordinator knows of. sequences: of the next batch, by partition, in this epoch.
     unresolved: a batch of this epoch was given up: the next transaction takes another epoch. open: whether
