@@ -49,16 +49,6 @@ def naive(trace: Trace) -> set[str]:
             mine = [seen.offset for seen in read.records]
             if mine and read.offset <= record.offset < mine[-1] + 1:
                 return True
-            later = [
-                other
-                for other in reads
-                if (other.process, other.session, other.topic, other.partition)
-                == (read.process, read.session, read.topic, read.partition)
-                and other.offset is not None
-                and reads.index(other) > reads.index(read)
-            ]
-            if later and read.offset <= record.offset < later[0].offset:
-                return True
         return False
 
     sent = [
@@ -91,23 +81,6 @@ def naive(trace: Trace) -> set[str]:
         if source is not None and record.offset >= 0 and showing(record):
             outputs[source] = outputs.get(source, 0) + 1
     commits = [row for row in rows if row.function is F.COMMIT and row.argument == "txn"]
-    reached = []
-    for log in {(record.topic, record.partition) for record, *_ in sent}:
-        times = [
-            row.invoke_time
-            for row in rows
-            if row.function is F.LIST_OFFSETS
-            and row.strong
-            and row.isolation != "read_committed"
-            and (row.topic, row.partition) == log
-            and any(
-                max([read.offset, *(seen.offset + 1 for seen in read.records[-1:])]) >= row.offset
-                for read in reads
-                if read.offset is not None and (read.topic, read.partition) == log
-            )
-        ]
-        reached.append(max(times, default=-1))
-    read_at = min(reached, default=-1)
     for (topic, partition, offset), count in outputs.items():
         if count > 1:
             found.add("output_twice")
@@ -118,15 +91,25 @@ def naive(trace: Trace) -> set[str]:
             if (each.topic, each.partition) == (topic, partition)
         ):
             found.add("output_without_commit")
+    inputs = set()
+    maybe = set()
+    for record, index, row, _ in sent:
+        texts = (row.result or "").split(" ")
+        source = source_of(texts[index]) if len(texts) == len(row.records) else None
+        if source is not None:
+            inputs.add(source[:2])
+            if row.outcome is not State.FAIL and not (record.offset >= 0 and passed(record)):
+                maybe.add(source)
     for read in reads:
         for seen in read.records:
             counts = any(
-                row.outcome is State.OK and row.completion_time <= read_at and each.offset > seen.offset
+                row.outcome is State.OK and each.offset > seen.offset
                 for row in commits
                 for each in row.positions
                 if (each.topic, each.partition) == (seen.topic, seen.partition)
             )
-            if counts and not outputs.get((seen.topic, seen.partition, seen.offset)):
+            place = (seen.topic, seen.partition, seen.offset)
+            if counts and place[:2] in inputs and not outputs.get(place) and place not in maybe:
                 found.add("output_missing")
     return found
 
