@@ -30,6 +30,4 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
     ("KIP-447", "transactional_offsets", offsets.TakesAnyMember, ONCE | OFFSETS, PROFILE, "OFFSET-SAFE"),
     ("T9", "group_offsets", offsets.ShowsUnstableOffsets, ONCE | OFFSETS, PROFILE, "OFFSET-SAFE"),
     ("T11", "transform_loop", clients.TransformsWhatIsNotItsOwn, ONCE, PROFILE, "EXACTLY-ONCE"),
-    ("KIP-890", "transaction_verification", offsets.BelievesBatches, ONCE | LIVE, PROFILE, "EXACTLY-ONCE"),
-    ("T10", "transaction_verification", offsets.BelievesOldAnswers, ONCE | LIVE, PROFILE, "EXACTLY-ONCE"),
 )

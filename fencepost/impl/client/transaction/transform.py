@@ -34,7 +34,8 @@ from fencepost.traces.plan import MILLION, TransformOptions
 
 LINEAGE = "lineage"
 SEEK = "seek"
-"""The argument of an `assign` that only moves positions: those that it names; -1: goes on."""
+"""The argument of an `assign` that only moves positions: it names the partitions that go on where they
+were."""
 RESTART_MS = 1_000
 """Until a process that has given up is started again."""
 VALUES_PER_OPERATION = 1_000
@@ -174,7 +175,7 @@ class TransformLoop:
         row = consumer.desk.begin(
             Function.ASSIGN,
             argument=SEEK,
-            positions=positions_of({key: offsets.get(key, -1) for key in consumer.fetcher.assigned}),
+            positions=positions_of({key: -1 for key in consumer.fetcher.assigned if key not in offsets}),
         )
         for key, offset in offsets.items():
             if key in consumer.fetcher.assigned:
