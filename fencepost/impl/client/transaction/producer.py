@@ -82,8 +82,8 @@ class TransactionalProducer:
     node id, NONE if it is not known.
     group_coordinators: by group. producer_id, producer_epoch: NONE before init. added: partitions of the open
     transaction that the coordinator knows of. sequences: of the next batch, by partition, in this epoch.
-    unresolved: a batch of this epoch was given up: the next transaction takes another epoch. open: whether
-    anything was added."""
+    stale: who leads must be asked again. unresolved: a batch of this epoch was given up: the next transaction
+    takes another epoch. open: whether anything was added."""
 
     desk: ConsumerDesk
     transactional_id: str
@@ -96,6 +96,7 @@ class TransactionalProducer:
     producer_epoch: int = NONE
     added: dict[TopicPartition, None] = field(factory=dict)
     sequences: dict[TopicPartition, int] = field(factory=dict)
+    stale: bool = False
     unresolved: bool = False
     open: bool = False
     running: Procedure | None = None
@@ -201,9 +202,10 @@ class TransactionalProducer:
         error = ErrorCode.REQUEST_TIMED_OUT
         for attempt in range(self.attempts):
             leader = self.desk.metadata.leader(key)
-            if leader is None or attempt:
+            if attempt:
                 yield Rest()
-                yield Refresh()
+            if leader is None or self.stale:
+                self.stale = not (yield Refresh())
                 leader = self.desk.metadata.leader(key)
             if leader is None:
                 continue
@@ -222,6 +224,7 @@ class TransactionalProducer:
             error = ErrorCode.NETWORK_EXCEPTION if answer is None else answer.error
             if answer is not None and error is NO_ERROR:
                 return answer
+            self.stale = True  # also for the next transaction, if this one ends here
             gravity = gravity_of(error, batch=True)
             if gravity is Gravity.FATAL:
                 raise FatalError(error, f"Produce to {key}")
