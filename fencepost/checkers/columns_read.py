@@ -21,5 +21,6 @@ SHOWN_COLUMNS = (
         "records",
         "positions",
     ),
+    "isolation",
 )
 """What the invariants read of operations: ends that clients were shown, and the keys of records."""
