@@ -22,6 +22,7 @@ SHOWN_COLUMNS = (
         "records",
         "positions",
     ),
+    "isolation",
 )
 """The columns of operations that the invariants read: log ends that clients were shown, and the keys of
 records."""

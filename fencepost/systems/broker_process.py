@@ -43,6 +43,7 @@ async def listening(
         broker=BrokerView(
             node=options.broker,
             addresses=lambda: {broker: (listeners.host, port) for broker, port in listeners.ports.items()},
+            transactions=core.broker_context.options.has_transactions,
         ),
         submit=driver.receive,
         ready=lambda: (

@@ -222,7 +222,12 @@ class Embedded:
 
         hosts = {broker: self.world.hosts[broker] for broker in self.brokers}
         self.listeners = Listeners(
-            hosts=hosts, gateway=self.gateway, pace=self.pace, tap=self.tap, hooks=self.hooks
+            hosts=hosts,
+            gateway=self.gateway,
+            pace=self.pace,
+            tap=self.tap,
+            hooks=self.hooks,
+            transactions=self.options.has_transactions,
         )
         await self.listeners.open(self.port)
 

@@ -37,6 +37,8 @@ class Listeners:
     """Gets every request and answer."""
     hooks: Callable[[int], Hook | None] = lambda broker: None
     """What comes between the requests of a broker and their answers, such as faults."""
+    transactions: bool = False
+    """Whether the cluster has them."""
     ports: dict[int, int] = field(factory=dict, init=False)
     """Bound, by broker."""
     serving: bool = field(default=True, init=False)
@@ -49,7 +51,7 @@ class Listeners:
         sources = itertools.count(FIRST_WIRE_CLIENT)
         for place, (broker, host) in enumerate(self.hosts.items()):
             server = Server(
-                broker=BrokerView(node=broker, addresses=self.addresses),
+                broker=BrokerView(node=broker, addresses=self.addresses, transactions=self.transactions),
                 submit=partial(self._submit, broker),
                 ready=partial(self._ready, host),
                 sources=sources,

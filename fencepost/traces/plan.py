@@ -25,9 +25,11 @@ FOLLOWED = (
     "controller_elected",
     "isr_proposed",
     "isr_updated",
+    "marker_written",
     "partition_state",
     "reassignment",
     "session_expired",
+    "transaction_phase",
     "truncated",
 )
 """Protocol events that a fault can follow (traces/events.py says what they are)."""
@@ -154,6 +156,12 @@ class ClusterOptions:
     """Of a topic whose creator names none, or as many as brokers are alive. Kafka's own default is 1."""
     transactions: TransactionOptions = field(default=TransactionOptions(), metadata=LATER)
 
+    @property
+    def has_transactions(self) -> bool:
+        """Whether there is a topic __transaction_state, or may be one."""
+        named = any(topic.name == "__transaction_state" for topic in self.topics)
+        return named or self.transactions.state_topic_partitions > 0
+
 
 @frozen(kw_only=True)
 class NetworkOptions:
@@ -257,6 +265,8 @@ class TransformOptions:
     transaction_timeout_ms: int = _bounded(1, 100 * MILLION, 60_000)
     aborts_ppm: int = _bounded(0, MILLION, 0)
     """Of transactions that the application itself aborts."""
+    attempts: int = _bounded(1, 1_000, 20, LATER)
+    """Requests of one batch, or of one TxnOffsetCommit; then the transaction is aborted."""
     pause_ms: int = _bounded(0, MILLION, 0)
     """How long the application works on a transaction before it ends it."""
 

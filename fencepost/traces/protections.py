@@ -431,16 +431,10 @@ PROTECTIONS: tuple[Protection, ...] = (
         says="whoever goes on from committed offsets waits for transactions that commit some",
     ),
     Protection(
-        name="is_needed",
-        bug="KIP-890",
-        breaks="LIVE",
-        says="a batch begins a transaction in a log only if the coordinator knows of it",
-    ),
-    Protection(
-        name="still_guarded",
-        bug="T10",
-        breaks="LIVE",
-        says="a verification counts for the transaction that it was asked for, not for the next one",
+        name="still_member",
+        bug="T11",
+        breaks="EXACTLY-ONCE",
+        says="who has lost its membership does not commit offsets in a transaction",
     ),
 )
 

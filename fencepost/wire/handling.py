@@ -47,6 +47,8 @@ class BrokerView:
     """The advertised host and port of each broker of the cluster, whether it lives or not; the core says
     which do."""
     cluster_id: str = "fencepost"
+    transactions: bool = False
+    """Whether the cluster has a topic __transaction_state, or may create it."""
 
 
 @define(eq=False, kw_only=True)

@@ -395,7 +395,11 @@ def _ask_committed(to: Dialogue, request: groups.OffsetFetchRequest) -> Any:
         for name, indexes in topics.items()
     )
     return to.make(
-        9, "OffsetFetchRequest", group_id=request.group_id, topics=named or None, require_stable=True
+        9,
+        "OffsetFetchRequest",
+        group_id=request.group_id,
+        topics=named or None,
+        require_stable=request.require_stable,
     )
 
 

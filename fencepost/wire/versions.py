@@ -21,6 +21,7 @@ from fencepost.wire.apis import (
     offsets,
     produce,
     sasl,
+    transactions,
 )
 from fencepost.wire.handling import Call, Handling
 
@@ -79,6 +80,10 @@ APIS = table(
     Api(21, "delete_records", 0, 1, topics.delete_records),
     Api(22, "init_producer_id", 0, 4, coordinator.init_producer_id),
     Api(23, "offset_for_leader_epoch", 2, 4, offsets.offset_for_leader_epoch),
+    Api(24, "add_partitions_to_txn", 0, 3, transactions.add_partitions),
+    Api(25, "add_offsets_to_txn", 0, 3, transactions.add_offsets),
+    Api(26, "end_txn", 0, 3, transactions.end),
+    Api(28, "txn_offset_commit", 0, 3, transactions.commit_offsets),
     Api(32, "describe_configs", 1, 4, configs.describe_configs),
     Api(33, "alter_configs", 0, 2, configs.alter_configs),
     Api(35, "describe_log_dirs", 1, 1, cluster.describe_log_dirs),

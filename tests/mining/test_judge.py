@@ -246,7 +246,8 @@ def test_bad_inputs_are_refused(tmp_path: Path, campaign: Path) -> None:
         work_of([campaign, campaign / ".." / campaign.name])
     with pytest.raises(
         FencepostError,
-        match="expected checks out of log, kafka, transactions, groups, invariants, conformance, meantime, "
+        match="expected checks out of log, kafka, transactions, groups, exactly_once, invariants, "
+        "conformance, meantime, "
         "saw 'lgo'",
     ):
         judge_here(campaign, tmp_path, checks=("lgo",))

@@ -54,11 +54,12 @@ def derive_claims(
         reasons.append("retention, or a client, deleted records from the beginning of a log")
     if compacted:
         reasons.append(f"compaction keeps the latest record of a key only: {', '.join(compacted)}")
-    markers = any(operation.function == "transform" for operation in plan.operations)
     return Claims(
         loss=tuple(losses),
         duplicates=duplicates,
-        dense=not (duplicates or losses or of_clients or observed_state.retained or markers),
+        dense=not (
+            duplicates or losses or of_clients or observed_state.retained or plan.cluster.has_transactions
+        ),
         assumption_broken="" if stuck else _too_weak(plan, operations),
         reasons=tuple(dict.fromkeys(reasons)),
         retention=observed_state.retained,

@@ -99,7 +99,7 @@ def make_transformer(
     loop: TransformLoop,
     coordinator: type[ConsumerCoordinator] = ConsumerCoordinator,
 ) -> Consumer:
-    """The core of a process that consumes, transforms and produces: it reads committed records, and nothing but
-    its transactions commits offsets."""
+    """The core of a process that consumes, transforms and produces: it reads committed records, and nothing
+    but its transactions commits offsets."""
     committed = evolve(options, commit="none", isolation="read_committed")
     return Consumer(identity, committed, ClientMetadata(brokers), loop, coordinator)

@@ -26,8 +26,8 @@ from fencepost.traces.plan import PlannedOperation
 class Recorder(Observer):
     """events: in the order in which they happened. strong: whether ends may be trusted now (the final phase).
     operations: completed ones; invoked: (operation, process, invoke time) of those under way, by op id;
-    begun: (row, invoke time) of those under way that clients began by themselves; answered: when their answers
-    came, of those that wait for something else to count."""
+    begun: (row, invoke time) of those under way that clients began by themselves; answered: when their
+    answers came, of those that wait for something else to count."""
 
     def __init__(self) -> None:
         self.observed_state = ObservedState()

@@ -166,8 +166,8 @@ class Run:
         return self._transactions_end()
 
     def _transactions_end(self) -> bool:
-        """Whether every transaction is decided within its time-out: what hangs would keep readers of committed
-        records from all that comes after it."""
+        """Whether every transaction is decided within its time-out: what hangs would keep readers of
+        committed records from all that comes after it."""
         if not self.transactional:
             return True
         bound_ms = self.plan.liveness_ms + self.plan.transform.transaction_timeout_ms

@@ -70,6 +70,7 @@ PROFILES: dict[str, Profile] = {
         lone=18,
         hasty=45,
         calm=6,
+        transactions=8,
         mixed=True,
     ),
     "reassignment": Profile(

@@ -20,7 +20,9 @@ LOSSY = 100_000
 """Fault ids of what lasts for the whole plan begin here."""
 ENDS = "expire_session"
 LATE = "slow_link"
-STEPS = tuple(step for step in FOLLOWED if step != "appended")
+OF_TRANSACTIONS = ("marker_written", "transaction_phase")
+"""What transactions.py follows."""
+STEPS = tuple(step for step in FOLLOWED if step not in ("appended", *OF_TRANSACTIONS))
 """What races follow: appends are too many to be a moment (relays.py follows the first one after a time)."""
 KILLS = ("crash", "crash", "pause")
 

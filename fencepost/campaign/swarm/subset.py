@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import evolve
 
-from fencepost.campaign.swarm.bounds import QUICK, Profile
+from fencepost.campaign.swarm.bounds import PROCESS_AND_NETWORK, QUICK, Profile
 from fencepost.campaign.swarm.draws import Draws
 
 SCHEDULES = ("quick", "relayed", "silenced", "retried", "lone")
@@ -62,8 +62,30 @@ def subset_of(bounds: Profile, draw: Draws) -> Profile:
         compacted=on("compacted") * logs,
         deletions=on("deletions") * logs,
         disks_lost=on("disks_lost"),
+        transactions=on("transactions") * (not schedule),
     )
+    if chosen.transactions:
+        chosen = _transactional(chosen)
     return _sized(chosen, draw, schedule)
+
+
+def _transactional(bounds: Profile) -> Profile:
+    """Exactly-once needs every input, output and offset: nothing may be deleted or lost, and groups have
+    processes of their own."""
+    safe = (*PROCESS_AND_NETWORK, "clean_restart")
+    return evolve(
+        bounds,
+        kinds=tuple(kind for kind in bounds.kinds if kind in safe) or PROCESS_AND_NETWORK,
+        administered=0,
+        hasty=0,
+        unclean=0,
+        single=0,
+        groups=0,
+        disks_lost=0,
+        retained=0,
+        compacted=0,
+        deletions=0,
+    )
 
 
 def _schedule(bounds: Profile, draw: Draws) -> str:

@@ -1,9 +1,11 @@
-"""Transactions in the swarm: what is drawn for their coordinators, and for processes that consume, transform and
-produce.
+"""Transactions in the swarm: what is drawn for their coordinators, and for processes that consume, transform
+and produce.
 
-Owns the draws. Must not know bugs: nothing here is a scenario. Processes come, go, crash and stand still; some share
-a transactional id, so that one fences the other; a part of the faults is aimed at whoever coordinates the
-transactions, the groups or leads the output, so that they fail between any two steps of a transaction.
+Owns the draws. Must not know bugs: nothing here is a scenario. No fault goes beyond the budget: where the
+records of __transaction_state are lost a transaction hangs for ever, in Kafka too. Processes come, go, crash
+and stand still; some share a transactional id, so that one fences the other; a part of the faults is aimed at
+whoever coordinates the transactions, the groups or leads the output, so that they fail between any two steps
+of a transaction.
 """
 
 from attrs import evolve
@@ -38,13 +40,13 @@ ANSWER_TRIPS = 8
 KEPT_MS = 604_800_000
 """An offset that expires is processed again: nobody promises exactly-once then."""
 TRIPS = 40
-"""Messages that follow each other in a short transaction, retries included: on slow networks its time-out allows for
-them."""
+"""Messages that follow each other in a short transaction, retries included: on slow networks its time-out
+allows for them."""
 
 
 def with_transactions(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
-    """The plan with transactions, in as many plans of a hundred as the profile says; in the others the plan as
-    it is."""
+    """The plan with transactions, in as many plans of a hundred as the profile says; in the others the plan
+    as it is."""
     if not bounds.transactions or not draw.chance(bounds.transactions, "transactions"):
         return plan
     slow_ms, transform = slow_ms_of(plan), _transform(plan, draw)
@@ -61,10 +63,11 @@ def with_transactions(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
         plan,
         cluster=cluster,
         client=evolve(plan.client, retry_unknown=False),
+        budget=evolve(plan.budget, outside="skip"),
         consumer=_consumers(plan, draw, slow_ms, transform),
         transform=transform,
         operations=(*plan.operations, *_reads(plan, draw, output), *_lives(plan, draw)),
-        faults=tuple(_aimed(fault, draw, topics) for fault in plan.faults),
+        faults=tuple(_followed(_aimed(fault, draw, topics), plan, draw) for fault in plan.faults),
     )
 
 
@@ -81,7 +84,7 @@ def _output_topic(plan: Plan, draw: Draws) -> TopicOptions:
 
 def _coordinators(draw: Draws, slow_ms: int) -> TransactionOptions:
     return TransactionOptions(
-        version=draw.choice([1, 2], "transactions.version"),
+        version=draw.between((1, 2), "transactions.version"),
         abort_check_ms=draw.between((200, 2_000), "transactions.abort_check"),
         append_timeout_ms=draw.between((500, 5_000), "transactions.append_timeout") + 4 * slow_ms,
         marker_backoff_ms=draw.between((20, 300), "transactions.marker_backoff"),
@@ -109,6 +112,9 @@ def _transform(plan: Plan, draw: Draws) -> TransformOptions:
         aborts_ppm=draw.between((0, 300_000), "transactions.aborts")
         if draw.chance(60, "transactions.aborts_on")
         else 0,
+        attempts=draw.between((1, 4), "transactions.attempts")
+        if draw.chance(40, "transactions.attempts_on")
+        else 20,
         pause_ms=draw.between((1, 500), "transactions.pause")
         if draw.chance(40, "transactions.pause_on")
         else 0,
@@ -186,3 +192,19 @@ def _aimed(fault: Fault, draw: Draws, topics: tuple[TopicOptions, ...]) -> Fault
     key = f"{topic.name}-{draw.between((0, topic.partitions - 1), 'transactions.aim_partition', number)}"
     role = draw.choice(["leader of", "leader of", "leader of", "follower 1 of"], "transactions.aim", number)
     return evolve(fault, target=f"{role} {key}")
+
+
+def _followed(fault: Fault, plan: Plan, draw: Draws) -> Fault:
+    """In most plans a part of these faults comes right after a step of a transaction: its coordinator goes
+    when a record of it has just become durable, a leader when it has just written a marker."""
+    number = fault.fault_id
+    step = "transaction_phase" if STATE_TOPIC in fault.target else "marker_written"
+    aimed = "__" in fault.target or f" {OUTPUT}-" in fault.target
+    if not aimed or fault.follows or not draw.chance(60, "transactions.followed"):
+        return fault
+    if not draw.chance(60, "transactions.follow", number):
+        return fault
+    longest_ms = 20 + 4 * _trip_ms(plan)
+    return evolve(
+        fault, follows=step, delay_ms=draw.between((0, longest_ms), "transactions.follow_delay", number)
+    )

@@ -1,10 +1,10 @@
 """What a trace says of transactions and of readers of committed records.
 
-Owns which append is part of which transaction, what is visible, and what was passed over. Must not know the rules. A
-record is visible once any reader of committed records was shown it. It is passed over if such a reader went from an
-offset at or below it to one above it without being shown it: readers of committed records stop at the last stable
-offset, so that what they pass is decided. Only readers that say where each poll began are followed. Everything here is
-linear in the rows but for sorting.
+Owns which append is part of which transaction, what is visible, and what was passed over. Must not know the
+rules. A record is visible once any reader of committed records was shown it. It is passed over if one poll of
+such a reader began at or below its offset and showed a later one without it: readers of committed records
+stop at the last stable offset, so that what they pass is decided. What lies between two polls proves nothing:
+a reader may seek. Everything here is linear in the rows but for sorting.
 """
 
 from bisect import bisect_right
@@ -38,14 +38,13 @@ class Sent:
 
 @define
 class History:
-    """sent: every record of a transaction. shown: by log, offset -> (value, the first poll that showed it) to readers
-    of committed records. passed: by log, disjoint ranges of offsets, ascending. finished: by log, when
-    an end was asked for that may be trusted and that such a reader reached. commits: of transactions."""
+    """sent: every record of a transaction. shown: by log, offset -> (value, the first poll that showed it) to
+    readers of committed records. passed: by log, disjoint ranges of offsets, ascending. commits: of
+    transactions."""
 
     sent: list[Sent] = field(factory=list)
     shown: dict[Log, dict[int, tuple[int, Operation]]] = field(factory=lambda: defaultdict(dict))
     passed: dict[Log, list[tuple[int, int]]] = field(factory=dict)
-    finished: dict[Log, int] = field(factory=dict)
     commits: list[Operation] = field(factory=list)
     transactions: list[Operation] = field(factory=list)
 
@@ -66,8 +65,7 @@ def history_of(trace: Trace) -> History:
     history = History()
     rows = sorted(trace.operations, key=lambda row: (row.invoke_time, row.op_id))
     open_since: dict[tuple[int, int], Operation] = {}
-    ends: dict[Log, list[tuple[int, int]]] = defaultdict(list)
-    walks: dict[tuple[int, int, Log], list[tuple[int, int]]] = defaultdict(list)
+    ranges: dict[Log, list[tuple[int, int]]] = defaultdict(list)
     for row in rows:
         mine = (row.process, row.session)
         if row.function is Function.TXN:
@@ -77,18 +75,8 @@ def history_of(trace: Trace) -> History:
             history.sent += _sent(row, open_since[mine])
         elif row.function is Function.COMMIT and row.argument == IN_TRANSACTION:
             history.commits.append(row)
-        elif row.function is Function.LIST_OFFSETS and row.strong and row.topic is not None:
-            if row.isolation != READ_COMMITTED:
-                ends[row.topic, row.partition or 0].append((row.invoke_time, row.offset or 0))
         elif row.function is Function.POLL and row.outcome is Outcome.OK and row.isolation == READ_COMMITTED:
-            _poll(history, row, walks)
-    ranges: dict[Log, list[tuple[int, int]]] = defaultdict(list)
-    for (_, _, log), steps in walks.items():
-        ranges[log] += _ranges(steps)
-        reached = max(last for _, last in steps)
-        times = [asked for asked, end in ends.get(log, ()) if end <= reached]
-        if times:
-            history.finished[log] = max(max(times), history.finished.get(log, 0))
+            _poll(history, row, ranges)
     history.passed = {log: _merged(found) for log, found in ranges.items()}
     return history
 
@@ -111,24 +99,18 @@ def _sent(row: Operation, txn: Operation) -> list[Sent]:
     ]
 
 
-def _poll(history: History, row: Operation, walks: dict[tuple[int, int, Log], list[tuple[int, int]]]) -> None:
+def _poll(history: History, row: Operation, ranges: dict[Log, list[tuple[int, int]]]) -> None:
     last: dict[Log, int] = {}
     for record in row.records:
         log = (record.topic, record.partition)
         history.shown[log].setdefault(record.offset, (record.value, row))
         last[log] = record.offset + 1
+    began = {(each.topic, each.partition): each.offset for each in row.positions}
     if row.offset is not None and row.topic is not None:
-        log = (row.topic, row.partition or 0)
-        walks[row.process, row.session, log].append((row.offset, max(row.offset, last.get(log, row.offset))))
-
-
-def _ranges(steps: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Offsets that a reader passed. steps: where each of its polls began, and where its records ended."""
-    found = [(first, last) for first, last in steps if last > first]
-    for (first, _), (following, _) in zip(steps, steps[1:], strict=False):
-        if following > first:
-            found.append((first, following))
-    return found
+        began[row.topic, row.partition or 0] = row.offset
+    for log, first in began.items():
+        if 0 <= first < last.get(log, first):
+            ranges[log].append((first, last[log]))
 
 
 def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

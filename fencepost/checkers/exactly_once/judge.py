@@ -3,12 +3,15 @@
 Owns the rules. Must not know how a history is made (history.py). What Kafka promises (KIP-98, KIP-447):
 
 - all of a transaction is visible or nothing of it (torn_transaction)
-- after InitProducerId has returned an epoch, nothing that an earlier epoch of the id sends later becomes visible
+- after InitProducerId has returned an epoch, nothing that an earlier epoch of the id sends later becomes
+visible
   (zombie_write); a transaction that begins with an epoch proves that it was returned before
-- where each record consumed in a transaction becomes one record of output: it is committed if and only if its output
+- where each record consumed in a transaction becomes one record of output: it is committed if and only if its
+output
   is visible, once (output_twice, output_missing, output_without_commit)
 
-Loss that the claims allow in any log excuses everything: what is lost may be an input, an output or an offset.
+Loss that the claims allow in any log excuses everything: what is lost may be an input, an output or an
+offset.
 """
 
 from collections import defaultdict
@@ -21,7 +24,7 @@ from fencepost.checkers.arrow_arrays import arrow, table_column
 from fencepost.checkers.exactly_once.history import History, Log, Sent, history_of, source_of
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
-from fencepost.traces.trace import Trace
+from fencepost.traces.trace import Claims, Trace
 
 CHECK = "exactly_once"
 COLUMNS = (
@@ -40,7 +43,7 @@ def judge_trace(trace: Trace) -> Verdict:
     if not any(row.function is Function.TXN for row in trace.operations) or trace.claims.loss:
         return Verdict(decision=Decision.OK, check=CHECK)
     history = history_of(trace)
-    findings = (*_torn(history), *_zombies(history), *_bijection(history))
+    findings = (*_torn(history), *_zombies(history), *_bijection(history, trace.claims))
     decision = Decision.ILLEGAL if findings else Decision.OK
     return Verdict(decision=decision, check=CHECK, findings=findings)
 
@@ -145,19 +148,28 @@ def _zombies(history: History) -> Iterator[Finding]:
                 sent.log,
                 sent.offset,
                 (sent.append, later, poll),
-                f"nothing visible that producer {mine[0]} sent in epoch {mine[1]} after transaction {later.op_id} had "
-                f"begun in epoch {later.producer_epoch}",
-                f"operation {poll.op_id} was shown value {sent.value} of append {sent.append.op_id}, which began later",
+                f"nothing visible that producer {mine[0]} sent in epoch {mine[1]} after transaction "
+                f"{later.op_id} had begun in epoch {later.producer_epoch}",
+                f"operation {poll.op_id} was shown value {sent.value} of append {sent.append.op_id}, which "
+                f"began later",
             )
 
 
-def _bijection(history: History) -> Iterator[Finding]:
+def _bijection(history: History, claims: Claims) -> Iterator[Finding]:
     """At most one finding of a kind for each input."""
     outputs: dict[tuple[Log, int], list[tuple[Sent, Operation]]] = defaultdict(list)
+    possible_outputs: set[tuple[Log, int]] = set()
     for sent in history.sent:
-        source, poll = source_of(sent.source), history.visible(sent)
-        if source is not None and poll is not None:
-            outputs[(source[0], source[1]), source[2]].append((sent, poll))
+        source = source_of(sent.source)
+        if source is None:
+            continue
+        place = (source[0], source[1]), source[2]
+        poll = history.visible(sent)
+        if poll is not None:
+            outputs[place].append((sent, poll))
+        hidden = sent.offset >= 0 and history.was_passed(sent.log, sent.offset)
+        if sent.append.outcome is not Outcome.FAIL and not hidden:
+            possible_outputs.add(place)
     done, possible = _committed(history)
     told: set[tuple[str, Log]] = set()
     for (log, offset), visible in sorted(outputs.items(), key=lambda each: each[0]):
@@ -180,36 +192,39 @@ def _bijection(history: History) -> Iterator[Finding]:
                 log,
                 offset,
                 (first.append, shown),
-                f"the offset after {log[0]}-{log[1]}@{offset} committed by some transaction, as its output is visible",
+                f"the offset after {log[0]}-{log[1]}@{offset} committed by some transaction, as its "
+                f"output is visible",
                 f"offsets below {possible.get(log, 0)} only",
             )
+    if claims.retention:
+        return  # an input may have been gone before anybody consumed it
+    inputs = {(source[0], source[1]) for each in history.sent if (source := source_of(each.source))}
     for log, (end, commit) in sorted(done.items()):
+        if log not in inputs or log[0] in claims.compacted:
+            continue
         for offset in sorted(history.shown.get(log, {})):
-            if offset < end and (log, offset) not in outputs:
+            if offset < end and (log, offset) not in outputs and (log, offset) not in possible_outputs:
                 yield _finding(
                     "output_missing",
                     log,
                     offset,
                     (commit,),
-                    f"a visible record of output for {log[0]}-{log[1]}@{offset}, as commit {commit.op_id} of offset "
-                    f"{end} counts",
-                    "none",
+                    f"a record of output for {log[0]}-{log[1]}@{offset} in a transaction that did not "
+                    f"abort, as commit {commit.op_id} of offset {end} counts",
+                    "none, or one that readers of committed records passed over",
                 )
                 break
 
 
 def _committed(history: History) -> tuple[dict[Log, tuple[int, Operation]], dict[Log, int]]:
-    """By input: the highest offset that a committed transaction committed before the outputs were read to their
-    ends, with its row, and the highest that any may have."""
-    targets = {sent.log for sent in history.sent}
-    read_at = min((history.finished.get(log, -1) for log in targets), default=-1)
+    """By input: the highest offset that a committed transaction committed, with its row, and the highest that
+    any may have."""
     done: dict[Log, tuple[int, Operation]] = {}
     possible: dict[Log, int] = {}
     for row in history.commits:
         for each in row.positions:
             log = (each.topic, each.partition)
-            seen = row.outcome is Outcome.OK and (row.completion_time or 0) <= read_at
-            if seen and each.offset > done.get(log, (-1, row))[0]:
+            if row.outcome is Outcome.OK and each.offset > done.get(log, (-1, row))[0]:
                 done[log] = (each.offset, row)
             if row.outcome is not Outcome.FAIL:
                 possible[log] = max(possible.get(log, 0), each.offset)

@@ -144,8 +144,7 @@ def _turns(columns: KafkaColumns) -> _Turns:
     assigning = moves[(kind == ASSIGNED) | (kind == SUBSCRIBED)]
     start = operations.positions.start
     of_position = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    sought = (operations.function[of_position] == ASSIGN) & (operations.positions.offset >= 0)
-    named = np.flatnonzero((columns.log_of_position >= 0) & np.isin(of_position, assigning) & ~sought)
+    named = np.flatnonzero((columns.log_of_position >= 0) & np.isin(of_position, assigning))
     in_poll = np.flatnonzero(_by_consumer(columns, moves)[shown.row])
     order = in_poll[np.lexsort((in_poll, shown.log[in_poll], shown.row[in_poll]))]
     same = (np.diff(shown.row[order]) == 0) & (np.diff(shown.log[order]) == 0)

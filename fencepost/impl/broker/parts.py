@@ -19,7 +19,6 @@ from fencepost.impl.coordinator.group_log import GroupLog
 from fencepost.impl.coordinator.loading import GroupLoading
 from fencepost.impl.coordinator.membership import GroupMembership
 from fencepost.impl.coordinator.offsets import GroupOffsets
-from fencepost.impl.transaction.transactional_offsets import TransactionalOffsets
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.log.checkpoint.epochs import LeaderEpochCache
 from fencepost.impl.log.cleaner import Cleaner
@@ -40,6 +39,7 @@ from fencepost.impl.transaction.loading import TransactionLoading
 from fencepost.impl.transaction.marker_writer import MarkerWriter
 from fencepost.impl.transaction.markers import TransactionMarkers
 from fencepost.impl.transaction.transaction_log import TransactionLog
+from fencepost.impl.transaction.transactional_offsets import TransactionalOffsets
 from fencepost.impl.transaction.verification import TransactionVerification
 
 

@@ -1,5 +1,5 @@
-"""All that a broker has to do with transactions, put together: it coordinates some, writes markers into the logs
-that it leads, and asks before it begins one there.
+"""All that a broker has to do with transactions, put together: it coordinates some, writes markers into the
+logs that it leads, and asks before it begins one there.
 
 Owns the wiring. Must not know any rule.
 """
@@ -13,7 +13,6 @@ from fencepost.impl.broker.parts import Parts
 from fencepost.impl.broker.producer_ids import ProducerIds
 from fencepost.impl.coordinator.coordinator import GroupCoordinator
 from fencepost.impl.coordinator.internal_topic import InternalTopic
-from fencepost.impl.transaction.transactional_offsets import TransactionalOffsets
 from fencepost.impl.core.procedures import Procedures
 from fencepost.impl.messages import group_api, transaction_api
 from fencepost.impl.messages.broker_api import ProduceRequest
@@ -23,6 +22,7 @@ from fencepost.impl.transaction.coordinator import TransactionCoordinator
 from fencepost.impl.transaction.marker_writer import MarkerWriter
 from fencepost.impl.transaction.records import STATE_TOPIC
 from fencepost.impl.transaction.table import TransactionTable
+from fencepost.impl.transaction.transactional_offsets import TransactionalOffsets
 from fencepost.impl.transaction.verification import TIMER, TransactionVerification
 
 

@@ -9,6 +9,7 @@ are always retried.
 from attrs import define, field
 
 from fencepost.impl.client.attempt import READ_COMMITTED, Attempt, complete
+from fencepost.impl.client.isolation import committed_batches
 from fencepost.impl.client.metadata import ClientMetadata
 from fencepost.impl.core.broker_context import MILLISECOND
 from fencepost.impl.core.core_interface import (
@@ -22,7 +23,6 @@ from fencepost.impl.core.core_interface import (
     Started,
     TimerFired,
 )
-from fencepost.impl.client.isolation import committed_batches
 from fencepost.impl.log.batch.header import CorruptBatchError
 from fencepost.impl.log.values import batch_of, runs_in_batch
 from fencepost.impl.messages import broker_api as kafka

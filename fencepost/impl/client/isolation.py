@@ -1,7 +1,7 @@
 """What a reader of committed records is shown of what it fetched (isolation.level=read_committed, KIP-98).
 
-Owns the walk over batches and aborted transactions. Must not know requests. The leader says which transactions were
-aborted; an aborted one is skipped from its first offset to its marker.
+Owns the walk over batches and aborted transactions. Must not know requests. The leader says which
+transactions were aborted; an aborted one is skipped from its first offset to its marker.
 """
 
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ from fencepost.impl.log.batch.record_batch import read_records
 def committed_batches(
     data: bytes, aborted: tuple[tuple[int, int], ...]
 ) -> Iterator[tuple[BatchHeader, bool]]:
-    """(header, whether its records are to be shown) of each batch. aborted: (producer id, first offset), sorted by
-    offsets. Raises CorruptBatchError."""
+    """(header, whether its records are to be shown) of each batch. aborted: (producer id, first offset),
+    sorted by offsets. Raises CorruptBatchError."""
     waiting, skipped = list(aborted), set[int]()
     for header in read_headers(data):
         while waiting and waiting[0][1] <= header.last_offset:

@@ -1,4 +1,5 @@
-"""Appends that are answered when every replica has them, as acks=all is: what coordinators write, and markers.
+"""Appends that are answered when every replica has them, as acks=all is: what coordinators write, and
+markers.
 
 Owns what waits for the high watermark of a partition. Must not know what the records say, nor who asked. What
 becomes of an append is told exactly once: no error, an error before anything was written (base offset -1), or

@@ -1,5 +1,5 @@
-"""A topic in which brokers keep what they coordinate: who leads its partitions coordinates, and it is created when
-somebody first asks (Kafka's AutoTopicCreationManager).
+"""A topic in which brokers keep what they coordinate: who leads its partitions coordinates, and it is created
+when somebody first asks (Kafka's AutoTopicCreationManager).
 
 Owns FindCoordinator. Must not know what is in the topic.
 """

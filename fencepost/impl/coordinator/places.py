@@ -1,4 +1,5 @@
-"""Becoming and ceasing to be a coordinator: what the log of a partition of a topic holds is loaded, and forgotten.
+"""Becoming and ceasing to be a coordinator: what the log of a partition of a topic holds is loaded, and
+forgotten.
 
 Owns the order of loads and unloads. Must not know what the records say. A broker coordinates what belongs to
 a partition from the moment in which all that its log held at the election is read *and* below the high

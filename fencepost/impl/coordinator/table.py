@@ -16,7 +16,7 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.partition import Partition
 from fencepost.traces.events import Name
 
-__all__ = ["NOT_OWNED", "GroupLoad", "GroupTable", "Load", "Place"]
+__all__ = ["NOT_OWNED", "GroupLoad", "GroupTable", "Place"]
 
 
 @define

@@ -17,6 +17,7 @@ from attrs import field, frozen
 
 from fencepost.impl.core.broker_context import FIRST_CLIENT
 from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages import transaction_api
 from fencepost.impl.messages.broker_api import Message
 from fencepost.impl.messages.group_api import GroupRequest
 from fencepost.impl.runtime.codec import INT64, MalformedError
@@ -36,7 +37,11 @@ CLIENT_REQUESTS = (
     kafka.DeleteRecordsRequest,
     kafka.OffsetsForLeaderEpochRequest,
     kafka.MetadataRequest,
-    kafka.InitProducerIdRequest,
+    transaction_api.InitProducerIdRequest,
+    transaction_api.AddPartitionsToTxnRequest,
+    transaction_api.AddOffsetsToTxnRequest,
+    transaction_api.TxnOffsetCommitRequest,
+    transaction_api.EndTxnRequest,
     *GroupRequest.__args__,
 )
 """Messages that a client may send. Control requests, requests of replicas and responses come from brokers
@@ -54,6 +59,10 @@ BROKER_MESSAGES = (
     kafka.ControlResponse,
     kafka.ControlledShutdownRequest,
     kafka.ControlledShutdownResponse,
+    transaction_api.AddPartitionsToTxnRequest,
+    transaction_api.AddPartitionsToTxnResponse,
+    transaction_api.WriteTxnMarkersRequest,
+    transaction_api.WriteTxnMarkersResponse,
 )
 """Messages between brokers."""
 NO_REPLICA = -1

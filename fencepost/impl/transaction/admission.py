@@ -1,5 +1,5 @@
-"""Produced batches on their way to the leader: one that would begin a transaction in a log waits until the coordinator
-says that it may (KIP-890).
+"""Produced batches on their way to the leader: one that would begin a transaction in a log waits until the
+coordinator says that it may (KIP-890).
 
 Owns which batches wait. Must not know what the leader does with a batch.
 """

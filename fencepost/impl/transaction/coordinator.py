@@ -1,7 +1,7 @@
 """The transaction coordinator of one broker: what producers ask of it (Kafka's TransactionCoordinator).
 
-Owns the rules by which a request is answered. Must not know how records become durable (transaction_log.py), how
-markers travel (markers.py), or how ids are given (broker/producer_ids.py). Every refusal is Kafka's:
+Owns the rules by which a request is answered. Must not know how records become durable (transaction_log.py),
+how markers travel (markers.py), or how ids are given (broker/producer_ids.py). Every refusal is Kafka's:
 
     another producer id          INVALID_PRODUCER_ID_MAPPING
     an earlier epoch             PRODUCER_FENCED

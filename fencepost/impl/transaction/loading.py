@@ -1,7 +1,7 @@
 """Transactions are loaded from the log of their partition of __transaction_state, and forgotten.
 
-Owns what its records say together, and who goes on with an end that was decided. Must not know requests, nor when
-a load begins (coordinator/places.py).
+Owns what its records say together, and who goes on with an end that was decided. Must not know requests, nor
+when a load begins (coordinator/places.py).
 """
 
 from collections.abc import Callable

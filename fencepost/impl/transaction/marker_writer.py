@@ -1,7 +1,8 @@
-"""The end of a transaction as a leader writes it: a control batch in each of its partitions (WriteTxnMarkers).
+"""The end of a transaction as a leader writes it: a control batch in each of its partitions
+(WriteTxnMarkers).
 
-Owns the answer. Must not know why the transaction ends, nor what offsets are. A marker is written again if it is
-asked for again; the partition's log decides whether it comes too late.
+Owns the answer. Must not know why the transaction ends, nor what offsets are. A marker is written again if it
+is asked for again; the partition's log decides whether it comes too late.
 """
 
 from collections.abc import Callable
@@ -116,7 +117,7 @@ class MarkerWriter(DurableAppends):
     def _tell(
         self, name: Name, partition: Partition, marker: TxnMarker, offset: int, error: ErrorCode = NO_ERROR
     ) -> None:
-        told = {
+        told: dict[str, object] = {
             "producer_id": marker.producer_id,
             "producer_epoch": marker.producer_epoch,
             "coordinator_epoch": marker.coordinator_epoch,

@@ -1,9 +1,9 @@
 """The end of a transaction is sent to the leader of each of its partitions, until all have it (Kafka's
 TransactionMarkerChannelManager).
 
-Owns which markers are under way. Must not know why a transaction ends. A marker is sent again until its leader says
-that every replica has it; twice does no harm. Kafka puts markers of many transactions in one request; here each
-transaction has its own.
+Owns which markers are under way. Must not know why a transaction ends. A marker is sent again until its
+leader says that every replica has it; twice does no harm. Kafka puts markers of many transactions in one
+request; here each transaction has its own.
 """
 
 from functools import partial
@@ -31,9 +31,9 @@ REQUEST_TIMER, AGAIN_TIMER, COMPLETION_TIMER = (
 FOR_GOOD = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 """Somebody else has ended it, or begun anew."""
 MOST_UNKNOWN = 600
-"""How often a partition may be unknown to the metadata before its topic counts as deleted. Kafka gives it up at
-once; metadata that comes late would leave the transaction open there for ever. At the default back-off it is a
-minute, as long as a controller may take to tell a broker everything."""
+"""How often a partition may be unknown to the metadata before its topic counts as deleted. Kafka gives it up
+at once; metadata that comes late would leave the transaction open there for ever. At the default back-off it
+is a minute, as long as a controller may take to tell a broker everything."""
 
 
 @define

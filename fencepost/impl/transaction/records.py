@@ -1,8 +1,9 @@
 """The records of __transaction_state, in Kafka's own formats, and which of its partitions an id belongs to.
 
-Owns the bytes (Kafka's message definitions TransactionLogKey, TransactionLogValue; all numbers big-endian). Must
-not know logs. Written: values of version 0 for the first version of transactions, 1 for the second (KIP-890);
-version 1 has compact strings and tagged fields. Read: both. What this module does not know is None.
+Owns the bytes (Kafka's message definitions TransactionLogKey, TransactionLogValue; all numbers big-endian).
+Must not know logs. Written: values of version 0 for the first version of transactions, 1 for the second
+(KIP-890); version 1 has compact strings and tagged fields. Read: both. What this module does not know is
+None.
 """
 
 import struct

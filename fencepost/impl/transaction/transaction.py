@@ -1,8 +1,11 @@
 """One transactional id: what is durable of it, and where it is about to go (Kafka's TransactionMetadata).
 
-Owns the transitions, with their epochs. Must not know logs, requests or time. A transition is prepared, written,
-and completed when every replica has the record; until then it is pending, and nobody else may begin one.
+Owns the transitions, with their epochs. Must not know logs, requests or time. A transition is prepared,
+written, and completed when every replica has the record; until then it is pending, and nobody else may begin
+one.
 """
+
+from typing import Any
 
 from attrs import define, evolve, field
 
@@ -51,7 +54,7 @@ class Transaction:
         """Whether the producer needs another id."""
         return self.value.producer_epoch >= EXHAUSTED
 
-    def _prepare(self, phase: TransactionPhase, last_epoch: int, **changes: object) -> Transit:
+    def _prepare(self, phase: TransactionPhase, last_epoch: int, **changes: Any) -> Transit:
         assert self.pending is None, f"{self.transactional_id}: {self.pending} is under way"
         assert self.phase in PREVIOUS[phase], f"{self.transactional_id}: from {self.phase} to {phase}"
         self.pending = phase

@@ -1,7 +1,7 @@
 """Offsets that are committed by a transaction: they count when its marker says so (KIP-98, KIP-447).
 
-Owns what waits for a marker. Must not know how transactions end. The offsets are in the log of their partition
-like those of any commit; whoever loads them finds the marker there, too.
+Owns what waits for a marker. Must not know how transactions end. The offsets are in the log of their
+partition like those of any commit; whoever loads them finds the marker there, too.
 """
 
 from functools import partial
@@ -22,6 +22,7 @@ from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.coordinator.table import GroupTable
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.messages.transaction_api import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from fencepost.impl.transaction.transaction import LARGEST_EPOCH
 from fencepost.impl.transaction.verification import Subject, TransactionVerification
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
@@ -107,6 +108,8 @@ class TransactionalOffsets:
         error = self.log.not_coordinator(self.table.number_of(request.group_id))
         if error is NO_ERROR:
             error = self.offsets.storable(request)
+        if not (request.producer_id >= 0 and 0 <= request.producer_epoch <= LARGEST_EPOCH):
+            error = ErrorCode.INVALID_REQUEST  # no batch can carry it
         if error is not NO_ERROR:
             return None, error
         group = self.table.groups.get(request.group_id) or self.table.create(request.group_id)

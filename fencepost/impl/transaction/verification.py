@@ -1,8 +1,8 @@
 """A leader asks the coordinator before it writes the first batch of a transaction (KIP-890).
 
-Owns which batches wait for an answer. Must not know how batches are written. In the first version the coordinator
-says whether the partition is part of the transaction, in the second it makes it one. A marker that comes between
-the question and its answer ends what was asked about; the answer then opens nothing:
+Owns which batches wait for an answer. Must not know how batches are written. In the first version the
+coordinator says whether the partition is part of the transaction, in the second it makes it one. A marker
+that comes between the question and its answer ends what was asked about; the answer then opens nothing:
 
 1. a batch of transaction 1 comes late, the coordinator is asked
 2. transaction 1 is aborted: its marker is written here
@@ -95,13 +95,24 @@ class TransactionVerification:
         error = response.error
         if error in RETRIED:
             error = ErrorCode.NOT_ENOUGH_REPLICAS
+        elif error is ErrorCode.PRODUCER_FENCED:
+            error = (
+                ErrorCode.INVALID_PRODUCER_EPOCH
+            )  # as the log itself would answer (AddPartitionsToTxnManager)
         elif error is NO_ERROR and not self.still_guarded(subject, guard):
             error = ErrorCode.INVALID_TXN_STATE
+        if error is not NO_ERROR:
+            self._forget(subject, guard)
         then(error)
 
+    def _forget(self, subject: Subject, guard: int) -> None:
+        """Nothing refers to a guard when nobody waits for it: producers that were refused leave nothing."""
+        if not any(waited == guard for _, waited, _ in self.waiting.values()):
+            self.marked(subject.partition, subject.producer_id, False)
+
     def still_guarded(self, subject: Subject, guard: int) -> bool:
-        """Protection KIP-890: nothing has ended the transaction here since the question was asked. Once another
-        batch of it is written, the log itself says that it is open."""
+        """Protection KIP-890: nothing has ended the transaction here since the question was asked. Once
+        another batch of it is written, the log itself says that it is open."""
         partition = self.table.partitions.get(subject.partition)
         if partition is not None and partition.log.producers.has_open_transaction(
             subject.producer_id, subject.producer_epoch
@@ -113,7 +124,9 @@ class TransactionVerification:
         """No answer came."""
         asked = self.waiting.pop(number, None)
         if asked is not None:
-            asked[2](ErrorCode.NOT_ENOUGH_REPLICAS)
+            subject, guard, then = asked
+            self._forget(subject, guard)
+            then(ErrorCode.NOT_ENOUGH_REPLICAS)
 
     def marked(self, key: TopicPartition, producer_id: int, commit: bool) -> None:
         """A transaction has ended here."""

@@ -18,6 +18,8 @@ from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, gro
 
 FIRST_WITH_EPOCH = 6
 FIRST_WITH_INSTANCES = 7
+FIRST_WITH_STABLE = 7
+"""Of OffsetFetch (KIP-447)."""
 FIRST_WITH_ERROR = 2
 """Of OffsetFetch: before it, an error of the group is each partition's."""
 
@@ -88,7 +90,12 @@ def offset_fetch(call: Call, request: Any) -> Handling:
             TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes
         )
     (answer,) = yield [
-        OffsetFetchRequest(correlation_id=call.next_id(), group_id=request.group_id, partitions=wanted or ())
+        OffsetFetchRequest(
+            correlation_id=call.next_id(),
+            group_id=request.group_id,
+            partitions=wanted or (),
+            require_stable=call.version >= FIRST_WITH_STABLE and request.require_stable,
+        )
     ]
     offsets: Iterable[CommittedOffset] = answer.offsets if wanted or wanted is None else ()
     each_error = WireError.none

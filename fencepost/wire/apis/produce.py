@@ -5,6 +5,8 @@ Owns the errors that need no look at the log. The bytes of a batch pass unchange
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from fencepost.impl.log.batch.header import TRANSACTIONAL
 from fencepost.impl.messages.broker_api import ProduceRequest, ProduceResponse
 from fencepost.impl.messages.topic_partition import TopicPartition
@@ -42,14 +44,15 @@ def produce(call: Call, request: Any) -> Handling:
         for topic in request.topic_data
         for each in topic.partition_data
     ]
-    refused = [refusal(request, records) for _, records in given]
-    answers = yield [
+    refused = [refusal(request, records, call.broker.transactions) for _, records in given]
+    answers: list[ProduceResponse] = yield [
         ProduceRequest(
             correlation_id=call.next_id(),
             partition=key,
             acks=ACKS_LEADER if request.acks == ACKS_NONE else request.acks,
             records=records,
             timeout=wait_ms * NANOSECONDS_PER_MS,
+            transactional_id=request.transactional_id,
         )
         for (key, records), error in zip(given, refused, strict=True)
         if error is NO_ERROR
@@ -64,6 +67,12 @@ def produce(call: Call, request: Any) -> Handling:
         if failed is not NO_ERROR:
             raise CloseConnection(f"a produce with acks=0 failed with {failed.value}")
         return None
+    results = [
+        replace(result, error=ErrorCode.INVALID_TXN_STATE)  # what these versions know (KIP-890)
+        if result.error is ErrorCode.TRANSACTION_ABORTABLE
+        else result
+        for result in results
+    ]
     keys = [key for key, _ in given]
     held = (result.error for result in results)
     elsewhere = yield from held_elsewhere(call, zip(keys, held, strict=True))
@@ -72,15 +81,17 @@ def produce(call: Call, request: Any) -> Handling:
     return _response(call, keys, results)
 
 
-def refusal(request: Any, records: bytes | None) -> ErrorCode:
-    """The error for a batch that is not passed to the core; NO_ERROR if it is. request: kio's class; records:
-    the batch. The core validates the rest (impl/log/validation.py); here are the protocol's rules, and that
-    there are no transactions."""
+def refusal(request: Any, records: bytes | None, transactions: bool = False) -> ErrorCode:
+    """Why this batch is not given to the core; NO_ERROR if it is. The core validates the rest
+    (impl/log/validation.py): here is what the protocol says, and that there are no transactions.
+    transactions: there are."""
     if request.acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
         return ErrorCode.INVALID_REQUIRED_ACKS
     if not records or records[MAGIC_AT : MAGIC_AT + 1] in OLD_MAGIC:
         return ErrorCode.INVALID_RECORD
     attributes = int.from_bytes(records[ATTRIBUTES_AT:ATTRIBUTES_END], "big")
+    if transactions and bool(attributes & TRANSACTIONAL) == (request.transactional_id is not None):
+        return NO_ERROR
     if attributes & TRANSACTIONAL or request.transactional_id is not None:
         return ErrorCode.INVALID_TXN_STATE
     return NO_ERROR

@@ -64,6 +64,18 @@ FOUND_BY_SEED = {
     "KAFKA-7415": 146,
     "KAFKA-1647": 482,
     "KAFKA-4443": 0,
+    "T1": 1,
+    "T2": 8,
+    "KAFKA-16352": 7,
+    "T3": 0,
+    "T4": 40,
+    "T5": 0,
+    "T6": 0,
+    "T7": 0,
+    "T8": 0,
+    "KIP-447": 0,
+    "T9": 94,
+    "T11": 1006,
 }
 """A seed of each bug's swarm profile that finds it, mostly the first one (KAFKA-10284 shows at 61 already).
 `fencepost bugs hunt` measures them. A change of the swarm moves them."""

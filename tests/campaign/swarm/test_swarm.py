@@ -183,13 +183,13 @@ def test_an_unknown_profile_is_refused_with_the_known_ones():
         FencepostError,
         match="calm, chaos, default, elections, everything, fencing, groups, haste, producer, races, "
         "reassignment, "
-        "relays, retries, silences, storage, truncation",
+        "relays, retries, silences, storage, transactions, truncation",
     ):
         swarm(0, "nonsense")
     assert set(PROFILES) == {
         "calm", "chaos", "default", "elections", "everything", "fencing", "groups",
         "haste", "producer", "races", "reassignment", "relays", "retries",
-        "silences", "storage", "truncation",
+        "silences", "storage", "transactions", "truncation",
     }  # fmt: skip
 
 

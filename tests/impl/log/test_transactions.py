@@ -120,6 +120,35 @@ def test_recovery_finds_what_was_aborted(segment_bytes):
     assert (aborted(log), log.last_stable_offset(9)) == (ABORTED, 8)
 
 
+def test_a_transaction_inside_another_one_is_no_damage():
+    """Rule: the last stable offset after an abort lies before its first record while an older transaction is
+    open; a file that says so is believed as it is (KIP-98). The swarm found it (profile transactions, seed
+    828)."""
+    disk = disk_of()
+    log = open_log(disk, options=options(**WIDE))
+    write(log, 1, 0)
+    write(log, 2, 0)
+    end(log, 2, commit=False)
+    assert aborted(log) == [(2, 1, 2, 0)]
+    log.close()
+    log = open_log(disk, options=options(**WIDE), clean=True)
+    assert [len(segment.transactions) for segment in log.segments.all] == [1]
+    assert aborted(log) == [(2, 1, 2, 0)]
+
+
+def test_a_damaged_index_does_not_hinder_a_cut():
+    """Rule: a follower truncates whatever its transaction index holds; the index is made again first."""
+    disk = disk_of()
+    log = open_log(disk, options=options(**WIDE))
+    two_overlapping(log)
+    log.close()
+    (name,) = [name for name in disk.list(T) if name.endswith(TRANSACTION_INDEX)]
+    disk.open(f"{T}/{name}").append(b"\x7f" * 34)
+    log = open_log(disk, options=options(**WIDE), clean=True)
+    log.truncate_to(7)
+    assert (aborted(log), log.last_stable_offset(7)) == (ABORTED[:1], 6)
+
+
 @pytest.mark.parametrize("damage", [b"\x00" * 33, b"\x01" * 7, b"\x7f" * 34])
 def test_a_damaged_index_is_made_again(damage):
     """Rule: a reader never skips what it should see, nor sees what it should skip, because an index is

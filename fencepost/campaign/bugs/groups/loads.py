@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from fencepost.impl.coordinator.group_log import Done, GroupLog
 from fencepost.impl.coordinator.loading import GroupLoading
-from fencepost.impl.coordinator.table import NOT_OWNED, Load, Place
+from fencepost.impl.coordinator.table import NOT_OWNED, GroupLoad, Place
 from fencepost.impl.log.batch.header import BatchHeader
 from fencepost.traces.outcomes import ErrorCode
 
@@ -21,7 +21,7 @@ class RunsTasksInAnyOrder(GroupLoading):
 class AppliesTheLastBatch(GroupLoading):
     """KAFKA-5600: of a read that holds several batches only the last one is applied."""
 
-    def apply_whole_load(self, load: Load, data: bytes, headers: Sequence[BatchHeader]) -> None:
+    def apply_whole_load(self, load: GroupLoad, data: bytes, headers: Sequence[BatchHeader]) -> None:
         """The loop ends before the work begins."""
         for header in headers[-1:]:
             self.apply_batch(load, data, header)

@@ -1,14 +1,12 @@
-"""Bugs of offsets that transactions commit, and of batches that come late."""
+"""Bugs of offsets that transactions commit."""
 
 from collections.abc import Sequence
 
 from fencepost.impl.coordinator.group import Group, StoredOffset
 from fencepost.impl.coordinator.offsets import GroupOffsets
-from fencepost.impl.transaction.transactional_offsets import TransactionalOffsets
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.messages.transaction_api import TxnOffsetCommitRequest
-from fencepost.impl.replication.partition import Partition
-from fencepost.impl.transaction.verification import Subject, TransactionVerification
+from fencepost.impl.transaction.transactional_offsets import TransactionalOffsets
 from fencepost.traces.outcomes import ErrorCode
 
 
@@ -41,19 +39,3 @@ class ShowsUnstableOffsets(GroupOffsets):
     def stable_offsets_only(self, group: Group, asked: Sequence[TopicPartition]) -> ErrorCode:
         """What is there is what there is."""
         return ErrorCode.NONE
-
-
-class BelievesBatches(TransactionVerification):
-    """KIP-890: a batch that comes after the end of its transaction begins the next one."""
-
-    def is_needed(self, partition: Partition, producer_id: int, producer_epoch: int, *, adds: bool) -> bool:
-        """Only where the partition is to be added."""
-        return adds and super().is_needed(partition, producer_id, producer_epoch, adds=adds)
-
-
-class BelievesOldAnswers(TransactionVerification):
-    """T10: an answer about a transaction that has ended meanwhile begins the next one."""
-
-    def still_guarded(self, subject: Subject, guard: int) -> bool:
-        """Whatever came between."""
-        return True

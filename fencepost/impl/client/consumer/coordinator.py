@@ -123,7 +123,7 @@ class ConsumerCoordinator(GroupMember):
                 correlation_id=number,
                 group_id=identity.group,
                 partitions=partitions,
-                require_stable=self.desk.options.isolation == "read_committed",
+                require_stable=True,  # as Java's consumer, whatever its isolation
             )
 
         def answered(answer: kafka.OffsetFetchResponse | None) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 from attrs import define, field, frozen
 
 from fencepost.impl.client.consumer.requests import ConsumerDesk
-from fencepost.impl.core.broker_context import MILLISECOND
 from fencepost.impl.client.isolation import committed_batches
+from fencepost.impl.core.broker_context import MILLISECOND
 from fencepost.impl.log.batch.header import CorruptBatchError
 from fencepost.impl.log.batch.record_batch import Record, read_records
 from fencepost.impl.messages import broker_api as kafka
@@ -195,8 +195,8 @@ class ConsumerFetcher:
     def shown(
         self, key: TopicPartition, offset: int, fetched: kafka.FetchedPartition, room: int
     ) -> tuple[list[ConsumedRecord], int]:
-        """At most `room` records from `offset` on, and where to go on after them. A reader of committed records
-        is not shown aborted ones."""
+        """At most `room` records from `offset` on, and where to go on after them. A reader of committed
+        records is not shown aborted ones."""
         found: list[ConsumedRecord] = []
         following, data = offset, fetched.records
         try:

@@ -1,7 +1,7 @@
 """What an error means to a transactional producer, as Java's TransactionManager sees it.
 
-Owns the table. Retriable: the same request is sent again. Abortable: this transaction must be aborted, the next one
-may work. Fatal: this producer can do nothing any more.
+Owns the table. Retriable: the same request is sent again. Abortable: this transaction must be aborted, the
+next one may work. Fatal: this producer can do nothing any more.
 """
 
 from enum import Enum
@@ -35,7 +35,8 @@ FATAL = FENCED | {
     _E.UNSUPPORTED_VERSION,
     _E.INVALID_REQUEST,
 }
-"""To a request for the coordinator. To a batch only PRODUCER_FENCED and INVALID_PRODUCER_ID_MAPPING are (KIP-588)."""
+"""To a request for the coordinator. To a batch only PRODUCER_FENCED and INVALID_PRODUCER_ID_MAPPING are
+(KIP-588)."""
 FATAL_TO_BATCH = frozenset({_E.PRODUCER_FENCED, _E.INVALID_PRODUCER_ID_MAPPING})
 
 

@@ -1,8 +1,10 @@
-"""A transactional producer: init, begin, send, send offsets, commit, abort (KIP-98, KIP-360, KIP-447, KIP-890).
+"""A transactional producer: init, begin, send, send offsets, commit, abort (KIP-98, KIP-360, KIP-447,
+KIP-890).
 
-Owns the order of requests, retries, and the producer's id, epoch and sequences. Must not know the application. Each
-verb is a procedure: a generator that yields a question or a rest and is resumed with the answer (None: there was none
-in time). A request is sent again until it is decided; errors.py says what each error means.
+Owns the order of requests, retries, and the producer's id, epoch and sequences. Must not know the
+application. Each verb is a procedure: a generator that yields a question or a rest and is resumed with the
+answer (None: there was none in time). A request is sent again until it is decided; errors.py says what each
+error means.
 
     first version    init -> (AddPartitions -> Produce)* -> (AddOffsets -> TxnOffsetCommit)? -> EndTxn
     second version   init -> Produce* -> TxnOffsetCommit? -> EndTxn, which gives the next epoch
@@ -34,8 +36,6 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 NONE = -1
 SEQUENCES = 1 << 31
 REST_TIMER = "transaction_rest"
-MOST_PRODUCE_ATTEMPTS = 20
-"""Of one batch; then its transaction is aborted (delivery.timeout.ms)."""
 MOST_ATTEMPTS = 10_000
 """Of any other request: far more than a run takes. A coordinator that is away for good is not waited for."""
 
@@ -77,22 +77,26 @@ class GroupMetadata:
 
 @define(eq=False, kw_only=True)
 class TransactionalProducer:
-    """version: of transactions. timeout_ms: transaction.timeout.ms. coordinator: node id, NONE if it is not known.
+    """version: of transactions. timeout_ms: transaction.timeout.ms. attempts: of one
+    batch, or of one TxnOffsetCommit; then the transaction must be aborted (delivery.timeout.ms). coordinator:
+    node id, NONE if it is not known.
     group_coordinators: by group. producer_id, producer_epoch: NONE before init. added: partitions of the open
     transaction that the coordinator knows of. sequences: of the next batch, by partition, in this epoch.
-    unresolved: a batch of this epoch was given up: the next transaction takes another epoch. open: whether
-    anything was added."""
+    stale: who leads must be asked again. unresolved: a batch of this epoch was given up: the next transaction
+    takes another epoch. open: whether anything was added."""
 
     desk: ConsumerDesk
     transactional_id: str
     version: int = 1
     timeout_ms: int = 60_000
+    attempts: int = 20
     coordinator: int = NONE
     group_coordinators: dict[str, int] = field(factory=dict)
     producer_id: int = NONE
     producer_epoch: int = NONE
     added: dict[TopicPartition, None] = field(factory=dict)
     sequences: dict[TopicPartition, int] = field(factory=dict)
+    stale: bool = False
     unresolved: bool = False
     open: bool = False
     running: Procedure | None = None
@@ -196,11 +200,12 @@ class TransactionalProducer:
 
     def _produce(self, key: TopicPartition, data: bytes) -> Procedure:
         error = ErrorCode.REQUEST_TIMED_OUT
-        for attempt in range(MOST_PRODUCE_ATTEMPTS):
+        for attempt in range(self.attempts):
             leader = self.desk.metadata.leader(key)
-            if leader is None or attempt:
+            if attempt:
                 yield Rest()
-                yield Refresh()
+            if leader is None or self.stale:
+                self.stale = not (yield Refresh())
                 leader = self.desk.metadata.leader(key)
             if leader is None:
                 continue
@@ -219,6 +224,7 @@ class TransactionalProducer:
             error = ErrorCode.NETWORK_EXCEPTION if answer is None else answer.error
             if answer is not None and error is NO_ERROR:
                 return answer
+            self.stale = True  # also for the next transaction, if this one ends here
             gravity = gravity_of(error, batch=True)
             if gravity is Gravity.FATAL:
                 raise FatalError(error, f"Produce to {key}")
@@ -245,7 +251,7 @@ class TransactionalProducer:
 
     def _commit_offsets(self, group: GroupMetadata, offsets: dict[TopicPartition, int]) -> Procedure:
         error = ErrorCode.REQUEST_TIMED_OUT
-        for _ in range(MOST_PRODUCE_ATTEMPTS):
+        for _ in range(self.attempts):
             node = self.group_coordinators.get(group.group_id, NONE)
             if node == NONE:
                 node = yield from self._find(group.group_id, transactional=False)
@@ -308,8 +314,8 @@ class TransactionalProducer:
             self._begin_epoch(answer.producer_id, answer.producer_epoch)
 
     def settle(self) -> Procedure:
-        """Protection KIP-360: after a batch that may still be on its way the next transaction has another epoch, so
-        that the log refuses it."""
+        """Protection KIP-360: after a batch that may still be on its way the next transaction has another
+        epoch, so that the log refuses it."""
         if self.unresolved:
             yield from self.init()
 
@@ -318,8 +324,8 @@ class TransactionalProducer:
     def _ask_coordinator(
         self, make: Callable[[int], Any], what: str, *, nothing_to_abort: bool = False
     ) -> Procedure:
-        """Ask the transaction coordinator until it decides. nothing_to_abort: INVALID_TXN_STATE says that there is
-        no transaction, which an abort may find."""
+        """Ask the transaction coordinator until it decides. nothing_to_abort: INVALID_TXN_STATE says that
+        there is no transaction, which an abort may find."""
         for _ in range(MOST_ATTEMPTS):
             if self.coordinator == NONE:
                 self.coordinator = yield from self._find(self.transactional_id, transactional=True)

@@ -1,9 +1,10 @@
-"""The application of a process that consumes, transforms and produces: each poll is one transaction (KIP-98, KIP-447).
+"""The application of a process that consumes, transforms and produces: each poll is one transaction (KIP-98,
+KIP-447).
 
-Owns the loop, and the rows of the trace that tell of transactions. Must not know how a producer or a consumer does
-any of it. Each record that it reads becomes one record of the output topic; a header says where it came from
-(LINEAGE), as does the column `result` of the append. Rows of a transaction's parts are complete when it is: only then
-is it known whether they count.
+Owns the loop, and the rows of the trace that tell of transactions. Must not know how a producer or a consumer
+does any of it. Each record that it reads becomes one record of the output topic; a header says where it came
+from (LINEAGE), as does the column `result` of the append. Rows of a transaction's parts are complete when it
+is: only then is it known whether they count.
 """
 
 from typing import Any
@@ -33,14 +34,17 @@ from fencepost.traces.plan import MILLION, TransformOptions
 
 LINEAGE = "lineage"
 SEEK = "seek"
-"""The argument of an `assign` that only moves positions: those that it names; -1: goes on."""
+"""The argument of an `assign` that only moves positions: it names the partitions that go on where they
+were."""
 RESTART_MS = 1_000
 """Until a process that has given up is started again."""
 VALUES_PER_OPERATION = 1_000
 FIRST_SESSION, PRODUCERS_PER_SESSION = 1_000_000, 1_000
-"""Sessions of the rows of transactions: each producer of a process has its own, and its consumer another one."""
+"""Sessions of the rows of transactions: each producer of a process has its own, and its consumer another
+one."""
 SPREAD = 2_654_435_761
-"""Knuth's multiplicative hash: which transactions the application aborts, and which partition a record goes to."""
+"""Knuth's multiplicative hash: which transactions the application aborts, and which partition a record goes
+to."""
 
 
 @define
@@ -55,8 +59,8 @@ class Parts:
 
 @define(eq=False)
 class TransformLoop:
-    """transactional_id, version: of its producer. producers: how many it has had. parts: of the transaction under
-    way."""
+    """transactional_id, version: of its producer. producers: how many it has had. parts: of the transaction
+    under way."""
 
     transactional_id: str
     options: TransformOptions
@@ -83,6 +87,7 @@ class TransformLoop:
             transactional_id=self.transactional_id,
             version=self.version,
             timeout_ms=self.options.transaction_timeout_ms,
+            attempts=self.options.attempts,
         )
 
         def initialised(_: Any, error: AbortableError | FatalError | None) -> None:
@@ -97,7 +102,7 @@ class TransformLoop:
 
     def polled(self, consumer: Consumer, records: list[ConsumedRecord]) -> None:
         """Transform what came, in one transaction."""
-        if not records:
+        if not records or not self.still_member(consumer):
             consumer.poll()
             return
         assert self.producer is not None
@@ -131,6 +136,12 @@ class TransformLoop:
 
         self.producer.run(self._transaction(consumer, group, records), ended)
 
+    def still_member(self, consumer: Consumer) -> bool:
+        """Protection T11: a consumer that has lost its membership has nothing to name in TxnOffsetCommit, and
+        a coordinator believes whoever names nothing (as before KIP-447). What it was reading is somebody
+        else's."""
+        return consumer.coordinator.generation >= 0
+
     def woken(self, consumer: Consumer) -> None:
         """It is time to begin again."""
         self._begin(consumer)
@@ -149,8 +160,9 @@ class TransformLoop:
         consumer.sleep(RESTART_MS)
 
     def _failed(self, consumer: Consumer) -> None:
-        """The producer can do nothing any more: another one begins after a while. Nobody knows what became of the
-        last transaction, so that the consumer goes on from what is committed; it stays in its group meanwhile."""
+        """The producer can do nothing any more: another one begins after a while. Nobody knows what became of
+        the last transaction, so that the consumer goes on from what is committed; it stays in its group
+        meanwhile."""
         if not consumer.dead:
             self._seek(consumer, dict.fromkeys(consumer.fetcher.positions, 0))
             for key in consumer.fetcher.assigned:
@@ -163,7 +175,7 @@ class TransformLoop:
         row = consumer.desk.begin(
             Function.ASSIGN,
             argument=SEEK,
-            positions=positions_of({key: offsets.get(key, -1) for key in consumer.fetcher.assigned}),
+            positions=positions_of({key: -1 for key in consumer.fetcher.assigned if key not in offsets}),
         )
         for key, offset in offsets.items():
             if key in consumer.fetcher.assigned:

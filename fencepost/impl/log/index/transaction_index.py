@@ -48,7 +48,7 @@ class TransactionIndex(IndexFile):
     def _follows(self, previous: tuple[int, ...] | None, entry: tuple[int, ...]) -> bool:
         version, _, first, last, stable = entry
         after = previous[3] if previous else self.base_offset - 1
-        return version == VERSION and 0 <= first <= last and after < last and first <= stable
+        return version == VERSION and 0 <= first <= last and after < last and 0 <= stable <= last + 1
 
     def append(self, aborted: AbortedTransaction) -> None:
         """Append an entry; it is in the file when this returns."""

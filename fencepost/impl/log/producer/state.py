@@ -32,7 +32,8 @@ class CoordinatorFencedError(FencepostError):
 
 
 class NotTransactionalError(FencepostError):
-    """INVALID_TXN_STATE: a batch outside of transactions, while a transaction of its producer is open here."""
+    """INVALID_TXN_STATE: a batch outside of transactions, while a transaction of its producer is open
+    here."""
 
 
 @frozen(kw_only=True)

@@ -1,0 +1,66 @@
+"""The exactly-once judge against its naive twin, and over tables."""
+
+from collections import Counter
+
+import pytest
+from attrs import evolve
+from exactly_once_naive import history, naive
+
+from fencepost.campaign.run.run import run_with_rows
+from fencepost.campaign.swarm.swarm import swarm
+from fencepost.checkers.exactly_once import judge_table, judge_trace
+from fencepost.checkers.judges import CHECKS
+from fencepost.checkers.verdict import Decision
+from fencepost.traces.tables import tables_of
+from fencepost.traces.trace import Claims, LossRange
+
+HISTORIES = 3_000
+NAMES = {"torn_transaction", "zombie_write", "output_twice", "output_without_commit", "output_missing"}
+
+
+def found(trace):
+    """The anomalies that the judge names."""
+    return {finding.anomaly for finding in judge_trace(trace).findings}
+
+
+def test_the_judge_and_its_twin_agree():
+    """Rule (KIP-98): the judge names what the rules say word for word; each rule has been broken and kept."""
+    seen = Counter()
+    for seed in range(HISTORIES):
+        trace = history(seed)
+        expected = naive(trace)
+        assert found(trace) == expected, seed
+        seen.update(expected or {"nothing"})
+    assert min(seen[name] for name in NAMES | {"nothing"}) > HISTORIES // 100, seen
+
+
+def test_loss_that_the_claims_allow_excuses():
+    """Rule (KIP-98): what is lost may be an input, an output or an offset; a broken assumption is no
+    verdict."""
+    trace = next(each for each in map(history, range(100)) if found(each))
+    loss = LossRange(topic="out", partition=0, start=0, end=9, reason="a power loss")
+    assert judge_trace(evolve(trace, claims=Claims(loss=(loss,)))).decision is Decision.OK
+    broken = judge_trace(evolve(trace, claims=Claims(assumption_broken="no cluster")))
+    assert broken.decision is Decision.ASSUMPTION_BROKEN
+
+
+def test_a_certificate_names_its_operations():
+    """Rule (KIP-98): a finding names the rows that prove it."""
+    for trace in map(history, range(300)):
+        known = {row.op_id for row in trace.operations}
+        for finding in judge_trace(trace).findings:
+            assert (
+                finding.operations and set(finding.operations) <= known and finding.expected and finding.seen
+            )
+
+
+@pytest.mark.parametrize("bugs", [(), ("T6",)])
+def test_the_form_over_tables_agrees(bugs):
+    """Rule (KIP-98): over the columns of a run the verdict is the same."""
+    trace, rows = run_with_rows(swarm(0, "transactions", bugs=bugs))
+    table = tables_of((rows,)).operations
+    verdict = judge_trace(trace)
+    assert (verdict.decision is Decision.OK) == (not bugs)
+    columns = CHECKS["exactly_once"].operation_columns
+    told = judge_table(table.select([name for name in table.column_names if name in columns]), (trace,))
+    assert told == ({} if not bugs else {trace.trace_id: verdict})
