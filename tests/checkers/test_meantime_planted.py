@@ -87,6 +87,20 @@ def members() -> Plan:
     )
 
 
+def old_records() -> Plan:
+    """Appends for a while, and then none, until all records are older than retention.ms."""
+    topic = TopicOptions(partitions=2, segment_bytes=300, retention_ms=9_000)
+    cluster = ClusterOptions(
+        topics=(topic,),
+        zookeeper_session_timeout_ms=1_500,
+        replica_lag_time_max_ms=3_000,
+        replica_fetch_backoff_ms=200,
+        log_retention_check_interval_ms=500,
+    )
+    early = tuple(one for one in APPENDS if one.at_ms < 30_000)
+    return Plan(seed=1, safety_ms=50_000, cluster=cluster, operations=early)
+
+
 IMPL = "fencepost/impl"
 ELECTIONS, ISR = f"{IMPL}/controller/elections.py", f"{IMPL}/replication/isr.py"
 DEAD = "dead = [member for member in state.isr if member in gone and member != state.leader]"
@@ -94,6 +108,8 @@ PREPARES = "if group.phase is GroupPhase.PREPARING:\n                    error =
 HEARD = "                self.heard(group, request.member_id)\n                if"
 LIVES = "if state.leader in live:\n            return None\n        unclean"
 MEMBERSHIP = f"{IMPL}/coordinator/membership.py"
+RETENTION = f"{IMPL}/log/retention.py"
+WAITED = "elif partition.high_watermark < delayed.required_offset"
 PLANTED = [
     (
         "needless_election",
@@ -131,6 +147,15 @@ PLANTED = [
         "if lowest <= known or len(partition.isr) > 2:",
     ),
     ("needless_expulsion", members, MEMBERSHIP, HEARD, "                if"),
+    ("early_deletion", old_records, RETENTION, "now_ms - options.retention_ms", "now_ms"),
+    ("late_deletion", old_records, RETENTION, "0 <= latest < now_ms", "0 <= now_ms < latest"),
+    (
+        "needless_retry",
+        old_records,
+        f"{IMPL}/replication/leader.py",
+        f"{WAITED}:",
+        f"{WAITED} + 4 * (partition.high_watermark > 20):",
+    ),
 ]
 
 
@@ -154,7 +179,7 @@ def _found(plan: Plan) -> set[str]:
     return {finding.anomaly for verdict in judge(run(plan)) for finding in verdict.findings}
 
 
-@pytest.mark.parametrize("plan", [lone_faults, members, two_fall])
+@pytest.mark.parametrize("plan", [lone_faults, members, two_fall, old_records])
 def test_nothing_is_found_without_a_fault_in_the_source(plan: Callable[[], Plan]) -> None:
     """Rule: a judge that convicts the healthy implementation convicts nothing."""
     assert _found(plan()) == set()
