@@ -154,7 +154,7 @@ PLANTED = [
         old_records,
         f"{IMPL}/replication/leader.py",
         f"{WAITED}:",
-        f"{WAITED} + 4 * (partition.high_watermark > 20):",
+        f"{WAITED} + 4 * (partition.high_watermark > 32):",
     ),
 ]
 

@@ -44,7 +44,6 @@ DISTURBING = frozenset(
         Name.REASSIGNMENT,
         Name.BECAME_LEADER,
         Name.BECAME_FOLLOWER,
-        Name.LOG_START,
         Name.TRUNCATED,
     }
 )
@@ -128,6 +127,8 @@ def judge_retries(findings: Findings, trace: Trace, options: Options) -> None:
             served[place] = ended
             continue
         if since is None or since > operation.invoke_time or operation.topic in small:
+            continue
+        if operation.function is Function.POLL and trace.claims.retention:
             continue
         until = operation.invoke_time + waits if ended is None else ended
         if disturbances.within(since - settled, until):
