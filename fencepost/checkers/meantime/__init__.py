@@ -22,6 +22,7 @@ from fencepost.checkers.meantime.options import options_of
 from fencepost.checkers.meantime.progress import Progress
 from fencepost.checkers.meantime.rebalances import Rebalances
 from fencepost.checkers.meantime.recovery import Recovery, bounds_of
+from fencepost.checkers.meantime.reprocessing import judge_reprocessing
 from fencepost.checkers.meantime.retention import Retention
 from fencepost.checkers.meantime.retries import judge_retries
 from fencepost.checkers.meantime.shrinks import Shrinks
@@ -74,6 +75,7 @@ def judge(trace: Trace) -> Verdict:
     findings = Findings(CHECK)
     judge_answers(findings, trace, options.compacted)
     judge_retries(findings, trace, options)
+    judge_reprocessing(findings, trace, options)
     if not findings.found:
         return verdict
     return evolve(verdict, decision=Decision.ILLEGAL, findings=(*verdict.findings, *findings.found.values()))

@@ -34,6 +34,11 @@ class Handover:
     asked: int = -1
     unsettled: set[Key] = field(factory=set)
     going: set[str | None] = field(factory=set)
+    bound: int = field(init=False)
+    """Nanoseconds."""
+
+    def __attrs_post_init__(self) -> None:
+        self.bound = SLACK_MS * MILLISECOND + row_ns(self.options.network, STEPS)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
         """States, and moments at which something may be due."""
@@ -50,11 +55,6 @@ class Handover:
             Name.BROKER_STARTED: self._ask,
             Name.PHASE: self._ask,
         }
-
-    @property
-    def bound(self) -> int:
-        """Nanoseconds."""
-        return SLACK_MS * MILLISECOND + row_ns(self.options.network, STEPS)
 
     def _partition_state(self, position: int, event: Event) -> None:
         self._ask(position, event)

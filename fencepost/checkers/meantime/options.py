@@ -50,8 +50,9 @@ class Network(Struct, frozen=True, kw_only=True):
 
 
 class Consumer(Struct, frozen=True, kw_only=True):
-    """Milliseconds."""
+    """Milliseconds. commit: when consumers commit, as in traces/plan.py."""
 
+    commit: str = "auto"
     session_timeout_ms: int = 10_000
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000

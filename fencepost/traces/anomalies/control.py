@@ -186,6 +186,13 @@ CONTROL: tuple[Anomaly, ...] = (
         "asked for anything since the same client was served at that partition",
     ),
     Anomaly(
+        name="needless_reprocessing",
+        rank=70,
+        breaks="JUSTIFIED",
+        definition="a group got a record again although the member that had got it commits before it gives a "
+        "partition up, and nothing was broken",
+    ),
+    Anomaly(
         name="latest_value_lost",
         rank=14,
         breaks="COMPACTION",
