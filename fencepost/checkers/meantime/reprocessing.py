@@ -2,8 +2,8 @@
 
 Owns needless_reprocessing. A member that rejoins or leaves commits first what its polls returned: in mode
 `auto` by itself, in mode `before` before the work, in mode `sync` after the work on each poll. While nothing
-is broken that commit is stored before anybody else gets the partition; so nothing comes again, except the last
-poll of a member in mode `sync`. Reads operations, of single traces.
+is broken that commit is stored before anybody else gets the partition; so nothing comes again, except the
+last poll of a member in mode `sync`. Reads operations, of single traces.
 
 Not asked: `async` and `none`, whose commits may be on the way or missing.
 """
