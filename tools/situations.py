@@ -1,5 +1,5 @@
 """`python -m tools.situations`: what the swarm reached, as (event or kind of request) x (state of the broker,
-the replica, the partition, the group).
+the replica, its log, the partition, the group).
 
 Owns the count and the list of what was never reached. Must not judge. A request is counted as a broker
 applied or refused it, with its kind. The states are those at the moment before the event, as earlier events
@@ -28,8 +28,11 @@ BROKER = (
 REPLICA = ("leader", "follower", UNKNOWN)
 PARTITION = ("led", "without a leader", "shrunk", "reassigned", UNKNOWN)
 GROUP = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead", UNKNOWN)
+EMPTY, COMMITTED, TAIL, TRIMMED = "empty", "all committed", "with a tail that is not committed", "trimmed, "
+LOG = (*(start + what for start in ("", TRIMMED) for what in (EMPTY, COMMITTED, TAIL)), UNKNOWN)
+"""Of a replica's log; trimmed: it begins above offset 0."""
 STATES: Mapping[str, tuple[str, ...]] = {
-    "broker": BROKER, "replica": REPLICA, "partition": PARTITION, "group": GROUP
+    "broker": BROKER, "replica": REPLICA, "partition": PARTITION, "group": GROUP, "log": LOG
 }  # fmt: skip
 REQUESTS = (Name.CONTROL_REQUEST_APPLIED, Name.CONTROL_REQUEST_REFUSED)
 OF_GROUPS = (Name.GROUP_PHASE, Name.GROUP_OFFSET_EXPIRED, Name.GROUP_REMOVED)
@@ -45,10 +48,42 @@ OF_PARTITIONS = (
     ),
     *(Name.LOG_START, Name.COMPACTED, Name.FETCH_REFUSED),
 )
+OF_LOGS = (
+    *(Name.APPENDED, Name.TRUNCATED, Name.HIGH_WATERMARK, Name.LOG_START, Name.LOG_RECOVERED),
+    *(Name.BECAME_LEADER, Name.BECAME_FOLLOWER),
+)
+"""Events that say where a log begins, ends and is committed."""
 OF_BROKERS = (
     *(Name.CONTROLLER_ELECTED, Name.CONTROLLER_RESIGNED, Name.CONTROLLER_WRITE_REFUSED, Name.SESSION_EXPIRED),
     *(Name.LOG_DIRECTORY_FAILED, Name.IMPLEMENTATION_ERROR, Name.FAULT_BEGAN),
 )
+
+
+@define
+class LogExtent:
+    """Where a replica's log begins and ends, and up to where it is committed, as far as events say."""
+
+    start: int = 0
+    end: int = 0
+    high_watermark: int = 0
+
+    def learn(self, event: Event) -> None:
+        """Take an event of this replica in; offsets that it does not say are -1."""
+        if event.name is Name.APPENDED:
+            self.end = max(event.offset + len(event.values), event.end_offset)
+        elif event.name in (Name.TRUNCATED, Name.LOG_RECOVERED):
+            self.end = event.offset
+        if event.name is not Name.APPENDED and event.high_watermark >= 0:
+            self.high_watermark = event.high_watermark
+        if event.log_start_offset >= 0 and event.name in (Name.LOG_START, Name.LOG_RECOVERED):
+            self.start = event.log_start_offset
+            self.end = max(self.end, self.start)
+
+    @property
+    def state(self) -> str:
+        """One of LOG."""
+        what = EMPTY if self.end <= self.start else TAIL if self.high_watermark < self.end else COMMITTED
+        return f"{TRIMMED if self.start else ''}{what}"
 
 
 @define
@@ -60,10 +95,11 @@ class Situations:
     roles: dict[tuple[int, str | None, int], str] = field(factory=dict)
     partitions: dict[tuple[str | None, int], str] = field(factory=dict)
     groups: dict[str, str] = field(factory=dict)
+    logs: dict[tuple[int, str | None, int], LogExtent] = field(factory=dict)
 
     def learn(self, events: Iterable[Event]) -> None:
         """Count one run's events."""
-        self.brokers, self.roles, self.partitions, self.groups = {}, {}, {}, {}
+        self.brokers, self.roles, self.partitions, self.groups, self.logs = {}, {}, {}, {}, {}
         for event in events:
             self._count(event)
             self._follow(event)
@@ -80,11 +116,15 @@ class Situations:
             key = event.topic, event.partition
             self.counts[name, "partition", self.partitions.get(key, UNKNOWN)] += 1
             self.counts[name, "replica", self.roles.get((event.node, *key), UNKNOWN)] += 1
+            extent = self.logs.get((event.node, *key))
+            self.counts[name, "log", UNKNOWN if extent is None else extent.state] += 1
         if event.name in OF_GROUPS:
             self.counts[name, "group", self.groups.get(_group(event), UNKNOWN)] += 1
 
     def _follow(self, event: Event) -> None:
         key = event.topic, event.partition
+        if event.name in OF_LOGS:
+            self.logs.setdefault((event.node, *key), LogExtent()).learn(event)
         if event.name is Name.BROKER_STATE:
             self.brokers[event.node] = event.cause
         elif event.name is Name.BROKER_STARTED:
@@ -124,8 +164,8 @@ def _group(event: Event) -> str:
 @click.option("--seeds", type=SeedRange(), default="0:200", show_default=True, help="Seeds A:B.")
 @json_option
 def command(profile: str, seeds: range, as_json: bool) -> None:
-    """Count in which states of brokers, replicas, partitions and groups each event and request came, and list
-    what never did."""
+    """Count in which states of brokers, replicas, logs, partitions and groups each event and request came,
+    and list what never did."""
     output, situations = Output(as_json), Situations()
     with output.progress(profile, len(seeds)) as bar:
         for done, seed in enumerate(seeds, start=1):

@@ -175,6 +175,8 @@ def test_a_leader_waits_for_the_lag() -> None:
     assert found(*UP, led, shrinks(3 * SECOND)) & mine == set()
     jump = Event(time=0, name=Name.FAULT_BEGAN, node=1, cause="clock_jump", detail='{"fault":1}')
     assert found(*UP, jump, led, shrinks(2 * SECOND)) & mine == set()
+    slow = Event(time=0, name=Name.FAULT_BEGAN, node=1, cause="slow_fsync", detail='{"fault":1}')
+    assert found(*UP, slow, led, shrinks(2 * SECOND)) & mine == set()
     again = Event(time=5 * SECOND, name=Name.BECAME_LEADER, node=1, leader_epoch=1, isr=(1, 2, 3), **T0)
     assert found(*UP, led, again, shrinks(6 * SECOND)) & mine == set()
 

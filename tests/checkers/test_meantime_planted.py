@@ -7,6 +7,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 import pytest
+from attrs import evolve
 
 from fencepost.traces.plan import (
     BudgetOptions,
@@ -87,6 +88,34 @@ def members() -> Plan:
     )
 
 
+def old_records() -> Plan:
+    """Appends for a while, and then none, until all records are older than retention.ms."""
+    topic = TopicOptions(partitions=2, segment_bytes=300, retention_ms=9_000)
+    cluster = ClusterOptions(
+        topics=(topic,),
+        zookeeper_session_timeout_ms=1_500,
+        replica_lag_time_max_ms=3_000,
+        replica_fetch_backoff_ms=200,
+        log_retention_check_interval_ms=500,
+    )
+    early = tuple(one for one in APPENDS if one.at_ms < 30_000)
+    return Plan(seed=1, safety_ms=50_000, cluster=cluster, operations=early)
+
+
+def handovers() -> Plan:
+    """A consumer comes, leaves and comes again, long after the first one; nothing breaks."""
+    cluster = ClusterOptions(
+        topics=(TopicOptions(partitions=2), OFFSETS),
+        zookeeper_session_timeout_ms=1_500,
+        replica_lag_time_max_ms=3_000,
+        replica_fetch_backoff_ms=200,
+        groups=GroupOptions(initial_rebalance_delay_ms=500),
+    )
+    moves = tuple(evolve(one, at_ms=one.at_ms + 14_000 * (one.process == 6)) for one in MEMBERS)
+    consumer = evolve(QUICK_MEMBERS, processing_ms=10)
+    return Plan(seed=1, safety_ms=45_000, cluster=cluster, consumer=consumer, operations=(*APPENDS, *moves))
+
+
 IMPL = "fencepost/impl"
 ELECTIONS, ISR = f"{IMPL}/controller/elections.py", f"{IMPL}/replication/isr.py"
 DEAD = "dead = [member for member in state.isr if member in gone and member != state.leader]"
@@ -94,6 +123,8 @@ PREPARES = "if group.phase is GroupPhase.PREPARING:\n                    error =
 HEARD = "                self.heard(group, request.member_id)\n                if"
 LIVES = "if state.leader in live:\n            return None\n        unclean"
 MEMBERSHIP = f"{IMPL}/coordinator/membership.py"
+RETENTION = f"{IMPL}/log/retention.py"
+WAITED = "elif partition.high_watermark < delayed.required_offset"
 PLANTED = [
     (
         "needless_election",
@@ -131,6 +162,22 @@ PLANTED = [
         "if lowest <= known or len(partition.isr) > 2:",
     ),
     ("needless_expulsion", members, MEMBERSHIP, HEARD, "                if"),
+    (
+        "needless_reprocessing",
+        handovers,
+        f"{IMPL}/client/consumer/consumer.py",
+        'if self.options.commit == "auto" and positions and member:',
+        "if not positions and member:",
+    ),
+    ("early_deletion", old_records, RETENTION, "now_ms - options.retention_ms", "now_ms"),
+    ("late_deletion", old_records, RETENTION, "0 <= latest < now_ms", "0 <= now_ms < latest"),
+    (
+        "needless_retry",
+        old_records,
+        f"{IMPL}/replication/leader.py",
+        f"{WAITED}:",
+        f"{WAITED} + 4 * (partition.high_watermark > 32):",
+    ),
 ]
 
 
@@ -154,7 +201,7 @@ def _found(plan: Plan) -> set[str]:
     return {finding.anomaly for verdict in judge(run(plan)) for finding in verdict.findings}
 
 
-@pytest.mark.parametrize("plan", [lone_faults, members, two_fall])
+@pytest.mark.parametrize("plan", [lone_faults, members, two_fall, old_records, handovers])
 def test_nothing_is_found_without_a_fault_in_the_source(plan: Callable[[], Plan]) -> None:
     """Rule: a judge that convicts the healthy implementation convicts nothing."""
     assert _found(plan()) == set()

@@ -23,6 +23,33 @@ def test_an_event_counts_in_the_state_before_it() -> None:
     assert ("appended", "replica", "follower") in situations.never()
 
 
+def test_the_state_of_a_log() -> None:
+    """Rule: empty, committed or with a tail, and trimmed once it begins above 0; as events say it."""
+    on = {"node": 1, "topic": "t", "partition": 0}
+    events = (
+        Event(time=1, name=Name.BECAME_LEADER, high_watermark=0, **on),
+        Event(time=2, name=Name.APPENDED, offset=0, values=(1, 2), cause="leader", **on),
+        Event(time=3, name=Name.HIGH_WATERMARK, high_watermark=2, **on),
+        Event(time=4, name=Name.LOG_START, log_start_offset=1, high_watermark=2, **on),
+        Event(time=5, name=Name.APPENDED, offset=2, values=(3,), cause="leader", **on),
+        Event(time=6, name=Name.TRUNCATED, offset=2, high_watermark=2, **on),
+        Event(time=7, name=Name.LOG_START, log_start_offset=2, high_watermark=2, **on),
+        Event(time=8, name=Name.COMPACTED, offset=2, **on),
+    )
+    situations = Situations()
+    situations.learn(events)
+    assert {(name, state) for name, kind, state in situations.counts if kind == "log"} == {
+        ("became_leader", "none"),
+        ("appended", "empty"),
+        ("high_watermark", "with a tail that is not committed"),
+        ("log_start", "all committed"),
+        ("appended", "trimmed, all committed"),
+        ("truncated", "trimmed, with a tail that is not committed"),
+        ("log_start", "trimmed, all committed"),
+        ("compacted", "trimmed, empty"),
+    }
+
+
 def test_the_command_lists_both() -> None:
     """Rule: what was reached has its count, what was not is named."""
     told = CliRunner().invoke(command, ["--profile", "calm", "--seeds", "0:2", "--json"])

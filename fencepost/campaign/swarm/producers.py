@@ -16,7 +16,7 @@ from fencepost.traces.plan import ClusterOptions, Plan, PlannedOperation, Produc
 
 ALL = 100
 PATIENCE_MS = 5_000
-"""How long the run's own client waits for an answer at least: the most that the swarm draws for any client."""
+"""How long the run's own client waits for an answer at least: the most that the swarm draws for a client."""
 CODECS = ["gzip", "snappy", "lz4", "zstd"]
 
 

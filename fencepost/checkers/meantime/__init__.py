@@ -23,6 +23,9 @@ from fencepost.checkers.meantime.options import options_of
 from fencepost.checkers.meantime.progress import Progress
 from fencepost.checkers.meantime.rebalances import Rebalances
 from fencepost.checkers.meantime.recovery import Recovery, bounds_of
+from fencepost.checkers.meantime.reprocessing import judge_reprocessing
+from fencepost.checkers.meantime.retention import Retention
+from fencepost.checkers.meantime.retries import judge_retries
 from fencepost.checkers.meantime.shrinks import Shrinks
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.events import Event, Name
@@ -48,6 +51,7 @@ NAMES = frozenset(
         Name.IMPLEMENTATION_ERROR,
         Name.LOG_DIRECTORY_FAILED,
         Name.LOG_RECOVERED,
+        Name.LOG_START,
         Name.ISR_PROPOSED,
         Name.ISR_UPDATED,
         Name.MARK,
@@ -71,6 +75,8 @@ def judge(trace: Trace) -> Verdict:
         return verdict
     findings = Findings(CHECK)
     judge_answers(findings, trace, options.compacted)
+    judge_retries(findings, trace, options)
+    judge_reprocessing(findings, trace, options)
     if not findings.found:
         return verdict
     return evolve(verdict, decision=Decision.ILLEGAL, findings=(*verdict.findings, *findings.found.values()))
@@ -90,11 +96,21 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
     handlers: dict[Name, list[Handler]] = {}
     calm = Calm()
     parts: list[
-        Calm | Checkpoints | Elections | Shrinks | Recovery | Rebalances | Delivery | Handover | Progress
+        Calm
+        | Checkpoints
+        | Elections
+        | Shrinks
+        | Recovery
+        | Rebalances
+        | Delivery
+        | Handover
+        | Progress
+        | Retention
     ] = [
         Elections(findings, unclean),
         Shrinks(findings, options.lag_ns),
         Checkpoints(findings, options),
+        Retention(findings, options),
     ]
     bounds = bounds_of(options)
     if bounds is not None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
 NEVER_EARNED = frozenset({"INCONSISTENT_GROUP_PROTOCOL", "INVALID_GROUP_ID"})
@@ -56,8 +56,9 @@ def _latest(
         if operation.function is not Function.APPEND or operation.topic not in topics or not operation.key:
             continue
         place = operation.topic, operation.partition, operation.key
-        if operation.outcome is not Outcome.OK or not operation.records or operation.records[-1].offset < 0:
-            last[place] = None  # it may be a later one, or a tombstone
+        known_place = bool(operation.records) and operation.records[-1].offset >= 0
+        if operation.outcome is not Outcome.OK or operation.acks != ACKS_ALL or not known_place:
+            last[place] = None  # it may be a later one, or a tombstone; or only a leader ever had it
             continue
         record = operation.records[-1]
         value = -1 if operation.argument == TOMBSTONE else record.value

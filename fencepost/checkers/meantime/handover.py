@@ -41,6 +41,11 @@ class Handover:
     unsettled: set[Key] = field(factory=set)
     # Topics that are being deleted.
     going: set[str | None] = field(factory=set)
+    bound: int = field(init=False)
+    """Nanoseconds."""
+
+    def __attrs_post_init__(self) -> None:
+        self.bound = SLACK_MS * MILLISECOND + row_ns(self.options.network, STEPS)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
         """States, and moments at which a change may be due."""
@@ -57,11 +62,6 @@ class Handover:
             Name.BROKER_STARTED: self._ask,
             Name.PHASE: self._ask,
         }
-
-    @property
-    def bound(self) -> int:
-        """The bound in nanoseconds."""
-        return SLACK_MS * MILLISECOND + row_ns(self.options.network, STEPS)
 
     def _partition_state(self, position: int, event: Event) -> None:
         self._ask(position, event)

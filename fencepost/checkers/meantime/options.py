@@ -18,6 +18,10 @@ class Topic(Struct, frozen=True, kw_only=True):
     name: str = "t"
     unclean_leader_election: bool = False
     cleanup_policy: str = "delete"
+    retention_ms: int = 7 * 86_400_000
+    retention_bytes: int = -1
+    min_insync_replicas: int = 1
+    replication_factor: int = 3
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
@@ -41,6 +45,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
     isr_change_propagation_ms: int = 2_500
     # replica.high.watermark.checkpoint.interval.ms.
     high_watermark_checkpoint_interval_ms: int = 5_000
+    log_retention_check_interval_ms: int = 300_000
 
 
 class Network(Struct, frozen=True, kw_only=True):
@@ -54,9 +59,9 @@ class Network(Struct, frozen=True, kw_only=True):
 
 
 class Consumer(Struct, frozen=True, kw_only=True):
-    """The options of consumers, in milliseconds."""
+    """Milliseconds. commit: when consumers commit, as in traces/plan.py."""
 
-    # session.timeout.ms.
+    commit: str = "auto"
     session_timeout_ms: int = 10_000
     # heartbeat.interval.ms.
     heartbeat_interval_ms: int = 3_000
@@ -68,6 +73,27 @@ class Consumer(Struct, frozen=True, kw_only=True):
     poll_timeout_ms: int = 500
     # request.timeout.ms.
     request_timeout_ms: int = 1_500
+
+
+class Producer(Struct, frozen=True, kw_only=True):
+    """Of the pipelined producers."""
+
+    pipelined: bool = False
+
+
+class Client(Struct, frozen=True, kw_only=True):
+    """Milliseconds."""
+
+    request_timeout_ms: int = 1_500
+    delivery_timeout_ms: int = 6_000
+    fetch_wait_max_ms: int = 100
+    producer: Producer = field(default_factory=Producer)
+
+
+class Disk(Struct, frozen=True, kw_only=True):
+    """Microseconds."""
+
+    fsync_us: int = 1_000
 
 
 class Planned(Struct, frozen=True, kw_only=True):
@@ -84,7 +110,9 @@ class Options(Struct, frozen=True, kw_only=True):
 
     cluster: Cluster = field(default_factory=Cluster)
     network: Network = field(default_factory=Network)
+    client: Client = field(default_factory=Client)
     consumer: Consumer = field(default_factory=Consumer)
+    disk: Disk = field(default_factory=Disk)
     operations: tuple[Planned, ...] = ()
 
     @property

@@ -14,8 +14,11 @@ from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.replicas import Key
+from fencepost.checkers.meantime.calm import fault_of
 from fencepost.traces.events import Event, Name
 
+SLOW = ("pause", "slow_fsync", "slow_host")
+"""Kinds of fault under which a step lasts long: it began to lead at the beginning, which nobody saw."""
 CLOCKS = ("clock_jump", "clock_drift")
 """Kinds of fault that change a host's clock."""
 
@@ -32,6 +35,10 @@ class Shrinks:
     believed: dict[tuple[int, Key], tuple[tuple[int, ...], int]] = field(factory=dict)
     """The ISR that a leader uses, and the position at which it reported it."""
     odd: set[int] = field(factory=set)
+    slow: dict[int, set[str]] = field(factory=dict)
+    """Faults of SLOW that last, by broker."""
+    slowed: dict[int, int] = field(factory=dict)
+    """When the last one of them ended."""
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
         """Leaders and their proposals."""
@@ -42,6 +49,7 @@ class Shrinks:
             Name.ISR_PROPOSED: self._proposed,
             Name.ISR_UPDATED: self._updated,
             Name.FAULT_BEGAN: self._fault,
+            Name.FAULT_ENDED: self._ended,
         }
 
     def _became_leader(self, position: int, event: Event) -> None:
@@ -66,13 +74,29 @@ class Shrinks:
     def _fault(self, position: int, event: Event) -> None:
         if event.cause in CLOCKS:
             self.odd.add(event.node)
+        elif event.cause in SLOW:
+            self.slow.setdefault(event.node, set()).add(fault_of(event))
+
+    def _ended(self, position: int, event: Event) -> None:
+        active = self.slow.get(event.node, set())
+        if fault_of(event) in active:
+            active.discard(fault_of(event))
+            self.slowed[event.node] = event.time
+
+    def _is_odd(self, node: int, since: int) -> bool:
+        """Whether its time is another one, or its steps were slow when it began to lead."""
+        ended = self.slowed.get(node)
+        slow = bool(self.slow.get(node)) or (ended is not None and ended >= since - self.lag_ns)
+        return node in self.odd or slow
 
     def _proposed(self, position: int, event: Event) -> None:
         key = event.topic, event.partition
         self._changes(key, position, event)
         since, began, isr = self.led.get((event.node, key), (-1, -1, ()))
         early = event.time - since < self.lag_ns * 3 // 4
-        if event.cause != "shrink" or event.node in self.odd or not early or set(isr) <= set(event.isr):
+        if event.cause != "shrink" or not early or set(isr) <= set(event.isr):
+            return
+        if self._is_odd(event.node, since):
             return
         self.findings.add(
             "needless_shrink",

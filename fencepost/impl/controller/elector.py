@@ -83,8 +83,8 @@ class ControllerElector:
         return None
 
     def shutting_down(self) -> bool:
-        """A broker that has closed its logs does not run any more. Its own /controller node goes with its last
-        words, and the watch on it fires: elected again it would end at once, and nobody would be the
+        """A broker that has closed its logs does not run any more. Its own /controller node goes with its
+        last words, and the watch on it fires: elected again it would end at once, and nobody would be the
         controller until its session ends. (KafkaController.shutdown closes the event queue first.)"""
         return self.broker_context.broker_state == BrokerState.SHUTTING_DOWN
 

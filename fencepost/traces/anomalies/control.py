@@ -170,6 +170,34 @@ CONTROL: tuple[Anomaly, ...] = (
         definition="a consumer was refused for its protocol, although all consumers of the plan are alike",
     ),
     Anomaly(
+        name="early_deletion",
+        rank=14,
+        breaks="RETENTION",
+        definition="retention deleted a record that was younger than retention.ms, of a topic without "
+        "another bound",
+    ),
+    Anomaly(
+        name="late_deletion",
+        rank=70,
+        breaks="RETENTION",
+        definition="a log still held records two checks of retention after all of them were older than "
+        "retention.ms, on a broker that nothing was wrong with",
+    ),
+    Anomaly(
+        name="needless_retry",
+        rank=70,
+        breaks="JUSTIFIED",
+        definition="a client's operation was sent again, or failed, although nothing was broken and nobody "
+        "asked for anything since the same client was served at that partition",
+    ),
+    Anomaly(
+        name="needless_reprocessing",
+        rank=70,
+        breaks="JUSTIFIED",
+        definition="a group got a record again although the member that had got it commits before it gives a "
+        "partition up, and nothing was broken",
+    ),
+    Anomaly(
         name="latest_value_lost",
         rank=14,
         breaks="COMPACTION",

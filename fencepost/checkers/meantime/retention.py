@@ -1,0 +1,255 @@
+"""RETENTION: records stay for retention.ms, and are gone an interval of checks after it.
+
+Owns early_deletion and late_deletion. How old a record is counts from its first append anywhere, which its
+timestamp precedes by no more than a client keeps a record before it is sent. Retention takes whole segments:
+a log is late only when its youngest record is too old, so that everything may go.
+
+Not asked: topics whose size is bounded as well, or whose settings were changed; hosts whose clocks were
+wrong.
+"""
+
+from collections.abc import Callable, Mapping
+
+from attrs import define, field
+
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.invariants.replicas import Key
+from fencepost.checkers.meantime.calm import fault_of, row_ns
+from fencepost.checkers.meantime.options import MILLISECOND, Options, Topic
+from fencepost.checkers.meantime.shrinks import CLOCKS
+from fencepost.traces.events import Event, Name
+
+RETENTION = "retention"
+SLACK_MS = 3_000
+"""Disks: what a slow host does before it looks at its logs."""
+UNLIMITED = -1
+LONG_MS = 3_600_000
+"""No run lasts that long: of a topic that keeps its records longer, nothing is ever too old, and nobody has
+to remember their ages."""
+
+
+@define
+class Kept:
+    """What a broker's log holds, as far as appends say."""
+
+    batches: list[tuple[int, int, int]] = field(factory=list)
+    """End offset, age (when its values were first appended anywhere, nanoseconds) and position, of each batch
+    that is left; ends ascend."""
+    start: int = 0
+    """Where the log starts."""
+    high_watermark: int = 0
+    since: int = 0
+    """When the log began to be as it is."""
+
+    def cut(self, end: int) -> None:
+        """The log ends there now."""
+        while self.batches and self.batches[-1][0] > end:
+            self.batches.pop()
+
+
+@define
+class Retention:
+    """logs: by broker and partition."""
+
+    findings: Findings
+    options: Options
+    topics: dict[str, Topic] = field(init=False)
+    """Those with a bound of age alone that a run may reach."""
+    kept: set[str] = field(init=False)
+    """Those from which retention takes nothing in any run."""
+    logs: dict[tuple[int, Key], Kept] = field(factory=dict)
+    first: dict[tuple[Key, int], int] = field(factory=dict)
+    """When each value was first appended to a partition."""
+    odd: set[int] = field(factory=set)
+    """Hosts whose clocks were wrong, brokers' and clients'."""
+    active: dict[int, set[str]] = field(factory=dict)
+    """Faults that last, by broker."""
+    well: dict[int, int] = field(factory=dict)
+    """Since when nothing was wrong with each broker."""
+
+    def __attrs_post_init__(self) -> None:
+        self.topics, self.kept = {}, set()
+        for topic in self.options.cluster.topics:
+            if "delete" not in topic.cleanup_policy:
+                self.kept.add(topic.name)
+            elif topic.retention_bytes == UNLIMITED:
+                if UNLIMITED < topic.retention_ms < LONG_MS:
+                    self.topics[topic.name] = topic
+                else:
+                    self.kept.add(topic.name)
+
+    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
+        """What logs hold, and what disturbs a broker; little where nothing grows old."""
+        if not self.topics:
+            return {
+                Name.LOG_START: self._log_start,
+                Name.TOPIC_CONFIGURED: self._gone,
+                Name.TOPIC_DELETION: self._gone,
+            }
+        return {
+            Name.APPENDED: self._appended,
+            Name.TRUNCATED: self._truncated,
+            Name.HIGH_WATERMARK: self._high_watermark,
+            Name.BECAME_LEADER: self._high_watermark,
+            Name.BECAME_FOLLOWER: self._high_watermark,
+            Name.LOG_START: self._log_start,
+            Name.LOG_RECOVERED: self._recovered,
+            Name.MARK: self._mark,
+            Name.TOPIC_CONFIGURED: self._gone,
+            Name.TOPIC_DELETION: self._gone,
+            Name.FAULT_BEGAN: self._began,
+            Name.FAULT_ENDED: self._ended,
+            Name.BROKER_STARTED: self._disturbed,
+            Name.BROKER_STATE: self._disturbed,
+            Name.PHASE: self._phase,
+        }
+
+    # ---- what logs hold
+
+    def _of(self, event: Event) -> Kept | None:
+        if event.topic not in self.topics:
+            return None
+        place = event.node, (event.topic, event.partition)
+        found = self.logs.get(place)
+        if found is None:
+            found = self.logs[place] = Kept()
+        return found
+
+    def _appended(self, position: int, event: Event) -> None:
+        kept = self._of(event)
+        if kept is None:
+            return
+        self._late(event.node, (event.topic, event.partition), kept, position, event.time)
+        key = (event.topic, event.partition)
+        age = max(
+            (self.first.setdefault((key, value), event.time) for value in event.values), default=event.time
+        )
+        end = event.end_offset if event.end_offset >= 0 else event.offset + len(event.values)
+        kept.cut(event.offset)
+        kept.batches.append((end, age, position))
+        kept.since = event.time
+
+    def _truncated(self, position: int, event: Event) -> None:
+        kept = self._of(event)
+        if kept is not None:
+            kept.cut(event.offset)
+            kept.since = event.time
+            kept.high_watermark = min(kept.high_watermark, event.offset)
+
+    def _high_watermark(self, position: int, event: Event) -> None:
+        kept = self._of(event)
+        if kept is not None and event.high_watermark != kept.high_watermark:
+            kept.high_watermark, kept.since = event.high_watermark, event.time
+
+    def _log_start(self, position: int, event: Event) -> None:
+        if event.cause == RETENTION and event.topic in self.kept:
+            self._deleted_early(event, "records to stay: nothing of the topic is ever too old", (position,))
+        kept = self._of(event)
+        if kept is None:
+            return
+        self._late(event.node, (event.topic, event.partition), kept, position, event.time)
+        if event.cause == RETENTION:
+            self._early(kept, position, event)
+        while kept.batches and kept.batches[0][0] <= event.log_start_offset:
+            kept.batches.pop(0)
+        kept.start, kept.since = event.log_start_offset, event.time
+
+    def _recovered(self, position: int, event: Event) -> None:
+        kept = self._of(event)
+        if kept is not None:
+            kept.cut(event.offset)
+            kept.start, kept.high_watermark, kept.since = (
+                event.log_start_offset,
+                event.high_watermark,
+                event.time,
+            )
+
+    def _mark(self, position: int, event: Event) -> None:
+        if event.cause == "replica_deleted":
+            self.logs.pop((event.node, (event.topic, event.partition)), None)
+
+    def _gone(self, position: int, event: Event) -> None:
+        """Its settings are not the plan's any more, or it goes."""
+        self.topics.pop(event.topic or "", None)
+        self.kept.discard(event.topic or "")
+
+    # ---- what disturbs
+
+    def _disturbed(self, position: int, event: Event) -> None:
+        self.well[event.node] = event.time
+
+    def _began(self, position: int, event: Event) -> None:
+        self._all_late(position, event.time, event.node)
+        if event.cause in CLOCKS:
+            self.odd.add(event.node)
+        self.active.setdefault(event.node, set()).add(fault_of(event))
+        self._disturbed(position, event)
+
+    def _ended(self, position: int, event: Event) -> None:
+        self.active.get(event.node, set()).discard(fault_of(event))
+        self._disturbed(position, event)
+
+    def _phase(self, position: int, event: Event) -> None:
+        self._all_late(position, event.time, None)
+
+    # ---- what is asked
+
+    @property
+    def kept_by_clients(self) -> int:
+        """Nanoseconds between a record's timestamp and its first append, at most."""
+        client = self.options.client
+        row = row_ns(self.options.network, 2)
+        if client.producer.pipelined:
+            return client.delivery_timeout_ms * MILLISECOND + row
+        return client.request_timeout_ms * MILLISECOND + row
+
+    def _early(self, kept: Kept, position: int, event: Event) -> None:
+        if self.odd or self.options.network.reorder_ppm:
+            return
+        topic = self.topics[event.topic or ""]
+        gone = [batch for batch in kept.batches if batch[0] <= event.log_start_offset]
+        age, place = max(((age, place) for _, age, place in gone), default=(-1, -1))
+        old = event.time - age + self.kept_by_clients
+        if age >= 0 and old < topic.retention_ms * MILLISECOND:
+            expected = (
+                f"records to stay for retention.ms={topic.retention_ms}; the youngest was at most "
+                f"{old // MILLISECOND} ms old"
+            )
+            self._deleted_early(event, expected, (place, position))
+
+    def _deleted_early(self, event: Event, expected: str, events: tuple[int, ...]) -> None:
+        self.findings.add(
+            "early_deletion",
+            expected=expected,
+            seen=f"retention deleted what broker {event.node} had up to {event.log_start_offset}",
+            topic=event.topic,
+            partition=event.partition,
+            offset=event.log_start_offset,
+            events=events,
+        )
+
+    def _all_late(self, position: int, now: int, node: int | None) -> None:
+        for (broker, key), kept in self.logs.items():
+            if node is None or broker == node:
+                self._late(broker, key, kept, position, now)
+
+    def _late(self, node: int, key: Key, kept: Kept, position: int, now: int) -> None:
+        """Before something happens to the log."""
+        topic = self.topics.get(key[0] or "")
+        if topic is None or not kept.batches or self.active.get(node) or self.odd:
+            return
+        end, _, place = kept.batches[-1]
+        interval_ms = 2 * self.options.cluster.log_retention_check_interval_ms + SLACK_MS
+        youngest = max(batch[1] for batch in kept.batches) + topic.retention_ms * MILLISECOND
+        due = max(youngest, kept.since, self.well.get(node, 0)) + interval_ms * MILLISECOND
+        if kept.high_watermark >= end and kept.start < end and now > due:
+            self.findings.add(
+                "late_deletion",
+                expected=f"nothing to be left {interval_ms} ms after all was older than "
+                f"retention.ms={topic.retention_ms}",
+                seen=f"broker {node}'s log still holds [{kept.start}, {end})",
+                topic=key[0],
+                partition=key[1],
+                offset=kept.start,
+                events=(place, position),
+            )
