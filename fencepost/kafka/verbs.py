@@ -45,6 +45,9 @@ LOOK_S = 0.002
 SOON_S = 120.0
 """Longest wait for something that a healthy cluster does within a second of its own time; stalls of the
 machine do not count for the cluster, but do here."""
+GIVEN_UP = "UNKNOWN_SERVER_ERROR"
+"""An error that makes a producer give a record up, written or not. A broker may answer it at any time, as it
+stands for any exception; but no service without transactions survives it. So chaos leaves it out."""
 Answer = TypeVar("Answer")
 
 
@@ -171,7 +174,8 @@ class Verbs:
         partitions = len(self._assignment(topic))
         groups = self._do(self._groups)
         topics = {topic: partitions} if partitions else {}
-        return draw(seed, Features(topics=topics, groups=groups, for_ms=for_ms))
+        drawn = draw(seed, Features(topics=topics, groups=groups, for_ms=for_ms))
+        return tuple(fault for fault in drawn if (fault.api, fault.error) != ("Produce", GIVEN_UP))
 
     def _groups(self) -> tuple[str, ...]:
         """Consumer groups that some coordinator knows now."""

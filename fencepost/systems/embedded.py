@@ -22,7 +22,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attrs import define, field
+from attrs import define, field, fields
 
 from fencepost import __version__
 from fencepost.impl.broker.parts import Parts
@@ -39,6 +39,7 @@ from fencepost.systems.simulation import Simulation
 from fencepost.systems.system import Inside, Pair, System
 from fencepost.systems.tap import Tap
 from fencepost.traces.errors import EnvironmentError_, PlanError
+from fencepost.traces.names import unknown_name
 from fencepost.traces.plan import ClusterOptions, DiskOptions, GroupOptions, NetworkOptions
 
 if TYPE_CHECKING:
@@ -67,6 +68,14 @@ def quick_options(brokers: int = 3, **options: Any) -> ClusterOptions:
     """Options for tests: a dead broker is noticed after a second, a follower that does not fetch leaves the
     ISR after two, and a group's first rebalance waits for nobody. options: other fields of ClusterOptions.
     Stalls of the machine count for none of these times. Raises PlanError."""
+    known = [each.name for each in fields(ClusterOptions)]
+    for name in options:
+        if name not in known:
+            raise PlanError(
+                expected="an option of a cluster (docs/reference/plans.md)",
+                seen=unknown_name(name, known),
+                where="an embedded cluster",
+            )
     values: dict[str, Any] = {
         "topics": (),
         "zookeeper_session_timeout_ms": 1_000,

@@ -10,6 +10,7 @@ import pytest
 import fencepost.kafka
 from fencepost.checkers.verdict import Decision
 from fencepost.kafka.verbs import SIDES
+from fencepost.proxy.faults import Features, draw
 from fencepost.systems.system import UnsupportedError
 from fencepost.traces.errors import EnvironmentError_, FencepostError, PlanError
 from fencepost.traces.events import Name
@@ -223,6 +224,19 @@ def test_chaos_asks_the_budget_and_a_person_does_not():
         for broker in (1, 2, 3):
             kafka.crash(broker)
         assert began(kafka) == before + 3
+
+
+@pytest.mark.parametrize("seed", [139, 142])
+def test_chaos_answers_nothing_that_makes_a_producer_give_up(seed):
+    """Rule: a script with an unknown error in answer to Produce, before or after its effect, is drawn without
+    it."""
+    with fencepost.kafka.cluster(brokers=1) as kafka:
+        kafka.create_topic("t")
+        drawn = draw(seed, Features(topics={"t": 1}, for_ms=2_000))
+        assert any("UNKNOWN_SERVER_ERROR to Produce" in str(fault) for fault in drawn)
+        kafka.chaos(seed, for_ms=2_000, topic="t")
+        armed = [fault["fault"] for fault in kafka.request_faults()]
+        assert armed == [str(fault) for fault in drawn if "UNKNOWN_SERVER_ERROR to Produce" not in str(fault)]
 
 
 def test_chaos_keeps_what_was_acknowledged():
