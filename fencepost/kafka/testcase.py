@@ -21,6 +21,9 @@ from typing import Any, ClassVar
 import fencepost.kafka
 from fencepost.kafka.handle import KafkaCluster
 
+__unittest = True
+"""Makes unittest leave the frames of this module out of tracebacks. Otherwise it cuts them off there, and the
+failing line of the test is not shown."""
 FOLDER = Path(".fencepost")
 """Where pytest's plugin keeps what failed, too."""
 
