@@ -78,6 +78,8 @@ class Sent:
     """Number of the last request that carried it; records of the same one are answered together."""
     place: int
     """In its batch."""
+    number: int
+    """In the order of first requests."""
     producer: int = NO_PRODUCER_ID
     """Id of the idempotent producer that sent it."""
     epoch: int = -1
@@ -261,6 +263,7 @@ class ClientRecord(Tap):
                     invoke_time=now,
                     request=self.requests,
                     place=place,
+                    number=len(self.sent),
                     node=broker,
                     producer=header.producer_id,
                     tombstone=place in contents.tombstones,
@@ -390,12 +393,15 @@ class ClientRecord(Tap):
     # ---- rows
 
     def operations(self) -> list[Operation]:
-        """The rows so far, with op ids in the order of their invocations."""
-        rows = [*self._appends(), *self.others]
-        rows.sort(key=lambda row: row.invoke_time)
+        """The rows so far, with op ids in the order of their invocations; appends of one moment in the order
+        of their first requests."""
+        appends = [row for _, row in sorted(self._appends(), key=lambda numbered: numbered[0])]
+        rows = sorted([*appends, *self.others], key=lambda row: row.invoke_time)
         return [evolve(row, op_id=FIRST_OPERATION + number) for number, row in enumerate(rows)]
 
-    def _appends(self) -> Iterator[Operation]:
+    def _appends(self) -> Iterator[tuple[int, Operation]]:
+        """The rows of appends, each with the number of its first record."""
+
         def together(sent: Sent) -> tuple[Any, ...]:
             """Equal for records of one row: their offsets follow one another, too."""
             fate = (sent.request, sent.outcome, sent.completion_time, sent.invoke_time, sent.attempts)
@@ -411,7 +417,7 @@ class ClientRecord(Tap):
 
         for _, group in groupby(sorted(self.sent, key=lambda sent: (sent.request, sent.place)), together):
             records = list(group)
-            yield _append(records[0], records)
+            yield min(sent.number for sent in records), _append(records[0], records)
 
 
 def _append(first: Sent, sent: list[Sent]) -> Operation:

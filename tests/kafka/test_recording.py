@@ -146,6 +146,19 @@ def test_acks_0_and_a_record_sent_twice_on_purpose():
     assert watched.record.alike
 
 
+def test_rows_of_one_moment_are_in_the_order_of_their_first_requests():
+    """Rule: a record that was refused and sent again was still sent before what followed it at the same
+    time of the cluster, which stands still while a turn lasts."""
+    watched = Watched()
+    first = watched.ask(batch_of((1,)))
+    watched.time -= 1
+    watched.answer(watched.ask(batch_of((2,))), 0)
+    watched.answer(first, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    watched.answer(watched.ask(batch_of((1,))), 1)
+    assert [row.invoke_time for row in watched.record.operations()] == [1, 1]
+    assert [row[0] for row in watched.rows()] == [(1,), (2,)]
+
+
 def test_equal_records_of_an_idempotent_producer_are_others():
     """Rule: another sequence is another record; where it is equal to one before, the trace says so."""
     watched = Watched()
