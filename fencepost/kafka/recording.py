@@ -205,6 +205,14 @@ class ClientRecord(Tap):
         """A request of this connection begins: what its client heard before stays heard."""
         self._latest.pop(source, None)
 
+    def kept_back(self, broker: int, source: int, request: ProduceRequest) -> None:
+        """The client sent this, and a fault keeps it from the broker: it has no effect."""
+        if self._closed:
+            return
+        for sent in self._produced(broker, source, request):
+            if not sent.acknowledged:
+                sent.completion_time = self.now()
+
     def unheard(self, source: int, keys: Collection[TopicPartition] | None = None) -> None:
         """The client did not hear what the last answer says, or not of these partitions: its appends are in
         doubt, and it has read nothing."""
@@ -283,6 +291,11 @@ class ClientRecord(Tap):
         is another. before: the last one of this content."""
         if before is None:
             return None
+        if before.outcome is Outcome.FAIL and before.producer != header.producer_id:
+            # it was never written, and now another producer sends it: that is an append of its own
+            before.process, before.producer = process, header.producer_id
+            before.invoke_time, before.number, before.attempts = self.now(), len(self.sent), 0
+            return self._again(before, may_write_twice=False)
         if header.producer_id == NO_PRODUCER_ID:
             again = before.producer == NO_PRODUCER_ID and not (before.awaited and before.process == process)
         else:  # a producer that raises its epoch counts from 0 again (KIP-360)
