@@ -232,11 +232,14 @@ def _kafka(options: dict[str, Any]) -> Iterator[Any]:
     import fencepost.kafka
 
     topics = options.pop("topics", ("t",))
+    minimum = options.pop("min_insync_replicas", None)
+    config = None if minimum is None else {"min.insync.replicas": str(minimum)}
     with ExitStack() as stack:
         with _mistakes_in_a_sentence():
             kafka = stack.enter_context(fencepost.kafka.cluster(**options))
             for name in topics:
-                kafka.create_topic(name, partitions=topics[name] if isinstance(topics, dict) else 1)
+                partitions = topics[name] if isinstance(topics, dict) else 1
+                kafka.create_topic(name, partitions=partitions, config=config)
         yield kafka
 
 
@@ -405,5 +408,5 @@ def _mistakes_in_a_sentence() -> Iterator[None]:
 
     try:
         yield
-    except FencepostError as error:
-        pytest.fail(str(error), pytrace=False)
+    except FencepostError as error:  # without it as context, which pytest would show, too
+        raise pytest.fail.Exception(str(error), pytrace=False) from None

@@ -115,7 +115,8 @@ def duplicates(trace: Trace, records: Iterable[KafkaRecord]) -> list[Problem]:
             tried = max(row.attempts for row in sent)
             problems.append(
                 Problem(
-                    says=f"{copies[0]} was sent {times} (in {tried} attempts) and is in the log at offsets {places}",
+                    says=f"{copies[0]} was sent {times} (in {tried} attempts) and is in the log at offsets"
+                    f" {places}",
                     operations=tuple(row.op_id for row in sent),
                     partitions=(where,),
                 )

@@ -9,9 +9,11 @@ before it was sent. The rules:
 - A connection is a process. Its requests overlap, so that the trace says `concurrent_processes`.
 - A record is an append from the request that carries it first to the answer that reaches the socket. A client
   that sends a record again makes another attempt of the same append: of an idempotent producer the same
-  producer id, epoch and sequence; of any other an equal record to the same partition, as long as no attempt
-  was acknowledged. An attempt without an answer leaves the append unknown, unless a later one is
-  acknowledged. A plain producer that tries again after an unknown attempt may write twice: the claims say so.
+  producer id, epoch and sequence, or an equal record of its next epoch; of any other an equal record to the
+  same partition, on a connection that does not wait for its answer; the last two as long as no attempt was
+  acknowledged. An attempt without an answer leaves the append unknown, unless a later one is acknowledged. A
+  producer that tries again so after an unknown attempt may write twice: the claims say so.
+- Any other equal record is another append, and the trace says that its values are not unique.
 - Records of one batch with the same outcome, at the same time, are one row.
 - A fetch that returns records is a poll; one that returns nothing is left out. A look at the end of a
   partition is a list_offsets.
@@ -24,7 +26,7 @@ from typing import Any
 from attrs import define, evolve, field
 
 from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
-from fencepost.impl.log.batch.header import NO_PRODUCER_ID, CorruptBatchError, read_headers
+from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader, CorruptBatchError, read_headers
 from fencepost.impl.log.values import contents_of, runs_in_batch
 from fencepost.impl.messages.broker_api import (
     LATEST,
@@ -56,8 +58,6 @@ FIRST_OPERATION = 2_000_000
 """Op ids from here on are clients'; the run's own are below (campaign/run/run.py)."""
 MOST_LATEST = 10_000
 """Connections of which the last answer is kept: as many as a broker accepts (wire/limits.py)."""
-PLAIN = 3
-"""Parts of the identity of a record that no idempotent producer sent: partition, key, value id."""
 SEQUENCES = 1 << 31
 """After the largest sequence 0 comes again (KIP-98)."""
 
@@ -78,6 +78,12 @@ class Sent:
     """Number of the last request that carried it; records of the same one are answered together."""
     place: int
     """In its batch."""
+    number: int
+    """In the order of first requests."""
+    producer: int = NO_PRODUCER_ID
+    """Id of the idempotent producer that sent it."""
+    epoch: int = -1
+    """That producer's epoch at the last attempt."""
     attempts: int = 1
     completion_time: int | None = None
     acknowledged: bool = False
@@ -89,6 +95,11 @@ class Sent:
     leader_epoch: int = -1
     node: int = -1
     tombstone: bool = False
+
+    @property
+    def awaited(self) -> bool:
+        """Whether its client waits for the answer to the last attempt."""
+        return not (self.acknowledged or self.in_doubt) and self.completion_time is None
 
     @property
     def outcome(self) -> Outcome:
@@ -133,7 +144,8 @@ class ClientRecord(Tap):
     _asked: dict[tuple[int, int], _Asked] = field(factory=dict)
     """By connection and correlation id."""
     _last: dict[tuple[Any, ...], Sent] = field(factory=dict)
-    """The last record of each identity."""
+    """The last record of each identity (partition, producer id, epoch, sequence), and of each content
+    (partition, key, value id)."""
     _latest: dict[int, list[tuple[TopicPartition, "Sent | Operation"]]] = field(factory=dict)
     """What the last answer to each connection says, by connection: until the next request of it begins, or
     a fault takes it back."""
@@ -193,6 +205,14 @@ class ClientRecord(Tap):
         """A request of this connection begins: what its client heard before stays heard."""
         self._latest.pop(source, None)
 
+    def kept_back(self, broker: int, source: int, request: ProduceRequest) -> None:
+        """The client sent this, and a fault keeps it from the broker: it has no effect."""
+        if self._closed:
+            return
+        for sent in self._produced(broker, source, request):
+            if not sent.acknowledged:
+                sent.completion_time = self.now()
+
     def unheard(self, source: int, keys: Collection[TopicPartition] | None = None) -> None:
         """The client did not hear what the last answer says, or not of these partitions: its appends are in
         doubt, and it has read nothing."""
@@ -230,11 +250,16 @@ class ClientRecord(Tap):
         now = self.now()
         for place, value in enumerate(contents.values):
             key = contents.key(place)
-            identity: tuple[Any, ...] = (request.partition, key, value)
+            content: tuple[Any, ...] = (request.partition, key, value)
+            identity = content
             if header.producer_id != NO_PRODUCER_ID:
                 sequence = (header.base_sequence + place) % SEQUENCES
                 identity = (request.partition, header.producer_id, header.producer_epoch, sequence)
-            sent = self._again(identity, place, broker)
+            sent = self._last.get(identity) if identity is not content else None
+            if sent is None:
+                sent = self._equal(self._last.get(content), header, _process(source))
+            else:
+                sent = self._again(sent, may_write_twice=False)
             if sent is None:
                 sent = Sent(
                     topic=request.partition.topic,
@@ -246,31 +271,47 @@ class ClientRecord(Tap):
                     invoke_time=now,
                     request=self.requests,
                     place=place,
+                    number=len(self.sent),
                     node=broker,
+                    producer=header.producer_id,
                     tombstone=place in contents.tombstones,
                 )
                 if request.acks == ACKS_NONE:
                     sent.acknowledged, sent.completion_time = True, now
-                self._last[identity] = sent
                 self.sent.append(sent)
+            elif not sent.acknowledged:
+                sent.request, sent.place, sent.node = self.requests, place, broker
+            sent.epoch = header.producer_epoch
+            self._last[identity] = self._last[content] = sent
             produced.append(sent)
         return produced
 
-    def _again(self, identity: tuple[Any, ...], place: int, broker: int) -> Sent | None:
-        """The record of an earlier request that this one carries again; None if it is new."""
-        before = self._last.get(identity)
+    def _equal(self, before: Sent | None, header: BatchHeader, process: int) -> Sent | None:
+        """The earlier record that one of equal content carries again, though no sequence says so; None if it
+        is another. before: the last one of this content."""
         if before is None:
             return None
-        plain = len(identity) == PLAIN
-        if plain and before.acknowledged:
+        if before.outcome is Outcome.FAIL and before.producer != header.producer_id:
+            # it was never written, and now another producer sends it: that is an append of its own
+            before.process, before.producer = process, header.producer_id
+            before.invoke_time, before.number, before.attempts = self.now(), len(self.sent), 0
+            return self._again(before, may_write_twice=False)
+        if header.producer_id == NO_PRODUCER_ID:
+            again = before.producer == NO_PRODUCER_ID and not (before.awaited and before.process == process)
+        else:  # a producer that raises its epoch counts from 0 again (KIP-360)
+            again = before.producer == header.producer_id and before.epoch < header.producer_epoch
+        if before.acknowledged or before.request == self.requests or not again:
             self.alike = True
             return None
-        if before.completion_time is None and not before.acknowledged:
+        return self._again(before, may_write_twice=True)
+
+    def _again(self, before: Sent, *, may_write_twice: bool) -> Sent:
+        """A record that is sent again. may_write_twice: if an attempt before had no answer."""
+        if before.awaited:
             before.in_doubt = True  # nobody heard what became of the attempt before
-        self.repeated = self.repeated or (plain and before.in_doubt)
+        self.repeated = self.repeated or (may_write_twice and before.in_doubt)
         before.attempts += 1
         if not before.acknowledged:
-            before.request, before.place, before.node = self.requests, place, broker
             before.completion_time = None
         return before
 
@@ -365,12 +406,15 @@ class ClientRecord(Tap):
     # ---- rows
 
     def operations(self) -> list[Operation]:
-        """The rows so far, with op ids in the order of their invocations."""
-        rows = [*self._appends(), *self.others]
-        rows.sort(key=lambda row: row.invoke_time)
+        """The rows so far, with op ids in the order of their invocations; appends of one moment in the order
+        of their first requests."""
+        appends = [row for _, row in sorted(self._appends(), key=lambda numbered: numbered[0])]
+        rows = sorted([*appends, *self.others], key=lambda row: row.invoke_time)
         return [evolve(row, op_id=FIRST_OPERATION + number) for number, row in enumerate(rows)]
 
-    def _appends(self) -> Iterator[Operation]:
+    def _appends(self) -> Iterator[tuple[int, Operation]]:
+        """The rows of appends, each with the number of its first record."""
+
         def together(sent: Sent) -> tuple[Any, ...]:
             """Equal for records of one row: their offsets follow one another, too."""
             fate = (sent.request, sent.outcome, sent.completion_time, sent.invoke_time, sent.attempts)
@@ -386,7 +430,7 @@ class ClientRecord(Tap):
 
         for _, group in groupby(sorted(self.sent, key=lambda sent: (sent.request, sent.place)), together):
             records = list(group)
-            yield _append(records[0], records)
+            yield min(sent.number for sent in records), _append(records[0], records)
 
 
 def _append(first: Sent, sent: list[Sent]) -> Operation:

@@ -6,34 +6,68 @@ in the loop's thread.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import define, field
 
+from fencepost.impl.messages.broker_api import ProduceRequest
+from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.kafka.recording import ClientRecord
 from fencepost.proxy.faults import FaultHook, RequestFault, RequestFaults, Struck, events_of
 from fencepost.sim.scheduler import Scheduler
 from fencepost.traces.events import Event
 from fencepost.wire.codec import RequestHeader
-from fencepost.wire.hook import Cut, Delay, Drop, Half, Hook, Replace, Silence, Verdict
+from fencepost.wire.hook import Cut, Delay, Drop, Half, Hook, Pass, Replace, Silence, Verdict
 from fencepost.wire.shapes import rows_of
 
-RECORDED = frozenset({0, 1, 2})
+PRODUCE = 0
+"""Its key."""
+RECORDED = frozenset({PRODUCE, 1, 2})
 """Keys of Produce, Fetch and ListOffsets: what the record of clients is made of."""
+
+
+def _batches(body: Any) -> dict[TopicPartition, Any]:
+    """Of a Produce request, by partition."""
+    return {
+        TopicPartition(topic.name, each.index): each.records
+        for topic in body.topic_data
+        for each in topic.partition_data
+    }
 
 
 @define(eq=False)
 class Heard:
-    """A hook that tells the record of clients which answers did not reach them as the broker gave them."""
+    """A hook that reports to the record of clients what they sent that did not reach the broker, and which
+    answers did not reach them as the broker gave them."""
 
     hook: Hook
     clients: ClientRecord
+    broker: int
 
     def on_request(self, source: int, header: RequestHeader, body: Any) -> Verdict:
         """As Hook has it."""
         self.clients.begins(source)
-        return self.hook.on_request(source, header, body)
+        verdict = self.hook.on_request(source, header, body)
+        if header.api_key == PRODUCE and not isinstance(verdict, Pass):
+            self._kept_back(source, body, verdict)
+        return verdict
+
+    def _kept_back(self, source: int, body: Any, verdict: Verdict) -> None:
+        """Record the batches that a client sent and that never reach the broker."""
+        goes_on: Mapping[TopicPartition, Any] = {}
+        if isinstance(verdict, Replace | Delay):
+            given = body if verdict.body is None else verdict.body
+            goes_on = {} if given.__type__.name == "response" else _batches(given)
+        for key, records in _batches(body).items():
+            if key not in goes_on and records:
+                self.clients.kept_back(
+                    self.broker,
+                    source,
+                    ProduceRequest(
+                        correlation_id=0, partition=key, acks=body.acks, records=records, timeout=0
+                    ),
+                )
 
     def on_answer(self, source: int, header: RequestHeader, body: Any, answer: Any) -> Verdict:
         """As Hook has it."""
@@ -71,7 +105,7 @@ class ClusterFaults:
 
     def hook(self, broker: int) -> Hook:
         """Of one broker's listener."""
-        return Heard(FaultHook(self.engine, broker, lambda: self._now), self.clients)
+        return Heard(FaultHook(self.engine, broker, lambda: self._now), self.clients, broker)
 
     def arm(self, fault: RequestFault) -> int:
         """From now on it may strike; answers its number. Raises PlanError."""

@@ -21,6 +21,9 @@ from typing import Any, ClassVar
 import fencepost.kafka
 from fencepost.kafka.handle import KafkaCluster
 
+__unittest = True
+"""Makes unittest leave the frames of this module out of tracebacks. Otherwise it cuts them off there, and the
+failing line of the test is not shown."""
 FOLDER = Path(".fencepost")
 """Where pytest's plugin keeps what failed, too."""
 
@@ -32,6 +35,8 @@ class KafkaTestCase(unittest.TestCase):
     """Parameters of `cluster()`."""
     topics: ClassVar[Mapping[str, int]] = {"t": 1}
     """The topics to create, with the number of partitions of each."""
+    min_insync_replicas: ClassVar[int] = 1
+    """The setting min.insync.replicas of these topics."""
     judged: ClassVar[bool] = True
     """Whether a test that passes is judged as by `assert_ok`."""
     folder: ClassVar[Path] = FOLDER
@@ -47,7 +52,8 @@ class KafkaTestCase(unittest.TestCase):
         self.kafka.folder = self.folder.absolute() / self.id()
         shutil.rmtree(self.kafka.folder, ignore_errors=True)
         for name, partitions in self.topics.items():
-            self.kafka.create_topic(name, partitions=partitions)
+            config = {"min.insync.replicas": str(self.min_insync_replicas)}
+            self.kafka.create_topic(name, partitions=partitions, config=config)
 
     def _callTestMethod(self, method: Callable[[], Any]) -> None:  # noqa: N802 - unittest's own name
         """As unittest does. It reports what goes wrong here, and a subtest that fails, only after

@@ -45,6 +45,10 @@ LOOK_S = 0.002
 SOON_S = 120.0
 """Longest wait for something that a healthy cluster does within a second of its own time; stalls of the
 machine do not count for the cluster, but do here."""
+GIVEN_UP = frozenset({("Produce", "UNKNOWN_SERVER_ERROR"), ("InitProducerId", "UNKNOWN_SERVER_ERROR")})
+"""Answers, by API and error, that make a producer give up, whether it has written or not. A broker may
+give them at any time, as this error stands for any exception. But no service without transactions survives
+them, so that chaos leaves them out."""
 Answer = TypeVar("Answer")
 
 
@@ -171,7 +175,8 @@ class Verbs:
         partitions = len(self._assignment(topic))
         groups = self._do(self._groups)
         topics = {topic: partitions} if partitions else {}
-        return draw(seed, Features(topics=topics, groups=groups, for_ms=for_ms))
+        drawn = draw(seed, Features(topics=topics, groups=groups, for_ms=for_ms))
+        return tuple(fault for fault in drawn if (fault.api, fault.error) not in GIVEN_UP)
 
     def _groups(self) -> tuple[str, ...]:
         """Consumer groups that some coordinator knows now."""

@@ -10,6 +10,7 @@ import pytest
 import fencepost.kafka
 from fencepost.checkers.verdict import Decision
 from fencepost.kafka.verbs import SIDES
+from fencepost.proxy.faults import Features, draw
 from fencepost.systems.system import UnsupportedError
 from fencepost.traces.errors import EnvironmentError_, FencepostError, PlanError
 from fencepost.traces.events import Name
@@ -223,6 +224,27 @@ def test_chaos_asks_the_budget_and_a_person_does_not():
         for broker in (1, 2, 3):
             kafka.crash(broker)
         assert began(kafka) == before + 3
+
+
+GIVING_UP = {
+    139: "answer UNKNOWN_SERVER_ERROR to Produce",
+    142: "answer UNKNOWN_SERVER_ERROR to Produce",
+    40: "answer UNKNOWN_SERVER_ERROR to InitProducerId",
+}
+"""Seeds that draw such an answer."""
+
+
+@pytest.mark.parametrize("seed", GIVING_UP)
+def test_chaos_answers_nothing_that_makes_a_producer_give_up(seed):
+    """Rule: a script with an unknown error in answer to Produce, before or after its effect, or to
+    InitProducerId, is drawn without it."""
+    with fencepost.kafka.cluster(brokers=1) as kafka:
+        kafka.create_topic("t")
+        drawn = [str(fault) for fault in draw(seed, Features(topics={"t": 1}, for_ms=2_000))]
+        kept = [text for text in drawn if not text.startswith(GIVING_UP[seed])]
+        assert kept != drawn
+        kafka.chaos(seed, for_ms=2_000, topic="t")
+        assert [fault["fault"] for fault in kafka.request_faults()] == kept
 
 
 def test_chaos_keeps_what_was_acknowledged():

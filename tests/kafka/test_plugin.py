@@ -65,7 +65,7 @@ def test_planted(fencepost_kafka):
     fencepost_kafka.wait_until_healthy()
     send(fencepost_kafka, 3)
 
-@pytest.mark.fencepost_kafka(brokers=1, judged=False, topics={"u": 3})
+@pytest.mark.fencepost_kafka(brokers=1, judged=False, topics={"u": 3}, min_insync_replicas=1)
 def test_own(fencepost_kafka):
     assert fencepost_kafka.leader("u", 2) == 2
 
@@ -86,7 +86,8 @@ def test_mistake(fencepost_kafka):
         r"2 appends \(2 acknowledged\) and 0 reads by clients; 1 crash; [12] of the operations", told
     )
     assert told.count("PytestWarning: no request of a client met a fault") == 1
-    assert "options of a cluster" in told and "colour" in told
+    assert "an option of a cluster" in told and "saw 'colour'" in told and "__init__" not in told
+    assert "During handling" not in told
     kept = {path.parent.name for path in pytester.path.glob(".fencepost/*/trace.jsonl")}
     assert len(kept) == 2
     assert [name for name in kept if "planted" in name] and [name for name in kept if "own" in name]
@@ -157,3 +158,25 @@ def test_it(fencepost_kafka_shared, number):
 def test_the_example_of_the_documentation_passes(suite):
     """Rule: the fixture's example runs as it stands."""
     suite(EXAMPLES[1]).assert_outcomes(passed=1)
+
+
+def test_too_few_replicas_in_sync_acknowledge_nothing(suite):
+    """Rule: min_insync_replicas of the marker is the setting of the topics that it names."""
+    result = suite(
+        """
+from kafka.errors import NotEnoughReplicasError
+
+@pytest.mark.fencepost_kafka(topics={"t": 1}, min_insync_replicas=3, judged=False)
+def test_it(fencepost_kafka):
+    send(fencepost_kafka, 1)
+    fencepost_kafka.crash(3)
+    fencepost_kafka.until(lambda: not fencepost_kafka.status()["healthy"])
+    servers = fencepost_kafka.bootstrap_servers.split(",")
+    client = KafkaProducer(bootstrap_servers=servers, acks="all", retries=3, enable_idempotence=False)
+    fencepost_kafka.until(lambda: fencepost_kafka.status()["time_ms"] > 5_000)
+    with pytest.raises(NotEnoughReplicasError):
+        client.send("t", b"2").get(60)
+    client.close()
+"""
+    )
+    assert result.parseoutcomes()["passed"] == 1

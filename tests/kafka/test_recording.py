@@ -66,11 +66,11 @@ class Watched:
         ]
 
 
-def numbered(*values, sequence):
+def numbered(*values, sequence, epoch=0):
     """A batch of an idempotent producer."""
     records = [Record(place, 0, None, b"%d" % value) for place, value in enumerate(values)]
     return encode_batch(
-        records, base_offset=0, leader_epoch=-1, producer_id=7, producer_epoch=0, base_sequence=sequence
+        records, base_offset=0, leader_epoch=-1, producer_id=7, producer_epoch=epoch, base_sequence=sequence
     )
 
 
@@ -144,6 +144,69 @@ def test_acks_0_and_a_record_sent_twice_on_purpose():
     watched.answer(watched.ask(batch_of((2,))), 2)
     assert watched.rows()[1:] == [((2,), Outcome.OK, 1, 1), ((2,), Outcome.OK, 2, 1)]
     assert watched.record.alike
+
+
+def test_rows_of_one_moment_are_in_the_order_of_their_first_requests():
+    """Rule: a record that was refused and sent again was still sent before what followed it at the same
+    time of the cluster, which stands still while a turn lasts."""
+    watched = Watched()
+    first = watched.ask(batch_of((1,)))
+    watched.time -= 1
+    watched.answer(watched.ask(batch_of((2,))), 0)
+    watched.answer(first, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    watched.answer(watched.ask(batch_of((1,))), 1)
+    assert [row.invoke_time for row in watched.record.operations()] == [1, 1]
+    assert [row[0] for row in watched.rows()] == [(1,), (2,)]
+
+
+def test_equal_records_of_an_idempotent_producer_are_others():
+    """Rule: another sequence is another record; where it is equal to one before, the trace says so."""
+    watched = Watched()
+    watched.answer(watched.ask(numbered(1, sequence=0)), 0)
+    assert not watched.record.alike
+    watched.answer(watched.ask(numbered(1, sequence=1)), 1)
+    assert watched.rows() == [((1,), Outcome.OK, 0, 1), ((1,), Outcome.OK, 1, 1)]
+    assert watched.record.alike and not watched.record.repeated
+
+
+def test_equal_records_that_are_under_way_together_are_others():
+    """Rule: a client does not repeat a record in the same batch, nor on a connection on which it waits for
+    the answer: these are others."""
+    watched = Watched()
+    both = watched.ask(batch_of((1, 1)))
+    watched.answer(watched.ask(batch_of((1,))), 2)
+    watched.answer(both, 0)
+    assert [row[:3] for row in watched.rows()] == [((1, 1), Outcome.OK, 0), ((1,), Outcome.OK, 2)]
+    assert watched.record.alike and not watched.record.repeated
+
+
+def test_a_producer_that_raises_its_epoch_sends_the_same_records():
+    """Rule: a record that was refused, or had no answer, and comes in the producer's next epoch with a new
+    sequence (KIP-360) is another attempt of the same append; without an answer it may be written twice."""
+    for refused, repeated in ((True, False), (False, True)):
+        watched = Watched()
+        first = watched.ask(numbered(1, sequence=5))
+        if refused:
+            watched.answer(first, error=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+        else:
+            watched.record.lost(1)
+        watched.answer(watched.ask(numbered(1, sequence=0, epoch=1)), 8)
+        assert watched.rows() == [((1,), Outcome.OK, 8, 2)]
+        assert watched.record.repeated is repeated and not watched.record.alike
+
+
+def test_equal_records_are_no_finding():
+    """Rule: a producer, idempotent or not, may send a record again on purpose."""
+    for idempotent in (True, False):
+        with (
+            fencepost.kafka.cluster(brokers=1) as kafka,
+            producer(kafka, enable_idempotence=idempotent) as client,
+        ):
+            kafka.create_topic("t")
+            produce(client, [7, 7, 7])
+            produce(client, [7])
+            kafka.assert_ok()
+            kafka.assert_no_duplicates("t")
 
 
 def test_keys_tombstones_and_foreign_values():

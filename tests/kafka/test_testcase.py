@@ -77,7 +77,7 @@ def test_unittest_runs_judges_keeps_and_closes(tmp_path, monkeypatch, capsys):
     failed = {case.id().rpartition(".")[2]: text for case, text in result.failures}
     failed = {name.partition(" ")[0]: text for name, text in failed.items()}
     assert set(failed) == {"test_wrong", "test_convicted", "test_in_part"}
-    assert "the test's own" in failed["test_wrong"]
+    assert "the test's own" in failed["test_wrong"] and "in test_wrong" in failed["test_wrong"]
     (warning,) = warned
     assert "1 appends (1 acknowledged)" in warning
     kept = {path.name.rpartition(".")[2]: path for path in tmp_path.iterdir()}
