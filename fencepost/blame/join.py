@@ -5,8 +5,8 @@ it:
 
     the cluster     gets requests and gives answers: whatever the log check and the rules below find in these
                     alone is its doing.
-    the application asks and is given: whatever differs between what it did and was told, and what crossed
-                    the wire, is its doing (its own, or its client library's).
+    the application asks and is given: whatever differs between what it did and got, and what crossed the
+                    wire, is its doing (its own, or its client library's).
 
 A place that convicts the cluster is not held against the application as well. What nobody can match is
 counted, and convicts nobody.
@@ -177,7 +177,7 @@ class _Join:
         )
 
     def _twice(self) -> Iterator[Blame]:
-        """A record of an idempotent producer, sent once under one sequence number, that stands at two
+        """A record of an idempotent producer, sent once under one sequence number, that is at two
         offsets."""
         seen: dict[tuple[str, int, int], Place] = {}
         idempotent = {one.record.value: one for one in self.wire.carried if one.row.producer_id is not None}
@@ -193,7 +193,7 @@ class _Join:
                         side=Side.CLUSTER,
                         kind=Kind.DUPLICATE,
                         place=_name(place),
-                        says=f"the record of one sequence number stands at offset {before[2]} as well",
+                        says=f"the record of one sequence number is at offset {before[2]} as well",
                         operations=(one.row.op_id, row.op_id),
                         frame=self.wire.frame_of(row),
                     )
@@ -219,7 +219,7 @@ class _Join:
                         side=Side.CLUSTER,
                         kind=Kind.REORDERING,
                         place=_name(place),
-                        says=f"sequence {row.sequence} stands before sequence {before.row.sequence}, at "
+                        says=f"sequence {row.sequence} is before sequence {before.row.sequence}, at "
                         f"{before.record.offset}",
                         operations=(before.row.op_id, row.op_id),
                         frame=self.wire.frame_of(row),
@@ -273,7 +273,7 @@ class _Join:
                 side=Side.APPLICATION,
                 kind=Kind.LOSS,
                 place=_name(place),
-                says="the application was told that this is acknowledged, and no broker has acknowledged "
+                says="a callback said that this is acknowledged, and no broker has acknowledged "
                 "anything there",
                 lines=both,
                 operations=tuple(each.row.op_id for each in carried),
@@ -348,7 +348,7 @@ class _Join:
                 side=Side.APPLICATION,
                 kind=Kind.REORDERING,
                 place=_name(one.place),
-                says="sent after a record that crossed the wire, and stands, after it",
+                says="sent after a record that crossed the wire later and has a higher offset",
                 lines=(before[0].place, line.place),
                 operations=(before[1].row.op_id, one.row.op_id),
                 frame=self.wire.frame_of(one.row),

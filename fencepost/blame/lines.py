@@ -1,4 +1,4 @@
-"""What an application did and was told, as JSON lines: the format of every tap.
+"""What an application did and what its client reported, as JSON lines: the format of every tap.
 
 Owns the format and its strict reading. Must not know clients. One object a line; `time` in nanoseconds of any
 clock, `actor` names a producer or consumer, `id` a send. Unknown fields are refused, so that a misspelt one
@@ -9,7 +9,7 @@ is not silently nothing.
     {"type":"failed","time":2,"actor":"p1","id":"p1-1","error":"TimeoutException"}
     {"type":"delivered","time":3,"actor":"c1","topic":"orders","partition":0,"offset":41,"content":7}
     {"type":"moved","time":3,"actor":"c1"}       the consumer's place changes: assignment, revocation, seek
-    {"type":"closed","time":4,"actor":"p1"}      everything it was told stands above
+    {"type":"closed","time":4,"actor":"p1"}      every callback that it got is above
 
 sent: before the client's send is called. partition: if the application chose it. content: of a record, if the
 tap knows the key of the record's folder (docs/how-to/proxy.md). acknowledged, failed: the callback.

@@ -71,7 +71,7 @@ class Wire:
     """By op id: an append has one for each attempt."""
 
     out_of_range: int = 0
-    """Fetches that were told OFFSET_OUT_OF_RANGE: their consumer begins anew where its policy says."""
+    """Fetches answered with OFFSET_OUT_OF_RANGE: their consumer begins anew where its policy says."""
     acknowledged_offsets: dict[tuple[str, int], list[int]] = field(factory=dict)
     """Ascending, by topic and partition."""
     fetched_offsets: dict[tuple[str, int], list[int]] = field(factory=dict)

@@ -19,7 +19,7 @@ MOST_SHOWN = 20
 @json_option
 def command(record: Path, taps: tuple[Path, ...], as_json: bool) -> ExitCode:
     """Join what crossed the wire (RECORD: a run of `fencepost proxy`, or its folder if it has one run) with
-    what an application did and was told (TAPS), and say on which side a loss, duplicate or reordering
+    what an application did and got (TAPS), and say on which side a loss, duplicate or reordering
     happened.
 
     Exit code 1: something did, on either side.

@@ -78,7 +78,7 @@ class Faults:
             return {}
 
         def state() -> dict[str, Any]:
-            """Where things stand."""
+            """The state of the proxy and its faults."""
             return dict(inside(self._state))
 
         def verdict() -> dict[str, Any]:

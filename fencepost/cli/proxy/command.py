@@ -264,7 +264,7 @@ def _load(context: ssl.SSLContext, files: tuple[Path, Path]) -> None:
 )
 @json_option
 def tap(java: bool, kafka_clients: Path, out: Path, as_json: bool) -> ExitCode:
-    """Build the tap for Java: interceptors that write what the application was told, for `fencepost blame`.
+    """Build the tap for Java: interceptors that write what an application did, for `fencepost blame`.
 
     \b
     Examples

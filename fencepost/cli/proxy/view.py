@@ -158,7 +158,7 @@ class View:
         return Group(*parts)
 
     def line(self) -> str:
-        """Where things stand, in one line."""
+        """The state in one line."""
         words = [f"{len(self.proxy.connections)} connections"]
         if self.record is not None:
             recorder = self.record.recorder

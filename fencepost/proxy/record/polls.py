@@ -48,13 +48,16 @@ def _rows(runs: list[Run]) -> Iterator[list[Run]]:
 
 @define(eq=False)
 class Ends:
-    """What is known of a partition."""
+    """What is known of a partition. Records that were there before the proxy become rows once: those from
+    `recorded_from` to `recorded_end` are."""
 
     baseline: int
-    """Records below were there before the proxy, unless it saw their sending."""
-    told: int
-    """Records below that were there before are rows already."""
-    told_from: int
+    """The first end that a broker named: records below it were there before the proxy, unless it saw their
+    sending."""
+    recorded_end: int
+    """-1: none is recorded yet. Moves up with each read beyond it."""
+    recorded_from: int
+    """-1: none is recorded yet. Moves down with each read below it."""
 
 
 @define(eq=False, kw_only=True)
@@ -192,11 +195,14 @@ class Polls:
             end = min(end, known.baseline)
         if end <= offset:
             return
-        if known.told_from < 0 or offset > known.told or end < known.told_from:
-            start, known.told_from, known.told = offset, offset, end
+        if known.recorded_from < 0 or offset > known.recorded_end or end < known.recorded_from:
+            start, known.recorded_from, known.recorded_end = offset, offset, end
         else:
-            start = known.told if known.told_from <= offset else offset
-            known.told_from, known.told = min(known.told_from, offset), max(known.told, end)
+            start = known.recorded_end if known.recorded_from <= offset else offset
+            known.recorded_from, known.recorded_end = (
+                min(known.recorded_from, offset),
+                max(known.recorded_end, end),
+            )
         new = values[start - offset : end - offset] if start >= offset else values
         if not len(new):
             return
