@@ -8,8 +8,8 @@
 
 Owns which calls of confluent-kafka, kafka-python and aiokafka are a send, what was reported to them and
 what they handed out. Must not know the wire. The wrapped object behaves as the client does: arguments,
-results, callbacks and errors pass unchanged, but for a header with the id of the send (`ids=False` leaves it out; then
-sends that failed cannot be matched).
+results, callbacks and errors pass unchanged, but for a header with the id of the send (`ids=False` leaves it
+out; then sends that failed cannot be matched).
 """
 
 import itertools
