@@ -26,6 +26,9 @@ NOBODY = 0
 LATEST, EARLIEST = -1, -2
 MOST_KNOWN = 100_000
 """Ends that connections were shown."""
+LAST_STABLE_LATER = "last_stable_offset_read_later"
+"""The cause of a mark: an answer claims a last stable offset above its high watermark. Kafka reads the high
+watermark first (Partition.readRecords), and it may rise in between: the row has the lower of both."""
 ISOLATIONS = ("read_uncommitted", "read_committed")
 
 
@@ -129,7 +132,8 @@ class Polls:
             for each in sorted(one.aborted_transactions or (), key=lambda it: it.first_offset):
                 aborted.setdefault(each.producer_id, []).append(each.first_offset)
         found = shown(one.records, position, self.values, aborted) if one.records else None
-        ends = (one.high_watermark, one.last_stable_offset, getattr(one, "log_start_offset", -1))
+        end, stable = one.high_watermark, one.last_stable_offset
+        ends = (end, min(end, stable), getattr(one, "log_start_offset", -1))
         place = (pipe.number, topic, partition)
         if not (found and found.runs) and self._shown.get(place) == (position, *ends):
             return
@@ -166,6 +170,9 @@ class Polls:
             exchange.note.rows.append(row["op_id"])
             if runs:  # a further row reads on from here
                 row["offset"] = runs[-1].offset + len(runs[-1].values)
+        if stable > end:
+            detail = {"op_id": row["op_id"], "high_watermark": end, "last_stable_offset": stable}
+            self.lines.event(time, "mark", detail, cause=LAST_STABLE_LATER)
         if found and found.trouble:
             detail = {
                 "connection": pipe.number,
