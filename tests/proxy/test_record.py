@@ -357,21 +357,20 @@ def test_a_record_has_one_id_from_the_request_to_the_reader(codec):
     assert other[0] != ids[0]
 
 
-def test_a_last_stable_offset_that_was_read_after_the_high_watermark():
-    """Rule: Kafka reads the high watermark before the last stable offset (Partition.readRecords), so that an
-    answer may claim one above the other. That is no finding; both values are on record."""
+def fetched(high_watermark, last_stable_offset, records, keep=None):
+    """The trace of one fetch from offset 3 on that a broker answered so."""
     fetch, answer = load_request_schema(FETCH, 4), load_response_schema(FETCH, 4)
     asked, said = sys.modules[fetch.__module__], sys.modules[answer.__module__]
     partition = asked.FetchPartition(partition=0, fetch_offset=3, partition_max_bytes=99)
     lines = []
-    recorder = Recorder(lines=Lines(lines.append), values=Values(key=KEY))
+    watcher = Recorder(lines=Lines(lines.append), values=Values(key=KEY), keep=keep)
     pipe = Pipe(
         number=1,
         cluster=Cluster(lambda upstream: ("127.0.0.1", 1)),
         broker=("b", 1),
         client="c",
         now=lambda: 5,
-        watcher=recorder,
+        watcher=watcher,
     )
     request = fetch(
         replica_id=-1,
@@ -384,19 +383,42 @@ def test_a_last_stable_offset_that_was_read_after_the_high_watermark():
     claimed = said.PartitionData(
         partition_index=0,
         error_code=ErrorCode.none,
-        high_watermark=10,
-        last_stable_offset=12,
+        high_watermark=high_watermark,
+        last_stable_offset=last_stable_offset,
         aborted_transactions=None,
-        records=None,
+        records=records,
     )
     responses = (said.FetchableTopicResponse(topic="t", partitions=(claimed,)),)
     pipe.from_broker(write_response(7, answer(throttle_time=timedelta(0), responses=responses)))
     pipe.settle()
     (trace,) = read_lines(HEAD + lines, where="lines")
-    (row,) = trace.operations
+    return trace
+
+
+def test_a_last_stable_offset_that_was_read_after_the_high_watermark():
+    """Rule: Kafka reads the high watermark before the last stable offset (Partition.readRecords), so that an
+    answer may claim one above the other. That is no finding; both values are on record."""
+    trace = fetched(10, 12, None)
+    row = next(row for row in trace.operations if row.function is Function.POLL)
     assert (row.end_offset, row.last_stable_offset) == (10, 10)
     (mark,) = [event for event in trace.events if event.cause == LAST_STABLE_LATER]
     assert json.loads(mark.detail) == {"op_id": row.op_id, "high_watermark": 10, "last_stable_offset": 12}
+
+
+def test_a_fetched_record_that_has_no_key_or_value_is_named():
+    """Rule: with --values full, a record that cannot be taken apart is a mark; the poll is a row all the
+    same, and nothing is raised."""
+    value = b"\xff" * 20
+    whole = encode_batch([Record(3, 5, None, value)], base_offset=3, leader_epoch=0)
+    broken = whole.replace(b"\x01\x28" + value, b"\xff\xff" + value)
+    assert broken != whole
+    kept = []
+    trace = fetched(4, 4, broken, keep=lambda *content: kept.append(content))
+    assert kept == []
+    assert [event.cause for event in trace.events if event.name is Name.MARK] == ["unread_batch"]
+    assert Function.POLL in {row.function for row in trace.operations}
+    fetched(4, 4, whole, keep=lambda *content: kept.append(content))
+    assert len(kept) == 1
 
 
 def test_fetch_sessions_are_followed():

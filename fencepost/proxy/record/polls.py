@@ -11,12 +11,13 @@ from typing import Any
 
 from attrs import define, field
 
+from fencepost.impl.log.batch.header import CorruptBatchError
 from fencepost.proxy.exchange import Exchange
 from fencepost.proxy.pipe import Pipe
 from fencepost.proxy.record.kernels import Ids
 from fencepost.proxy.record.lines import MOST_IN_ROW, Lines, rows_of, run_text
 from fencepost.proxy.record.note import Note
-from fencepost.proxy.record.reads import Asked, Run, Sessions, shown
+from fencepost.proxy.record.reads import Asked, Run, Sessions, Shown, shown
 from fencepost.proxy.record.values import Values
 from fencepost.traces.parts import BEFORE
 from fencepost.wire.passing import error_name
@@ -173,18 +174,22 @@ class Polls:
         if stable > end:
             detail = {"op_id": row["op_id"], "high_watermark": end, "last_stable_offset": stable}
             self.lines.event(time, "mark", detail, cause=LAST_STABLE_LATER)
-        if found and found.trouble:
-            detail = {
-                "connection": pipe.number,
-                "topic": topic,
-                "partition": partition,
-                "says": found.trouble,
-            }
-            self.lines.event(time, "mark", detail, cause="unread_batch")
+        trouble = found.trouble if found else ""
         if found and self.keep is not None:
+            trouble = self._keep(found, one.records, self.keep) or trouble
+        if trouble:
+            detail = {"connection": pipe.number, "topic": topic, "partition": partition, "says": trouble}
+            self.lines.event(time, "mark", detail, cause="unread_batch")
+
+    def _keep(self, found: Shown, data: bytes, keep: Callable[[int, bytes | None, bytes], None]) -> str:
+        """Records in full; answers why the rest cannot be taken apart, "" if it can be."""
+        try:
             for header, ids in found.batches:
-                for content in self.values.contents(one.records, header, ids):
-                    self.keep(content.value_id, content.key, content.rest)
+                for content in self.values.contents(data, header, ids):
+                    keep(content.value_id, content.key, content.rest)
+        except CorruptBatchError as error:
+            return str(error)
+        return ""
 
     def ends_of(self, topic: str, partition: int, end: int) -> Ends:
         """What is known of a partition; end: an offset that a broker named, if it is the first."""
