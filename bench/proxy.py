@@ -3,10 +3,11 @@ throughput.
 
     python -m bench.proxy --bootstrap 127.0.0.1:9092 --seconds 10
 
-against a Kafka that is up. The producer is librdkafka in this process, the proxy a process of its own that
-records. Each rate is measured without and with the proxy, one after the other, three times; the medians are
-reported. Latency is from produce() to the delivery report, of records of 100 bytes, acks=all. A reader takes
-READ_RECORDS from the beginning, the time to connect included, and never waits because its queue is full.
+against a Kafka that is up. With --other HOST:PORT PID it measures another proxy that is up. The producer is
+librdkafka in this process, the proxy a process of its own that records. Each rate is measured without and
+with the proxy, one after the other, three times; the medians are reported. Latency is from produce() to the
+delivery report, of records of 100 bytes, acks=all. A reader takes READ_RECORDS from the beginning, the time
+to connect included, and never waits because its queue is full.
 """
 
 import argparse
@@ -43,8 +44,8 @@ def cpu_s(pid: int) -> float:
 def produce(
     bootstrap: str, topic: str, rate: int, seconds: float, records: int = FULL_SPEED_RECORDS
 ) -> tuple[float, list[float], float]:
-    """(records a second acknowledged, latencies in ms, MB) at this rate; rate 0: so many records, as fast as it
-    goes."""
+    """(records a second acknowledged, latencies in ms, MB) at this rate; rate 0: so many records, as fast as
+    it goes."""
     producer = ck.Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -140,6 +141,44 @@ def measured(direct: str, through: str, pid: int, topic: str, rate: int, seconds
     return {name: round(statistics.median(row[name] for row in rows), 2) for name in rows[0]}
 
 
+def everything(
+    direct: str, through: str, pid: int, topic: str, to_read: str, asked: argparse.Namespace
+) -> dict[str, object]:
+    """All rates, and the highest ones."""
+    result: dict[str, object] = {
+        "load_before": os.getloadavg()[0],
+        "recorded": not (asked.no_record or asked.other),
+    }
+    for rate in map(int, asked.rates.split(",")):
+        result[f"{rate} records/s"] = measured(direct, through, pid, topic, rate, asked.seconds)
+    fastest = []
+    for _ in range(ROUNDS):
+        plain, _, _ = produce(direct, topic, 0, 0)
+        before = cpu_s(pid)
+        proxied, _, megabytes = produce(through, topic, 0, 0)
+        spent = cpu_s(pid) - before
+        fastest.append((plain, proxied, proxied / plain, spent * 1000 / megabytes))
+    names = ("without", "with", "ratio", "cpu_ms_per_MB")
+    result["produce, highest"] = {
+        name: round(statistics.median(row[place] for row in fastest), 2) for place, name in enumerate(names)
+    }
+    reads = []
+    produce(direct, to_read, 0, 0, READ_RECORDS)
+    for _ in range(ROUNDS):
+        plain = consume(direct, to_read, READ_RECORDS)
+        before = cpu_s(pid)
+        proxied = consume(through, to_read, READ_RECORDS)
+        spent = cpu_s(pid) - before
+        reads.append((plain, proxied, proxied / plain, spent * 1000 / (READ_RECORDS * 100 / 1e6)))
+    result["consume, highest"] = {
+        name: round(statistics.median(row[place] for row in reads), 2) for place, name in enumerate(names)
+    }
+    status = Path(f"/proc/{pid}/status").read_text()
+    result["resident_MB"] = int(status.split("VmRSS:")[1].split()[0]) // 1024
+    result["load_after"] = os.getloadavg()[0]
+    return result
+
+
 def main() -> None:
     """The whole measurement, as one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -147,6 +186,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--rates", default="2000,20000")
     parser.add_argument("--no-record", action="store_true")
+    parser.add_argument("--other", nargs=2, metavar=("HOST:PORT", "PID"), help="another proxy that is up")
     asked = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="bench-proxy-"))
     topic = f"bench-{os.getpid()}"
@@ -165,49 +205,22 @@ def main() -> None:
         "--json",
         "--no-view",
     ]
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from fencepost.cli import main; main()", *command],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = None
+    if asked.other is None:
+        program = [sys.executable, "-c", "from fencepost.cli import main; main()", *command]
+        process = subprocess.Popen(program, stdout=subprocess.PIPE, text=True)
     try:
-        assert process.stdout is not None
-        through = json.loads(process.stdout.readline())["listen"]
-        result: dict[str, object] = {"load_before": os.getloadavg()[0], "recorded": not asked.no_record}
-        for rate in map(int, asked.rates.split(",")):
-            result[f"{rate} records/s"] = measured(
-                asked.bootstrap, through, process.pid, topic, rate, asked.seconds
-            )
-        fastest = []
-        for _ in range(ROUNDS):
-            plain, _, _ = produce(asked.bootstrap, topic, 0, 0)
-            before = cpu_s(process.pid)
-            proxied, _, megabytes = produce(through, topic, 0, 0)
-            spent = cpu_s(process.pid) - before
-            fastest.append((plain, proxied, proxied / plain, spent * 1000 / megabytes))
-        names = ("without", "with", "ratio", "cpu_ms_per_MB")
-        result["produce, highest"] = {
-            name: round(statistics.median(row[place] for row in fastest), 2)
-            for place, name in enumerate(names)
-        }
-        reads = []
-        produce(asked.bootstrap, to_read, 0, 0, READ_RECORDS)
-        for _ in range(ROUNDS):
-            plain = consume(asked.bootstrap, to_read, READ_RECORDS)
-            before = cpu_s(process.pid)
-            proxied = consume(through, to_read, READ_RECORDS)
-            spent = cpu_s(process.pid) - before
-            reads.append((plain, proxied, proxied / plain, spent * 1000 / (READ_RECORDS * 100 / 1e6)))
-        result["consume, highest"] = {
-            name: round(statistics.median(row[place] for row in reads), 2) for place, name in enumerate(names)
-        }
-        status = Path(f"/proc/{process.pid}/status").read_text()
-        result["resident_MB"] = int(status.split("VmRSS:")[1].split()[0]) // 1024
-        result["load_after"] = os.getloadavg()[0]
+        if process is None:
+            through, pid = asked.other[0], int(asked.other[1])
+        else:
+            assert process.stdout is not None
+            through, pid = json.loads(process.stdout.readline())["listen"], process.pid
+        result = everything(asked.bootstrap, through, pid, topic, to_read, asked)
         print(json.dumps(result, indent=1))
     finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(30)
+        if process is not None:
+            process.send_signal(signal.SIGINT)
+            process.wait(30)
         for deleted in admin.delete_topics([topic, to_read]).values():
             deleted.result(30)
         shutil.rmtree(folder, ignore_errors=True)

@@ -181,7 +181,7 @@ class _Join:
         )
 
     def _twice(self) -> Iterator[Blame]:
-        """A record of an idempotent producer, sent once with one sequence number, that is at two
+        """A record of an idempotent producer, sent once under one sequence number, that is at two
         offsets."""
         seen: dict[tuple[str, int, int], Place] = {}
         idempotent = {one.record.value: one for one in self.wire.carried if one.row.producer_id is not None}
@@ -352,7 +352,7 @@ class _Join:
                 side=Side.APPLICATION,
                 kind=Kind.REORDERING,
                 place=_name(one.place),
-                says="sent after a record that crossed the wire, and is, after it",
+                says="sent after a record that crossed the wire later and has a higher offset",
                 lines=(before[0].place, line.place),
                 operations=(before[1].row.op_id, one.row.op_id),
                 frame=self.wire.frame_of(one.row),

@@ -1,4 +1,4 @@
-"""What an application did and saw, as JSON lines: the format of every tap.
+"""What an application did and what its client reported, as JSON lines: the format of every tap.
 
 Owns the format and its strict reading. Must not know clients. One object a line; `time` in nanoseconds of any
 clock, `actor` names a producer or consumer, `id` a send. Unknown fields are refused, so that a misspelt one

@@ -170,15 +170,15 @@ class ConfluentProducer(_Wrapper):
         """As the client's `produce`, with the same parameters and errors; the send and its result are
         recorded."""
         number, given = self._send(topic, partition, key, value, headers)
-        told = on_delivery if on_delivery is not None else callback
+        deliver = on_delivery if on_delivery is not None else callback
 
         def heard(error: Any, message: Any) -> None:
             if error is None:
                 self._acknowledged(number, message.topic(), message.partition(), message.offset())
             else:
                 self._failed(number, error)
-            if told is not None:
-                told(error, message)
+            if deliver is not None:
+                deliver(error, message)
 
         options = {"timestamp": timestamp} if timestamp else {}
         try:
@@ -190,7 +190,7 @@ class ConfluentProducer(_Wrapper):
             raise
 
     def flush(self, *arguments: Any) -> Any:
-        """As the client's; when nothing is left, all results are recorded."""
+        """As the client's; with nothing left, every callback was called."""
         left = self.client.flush(*arguments)
         if not left:
             self._closed()
@@ -243,15 +243,15 @@ class ConfluentConsumer(_Consumer):
     def subscribe(self, topics: Any, **options: Any) -> Any:
         """As the client's; a rebalance moves the consumer."""
         for name in ("on_assign", "on_revoke", "on_lost"):
-            options[name] = self._told(options.get(name))
+            options[name] = self._reported(options.get(name))
         return self.client.subscribe(topics, **options)
 
-    def _told(self, callback: Any) -> Any:
-        def told(consumer: Any, partitions: Any) -> Any:
+    def _reported(self, callback: Any) -> Any:
+        def moved(consumer: Any, partitions: Any) -> Any:
             self._moved()
             return None if callback is None else callback(consumer, partitions)
 
-        return told
+        return moved
 
 
 # ---- kafka-python
@@ -277,7 +277,7 @@ class KafkaPythonProducer(_Wrapper):
         except Exception as error:
             self._failed(number, error)
             raise
-        future.add_callback(lambda told: self._acknowledged(number, told.topic, told.partition, told.offset))
+        future.add_callback(lambda sent: self._acknowledged(number, sent.topic, sent.partition, sent.offset))
         future.add_errback(lambda error: self._failed(number, error))
         return future
 
@@ -340,19 +340,19 @@ class AiokafkaProducer(_Wrapper):
         except Exception as error:
             self._failed(number, error)
             raise
-        future.add_done_callback(lambda done: self._told(number, done))
+        future.add_done_callback(lambda done: self._reported(number, done))
         return future
 
     async def send_and_wait(self, *arguments: Any, **options: Any) -> Any:
         """As the client's."""
         return await (await self.send(*arguments, **options))
 
-    def _told(self, number: str, done: Any) -> None:
+    def _reported(self, number: str, done: Any) -> None:
         if done.cancelled() or done.exception() is not None:
             self._failed(number, "cancelled" if done.cancelled() else done.exception())
         else:
-            told = done.result()
-            self._acknowledged(number, told.topic, told.partition, told.offset)
+            sent = done.result()
+            self._acknowledged(number, sent.topic, sent.partition, sent.offset)
 
     async def stop(self) -> None:
         """As the client's."""

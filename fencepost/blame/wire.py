@@ -75,7 +75,7 @@ class Wire:
     frames: dict[int, list[Frame]] = field(factory=lambda: defaultdict(list))
     # Fetches answered with OFFSET_OUT_OF_RANGE: their consumer starts again where its policy says.
     out_of_range: int = 0
-    # Ascending, by topic and partition.
+    """Fetches answered with OFFSET_OUT_OF_RANGE: their consumer begins anew where its policy says."""
     acknowledged_offsets: dict[tuple[str, int], list[int]] = field(factory=dict)
     fetched_offsets: dict[tuple[str, int], list[int]] = field(factory=dict)
 

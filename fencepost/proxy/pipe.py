@@ -104,8 +104,8 @@ class Pipe:
     _delayed: Exchange | None = field(init=False, default=None)
     """The delayed request, with its frame in `answer`."""
     _answer_waits: bool = field(init=False, default=False)
-    _untold: list[tuple[Exchange, Any, int, bool]] = field(init=False, factory=list)
-    """Answers that the watcher hears of once they have left."""
+    _unreported: list[tuple[Exchange, Any, int, bool]] = field(init=False, factory=list)
+    """Answers that are reported to the watcher once they have left."""
     _tokens: int = field(init=False, default=0)
     """Frames of the client that are tokens, not requests."""
 
@@ -163,10 +163,10 @@ class Pipe:
     def settle(self) -> None:
         """The actions of the last call are done: the watcher hears of the answers, which did not wait for
         it."""
-        if self._untold:
-            untold, self._untold = self._untold, []
+        if self._unreported:
+            answered, self._unreported = self._unreported, []
             assert self.watcher is not None
-            for exchange, body, time, delivered in untold:
+            for exchange, body, time, delivered in answered:
                 self.watcher.answered(self, exchange, body, time, delivered)
 
     def ended(self, reason: str) -> None:
@@ -306,7 +306,7 @@ class Pipe:
         if header is None or not exchange.readable:
             exchange.answer = frame
             if header is not None and self.watcher is not None:
-                self._untold.append((exchange, None, self.now(), True))
+                self._unreported.append((exchange, None, self.now(), True))
             self._release(actions)
             return
         key, version = header.api_key, header.version
@@ -326,8 +326,10 @@ class Pipe:
         if self.hook is not None:
             verdict = self.hook.on_answer(self.number, header, exchange.body, body)
         if self.watcher is not None:
-            told = isinstance(verdict, Pass | Last) or (isinstance(verdict, Delay) and verdict.body is None)
-            self._untold.append((exchange, body, self.now(), told))
+            delivered = isinstance(verdict, Pass | Last) or (
+                isinstance(verdict, Delay) and verdict.body is None
+            )
+            self._unreported.append((exchange, body, self.now(), delivered))
         if verdict is not PASS:
             self._judged_answer(exchange, verdict, actions)
         if not self.closed and not self.silent:

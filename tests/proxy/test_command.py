@@ -65,7 +65,7 @@ def test_faults_and_the_control_port_of_a_running_proxy(tmp_path):
         assert told == [None] * 12
         state = call("state")
         assert state["faults"][0]["struck"] > 0 and state["record"]["records acknowledged"] == 12
-        assert call("fault", says="cut before Metadata")["fault"] > 0
+        assert call("fault", text="cut before Metadata")["fault"] > 0
         assert len(call("state")["faults"]) == 2
         call("heal")
         assert call("state")["faults"] == []

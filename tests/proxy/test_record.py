@@ -7,10 +7,13 @@ import stat
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import confluent_kafka as ck
 import pytest
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
 from proxy_lab import proxy_lab
 from wire_lab import wire_lab
 
@@ -23,10 +26,14 @@ from fencepost.impl.log.batch.record_batch import (
     read_header,
     with_leader_fields,
 )
+from fencepost.proxy.cluster import Cluster
+from fencepost.proxy.pipe import Pipe
 from fencepost.proxy.record import polls, recorder
 from fencepost.proxy.record.appends import RETRIED_NS, Append, Appends
 from fencepost.proxy.record.lines import Lines
+from fencepost.proxy.record.polls import LAST_STABLE_LATER
 from fencepost.proxy.record.reads import Sessions, shown
+from fencepost.proxy.record.recorder import Recorder
 from fencepost.proxy.record.values import Kept, Values, content_of
 from fencepost.proxy.server.files import TO_END_BYTES, Bounds, key_of
 from fencepost.proxy.server.recorded import WhenFull
@@ -36,10 +43,13 @@ from fencepost.traces.jsonlines import read_lines
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.parts import parts_of, read_recording
 from fencepost.traces.plan import TopicOptions
+from fencepost.wire.codec import write_request, write_response
 from fencepost.wire.hook import PASS, Cut, Drop
 
 SECRET = b"attack at dawn"
 KEY = b"k" * 32
+FETCH = 1
+HEAD = ['{"type":"trace","trace_id":0,"plan":"","seed":0,"software_version":"x"}\n']
 FULL = [f"full-{when}-{kept}" for when in WhenFull for kept in (Kept.HASH, Kept.FULL)]
 PATIENCE_S = 600
 """On a crowded machine; what is to fail says so by a time-out of the client."""
@@ -323,8 +333,7 @@ def test_an_appended_row_after_a_refusal_waits_for_another_try():
     appends.tick(30 + RETRIED_NS)
     third = appends.sent(("plain", 3), made(3))
     appends.lost(third)
-    head = '{"type":"trace","trace_id":0,"plan":"","seed":0,"software_version":"x"}\n'
-    (trace,) = read_lines([head, *lines], where="lines")
+    (trace,) = read_lines(HEAD + lines, where="lines")
     found = {row.op_id: (row.outcome, row.attempts, row.offset) for row in trace.operations}
     assert found == {1: (Outcome.OK, 2, 5), 2: (Outcome.FAIL, 1, None), 3: (Outcome.UNKNOWN, 1, None)}
     assert not appends.repeated and appends.unknown == 1
@@ -356,6 +365,70 @@ def test_a_record_has_one_id_from_the_request_to_the_reader(codec):
     assert [(run.offset, run.leader_epoch, run.values) for run in read.runs] == [(1_001, 4, sent[1:])]
     other, _ = Values(key=b"o" * 32).of_batch(plain, read_header(plain))
     assert other[0] != ids[0]
+
+
+def fetched(high_watermark, last_stable_offset, records, keep=None):
+    """The trace of one fetch from offset 3 on that a broker answered so."""
+    fetch, answer = load_request_schema(FETCH, 4), load_response_schema(FETCH, 4)
+    asked, said = sys.modules[fetch.__module__], sys.modules[answer.__module__]
+    partition = asked.FetchPartition(partition=0, fetch_offset=3, partition_max_bytes=99)
+    lines = []
+    watcher = Recorder(lines=Lines(lines.append), values=Values(key=KEY), keep=keep)
+    pipe = Pipe(
+        number=1,
+        cluster=Cluster(lambda upstream: ("127.0.0.1", 1)),
+        broker=("b", 1),
+        client="c",
+        now=lambda: 5,
+        watcher=watcher,
+    )
+    request = fetch(
+        replica_id=-1,
+        max_wait=timedelta(0),
+        min_bytes=1,
+        isolation_level=0,
+        topics=(asked.FetchTopic(topic="t", partitions=(partition,)),),
+    )
+    pipe.from_client(write_request(7, "c", request))
+    claimed = said.PartitionData(
+        partition_index=0,
+        error_code=ErrorCode.none,
+        high_watermark=high_watermark,
+        last_stable_offset=last_stable_offset,
+        aborted_transactions=None,
+        records=records,
+    )
+    responses = (said.FetchableTopicResponse(topic="t", partitions=(claimed,)),)
+    pipe.from_broker(write_response(7, answer(throttle_time=timedelta(0), responses=responses)))
+    pipe.settle()
+    (trace,) = read_lines(HEAD + lines, where="lines")
+    return trace
+
+
+def test_a_last_stable_offset_that_was_read_after_the_high_watermark():
+    """Rule: Kafka reads the high watermark before the last stable offset (Partition.readRecords), so that an
+    answer may claim one above the other. That is no finding; both values are on record."""
+    trace = fetched(10, 12, None)
+    row = next(row for row in trace.operations if row.function is Function.POLL)
+    assert (row.end_offset, row.last_stable_offset) == (10, 10)
+    (mark,) = [event for event in trace.events if event.cause == LAST_STABLE_LATER]
+    assert json.loads(mark.detail) == {"op_id": row.op_id, "high_watermark": 10, "last_stable_offset": 12}
+
+
+def test_a_fetched_record_that_has_no_key_or_value_is_named():
+    """Rule: with --values full, a record that cannot be taken apart is a mark; the poll is a row all the
+    same, and nothing is raised."""
+    value = b"\xff" * 20
+    whole = encode_batch([Record(3, 5, None, value)], base_offset=3, leader_epoch=0)
+    broken = whole.replace(b"\x01\x28" + value, b"\xff\xff" + value)
+    assert broken != whole
+    kept = []
+    trace = fetched(4, 4, broken, keep=lambda *content: kept.append(content))
+    assert kept == []
+    assert [event.cause for event in trace.events if event.name is Name.MARK] == ["unread_batch"]
+    assert Function.POLL in {row.function for row in trace.operations}
+    fetched(4, 4, whole, keep=lambda *content: kept.append(content))
+    assert len(kept) == 1
 
 
 def test_fetch_sessions_are_followed():

@@ -18,8 +18,8 @@ MOST_SHOWN = 20
 @click.argument("taps", type=click.Path(path_type=Path, exists=True, dir_okay=False), nargs=-1, required=True)
 @json_option
 def command(record: Path, taps: tuple[Path, ...], as_json: bool) -> ExitCode:
-    """Join the recorded traffic (RECORD: a run of `fencepost proxy`, or its folder if it has one run) with
-    what an application did and saw (TAPS), and report on which side a loss, duplicate or reordering
+    """Join what crossed the wire (RECORD: a run of `fencepost proxy`, or its folder if it has one run) with
+    what an application did and got (TAPS), and say on which side a loss, duplicate or reordering
     happened.
 
     Exit code 1 if there is any, on either side.

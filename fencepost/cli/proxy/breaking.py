@@ -64,9 +64,9 @@ class Faults:
             loop.call_soon_threadsafe(work)
             return done.result(VERB_S)
 
-        def fault(says: str) -> dict[str, Any]:
+        def fault(text: str) -> dict[str, Any]:
             """Arm a fault of requests."""
-            return {"fault": inside(lambda: self.engine.arm(parse(says), trace_time()))}
+            return {"fault": inside(lambda: self.engine.arm(parse(text), trace_time()))}
 
         def end(fault: int) -> dict[str, Any]:
             """Remove a fault by its number."""
@@ -97,7 +97,7 @@ class Faults:
                 for each, (host, port) in self.proxy.cluster.local.items()
             ],
             "faults": [
-                {"fault": number, "says": str(fault), "struck": struck}
+                {"fault": number, "text": str(fault), "struck": struck}
                 for number, fault, struck in self.engine.active()
             ],
         }

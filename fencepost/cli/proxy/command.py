@@ -263,7 +263,7 @@ def _load(context: ssl.SSLContext, files: tuple[Path, Path]) -> None:
 )
 @json_option
 def tap(java: bool, kafka_clients: Path, out: Path, as_json: bool) -> ExitCode:
-    """Build the tap for Java: interceptors that record what the application saw, for `fencepost blame`.
+    """Build the tap for Java: interceptors that write what an application did, for `fencepost blame`.
 
     \b
     Examples

@@ -119,7 +119,7 @@ class HttpConnection:
         return Call(verb, arguments), b""
 
     def _refuse(self, status: int, expected: str) -> bytes:
-        """Refuse what is no request; the connection ends, for what follows cannot be told apart."""
+        """Refuse what is no request; the connection ends, for nobody knows where the next request begins."""
         self.closed = True
         if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return b""

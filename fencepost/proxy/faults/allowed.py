@@ -91,7 +91,7 @@ ALLOWED: Mapping[str, Row] = {
         only_if="INVALID_TOPIC_EXCEPTION TOPIC_AUTHORIZATION_FAILED UNKNOWN_TOPIC_ID REPLICA_NOT_AVAILABLE",
         source="KafkaApis.handleTopicMetadataRequest, KRaftMetadataCache.getPartitionMetadata; a broker "
         "answers"
-        " from a cache that lags behind the controller, also for topics that exist",
+        " from a cache that is older than the state of the controller, also for topics that exist",
     ),
     "FindCoordinator": Row(
         any_time="COORDINATOR_NOT_AVAILABLE COORDINATOR_LOAD_IN_PROGRESS",

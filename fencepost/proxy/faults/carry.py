@@ -93,7 +93,7 @@ def carry_answer(plan: Plan, asked: Asked, answer: Any) -> Carried | None:
     if fault.verb == "throttle":
         if not hasattr(answer, "throttle_time"):
             return None
-        told = dataclasses.replace(answer, throttle_time=timedelta(milliseconds=fault.milliseconds))
-        return Carried(verdict=Replace(told), lasts_ms=fault.milliseconds, mute_ms=fault.milliseconds)
+        throttled = dataclasses.replace(answer, throttle_time=timedelta(milliseconds=fault.milliseconds))
+        return Carried(verdict=Replace(throttled), lasts_ms=fault.milliseconds, mute_ms=fault.milliseconds)
     changed = in_error(fault, asked, answer)
     return None if changed is None or changed == answer else Carried(verdict=Replace(changed))

@@ -115,7 +115,7 @@ class RequestFaults:
         self._armed.pop(number, None)
 
     def heal(self) -> None:
-        """Every fault ends, with what lasts; members that were forgotten stay so, for they were told."""
+        """Every fault ends, with what lasts; members that were forgotten stay so: they have heard it."""
         self._armed.clear()
         self._plans.clear()
         self._lasting.heal()

@@ -20,7 +20,7 @@ FIRST_NUMBER = 1_000_000
 
 @frozen
 class FaultHook:
-    """broker: whose requests these are. now: nanoseconds, never going back."""
+    """broker: the one that these requests go to. now: nanoseconds, never going back."""
 
     faults: RequestFaults
     broker: int

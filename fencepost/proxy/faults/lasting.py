@@ -1,4 +1,4 @@
-"""What a fault leaves behind for more than one request: leaders and coordinators that have moved, members
+"""What a fault changes for more than one request: leaders and coordinators that have moved, members
 that are forgotten, clients that are throttled.
 
 Owns how long, and what requests and answers look like meanwhile. Must not know schedules. Times are

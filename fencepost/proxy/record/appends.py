@@ -58,7 +58,7 @@ class Append:
     node: int
     attempts: int = 1
     in_doubt: bool = False
-    """Whether some attempt had no answer that tells."""
+    """Whether some attempt had no answer, or one that leaves open what happened."""
     refused: ErrorCode | None = None
     """What the last attempt proved, if it proved that nothing was written."""
     refused_time: int = 0
@@ -104,7 +104,7 @@ class Appends:
 
     @property
     def unknown(self) -> int:
-        """How many have an attempt whose fate nobody knows."""
+        """How many have an attempt of unknown fate."""
         return sum(one.in_doubt for batch in self._open.values() for one in batch)
 
     def sent(self, identity: Identity, made: list[Append]) -> list[Append]:

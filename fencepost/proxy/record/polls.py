@@ -11,12 +11,13 @@ from typing import Any
 
 from attrs import define, field
 
+from fencepost.impl.log.batch.header import CorruptBatchError
 from fencepost.proxy.exchange import Exchange
 from fencepost.proxy.pipe import Pipe
 from fencepost.proxy.record.kernels import Ids
 from fencepost.proxy.record.lines import MOST_IN_ROW, Lines, rows_of, run_text
 from fencepost.proxy.record.note import Note
-from fencepost.proxy.record.reads import Asked, Run, Sessions, shown
+from fencepost.proxy.record.reads import Asked, Run, Sessions, Shown, shown
 from fencepost.proxy.record.values import Values
 from fencepost.traces.parts import BEFORE
 from fencepost.wire.passing import error_name
@@ -26,6 +27,9 @@ NOBODY = 0
 LATEST, EARLIEST = -1, -2
 MOST_KNOWN = 100_000
 """Ends that connections were shown."""
+LAST_STABLE_LATER = "last_stable_offset_read_later"
+"""The cause of a mark: an answer claims a last stable offset above its high watermark. Kafka reads the high
+watermark first (Partition.readRecords), and it may rise in between: the row has the lower of both."""
 ISOLATIONS = ("read_uncommitted", "read_committed")
 
 
@@ -48,13 +52,16 @@ def _rows(runs: list[Run]) -> Iterator[list[Run]]:
 
 @define(eq=False)
 class Ends:
-    """What is known of a partition."""
+    """What is known of a partition. Records that were there before the proxy become rows once: those from
+    `recorded_from` to `recorded_end` are."""
 
     baseline: int
-    """Records below were there before the proxy, unless it saw their sending."""
-    told: int
-    """Records below that were there before are rows already."""
-    told_from: int
+    """The first end that a broker named: records below it were there before the proxy, unless it saw their
+    sending."""
+    recorded_end: int
+    """-1: none is recorded yet. Moves up with each read beyond it."""
+    recorded_from: int
+    """-1: none is recorded yet. Moves down with each read below it."""
 
 
 @define(eq=False, kw_only=True)
@@ -126,7 +133,8 @@ class Polls:
             for each in sorted(one.aborted_transactions or (), key=lambda it: it.first_offset):
                 aborted.setdefault(each.producer_id, []).append(each.first_offset)
         found = shown(one.records, position, self.values, aborted) if one.records else None
-        ends = (one.high_watermark, one.last_stable_offset, getattr(one, "log_start_offset", -1))
+        end, stable = one.high_watermark, one.last_stable_offset
+        ends = (end, min(end, stable), getattr(one, "log_start_offset", -1))
         place = (pipe.number, topic, partition)
         if not (found and found.runs) and self._shown.get(place) == (position, *ends):
             return
@@ -163,18 +171,25 @@ class Polls:
             exchange.note.rows.append(row["op_id"])
             if runs:  # a further row reads on from here
                 row["offset"] = runs[-1].offset + len(runs[-1].values)
-        if found and found.trouble:
-            detail = {
-                "connection": pipe.number,
-                "topic": topic,
-                "partition": partition,
-                "says": found.trouble,
-            }
-            self.lines.event(time, "mark", detail, cause="unread_batch")
+        if stable > end:
+            detail = {"op_id": row["op_id"], "high_watermark": end, "last_stable_offset": stable}
+            self.lines.event(time, "mark", detail, cause=LAST_STABLE_LATER)
+        trouble = found.trouble if found else ""
         if found and self.keep is not None:
+            trouble = self._keep(found, one.records, self.keep) or trouble
+        if trouble:
+            detail = {"connection": pipe.number, "topic": topic, "partition": partition, "says": trouble}
+            self.lines.event(time, "mark", detail, cause="unread_batch")
+
+    def _keep(self, found: Shown, data: bytes, keep: Callable[[int, bytes | None, bytes], None]) -> str:
+        """Records in full; answers why the rest cannot be taken apart, "" if it can be."""
+        try:
             for header, ids in found.batches:
-                for content in self.values.contents(one.records, header, ids):
-                    self.keep(content.value_id, content.key, content.rest)
+                for content in self.values.contents(data, header, ids):
+                    keep(content.value_id, content.key, content.rest)
+        except CorruptBatchError as error:
+            return str(error)
+        return ""
 
     def ends_of(self, topic: str, partition: int, end: int) -> Ends:
         """What is known of a partition; end: an offset that a broker named, if it is the first."""
@@ -192,11 +207,14 @@ class Polls:
             end = min(end, known.baseline)
         if end <= offset:
             return
-        if known.told_from < 0 or offset > known.told or end < known.told_from:
-            start, known.told_from, known.told = offset, offset, end
+        if known.recorded_from < 0 or offset > known.recorded_end or end < known.recorded_from:
+            start, known.recorded_from, known.recorded_end = offset, offset, end
         else:
-            start = known.told if known.told_from <= offset else offset
-            known.told_from, known.told = min(known.told_from, offset), max(known.told, end)
+            start = known.recorded_end if known.recorded_from <= offset else offset
+            known.recorded_from, known.recorded_end = (
+                min(known.recorded_from, offset),
+                max(known.recorded_end, end),
+            )
         new = values[start - offset : end - offset] if start >= offset else values
         if not len(new):
             return

@@ -4,7 +4,7 @@ of them is kept.
 Owns the walk over the bytes of a batch's records, and what a value id is made of. Must not know requests. An
 id has 62 bits, from FOREIGN on. The upper 30 are a keyed hash (BLAKE2b) of the record's bytes from its key's
 length to its end: key, value and headers. The lower 32 are of the same hash, and for a record of an
-idempotent producer mixed with producer id, epoch and sequence, which stand in the batch wherever it goes: two
+idempotent producer mixed with producer id, epoch and sequence, which are in the batch wherever it goes: two
 records of equal content have two ids then, and a record keeps its id from the request to the log to whoever
 reads it. Without idempotence records alike have the same id.
 """
@@ -56,7 +56,7 @@ class Content:
     value_id: int
     key: bytes | None
     rest: bytes
-    """Value and headers, as they stand in the batch."""
+    """Value and headers, as they are in the batch."""
 
 
 @frozen(kw_only=True)
@@ -67,7 +67,7 @@ class Values:
     kept: Kept = Kept.HASH
 
     def content(self, key: bytes | None, value: bytes | None, headers: bytes = b"\x00") -> int:
-        """The part of a value id that says what is in a record; headers: as they stand in a batch."""
+        """The part of a value id that says what is in a record; headers: as they are in a batch."""
         return self._hash(_field(key) + _field(value) + headers) >> _LEFT_OUT + CONTENT_SHIFT
 
     def key_text(self, key: bytes | None) -> str | None:
@@ -220,7 +220,7 @@ def _bodies(data: bytes, position: int, count: int) -> Iterator[tuple[int, int, 
         else:
             delta, position = decode_varint(data, position)
         if position > end:
-            raise ValueError(f"a record whose offset ends {position - end} bytes after it")
+            raise ValueError(f"a record with an offset that ends {position - end} bytes after it")
         yield position, end, delta
         position = end
 

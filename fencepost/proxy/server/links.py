@@ -4,8 +4,8 @@ listener.
 Owns the sockets of such links. Must not know what passes. A link listens where its source is sent to reach
 its target, and passes bytes on. While it is cut nothing is read and nothing is closed, in the way that is
 cut: neither side hears a thing, as when a switch has died; what was under way waits in the sockets and goes
-on after the heal. A connection that begins while a link is cut is accepted, as by a kernel whose process
-stands still, and reaches its target after the heal.
+on after the heal. A connection that begins while a link is cut is accepted, as a kernel does for a process
+that hangs, and reaches its target after the heal.
 """
 
 import asyncio
