@@ -206,7 +206,12 @@ class World:
     # ---- disks
 
     def fill_disk(self, node: int, room: int) -> None:
-        """Leave this many bytes of free space until `heal_disk`."""
+        """Leave little free space on a host's disk until `heal_disk`.
+
+        Args:
+            node: the host.
+            room: bytes of free space.
+        """
         disk = self.hosts[node].disk
         disk.limit_capacity(sum(disk.open(path, create=False).size() for path in self.files(node)) + room)
 

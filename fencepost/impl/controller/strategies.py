@@ -58,7 +58,17 @@ class LeaderElection:
     def controlled_shutdown(
         self, assignment: tuple[int, ...], isr: tuple[int, ...], electable: Collection[int], leader: int
     ) -> Choice | None:
-        """Move the leadership to another ISR member that stays."""
+        """Move the leadership to another ISR member that stays.
+
+        Args:
+            assignment: the replicas (AR).
+            isr: the in-sync replicas.
+            electable: brokers that may lead.
+            leader: the current leader.
+
+        Returns:
+            leader and ISR, or None.
+        """
         stay = tuple(member for member in isr if member in electable)
         for replica in assignment:
             if replica in stay and replica != leader:

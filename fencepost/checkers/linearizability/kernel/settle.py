@@ -100,8 +100,18 @@ def settle(part: SearchPart, steps: StepTable, work: Work, level: int, state: in
 
 @compiled
 def leads(part: SearchPart, steps: StepTable, work: Work, op: int, due: int) -> int:
-    """Whether the state after an operation that overwrites can still lead to the next observer: 1, 0, or -1
-    if that is not known yet."""
+    """Whether the state after an operation that overwrites can still lead to the next observer.
+
+    Args:
+        part: the part of the history.
+        steps: the table of steps.
+        work: the memory of the search.
+        op: the operation that overwrites.
+        due: the level of the observer.
+
+    Returns:
+        1, 0, or -1 if that is not known yet.
+    """
     able = find_step(steps, part.lands[op], part.reach[due])
     if able == MISSING:
         ask(work, part.lands[op], part.reach[due])
@@ -112,7 +122,18 @@ def leads(part: SearchPart, steps: StepTable, work: Work, op: int, due: int) -> 
 @compiled
 def overwritten(part: SearchPart, steps: StepTable, work: Work, level: int, due: int) -> int:
     """For a state that is a dead end by itself: whether an operation that overwrites it may happen before the
-    next observer. Returns as `foreseen`."""
+    next observer.
+
+    Args:
+        part: the part of the history.
+        steps: the table of steps.
+        work: the memory of the search.
+        level: the current level.
+        due: the level of the observer.
+
+    Returns:
+        as `foreseen`.
+    """
     for slot in range(len(work.occupant)):
         op = work.occupant[slot]
         if op >= 0 and part.lands[op] >= 0 and not has(work.scratch, slot):
