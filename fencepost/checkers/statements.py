@@ -88,11 +88,16 @@ def statements_of_operations(
 def statements_of_table(
     table: pa.Table, traces: Sequence[Trace], positions: Arrow, *, transactions: bool
 ) -> Statements | None:
-    """The statements of the rows of an `operations` table; None if no check would use them.
+    """The statements of the rows of an `operations` table.
 
     Args:
         table: the rows.
+        traces: the headers of their traces; their claims decide whether the statements matter.
         positions: the flat positions of the rows (structs).
+        transactions: whether the rows have transactions.
+
+    Returns:
+        the statements; None if no check would use them.
 
     Raises:
         TraceError: if a column is missing.

@@ -79,6 +79,9 @@ def columns_of_events(table: pa.Table, traces: Sequence[Trace]) -> EventColumns:
         table: the rows.
         traces: the headers of all its traces.
 
+    Returns:
+        the columns.
+
     Raises:
         TraceError: for a row of no trace, an unknown name, or a missing column.
     """

@@ -63,7 +63,7 @@ def judge_columns(operations: OperationColumns, traces: Sequence[Trace]) -> list
 
     Args:
         operations: the rows of the traces.
-        extras: more columns of the same rows.
+        traces: the traces.
 
     Returns:
         (trace id, verdict) of each trace that is not Ok, in order.

@@ -98,6 +98,9 @@ def contents_of(data: bytes, header: BatchHeader) -> Contents:
         data: the buffer.
         header: the header of the batch in it.
 
+    Returns:
+        the content; cached by the bytes.
+
     Raises:
         CorruptBatchError: if the records are invalid.
     """

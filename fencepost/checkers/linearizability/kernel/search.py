@@ -65,6 +65,9 @@ def has_twin(part: SearchPart, work: Work, node: int, op: int) -> bool:
         work: the memory of the search.
         node: the configuration.
         op: the operation.
+
+    Returns:
+        whether `op` need not be tried.
     """
     call, order, occupant = part.call, part.order, work.occupant
     for slot in range(len(occupant)):

@@ -88,6 +88,9 @@ def checked_frames(data: bytes, *, check_crc: bool = True) -> Iterator[Frame]:
         data: whole batches.
         check_crc: verify checksums too.
 
+    Returns:
+        the places of the batches.
+
     Raises:
         CorruptBatchError: at the first bad batch.
     """

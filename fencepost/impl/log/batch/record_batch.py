@@ -216,6 +216,9 @@ def each_record(data: Bytes, header: BatchHeader) -> Iterator[Record]:
         data: the buffer.
         header: the header of the batch in it.
 
+    Returns:
+        the records.
+
     Raises:
         CorruptBatchError: possibly after yielding the records before the bad one.
     """
