@@ -203,7 +203,7 @@ def reassign(controller: ControllerState, targets: Targets) -> ZooKeeperSteps:
         if isinstance(written, MultiDone):
             break
     else:
-        return "somebody else changes the reassignments all the time; ask again"
+        return "another client keeps changing the reassignments; try again"
     for key in moved:
         context.reassigning[key] = targets[key]
     yield from reassignments_requested(controller)

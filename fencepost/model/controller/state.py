@@ -1,6 +1,6 @@
 """The state of the controller model: compact tuples.
 
-Owns: the layout of states, constants, renaming. Must not know actions or invariants.
+Owns the layout of states, constants, renaming. Must not know actions or invariants.
 """
 
 from collections.abc import Iterable, Sequence
