@@ -41,7 +41,7 @@ class LeaderAndIsr(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     leader: int
     # The leader epoch; every election increases it.
     leader_epoch: int
-    # The epoch of the controller that wrote or confirmed the leader.
+    # The epoch of the controller that elected the leader; a leader's ISR change repeats it.
     controller_epoch: int
     # The in-sync replicas.
     isr: tuple[int, ...]
