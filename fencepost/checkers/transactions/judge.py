@@ -72,7 +72,18 @@ def judge_columns(operations: OperationColumns, traces: Sequence[Trace]) -> list
 
 
 def judge_table(table: pa.Table, traces: Iterable[Trace] = ()) -> list[tuple[int, Verdict]]:
-    """As `judge_traces`, for the rows of an `operations` table. Raises TraceError if a column is missing."""
+    """As `judge_traces`, for the rows of an `operations` table.
+
+    Args:
+        table: the rows.
+        traces: the headers of their traces.
+
+    Returns:
+        (trace id, verdict) of each trace that is not Ok, in order.
+
+    Raises:
+        TraceError: if a column is missing.
+    """
     known = tuple(traces)
     operations = columns_of_table(table, known)
     concerned = np.zeros(len(operations.traces), np.bool_)

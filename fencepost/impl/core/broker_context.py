@@ -143,7 +143,18 @@ class BrokerContext:
         detail: str = "",
         on_disk: bool = False,
     ) -> None:
-        """Add a trace event; the driver adds the time. on_disk: see Record."""
+        """Add a trace event; the driver adds the time.
+
+        Args:
+            name: the kind of event.
+            key: the partition; None if it is about none.
+            controller_epoch, broker_epoch, leader, leader_epoch, zk_version: epochs and versions; -1 if not
+                given.
+            offset, end_offset, high_watermark, log_start_offset: offsets; -1 if not given.
+            isr, replicas, values: lists of broker ids and of value ids.
+            cause, detail: words about the event.
+            on_disk: see Record.
+        """
         event = make_event(
             time=0,
             name=name,

@@ -67,9 +67,19 @@ class Config:
 def read_config(
     text: str, where: str, constants: Mapping[str, str] | None = None, *, unchecked: bool = False
 ) -> Config:
-    """The file's text with other values for `constants`.
+    """Read a configuration with other values for some constants.
 
-    unchecked: without any invariant or property. Raises FencepostError for an unknown constant.
+    Args:
+        text: the content of the file.
+        where: the file, for errors.
+        constants: name -> new value (a TLA+ text; `<-Name` for a definition).
+        unchecked: remove all invariants and properties.
+
+    Returns:
+        the configuration.
+
+    Raises:
+        FencepostError: for an unknown constant.
     """
     constants = constants or {}
     tokens = [

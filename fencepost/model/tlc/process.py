@@ -59,7 +59,17 @@ class Ended:
 def run_process(
     command: Sequence[str], folder: Path, limits: RunLimits, on_line: Callable[[str], None]
 ) -> Ended:
-    """Run a process to its end or to a limit; each line of standard output and error goes to `on_line`."""
+    """Run a process to its end or to a limit.
+
+    Args:
+        command: the command line.
+        folder: the working directory.
+        limits: the limits.
+        on_line: called with each line of standard output and error.
+
+    Returns:
+        how it ended.
+    """
     started = time.monotonic()
     try:
         process = subprocess.Popen(

@@ -39,7 +39,19 @@ class Spec:
     @classmethod
     def at(cls, path: Path, config: Path | None = None, constants: Mapping[str, str] | None = None) -> "Spec":
         """The specification at a path: a .tla with its .cfg, or a .cfg with its .tla (or the MC module that
-        it is named after)."""
+        it is named after).
+
+        Args:
+            path: the .tla or the .cfg file.
+            config: the .cfg file; None: found by the name.
+            constants: other values for constants.
+
+        Returns:
+            the specification.
+
+        Raises:
+            FencepostError: if a file is missing.
+        """
         module = path.with_suffix(".tla")
         if config is None:
             config = path.with_suffix(".cfg")

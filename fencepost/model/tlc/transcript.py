@@ -227,7 +227,16 @@ class Transcript:
             self.warnings.append(message.text)
 
     def result(self, exit_code: int | None, stopped: str | None, *, simulation: bool) -> TlcResult:
-        """The result of the run. stopped: why the process was ended from outside, if it was."""
+        """The result of the run.
+
+        Args:
+            exit_code: the process's exit code; None if it was stopped.
+            stopped: why the process was ended from outside; "" if it was not.
+            simulation: whether the run was a simulation.
+
+        Returns:
+            the result.
+        """
         outcome, reason = self._outcome(exit_code, stopped, simulation=simulation)
         counterexample = None
         if self.violation is not None and self.states:

@@ -35,7 +35,7 @@ def flip(mask: Array, slot: int) -> None:
 
 @compiled
 def move_to(part: SearchPart, work: Work, level: int) -> None:
-    """Make `occupant` show the operations that are open at a level."""
+    """Make `occupant` of `work` show the operations of `part` that are open at `level`."""
     at = work.control[CURSOR]
     while at < level:
         work.occupant[part.slot[part.returns[at]]] = -1
@@ -54,7 +54,7 @@ def move_to(part: SearchPart, work: Work, level: int) -> None:
 
 @compiled
 def ask(work: Work, state: int, call: int) -> None:
-    """Note a missing step of `state`."""
+    """Note in `work` that the step of `state` by `call` is missing."""
     count = work.control[ASKED]
     if count < len(work.asked):
         work.asked[count] = call
@@ -68,6 +68,13 @@ def settle(part: SearchPart, steps: StepTable, work: Work, level: int, state: in
     are missing, -2 for a dead end.
 
     Rule 1 applies to all open operations. Then satisfied completions are passed, one by one.
+
+    Args:
+        part: the part of the history.
+        steps: the table of steps.
+        work: the memory of the search.
+        level: the current level.
+        state: the number of the state.
     """
     mask = work.scratch
     move_to(part, work, level)
@@ -157,8 +164,15 @@ def overwritten(part: SearchPart, steps: StepTable, work: Work, level: int, due:
 
 @compiled
 def foreseen(part: SearchPart, steps: StepTable, work: Work, level: int, state: int) -> int:
-    """Rule 3 for the configuration in `scratch`. Returns `level`, -1 if steps are missing, -2 for a dead
-    end."""
+    """Rule 3 for the configuration in `scratch`. Returns `level`, -1 if steps are missing, -2 for a dead end.
+
+    Args:
+        part: the part of the history.
+        steps: the table of steps.
+        work: the memory of the search.
+        level: the current level.
+        state: the number of the state.
+    """
     due = part.observer[level]
     while due < len(part.returns) and part.invoked[due] <= part.reset[level]:
         op = part.returns[due]
