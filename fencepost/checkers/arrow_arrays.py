@@ -80,8 +80,17 @@ def struct_field(structs: Arrow, name: str) -> Arrow:
 
 
 def object_integers(items: Sequence[Any], name: str, null: int = NONE) -> Array:
-    """An attribute of each item as 64-bit integers, with `null` for None. Fast for columns that are all None,
-    as most columns of a history are."""
+    """An attribute of each item as 64-bit integers. Fast for columns that are all None, as most columns of a
+    history are.
+
+    Args:
+        items: the items.
+        name: the attribute.
+        null: the value for None.
+
+    Returns:
+        one integer per item.
+    """
     told = list(map(attrgetter(name), items))
     missing = told.count(None)
     if missing == len(told):
@@ -90,7 +99,7 @@ def object_integers(items: Sequence[Any], name: str, null: int = NONE) -> Array:
 
 
 def integer_array(array: Arrow, null: int = NONE) -> Array:
-    """A column as 64-bit integers, with `null` for nulls."""
+    """The column `array` as 64-bit integers, with `null` for nulls."""
     if array.type != pa.int64():
         array = array.cast(pa.int64())
     numbers: Array = (arrow.fill_null(array, null) if array.null_count else array).to_numpy(
@@ -112,12 +121,24 @@ def string_codes(array: Arrow) -> tuple[list[str], Array]:
 
 
 def recoded(indices: Array, codes: list[int]) -> Array:
-    """codes[index] for each index. -1 stays -1: it picks an extra entry at the end."""
+    """codes[index] for each of `indices`. -1 stays -1: it picks an extra entry at the end."""
     return np.array([*codes, NONE], np.int64)[indices]
 
 
 def enum_codes(array: Arrow, members: tuple[Any, ...], what: str) -> Array:
-    """The index of each string into `members`. Raises TraceError for an unknown string."""
+    """The index of each string into `members`.
+
+    Args:
+        array: the strings.
+        members: the valid strings.
+        what: the name of the column, for the error.
+
+    Returns:
+        one index per string.
+
+    Raises:
+        TraceError: for an unknown string.
+    """
     names, indices = string_codes(array)
     known = {str(member): code for code, member in enumerate(members)}
     strange = sorted(name for name in names if name not in known)

@@ -146,6 +146,9 @@ def compiled(
         steps: from a call's arguments to an upper estimate of the steps of its loops; by default the length
             of all arrays.
         when_asked: see `Kernels`.
+
+    Returns:
+        the kernel; a decorator if `function` is None.
     """
 
     def kernel(function: F) -> F:

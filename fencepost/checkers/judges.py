@@ -160,8 +160,15 @@ def _meantime_of_events(events: "EventTables") -> dict[int, Verdict]:
 
 
 def event_tables(tables: "Tables", traces: Sequence[Trace]) -> "EventTables":
-    """The argument of `judge_events`, for all checks of a row group. traces: its traces, without operations
-    and events."""
+    """The argument of `judge_events`, for all checks of a row group.
+
+    Args:
+        tables: the tables of the row group.
+        traces: its traces, without operations and events.
+
+    Returns:
+        the argument.
+    """
     from fencepost.checkers.events import EventTables
 
     return EventTables(tables=tables, headers=traces)

@@ -184,6 +184,9 @@ def columns_of_table(table: pa.Table | pa.RecordBatch, traces: Iterable[Trace] =
         traces: the claims and flags of the runs. Their operations are not used. A run that is in the table
             but not in `traces` gets the defaults of `Trace`.
 
+    Returns:
+        the columns.
+
     Raises:
         TraceError: if a column is missing.
     """

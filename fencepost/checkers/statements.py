@@ -60,7 +60,16 @@ class Statements:
 def statements_of_operations(
     traces: Sequence[Trace], operations: Sequence[Operation], positions: Sequence[Position]
 ) -> Statements | None:
-    """The statements of these operations and their positions; None if no check would use them."""
+    """The statements of operations in memory.
+
+    Args:
+        traces: the traces; their claims decide whether the statements matter.
+        operations: their operations, in order.
+        positions: the positions of the operations, flat.
+
+    Returns:
+        the statements; None if no check would use them.
+    """
     stable = object_integers(operations, "last_stable_offset")
     position_stable = object_integers(positions, "last_stable_offset")
     claimed = _claimed(traces)
@@ -88,11 +97,16 @@ def statements_of_operations(
 def statements_of_table(
     table: pa.Table, traces: Sequence[Trace], positions: Arrow, *, transactions: bool
 ) -> Statements | None:
-    """The statements of the rows of an `operations` table; None if no check would use them.
+    """The statements of the rows of an `operations` table.
 
     Args:
         table: the rows.
+        traces: the headers of their traces; their claims decide whether the statements matter.
         positions: the flat positions of the rows (structs).
+        transactions: whether the rows have transactions.
+
+    Returns:
+        the statements; None if no check would use them.
 
     Raises:
         TraceError: if a column is missing.

@@ -104,9 +104,9 @@ bug_option: Decorator = click.option(
 checks_option: Decorator = click.option(
     "--checks",
     metavar="LIST",
-    help="Judges to ask, separated by commas: log, kafka (asks log too), transactions, groups, invariants, "
+    help="Checks to run, separated by commas: log, kafka (runs log too), transactions, groups, invariants, "
     "conformance, meantime."
-    " [default: all; each says Ok at once of what it has nothing to look at]",
+    " [default: all; a check with nothing to look at returns Ok at once]",
 )
 
 

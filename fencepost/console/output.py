@@ -89,8 +89,15 @@ class Output:
 
     @contextmanager
     def progress(self, what: str, total: int | None = None) -> Iterator["Bar"]:
-        """A progress bar on a terminal; in a pipe a line every half minute. total: None if it is not
-        known."""
+        """A progress bar on a terminal; in a pipe a line every half minute.
+
+        Args:
+            what: the text of the bar.
+            total: the number of steps; None if it is not known.
+
+        Returns:
+            the bar, as a context.
+        """
         terminal = self.errors.is_terminal
         counted = (BarColumn(), MofNCompleteColumn()) if total is not None else (SpinnerColumn(),)
         left = TimeRemainingColumn() if total is not None else TimeElapsedColumn()
@@ -138,7 +145,13 @@ class Bar:
     task: TaskID
 
     def to(self, done: int, extra: str = "", *, total: int | None = None) -> None:
-        """Set the progress. total: if it becomes known only now."""
+        """Set the progress.
+
+        Args:
+            done: the finished steps.
+            extra: more text.
+            total: the number of steps, if it becomes known only now.
+        """
         self.progress.update(self.task, total=total, completed=done, extra=extra)
 
     def said(self, seconds: float) -> str:

@@ -48,7 +48,13 @@ def table(*columns: str, title: str | None = None) -> Table:
 
 
 def add_row(to: Table, *cells: object, style: str = "") -> None:
-    """Add a row of plain cells. Markup in them is not interpreted, and unprintable characters are escaped."""
+    """Add a row of plain cells. Markup in them is not interpreted, and unprintable characters are escaped.
+
+    Args:
+        to: the table.
+        cells: the cells; they are converted into text.
+        style: the style of the row.
+    """
     to.add_row(
         *(cell if isinstance(cell, Text) else Text(lines_shown(str(cell))) for cell in cells), style=style
     )
@@ -61,7 +67,7 @@ def lines_shown(text: str) -> str:
 
 
 def fitted(wide: Table, console: Console) -> RenderableType:
-    """The table in the console's width, or its rows as paragraphs if the columns do not fit."""
+    """The table `wide` in the width of `console`, or its rows as paragraphs if the columns do not fit."""
     sizes = [_measured(console, column) for column in _cells(wide)]
     room = console.width - GAP * (len(sizes) - 1)
     if sum(size.maximum for size in sizes) <= room:

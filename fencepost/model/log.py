@@ -50,7 +50,7 @@ def init() -> LogState:
 
 
 def step(state: LogState, input: Input, output: Output) -> LogState | None:
-    """The log after `input` returned `output`; None if no log may return that.
+    """The log after `input` returned `output` in `state`; None if no log may return that.
 
     A poll may return fewer records than there are, never others; its claimed end is exact.
     """

@@ -52,7 +52,7 @@ class Clock:
         return self.when_elapsed(host_time - self.offset)
 
     def jump(self, delta: int, *, backwards: bool = False) -> None:
-        """Set the clock forward; back only with `backwards`."""
+        """Set the clock forward by `delta` nanoseconds; back only with `backwards`."""
         assert delta >= 0 or backwards, f"a jump of {delta} ns goes back without being asked to"
         self.offset += delta
 

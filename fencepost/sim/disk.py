@@ -296,8 +296,15 @@ class Disk:
         raise AssertionError("a place beyond all files")
 
     def rot_bit_within(self, path: str, spans: tuple[range, ...]) -> RottenBit | None:
-        """Flip one durable bit of a file, within these ranges of its bytes. None if nothing is durable
-        there."""
+        """Flip one durable bit of a file.
+
+        Args:
+            path: the file.
+            spans: the ranges of its bytes to choose from.
+
+        Returns:
+            the bit; None if nothing is durable there.
+        """
         file = self._names.find_file(path)
         end = file.rottable() if file is not None else 0
         places = [position for span in spans for position in span if position < end]

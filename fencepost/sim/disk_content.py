@@ -56,7 +56,7 @@ class FileContent:
         self.unsynced.clear()
 
     def flip(self, position: int, bit: int) -> None:
-        """Flip one bit, below `rottable` bytes."""
+        """Flip the bit `bit` of the byte at `position`, which is below `rottable`."""
         self.durable[position] ^= 1 << bit
         self.content[position] ^= 1 << bit
 

@@ -44,7 +44,7 @@ class ArmedError:
     times: int | None
 
     def strikes(self, call: DiskCall, path: str) -> bool:
-        """Whether this call fails; counts it."""
+        """Whether this `call` on `path` fails; counts it."""
         if call is not self.call or self.path not in ("", path) or self.times == 0:
             return False
         if self.nth > 1:
@@ -66,15 +66,24 @@ class DiskFaults:
     errors: list[ArmedError] = field(factory=list)
 
     def fails(self, call: DiskCall, path: str) -> bool:
-        """Whether this call fails."""
+        """Whether this `call` on `path` fails."""
         struck = [error.strikes(call, path) for error in self.errors]  # each of them counts the call
         return any(struck)
 
     def room_for(
         self, data: bytes, path: str, used: int, draw: Callable[[int, str], int]
     ) -> tuple[bytes, OSError | None]:
-        """The part of an append that is written, and the error raised after it. used: bytes of all files;
-        draw(bound, purpose): a number below the bound."""
+        """The part of an append that is written, and the error raised after it.
+
+        Args:
+            data: the bytes of the append.
+            path: the file.
+            used: bytes of all files.
+            draw: draw(bound, purpose) is a number below the bound.
+
+        Returns:
+            the written part, and the error or None.
+        """
         if self.fails(DiskCall.WRITE, path):
             return data[: draw(len(data) + 1, f"write {path}")], input_output_error(path)
         if self.capacity is None:

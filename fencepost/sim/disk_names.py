@@ -90,8 +90,19 @@ class Names(Generic[F]):
     # ---- changing
 
     def creation(self, path: str, thing: object) -> Step:
-        """The step that creates an object with this name. Raises FileNotFoundError without a parent,
-        FileExistsError if a file has the name."""
+        """The step that creates an object with this name.
+
+        Args:
+            path: the name.
+            thing: the file or directory.
+
+        Returns:
+            the step, not yet applied.
+
+        Raises:
+            FileNotFoundError: if there is no parent directory.
+            FileExistsError: if a file has the name.
+        """
         parent, name = self._parent(path)
         if name in parent.names:
             raise FileExistsError(path)

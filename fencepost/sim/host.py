@@ -56,7 +56,14 @@ class Sender(Protocol):
     """Sends a host's messages: the world's network, or a wrapper of it."""
 
     def send(self, source: int, target: int, message: Any, cause: tuple[int, ...] = ()) -> None:
-        """Send one message."""
+        """Send one message.
+
+        Args:
+            source: the sender's node id.
+            target: the receiver's node id.
+            message: the message.
+            cause: what caused it, as integers.
+        """
         ...
 
 
@@ -242,7 +249,7 @@ class Host:
     # ---- inputs
 
     def receive(self, source: int, message: Any) -> None:
-        """A message from the network."""
+        """A `message` from the node `source` arrives."""
         if self.up and len(self._queue) < MAXIMUM_WAITING_MESSAGES:
             self._queue.append(MessageArrived(source, message))
             if not (self._engaged or self.paused):

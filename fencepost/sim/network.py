@@ -55,7 +55,7 @@ class Endpoint(Protocol):
     incarnation: int
 
     def receive(self, source: int, message: Any) -> None:
-        """A message arrived."""
+        """A `message` from the node `source` arrives."""
         ...
 
 
@@ -135,7 +135,7 @@ class Network:
     # ---- nodes and faults
 
     def attach(self, node: int, endpoint: Endpoint) -> None:
-        """Register the receiver of a node."""
+        """Register `endpoint` as the receiver of a `node`."""
         assert not any(node in pair for pair in self._links), (
             f"node {node} is attached after its first message"
         )
@@ -146,7 +146,7 @@ class Network:
         self.add_fault(name, LinkFault(links=frozenset(links), blocked=True))
 
     def add_fault(self, name: str, fault: LinkFault) -> None:
-        """Begin a named fault of links."""
+        """Begin the fault `fault` of links under `name`."""
         assert name not in self._faults, f"the link fault {name} is already there"
         self._faults[name] = fault
         self._refresh(fault)
@@ -203,7 +203,14 @@ class Network:
     # ---- messages
 
     def send(self, source: int, target: int, message: Any, cause: tuple[int, ...] = ()) -> None:
-        """Send one message; it may never arrive, or arrive twice."""
+        """Send one message; it may never arrive, or arrive twice.
+
+        Args:
+            source: the sender's node id.
+            target: the receiver's node id.
+            message: the message.
+            cause: what caused it, as integers; it keys the draws.
+        """
         link = self._links.get((source, target)) or self.link(source, target)
         endpoint = link.endpoint
         assert endpoint is not None, f"node {source} sent {message!r} to node {target}, which does not exist"
@@ -265,7 +272,7 @@ class Network:
         return self._delay(link, word) + (RETRANSMISSION if lost else 0)
 
     def channel(self, source: int, target: int, receive: Callable[[Any], None]) -> "Channel":
-        """A stream from source to target."""
+        """A stream from `source` to `target`. receive: called with each frame that arrives."""
         return Channel(self._scheduler, self, self.link(source, target), receive)
 
 
@@ -288,7 +295,12 @@ class Channel:
         self.open = True
 
     def send(self, frame: Any, cause: tuple[int, ...] | None = ()) -> None:
-        """Append a frame to the stream."""
+        """Append a frame to the stream.
+
+        Args:
+            frame: the frame.
+            cause: what caused it, as integers; it keys the draws. None: the shortest delay.
+        """
         if not self.open:
             return
         due = self._scheduler.now + self._network.stream_delay(self._link, frame, cause)

@@ -108,7 +108,16 @@ class Randomness:
         return finish(word)
 
     def below(self, bound: int, purpose: str, *cause: int) -> int:
-        """An integer in [0, bound)."""
+        """An integer in [0, bound).
+
+        Args:
+            bound: the upper bound, at least 1.
+            purpose: what the draw decides.
+            cause: what caused it, as integers.
+
+        Returns:
+            the integer.
+        """
         assert bound > 0, f"below needs a positive bound, got {bound}"
         return self.draw(purpose, *cause) * bound >> 64
 
@@ -126,15 +135,43 @@ class Randomness:
         return self.draw(purpose, *cause) * MILLION >> 64 < parts_per_million
 
     def exponential_like(self, mean: int, maximum: int, purpose: str, *cause: int) -> int:
-        """An exponential-like integer with this mean, cut at the maximum."""
+        """An exponential-like integer.
+
+        Args:
+            mean: its mean.
+            maximum: larger values are cut to it.
+            purpose: what the draw decides.
+            cause: what caused it, as integers.
+
+        Returns:
+            the integer.
+        """
         return min(exponential(self.draw(purpose, *cause), mean), maximum)
 
     def choice(self, items: Sequence[T], purpose: str, *cause: int) -> T:
-        """One of the items."""
+        """One of the items.
+
+        Args:
+            items: at least one.
+            purpose: what the draw decides.
+            cause: what caused it, as integers.
+
+        Returns:
+            the item.
+        """
         return items[self.below(len(items), purpose, *cause)]
 
     def shuffle(self, items: Sequence[T], purpose: str, *cause: int) -> list[T]:
-        """The items in another order (Fisher-Yates); the argument is not changed."""
+        """The items in another order (Fisher-Yates); the argument is not changed.
+
+        Args:
+            items: the items.
+            purpose: what the draw decides.
+            cause: what caused it, as integers.
+
+        Returns:
+            a new list.
+        """
         shuffled = list(items)
         for last in range(len(shuffled) - 1, 0, -1):
             other = self.below(last + 1, purpose, *cause, last)

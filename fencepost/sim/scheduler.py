@@ -57,7 +57,7 @@ class Scheduler:
         return handle
 
     def after(self, delay: int, function: Callable[..., object], *args: Any) -> int:
-        """Call `function(*args)` this many nanoseconds from now."""
+        """Call `function(*args)` after `delay` nanoseconds. Returns a handle for `cancel`."""
         return self.at(self.now + delay, function, *args)
 
     def cancel(self, handle: int) -> None:

@@ -77,7 +77,16 @@ class World:
     def from_plan(
         cls, plan: Plan, *, observer: Observer, on_commit: Callable[[Commit], None] | None = None
     ) -> "World":
-        """The world that a plan describes, without hosts."""
+        """The world that a plan describes, without hosts.
+
+        Args:
+            plan: the plan.
+            observer: receives the hosts' events.
+            on_commit: called at every ZooKeeper commit, in order.
+
+        Returns:
+            the world.
+        """
         return cls(
             plan.seed,
             network=plan.network,
@@ -101,8 +110,16 @@ class World:
     ) -> Host:
         """Add a host; it is down until `start`.
 
-        zookeeper: whether its core uses ZooKeeper. clock_offset: of its time of day, in nanoseconds. disk: by
-        default a new one. sender: sends its messages, by default the network.
+        Args:
+            node: the node id.
+            make_core: makes a new process's core.
+            zookeeper: whether its core uses ZooKeeper.
+            clock_offset: the offset of its time of day, in nanoseconds.
+            disk: its disk; None: a new one.
+            sender: sends its messages; None: the network.
+
+        Returns:
+            the host.
         """
         assert node != ZOOKEEPER_NODE and node not in self.hosts, f"node id {node} is taken"
         host = Host(
@@ -162,8 +179,12 @@ class World:
         return self.hosts[node].power_loss()
 
     def arm_power_loss(self, node: int, calls: int) -> None:
-        """The power fails inside the `calls`-th mutating file call from now; `Observer.lost_power` is called
-        when it does."""
+        """Arm a power loss inside a file call; `Observer.lost_power` is called when it happens.
+
+        Args:
+            node: the host.
+            calls: the power fails inside this mutating file call from now (1 = the next).
+        """
         self.hosts[node].disk.arm_power_loss(calls)
 
     def pause(self, node: int) -> None:
@@ -206,12 +227,23 @@ class World:
     # ---- disks
 
     def fill_disk(self, node: int, room: int) -> None:
-        """Leave this many bytes of free space until `heal_disk`."""
+        """Leave little free space on a host's disk until `heal_disk`.
+
+        Args:
+            node: the host.
+            room: bytes of free space.
+        """
         disk = self.hosts[node].disk
         disk.limit_capacity(sum(disk.open(path, create=False).size() for path in self.files(node)) + room)
 
     def fail_disk(self, node: int, call: DiskCall, nth: int) -> None:
-        """EIO for the `nth` call of this kind from now, unless `heal_disk` comes first."""
+        """Make a disk fail with EIO, unless `heal_disk` comes first.
+
+        Args:
+            node: the host.
+            call: the kind of call.
+            nth: the call of this kind from now that fails (1 = the next).
+        """
         self.hosts[node].disk.fail_calls(call, nth=nth)
 
     def lie_about_syncs(self, node: int) -> None:
@@ -269,7 +301,16 @@ class World:
         duplicate_ppm: int = 0,
         reorder_ppm: int = 0,
     ) -> None:
-        """Make these directed links lose, delay, duplicate or hold back more messages, until `heal(name)`."""
+        """Degrade links until `heal(name)`.
+
+        Args:
+            name: the name of the fault.
+            links: the directed links.
+            loss_ppm: additional losses per million messages.
+            delay_us: additional delay in microseconds.
+            duplicate_ppm: additional duplicates per million messages.
+            reorder_ppm: additional held-back messages per million.
+        """
         self.network.add_fault(
             name,
             LinkFault(

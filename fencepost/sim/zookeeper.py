@@ -208,7 +208,7 @@ class ZooKeeper:
         return Connection(self._network, node, self, receive)
 
     def receive(self, connection: Connection, frame: Connect | Ask | Ping) -> None:
-        """A frame from a client."""
+        """Handle a `frame` from the client of `connection`."""
         if not self.up:
             connection.down.send(Hangup())  # connection refused
             return

@@ -131,7 +131,7 @@ class ZooKeeperClient:
             self._tick(self._generation)
 
     def ask(self, request_id: int, request: ZooKeeperRequest) -> None:
-        """Send a request on the current session."""
+        """Send `request` on the current session; the reply has `request_id`."""
         if not self.connected or self._connection is None:
             self._emit(ZooKeeperReplied(request_id, Failed(ZooKeeperError.CONNECTION_LOSS)))
             return

@@ -230,8 +230,18 @@ class Tree:
     def set_watches(
         self, session: int, seen: int, data: Iterable[str], exists: Iterable[str], children: Iterable[str]
     ) -> list[WatchEvent]:
-        """Set a reconnected client's watches again. seen: the last zxid that it knows; watches on later
-        changes fire at once (DataTree.setWatches)."""
+        """Set a reconnected client's watches again (DataTree.setWatches).
+
+        Args:
+            session: the session.
+            seen: the last zxid that the client knows; watches on later changes fire at once.
+            data: paths of watches by GetData.
+            exists: paths of watches by Exists.
+            children: paths of watches by GetChildren.
+
+        Returns:
+            the events of watches that fire at once.
+        """
         events = []
         for path in data:
             node = self._nodes.get(path)

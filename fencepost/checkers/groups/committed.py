@@ -42,7 +42,16 @@ _LONG_AGO = -(1 << 62)
 def committed_findings(
     history: GroupHistory, group: GroupOperations, partition: Partition
 ) -> Iterator[Finding]:
-    """For each partition the first fetch that a short proof convicts."""
+    """For each partition the first fetch that a short proof convicts.
+
+    Args:
+        history: the groups of the trace.
+        group: the group.
+        partition: topic and partition.
+
+    Returns:
+        the findings.
+    """
     commits, fetches = group.commits.get(partition, []), group.fetches.get(partition, [])
     replaced = {
         epoch: _newest_before([commit for commit in commits if answers(epoch, commit)], history.slack)

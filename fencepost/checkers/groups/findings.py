@@ -20,7 +20,18 @@ def finding(
     partition: Partition | None = None,
     offset: int = -1,
 ) -> Finding:
-    """A finding about a group, or about one of its partitions."""
+    """A finding about a group, or about one of its partitions.
+
+    Args:
+        anomaly: its name.
+        operations: op ids of the proof, the convicting ones first.
+        expected, seen: one clause each.
+        partition: topic and partition; None: the finding is about the whole group.
+        offset: the offset that it is about; -1 if none.
+
+    Returns:
+        the finding.
+    """
     return Finding(
         anomaly=anomaly,
         check=CHECK,

@@ -77,7 +77,17 @@ class Processed:
 def processed(
     history: GroupHistory, group: GroupOperations, partition: Partition, claims: Claims
 ) -> Processed:
-    """What the group processed of one partition."""
+    """What the group processed of one partition.
+
+    Args:
+        history: the groups of the trace.
+        group: the group.
+        partition: topic and partition.
+        claims: the claims of the trace.
+
+    Returns:
+        the findings and the facts.
+    """
     tally = Tally()
     findings = [
         found

@@ -74,7 +74,7 @@ class Assign:
         if event.node in replicas:
             self.findings.add(
                 "assigned_replica_deleted",
-                expected=f"broker {event.node} to keep its replica, which is among those wanted: "
+                expected=f"broker {event.node} to keep its replica, which is still assigned: "
                 f"{list(replicas)}",
                 seen=f"it deleted it in leader epoch {event.leader_epoch}",
                 topic=event.topic,
@@ -115,7 +115,7 @@ class Assign:
         targets = " or ".join(str(list(target)) for target in self.asked.get(key, ())) or "nothing"
         self.findings.add(
             "stale_reassignment",
-            expected=f"replicas {list(before)} to become what was asked for in this controller's reign: "
+            expected=f"replicas {list(before)} to become a target requested in this controller's reign: "
             f"{targets}",
             seen=f"broker {event.node} wrote replicas {list(event.replicas)}",
             topic=event.topic,

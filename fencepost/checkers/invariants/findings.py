@@ -31,7 +31,18 @@ class Findings:
         operations: tuple[int, ...] = (),
         uncertainty_ns: int = -1,
     ) -> None:
-        """Add a finding, unless this anomaly was already found in this partition."""
+        """Add a finding, unless this anomaly was already found in this partition.
+
+        Args:
+            anomaly: its name.
+            expected, seen: one clause each.
+            topic: the topic; None if it is about none.
+            partition: the partition; -1 if it is about none.
+            offset: the offset; -1 if it is about none.
+            events: positions of the events that prove it.
+            operations: op ids that prove it.
+            uncertainty_ns: the clock uncertainty that would explain it (-1: none).
+        """
         key = anomaly, topic, partition
         if key not in self.found:
             self.found[key] = Finding(

@@ -125,7 +125,7 @@ class InSync:
             "isr_disagrees",
             expected=f"the leader's ISR to hold all of ZooKeeper's, which is {list(held)} in leader epoch "
             f"{event.leader_epoch}",
-            seen=f"leader {event.node} goes by {list(event.isr)}",
+            seen=f"leader {event.node} uses {list(event.isr)}",
             topic=event.topic,
             partition=event.partition,
             events=(state.position, position),

@@ -57,7 +57,7 @@ class Incarnation:
             self._found(
                 position,
                 since,
-                f"broker {event.node} of broker epoch {epoch} to refuse what was meant for an earlier one",
+                f"broker {event.node} of broker epoch {epoch} to refuse a request for an earlier one",
                 f"it applied a {event.cause or 'control request'} for broker epoch {event.broker_epoch}",
             )
 

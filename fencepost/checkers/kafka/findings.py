@@ -24,8 +24,19 @@ def finding(
     expected: str,
     seen: str,
 ) -> tuple[int, Finding]:
-    """A finding about one log. rows: the rows of the convicting operations. A row that occurs twice is named
-    once."""
+    """A finding about one log.
+
+    Args:
+        columns: the relations of the traces.
+        anomaly: its name.
+        log: the index of the log.
+        offset: the offset that it is about.
+        rows: the rows of the convicting operations; a row that occurs twice is named once.
+        expected, seen: one clause each.
+
+    Returns:
+        (log, finding).
+    """
     operations = columns.operations
     return log, Finding(
         anomaly=anomaly,

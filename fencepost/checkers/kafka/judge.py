@@ -45,7 +45,7 @@ def judge_traces(traces: Sequence[Trace]) -> list[tuple[int, Verdict]]:
 
 
 def judge_operations(operations: OperationColumns, traces: Sequence[Trace]) -> list[tuple[int, Verdict]]:
-    """As `judge_traces`, for operations that are already columns."""
+    """As `judge_traces`, for `operations` of `traces` that are already columns."""
     return _judge(operations, extras_of_traces(traces))
 
 

@@ -129,8 +129,18 @@ def loss_allowed(columns: KafkaColumns, log: Array, offset: Array) -> Array:
 
 
 def excused(columns: KafkaColumns, placements: Placements, log: int, offset: int) -> bool:
-    """Whether reads may miss a record at this offset: it is below a log start under retention, or compaction
-    may have removed it."""
+    """Whether reads may miss a record: it is below a log start under retention, or compaction may have
+    removed it.
+
+    Args:
+        columns: the relations of the traces.
+        placements: the known places of records.
+        log: the index of the log.
+        offset: the offset of the record.
+
+    Returns:
+        whether it is excused.
+    """
     claims = columns.traces[columns.log_trace[log]].claims
     topic = columns.operations.topics[columns.log_topic[log]]
     return (claims.retention and _below_log_start(columns, log, offset)) or (

@@ -104,7 +104,18 @@ def kafka_columns_of_traces(traces: Sequence[Trace]) -> KafkaColumns:
 
 
 def kafka_columns_of_table(table: pa.Table, traces: Iterable[Trace] = ()) -> KafkaColumns:
-    """The relations of the rows of an `operations` table. Raises TraceError if a column is missing."""
+    """The relations of the rows of an `operations` table.
+
+    Args:
+        table: the rows.
+        traces: the headers of their traces.
+
+    Returns:
+        the relations.
+
+    Raises:
+        TraceError: if a column is missing.
+    """
     return kafka_columns(columns_of_table(table, traces), extras_of_table(table))
 
 

@@ -29,7 +29,18 @@ decider cannot name one."""
 def explain_decided(
     part: Sequence[Asked], decided: Decided, table: Table, guard: Guard, name: str
 ) -> Finding:
-    """The finding for a part that its decider convicts. May raise LimitReached."""
+    """The finding for a part that its decider convicts. May raise LimitReached.
+
+    Args:
+        part: the operations of the part.
+        decided: the decider's answer.
+        table: the model's states, calls and steps.
+        guard: the limits of time and memory.
+        name: the part, as the finding calls it.
+
+    Returns:
+        the finding with its certificate.
+    """
     half = Guard(evolve(guard.limits, timeout_s=max(0.0, guard.seconds_left / 2)), outer=guard)
     model = table.model
     (done, culprit), earliest, decided = _shortest(model, part, decided, half)

@@ -61,9 +61,19 @@ class SearchOutcome:
 
 
 def search(arrays: Arrays, table: Table, guard: Guard, *, most_effort: int | None = None) -> SearchOutcome:
-    """Search one part. Raises LimitReached.
+    """Search one part.
 
-    most_effort: the search gives up after this much effort.
+    Args:
+        arrays: the part.
+        table: the model's states, calls and steps.
+        guard: the limits of time and memory.
+        most_effort: the search gives up after this much effort.
+
+    Returns:
+        the answer.
+
+    Raises:
+        LimitReached: if a limit is reached.
     """
     levels = len(arrays.part.returns)
     if levels == 0:

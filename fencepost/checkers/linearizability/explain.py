@@ -41,6 +41,14 @@ def prefix_order(arrays: Arrays, outcome: SearchOutcome, table: Table) -> tuple[
     state.
 
     It follows the rule of the search: open observers that are possible happen at once.
+
+    Args:
+        arrays: the part.
+        outcome: the answer of a search.
+        table: the model's states, calls and steps.
+
+    Returns:
+        the operations in order, and the number of the resulting state.
     """
     part, levels = arrays.part, len(arrays.part.returns)
     happened: set[int] = set()
@@ -175,7 +183,16 @@ def shrunk(arrays: Arrays, outcome: SearchOutcome, table: Table, guard: Guard) -
 
 
 def bare_finding(part: Iterable[Asked], model: Model, name: str) -> Finding:
-    """The finding without shrinking: all operations of the part together have no order."""
+    """The finding without shrinking: all operations of the part together have no order.
+
+    Args:
+        part: the operations of the part.
+        model: the sequential model.
+        name: the part, as the finding calls it.
+
+    Returns:
+        the finding.
+    """
     known = tuple(one.operation.op_id for one in part if one.known)
     return Finding(
         anomaly="not_linearizable",
@@ -196,7 +213,14 @@ def _wide(model: Model, part: Sequence[Asked]) -> Table:
 def listed(model: Model, proof: Sequence[Asked], exact: bool, given: str) -> str:
     """A proof as text.
 
-    exact: whether the proof is minimal. given: what else it depends on.
+    Args:
+        model: the sequential model.
+        proof: the operations of the proof.
+        exact: whether the proof is minimal.
+        given: what else it depends on.
+
+    Returns:
+        the text.
     """
     words = "; ".join(f"{model.describe(one.call)} [op {one.operation.op_id}]" for one in proof[:8])
     more = f" and {len(proof) - 8} more" if len(proof) > 8 else ""

@@ -128,7 +128,7 @@ def relax(model: Model, asked: Asked) -> Asked | None:
 
 
 def with_relaxed(model: Model, part: Iterable[Asked], relaxed: Collection[int]) -> list[Asked]:
-    """The part with some operations (by op id) relaxed."""
+    """The `part` with some operations (`relaxed`, by op id) relaxed, as `model` sees them."""
     changed = (relax(model, asked) if asked.operation.op_id in relaxed else asked for asked in part)
     return [asked for asked in changed if asked is not None]
 
@@ -147,7 +147,8 @@ class Arrays:
 
 
 def arrays_of(part: Iterable[Asked], table: Table) -> Arrays:
-    """Number the operations of a part by invocation, and give each its slot."""
+    """Number the operations of `part` by invocation, and give each its slot. Calls get their numbers from
+    `table`."""
     asked = tuple(sorted(part, key=lambda one: (one.invoke, one.complete)))
     assert len(asked) < MOST_OPERATIONS, f"a part of {len(asked)} operations"
     invoke = np.array([one.invoke for one in asked], np.int64)

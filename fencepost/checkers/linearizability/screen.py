@@ -62,9 +62,16 @@ KERNELS = Kernels(legal_keys, call=_call)
 
 
 def screened(model: Model, trace: Trace, widen: int = 0, smallest: int = SMALLEST) -> Screened | None:
-    """Find the keys that are certainly legal; None if the history does not qualify.
+    """Find the keys that are certainly legal.
 
-    widen: the possible error of each time stamp, in nanoseconds.
+    Args:
+        model: the sequential model.
+        trace: the history.
+        widen: the possible error of each time stamp, in nanoseconds.
+        smallest: the fewest operations for which columns are built.
+
+    Returns:
+        the result; None if the history does not qualify.
     """
     if not fits(model) or len(trace.operations) < smallest:
         return None

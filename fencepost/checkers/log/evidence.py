@@ -115,6 +115,9 @@ class LogRows(Protocol):
             offset: the offset that it is about.
             operations: op ids of the proof, the convicting ones first.
             expected, seen: one clause each.
+
+        Returns:
+            the finding.
         """
         ...
 

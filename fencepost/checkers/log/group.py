@@ -168,6 +168,9 @@ class PartitionLog:
             operations: op ids of the proof, the convicting ones first.
             expected, seen: one clause each.
             uncertainty: the clock uncertainty in nanoseconds that would explain it (-1: none).
+
+        Returns:
+            the finding.
         """
         return Finding(
             anomaly=anomaly,

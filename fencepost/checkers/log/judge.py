@@ -31,6 +31,9 @@ def judge_trace(trace: Trace, *, profile: str | None = None, weak_is_ok: bool = 
         trace: the trace.
         profile: a profile that replaces the one in its claims.
         weak_is_ok: as for `judge_columns`.
+
+    Returns:
+        the verdict.
     """
     verdicts = judge_columns(log_columns(columns_of_traces((trace,))), profile=profile, weak_is_ok=weak_is_ok)
     return verdicts[0][1] if verdicts else Verdict(decision=Decision.OK, check=CHECK)

@@ -23,8 +23,13 @@ TOMBSTONE = "tombstone"
 
 
 def judge_answers(findings: Findings, trace: Trace, compacted: frozenset[str]) -> None:
-    """Check refusals and compaction. compacted: topics that only compaction removes records from, by the
-    plan."""
+    """Check refusals and compaction.
+
+    Args:
+        findings: receives the findings.
+        trace: the trace.
+        compacted: topics that only compaction removes records from, by the plan.
+    """
     for operation in trace.operations:
         if operation.function is Function.JOIN and operation.error in NEVER_EARNED:
             findings.add(

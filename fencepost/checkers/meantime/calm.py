@@ -36,7 +36,7 @@ def is_asked(network: Network) -> bool:
 
 
 def row_ns(network: Network, messages: int) -> int:
-    """How long this many messages take if each waits for the one before; nanoseconds."""
+    """How long a sequence of `messages` takes in `network` if each waits for the one before; nanoseconds."""
     usual_us = min(network.latency_max_us, network.latency_min_us + 2 * network.latency_tail_us)
     return 1_000 * (messages * usual_us + SLOWEST * (network.latency_max_us - usual_us))
 

@@ -165,8 +165,8 @@ class Delivery:
         bound_ms = (decision.due - decision.time) // MILLISECOND
         self.findings.add(
             "late_decision",
-            expected=f"everybody to hear within {bound_ms} ms of leader {decision.leader} in leader epoch "
-            f"{decision.leader_epoch}, as nothing was broken",
+            expected=f"every broker to be notified within {bound_ms} ms of leader {decision.leader} in "
+            f"leader epoch {decision.leader_epoch}, as nothing was broken",
             seen=seen,
             topic=decision.key[0],
             partition=decision.key[1],

@@ -115,7 +115,7 @@ class Shrinks:
             return
         self.findings.add(
             "idle_isr_change",
-            expected=f"a leader that goes by ISR {list(known)} to {event.cause} it",
+            expected=f"a leader that uses ISR {list(known)} to {event.cause} it",
             seen=f"leader {event.node} proposed {list(event.isr)}",
             topic=event.topic,
             partition=event.partition,

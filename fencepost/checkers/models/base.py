@@ -350,8 +350,16 @@ def shown(value: Any) -> str:
 def integer(value: Any, what: str, operation: Operation) -> int:
     """Return `value` if it is an integer.
 
+    Args:
+        value: the value.
+        what: its name, for the error.
+        operation: its operation, for the error.
+
+    Returns:
+        the value.
+
     Raises:
-        TraceError: if it is not.
+        TraceError: if it is not an integer.
     """
     if not isinstance(value, int) or isinstance(value, bool):
         raise TraceError(

@@ -27,7 +27,7 @@ class AppendOnlyList(Starting):
         return tuple(self.initial or ())
 
     def step(self, state: Any, call: Call) -> Any:
-        """All values after the call."""
+        """All values after `call` in `state`, or IMPOSSIBLE."""
         if call.function == "append":
             return (*state, call.argument)
         return state if call.result == state else IMPOSSIBLE

@@ -103,7 +103,7 @@ class Semaphore(Model):
         return frozenset()
 
     def step(self, state: Any, call: Call) -> Any:
-        """The permits of each client after the call."""
+        """The permits of each client after `call` in `state`, or IMPOSSIBLE."""
         held = dict(state).get(call.argument, 0)
         if call.function == "release":
             after = held - 1
@@ -125,7 +125,7 @@ class Semaphore(Model):
 
 
 def by_client(call: Call | None, operation: Operation) -> Call | None:
-    """The call with its client as argument."""
+    """The `call` with its client as argument: the argument of `operation`, or its process."""
     if call is None or call.argument is not None:
         return call
     return evolve(call, argument=operation.process)

@@ -45,7 +45,7 @@ class Map(Starting):
     initial: Any = field(default=None, converter=json_text_of, kw_only=True)
 
     def step(self, state: Any, call: Call) -> Any:
-        """The value under the key after the call."""
+        """The value under the key after `call` in `state`, or IMPOSSIBLE."""
         if call.function == "put":
             return call.argument
         if call.function == "get":

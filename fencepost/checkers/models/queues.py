@@ -40,7 +40,7 @@ class UnorderedQueue(Starting):
         return state
 
     def step(self, state: Any, call: Call) -> Any:
-        """The possible contents after the call."""
+        """The possible contents after `call` in `state`, or IMPOSSIBLE."""
         change = self._enqueued if call.function == "enqueue" else self._dequeued
         return frozenset(after for contents in state for after in change(contents, call)) or IMPOSSIBLE
 
@@ -94,7 +94,7 @@ class AtLeastOnceQueue(UnorderedQueue):
     effects: ClassVar[frozenset[str]] = frozenset({"enqueue", "remove"})
 
     def step(self, state: Any, call: Call) -> Any:
-        """The possible contents after the call."""
+        """The possible contents after `call` in `state`, or IMPOSSIBLE."""
         if call.function != "remove":
             return super().step(state, call)
         return frozenset(after for contents in state for after in self._removed(contents, call)) or IMPOSSIBLE

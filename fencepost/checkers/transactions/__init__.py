@@ -1,7 +1,7 @@
-"""The transactions judge: could what transactions read of each other have happened in any order?
+"""The transactions check: can the reads of transactions from each other have happened in any order?
 (docs/reference/anomalies.md)
 
-`judge_trace` judges one trace, `judge_table` all traces of an `operations` table; `cycles_of_trace` also
+`judge_trace` checks one trace, `judge_table` all traces of an `operations` table. `cycles_of_trace` also
 counts the cycles that Kafka allows.
 """
 

@@ -1,9 +1,9 @@
-"""Strongly connected components of a graph that is given as arrays, and the shortest cycle through one.
+"""Strongly connected components of a graph given as arrays, and a shortest cycle through one.
 
-Owns both algorithms. Must not know what nodes and edges mean.
+Owns both algorithms. Must not know the meaning of nodes and edges.
 
 Tarjan's algorithm without recursion, in time linear in nodes and edges (Tarjan, "Depth-first search and
-linear graph algorithms", 1972): a stack of nodes under way, each with the next of its edges.
+linear graph algorithms", 1972): a stack of active nodes, each with the next of its edges.
 """
 
 from collections import deque
@@ -14,19 +14,19 @@ from fencepost.checkers.compiled import compiled
 from fencepost.checkers.operation_columns import NONE, Array
 
 MOST_STARTS = 32
-"""Nodes of a component from which a shortest cycle is looked for. A component of a real violation is small;
-in one of thousands of nodes any short cycle will do as a certificate."""
+"""The most nodes of a component from which a shortest cycle is searched. Reason: a component of a real
+violation is small; in one of thousands of nodes any short cycle suffices as a certificate."""
 
 
 def components(nodes: int, source: Array, target: Array) -> Array:
-    """The strongly connected components that hold a cycle.
+    """The strongly connected components that contain a cycle.
 
     Args:
-        nodes: how many nodes there are; edges name them by 0 <= n < nodes.
+        nodes: the number of nodes; edges name them by 0 <= n < nodes.
         source, target: the edges, int64; none leads from a node to itself.
 
     Returns:
-        for each node the number of its component, -1 where it is in no cycle; int64, length `nodes`.
+        for each node the number of its component, -1 if it is in no cycle; int64, length `nodes`.
     """
     if not len(source):
         return np.full(nodes, NONE)
@@ -112,10 +112,10 @@ def shortest_cycle(edges: Array, source: Array, target: Array, weigh: Array) -> 
     """A shortest cycle within one component.
 
     Args:
-        edges: of the component, as indices; cycles are looked for from the first MOST_STARTS nodes that weigh
-            something.
+        edges: the edges of the component, as indices. Cycles are searched from the first MOST_STARTS nodes
+            with a weight.
         source, target: the edges of the graph.
-        weigh: of each node, whether it counts for the length (moments of time do not).
+        weigh: for each node whether it counts for the length (moments of time do not).
 
     Returns:
         the edges of the cycle, as indices into `source`, in order; each begins where the one before ended.
@@ -135,8 +135,8 @@ def shortest_cycle(edges: Array, source: Array, target: Array, weigh: Array) -> 
 
 
 def _back_to(start: int, beyond: dict[int, list[int]], target: Array, weigh: Array) -> list[int]:
-    """The edges of a shortest way from a node back to itself: breadth first, where nodes that weigh nothing
-    cost nothing."""
+    """The edges of a shortest path from a node back to itself: breadth first; nodes without weight cost
+    nothing."""
     came: dict[int, int] = {}
     origin: dict[int, int] = {}
     todo: deque[int] = deque([start])

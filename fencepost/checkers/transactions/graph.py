@@ -1,21 +1,21 @@
-"""The dependency graph of transactions: what depends on what, as arrays, of many traces stacked.
+"""The dependency graph of transactions as arrays, for many traces together.
 
 Owns nodes and edges. Must not know which cycles are violations, or how cycles are found.
 
-A node is a transaction (a `txn` row with its parts), or an append or poll that is part of none. Nodes are
-named by their rows in the operations. Edges, after Adya's and Elle's names:
+A node is a transaction (a `txn` row with its parts), or an append or poll outside of transactions. Nodes are
+named by their rows in the operations. Edges, with Adya's and Elle's names:
 
-    wr   from the writer of a record to whoever read it
+    wr   from the writer of a record to its reader
     ww   from the writer of a record to the writer of the next known record of that log, in offset order
     rw   from a reader to the writer of the first known record at or above the position that it had reached
-    time from whatever ended to whatever began later: in one process, or anywhere
+    time from an operation that ended to one that began later: in one process, or anywhere
 
-Every wr edge is there, not only the one to the writer of the highest offset: a cycle of wr alone must not
-need ww to be seen. There are as many as records read. rw edges go by positions, not by ranks of records:
-markers and aborted records take offsets.
+Every wr edge exists, not only the one to the writer of the highest offset, so that a cycle of wr alone is
+found without ww. There are as many as records read. rw edges use positions, not ranks of records: markers and
+aborted records take offsets.
 
 Time takes O(n) edges through moments: node -> the moment of its end -> the next moment -> ... -> node.
-Moments are extra nodes behind the rows, so that the closure of these edges is exactly "ended before it
+Moments are additional nodes after the rows, so that the closure of these edges is exactly "ended before it
 began".
 """
 
@@ -31,9 +31,9 @@ from fencepost.checkers.statements import READ_UNCOMMITTED
 
 @frozen(kw_only=True, eq=False)
 class Edges:
-    """Edges as two arrays of nodes, and for each the record or position behind it.
+    """Edges as two arrays of nodes, with the record or position of each.
 
-    source, target: nodes; log, offset: where the two meet (-1 for time); part: the row of the poll that read
+    source, target: nodes. log, offset: where the two meet (-1 for time). part: the row of the poll that read
     (wr, rw), of the append that came second (ww), -1 for time.
     """
 
@@ -49,29 +49,38 @@ class Edges:
 
 @frozen(kw_only=True, eq=False)
 class Graph:
-    """The graph of some traces. rows: how many operations there are; nodes: rows and moments together, so
-    that a node of at least `rows` is a moment; trace: of each row."""
+    """The graph of some traces."""
 
+    # The relations of the traces.
     columns: KafkaColumns
+    # The number of operations.
     rows: int
+    # Rows and moments together; a node of at least `rows` is a moment.
     nodes: int
+    # For each row the index of its trace.
     trace: Array
+    # Write-read edges.
     wr: Edges
+    # Write-write edges.
     ww: Edges
+    # Read-write edges (anti-dependencies).
     rw: Edges
+    # The order of each process.
     process: Edges
+    # The order of real time.
     realtime: Edges
 
 
 def graph_of(operations: OperationColumns, extras: Extras) -> Graph:
-    """The graph of these rows.
+    """Build the graph of these rows.
 
     Args:
         operations: the operations of some traces, in row order.
-        extras: what consumers and producers say beside, of the same rows.
+        extras: more columns of the same rows.
 
     Returns:
-        the graph; traces with repeated values have no edges, because nobody knows who wrote a record there.
+        the graph. Traces with repeated values have no edges, because the writer of a record is not known
+        there.
     """
     columns = kafka_columns(operations, extras)
     placements = placements_of(columns)
@@ -97,7 +106,7 @@ def graph_of(operations: OperationColumns, extras: Extras) -> Graph:
 
 @frozen(kw_only=True, eq=False)
 class _Writers:
-    """Records with a known place that may count, in order of log and offset. row: of their appends."""
+    """Records with a known offset that may count, in the order of log and offset. row: of their appends."""
 
     log: Array
     offset: Array
@@ -105,7 +114,7 @@ class _Writers:
 
 
 def _writers(columns: KafkaColumns, placements: Placements) -> _Writers:
-    """Acknowledged appends with acks=all, records of transactions that committed, and whatever somebody
+    """Appends acknowledged with acks=all, records of committed transactions, and all records that were
     read."""
     sent, operations = columns.sent, columns.operations
     alone = columns.txn[sent.row] < 0
@@ -127,8 +136,7 @@ def _unique(columns: KafkaColumns, log: Array) -> Array:
 
 
 def _read(columns: KafkaColumns, node: Array) -> Edges:
-    """wr: each record that somebody read, from its sender. Reads that asked for uncommitted records prove
-    nothing."""
+    """wr: each read record, from its sender. Reads that asked for uncommitted records prove nothing."""
     sent, shown, operations = columns.sent, columns.shown, columns.operations
     sender = _sender_of(columns)
     statements = operations.statements
@@ -146,7 +154,7 @@ def _read(columns: KafkaColumns, node: Array) -> Edges:
 
 
 def _sender_of(columns: KafkaColumns) -> Array:
-    """For each record shown, the row in `sent` of its log and value; -1 if nobody sent it."""
+    """For each shown record, the row in `sent` with its log and value; -1 if there is none."""
     sent, shown = columns.sent, columns.shown
     if not len(sent.log) or not len(shown.log):
         return np.full(len(shown.log), NONE)
@@ -175,11 +183,11 @@ def _written_next(columns: KafkaColumns, node: Array, writers: _Writers) -> Edge
 
 
 def _not_read(columns: KafkaColumns, node: Array, writers: _Writers) -> Edges:
-    """rw: from a reader to the writer of the first known record at or above its position, where it read none
+    """rw: from a reader to the writer of the first known record at or above its position, if it read none
     there itself.
 
-    The position is that behind the last record that a node's polls returned of a log, or where an empty poll
-    began. Logs that are compacted have no such edges: a record that was not returned may have been removed.
+    The position is the one after the last record that a node's polls returned of a log, or the start of an
+    empty poll. Compacted logs have no such edges: a record that was not returned may have been removed.
     """
     shown, operations = columns.shown, columns.operations
     poll = (operations.function == POLL) & (operations.outcome == OK) & (operations.offset >= 0)
@@ -239,7 +247,7 @@ def _log_of_rows(columns: KafkaColumns, rows: Array) -> Array:
 
 
 def _compacted(columns: KafkaColumns) -> Array:
-    """Of each log, whether its trace claims that it is compacted."""
+    """For each log whether its trace claims that it is compacted."""
     topics = columns.operations.topics
     return np.array(
         [
@@ -251,7 +259,7 @@ def _compacted(columns: KafkaColumns) -> Array:
 
 
 def _time(operations: OperationColumns, whole: Array, group: Array, first_moment: int) -> tuple[Edges, int]:
-    """Edges that say "ended before it began" within each group, through moments.
+    """Edges for "ended before it began" within each group, through moments.
 
     Args:
         operations: the rows.
@@ -260,11 +268,11 @@ def _time(operations: OperationColumns, whole: Array, group: Array, first_moment
         first_moment: the number of the first moment.
 
     Returns:
-        the edges, and the number behind the last moment.
+        the edges, and the number after the last moment.
 
-    What did not end for certain bounds nothing. Stamps of different clocks err by the uncertainty that the
-    trace claims: an end counts as later by twice as much, also where both stamps are of one clock, which
-    loses edges and adds none.
+    An operation without a certain end gives no order. Times of different clocks have the error that the trace
+    claims, so an end counts as later by twice that error. This also applies if both times are of one clock,
+    which loses edges and adds none.
     """
     counted = np.isin(operations.function, (APPEND, POLL, TXN)) & whole
     uncertain = np.array([trace.claims.clock_uncertainty_ns for trace in operations.traces], np.int64)
@@ -275,7 +283,8 @@ def _time(operations: OperationColumns, whole: Array, group: Array, first_moment
     time = np.concatenate((operations.completion_time[ended] + slack[ended], operations.invoke_time[begun]))
     begins = np.concatenate((np.zeros(len(ended), np.bool_), np.ones(len(begun), np.bool_)))
     of = group[node]
-    order = np.lexsort((~begins, time, of))  # at equal times beginnings come first: a tie is concurrent
+    # at equal times beginnings come first: equal times are concurrent
+    order = np.lexsort((~begins, time, of))
     node, begins, of = node[order], begins[order], of[order]
     moment = first_moment + np.arange(len(node))
     new = np.ones(len(node), np.bool_)

@@ -1,15 +1,15 @@
-"""The transactions judge: which cycles among transactions are violations, and one verdict per trace.
+"""The transactions check: which cycles among transactions are violations, and one verdict per trace.
 
-Owns the grades. Must not know how edges are made (`graph`) or how cycles are found (`components`).
+Owns the classification. Must not know how edges are made (`graph`) or how cycles are found (`components`).
 
-What Kafka promises a read_committed reader is that a transaction is visible after its commit. So if T1 reads
-what T2 wrote, T2 had committed before T1 committed. A cycle of such reads is impossible, and so is one of
-reads and of time, in one process or anywhere, since what ended before another began had read before that one
-committed. These are findings.
+Kafka promises a read_committed reader that a transaction is visible after its commit. So if T1 reads what T2
+wrote, T2 had committed before T1 committed. A cycle of such reads is impossible. So is a cycle of reads and
+of time, in one process or anywhere: an operation that ended before another began had read before that one
+committed. These cycles are findings.
 
-Cycles with ww or rw are not: transactions of Kafka are written while they are open, so that two of them may
-stand in two logs in two orders (G0), and nobody promises a reader the latest records (G-single, G2-item).
-They are counted.
+Cycles with ww or rw are not findings. Kafka writes records of transactions while they are open, so two
+transactions may be in two logs in two orders (G0). And Kafka does not promise a reader the latest records
+(G-single, G2-item). These cycles are counted.
 """
 
 from collections import defaultdict
@@ -36,36 +36,54 @@ READS, IN_PROCESS, IN_REAL_TIME = "circular_reads", "circular_reads_in_process",
 
 @frozen(kw_only=True)
 class Cycles:
-    """How many groups of transactions of a trace are in a cycle, after Adya's and Elle's names.
+    """The number of groups of transactions in a cycle in one trace, with Adya's and Elle's names.
 
     found: name -> components. G0: of writes alone. G1c: of writes and reads. G-single: with one
     anti-dependency (rw). G2-item: with more. -process and -realtime: with the order of a process, or of time,
-    as further edges; who is in a cycle without them is counted there as well. Only circular reads are
-    violations; the other cycles are legal in Kafka.
+    as further edges; components that are cyclic without them are counted there as well. Only circular reads
+    are violations; the other cycles are legal in Kafka.
     """
 
     found: dict[str, int]
 
 
 def judge_trace(trace: Trace) -> Verdict:
-    """What the check says of one trace."""
+    """The verdict of the check on one trace."""
     verdicts = judge_traces((trace,))
     return verdicts[0][1] if verdicts else Verdict(decision=Decision.OK, check=CHECK)
 
 
 def judge_traces(traces: Sequence[Trace]) -> list[tuple[int, Verdict]]:
-    """(trace id, verdict) of each trace that is not Ok, in order; every other one is Ok."""
+    """(trace id, verdict) of each trace that is not Ok, in order; all others are Ok."""
     return judge_columns(columns_of_traces(traces), traces)
 
 
 def judge_columns(operations: OperationColumns, traces: Sequence[Trace]) -> list[tuple[int, Verdict]]:
-    """As `judge_traces`, where the operations of these traces stand in columns already."""
+    """As `judge_traces`, for operations that are already columns.
+
+    Args:
+        operations: the rows of the traces.
+        traces: the traces.
+
+    Returns:
+        (trace id, verdict) of each trace that is not Ok, in order.
+    """
     return _judge(operations, lambda: extras_of_traces(traces))
 
 
 def judge_table(table: pa.Table, traces: Iterable[Trace] = ()) -> list[tuple[int, Verdict]]:
-    """As `judge_traces`, for the rows of an `operations` table. Raises TraceError where a column is
-    missing."""
+    """As `judge_traces`, for the rows of an `operations` table.
+
+    Args:
+        table: the rows.
+        traces: the headers of their traces.
+
+    Returns:
+        (trace id, verdict) of each trace that is not Ok, in order.
+
+    Raises:
+        TraceError: if a column is missing.
+    """
     known = tuple(traces)
     operations = columns_of_table(table, known)
     concerned = np.zeros(len(operations.traces), np.bool_)
@@ -83,10 +101,10 @@ def judge_table(table: pa.Table, traces: Iterable[Trace] = ()) -> list[tuple[int
 
 
 def cycles_of_trace(trace: Trace) -> Cycles:
-    """The cycles of one trace, by name; those that Kafka allows, too.
+    """The cycles of one trace by name, including those that Kafka allows.
 
     Args:
-        trace: any trace; one without transactions has none.
+        trace: any trace; one without transactions has no cycles.
 
     Returns:
         the counts; a name without a cycle is left out.
@@ -133,8 +151,8 @@ def _judge(operations: OperationColumns, extras: Callable[[], Extras]) -> list[t
 
 
 def _findings(graph: Graph, concerned: set[int]) -> Iterable[tuple[int, Finding]]:
-    """(trace, finding): of each of these traces a shortest cycle of its smallest component, of the first kind
-    that it shows."""
+    """(trace, finding) for each of these traces: a shortest cycle of its smallest component, of the first
+    kind that it has."""
     seen: set[int] = set()
     weigh = np.arange(graph.nodes) < graph.rows
     for anomaly, kinds in (
@@ -174,19 +192,19 @@ def _joined(kinds: Sequence[Edges]) -> tuple[Array, Array, Array, Array, Array]:
 
 
 def _components(graph: Graph, kinds: Sequence[Edges]) -> tuple[Array, Array, list[Array]]:
-    """All these edges, and of each component that holds a cycle its edges, as indices."""
+    """All these edges, and for each component with a cycle its edges, as indices."""
     source, target, *_ = _joined(kinds)
     return source, target, inside_components(components(graph.nodes, source, target), source, target)
 
 
 def _holding(graph: Graph, needed: Edges, *others: Edges) -> int:
-    """How many components hold a cycle and, inside, an edge of the kind that is needed."""
+    """The number of components that contain a cycle and an edge of the required kind."""
     _, _, edges = _components(graph, (needed, *others))
     return sum(bool((one < len(needed)).any()) for one in edges)
 
 
 def _with_anti_dependencies(graph: Graph, time: Sequence[Edges]) -> dict[str, int]:
-    """Components with rw edges inside: G-single if one such edge closes a cycle of the others, else
+    """Components with rw edges inside: G-single if one such edge closes a cycle of the others, otherwise
     G2-item."""
     counts = {"G-single": 0, "G2-item": 0}
     source, target, edges = _components(graph, (graph.rw, graph.wr, graph.ww, *time))

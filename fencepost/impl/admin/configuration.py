@@ -83,8 +83,19 @@ def setting_of(topic: str, name: str) -> Setting:
 
 
 def alter_config(topic: str, added: Mapping[str, str], removed: Collection[str]) -> ZooKeeperSteps:
-    """Set and remove overrides of a topic and notify the brokers; returns the new overrides. Raises
-    AdminError."""
+    """Set and remove overrides of a topic and notify the brokers.
+
+    Args:
+        topic: the topic.
+        added: overrides to set, by Kafka's names.
+        removed: overrides to remove.
+
+    Returns:
+        the steps; their result is the new overrides.
+
+    Raises:
+        AdminError: if the request is invalid.
+    """
     check_config(topic, added)
     if added.keys() | removed:
         refuse_twice((*added, *removed), "setting", f"topic {topic}")

@@ -62,10 +62,23 @@ def create_topic(
     config: Mapping[str, str] | None = None,
     validate_only: bool = False,
 ) -> ZooKeeperSteps:
-    """Place the replicas, or use an assignment, and create the topic's nodes; returns the assignment.
+    """Place the replicas, or use an assignment, and create the topic's nodes.
 
-    config: overrides, which brokers get before there is a replica. validate_only: do everything but the
-    write. Raises AdminError, ReplicationFactorError.
+    Args:
+        name: the topic.
+        partitions: the number of partitions.
+        replication_factor: replicas of each partition.
+        draw: chooses where the placement starts.
+        assignment: the replicas of each partition; None: they are placed.
+        config: overrides, which brokers get before there is a replica.
+        validate_only: do everything but the write.
+
+    Returns:
+        the steps; their result is the assignment.
+
+    Raises:
+        AdminError: if the request is invalid.
+        ReplicationFactorError: if there are fewer brokers than replicas.
     """
     config = config or {}
     check_name(name)
@@ -213,10 +226,19 @@ def add_partitions(
     validate_only: bool = False,
 ) -> ZooKeeperSteps:
     """Increase the number of partitions. Replicas are placed as if all partitions had been placed at once.
-    Returns the whole assignment.
 
-    assignment: replicas of each new partition. validate_only: do everything but the write. Raises AdminError,
-    ReplicationFactorError.
+    Args:
+        name: the topic.
+        partitions: the new number of partitions.
+        assignment: the replicas of each new partition; None: they are placed.
+        validate_only: do everything but the write.
+
+    Returns:
+        the steps; their result is the whole assignment.
+
+    Raises:
+        AdminError: if the request is invalid.
+        ReplicationFactorError: if there are fewer brokers than replicas.
     """
     cluster: ClusterTopics = yield from read_cluster({name})
     topic = cluster.topic(name, "alter")

@@ -49,8 +49,17 @@ class AdminDesk:
     def admit(
         self, source: int, correlation_id: int, overdue: Respond, timeout_ms: int | None = None
     ) -> Ticket | None:
-        """A ticket for a request. None if there are too many; then the request is answered. timeout_ms: None
-        for a request without a bound yet."""
+        """A ticket for a request. If there are too many, the request is answered at once.
+
+        Args:
+            source: the sender.
+            correlation_id: that of the request.
+            overdue: makes the response if the time is up first.
+            timeout_ms: the timeout; None: no bound yet.
+
+        Returns:
+            the ticket; None if there are too many.
+        """
         if len(self.open) >= MOST_WAITING:
             self.broker_context.reply(source, overdue(), correlation_id)
             return None

@@ -391,7 +391,17 @@ def _connect(broker: Broker, parts: Parts) -> None:
 def make_groups(
     parts: Parts, leader: LeaderRole, metadata: MetadataCache, procedures: Procedures
 ) -> GroupCoordinator:
-    """The coordinator of consumer groups. It is notified of every replica that changes its role."""
+    """The coordinator of consumer groups. It is notified of every replica that changes its role.
+
+    Args:
+        parts: the table of parts.
+        leader: the leader role; it notifies the coordinator.
+        metadata: the metadata from UpdateMetadata.
+        procedures: runs sequences of ZooKeeper requests.
+
+    Returns:
+        the coordinator.
+    """
     table = GroupTable(leader.broker_context, leader.partitions)
     log = parts.group_log(leader, table=table)
     loading = parts.group_loading(table)

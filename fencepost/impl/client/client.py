@@ -65,7 +65,7 @@ class Client:
     now: int = 0
 
     def step(self, input: Input, now: int) -> list[Effect]:
-        """Apply one input; returns the effects."""
+        """Apply the input `input` at host time `now` (nanoseconds); returns the effects."""
         self.now, self.outbox = now, []
         if isinstance(input, MessageArrived):
             self._on_message(input.message)

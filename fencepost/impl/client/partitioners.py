@@ -53,7 +53,16 @@ class Partitioner(Protocol):
     it."""
 
     def partition(self, view: TopicView, key: bytes | None, cause: int) -> int:
-        """The partition of the records of this append: one of `view.partitions`."""
+        """Choose a partition.
+
+        Args:
+            view: the topic.
+            key: the key of the records; None if there is none.
+            cause: the number of the append.
+
+        Returns:
+            the partition: one of `view.partitions`.
+        """
         ...
 
     def on_new_batch(self, view: TopicView, previous: int, cause: int) -> None:

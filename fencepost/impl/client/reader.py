@@ -106,7 +106,7 @@ class Reader:
     now: int = 0
 
     def step(self, input: Input, now: int) -> list[Effect]:
-        """Apply one input; returns the effects."""
+        """Apply the input `input` at host time `now` (nanoseconds); returns the effects."""
         self.now, self.outbox = now, []
         if not self.assigned:
             self._assign()
@@ -321,7 +321,17 @@ def make_reader(
     *,
     from_beginning: bool,
 ) -> Reader:
-    """A reader of these partitions, from their log start or from their end."""
+    """A reader of some partitions.
+
+    Args:
+        options: the options of clients.
+        metadata: the known leaders.
+        partitions: the partitions.
+        from_beginning: read from the log start; otherwise from the log end.
+
+    Returns:
+        the reader.
+    """
     start = kafka.EARLIEST if from_beginning else kafka.LATEST
     readings = {key: Reading(key, start, process) for process, key in enumerate(partitions)}
     return Reader(options, metadata, readings)

@@ -58,8 +58,16 @@ def create(controller: ControllerState, keys: Collection[TopicPartition]) -> Zoo
 
 
 def elect(controller: ControllerState, key: TopicPartition, strategy: Strategy) -> ZooKeeperSteps:
-    """Apply a strategy to one partition; without a candidate nothing is written. Returns whether a leader was
-    written."""
+    """Apply a strategy to one partition; without a candidate nothing is written.
+
+    Args:
+        controller: the active controller.
+        key: the partition.
+        strategy: chooses leader and ISR.
+
+    Returns:
+        the steps; their result is whether a leader was written.
+    """
     written = yield from elect_together(controller, (key,), lambda _, state: strategy(state))
     return key in written
 

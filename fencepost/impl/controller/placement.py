@@ -21,12 +21,23 @@ def place_replicas(
     shift: int = 0,
     first_partition: int = 0,
 ) -> dict[int, tuple[int, ...]]:
-    """The replicas by partition number, preferred leader first. Raises ReplicationFactorError.
+    """Place the replicas of a topic.
 
-    start: index of the broker that leads partition 0. shift: distance between its first two replicas, minus
-    one. It grows by one with each round over the brokers, so that two brokers share few partitions.
-    first_partition: number of the first new partition, if partitions are added to a topic that was placed
-    with the same start and shift.
+    Args:
+        brokers: the brokers, sorted.
+        partitions: the number of partitions to place.
+        replication_factor: replicas of each partition.
+        start: index of the broker that leads partition 0.
+        shift: distance between its first two replicas, minus one. It grows by one with each round over the
+            brokers, so that two brokers share few partitions.
+        first_partition: number of the first new partition, if partitions are added to a topic that was placed
+            with the same start and shift.
+
+    Returns:
+        the replicas by partition number, preferred leader first.
+
+    Raises:
+        ReplicationFactorError: if there are fewer brokers than replicas.
     """
     count = len(brokers)
     if not 1 <= replication_factor <= count:

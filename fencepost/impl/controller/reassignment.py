@@ -138,6 +138,13 @@ def remove_entries(controller: ControllerState, done: Targets) -> ZooKeeperSteps
     2. meanwhile an operator has created the next node, which begins at version 0 too
     3. the second removal finds another version, and the new request stays (found by the swarm, profile
        reassignment, seed 294)
+
+    Args:
+        controller: the active controller.
+        done: the entries to remove.
+
+    Returns:
+        the steps.
     """
     context = controller.context
     for _ in range(ATTEMPTS):
@@ -193,7 +200,7 @@ def reassign(controller: ControllerState, targets: Targets) -> ZooKeeperSteps:
         if isinstance(written, MultiDone):
             break
     else:
-        return "somebody else changes the reassignments all the time; ask again"
+        return "another client keeps changing the reassignments; try again"
     for key in moved:
         context.reassigning[key] = targets[key]
     yield from reassignments_requested(controller)

@@ -16,7 +16,17 @@ class LeaderElection:
         self, assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int], *, unclean: bool
     ) -> Choice | None:
         """The first live replica in AR order that is in the ISR. If there is none and the topic allows it:
-        the first live one (which loses data)."""
+        the first live one (which loses data).
+
+        Args:
+            assignment: the replicas (AR).
+            isr: the in-sync replicas.
+            live: ids of live brokers.
+            unclean: whether the topic allows an unclean election.
+
+        Returns:
+            leader and ISR, or None.
+        """
         for replica in assignment:
             if replica in live and replica in isr:
                 return replica, tuple(member for member in isr if member in live)
@@ -46,7 +56,17 @@ class LeaderElection:
         self, target: tuple[int, ...], isr: tuple[int, ...], live: Collection[int], leader: int
     ) -> Choice | None:
         """A leader within the target: the current leader if it is in the target, otherwise the first live
-        one. Replicas outside of the target leave the ISR."""
+        one. Replicas outside of the target leave the ISR.
+
+        Args:
+            target: the target replicas.
+            isr: the in-sync replicas.
+            live: ids of live brokers.
+            leader: the current leader.
+
+        Returns:
+            leader and ISR, or None.
+        """
         if not set(target) <= set(isr):
             return None  # not all of them are caught up: no replica may be removed
         able = [replica for replica in target if replica in live]

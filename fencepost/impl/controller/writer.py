@@ -144,8 +144,19 @@ class ControllerWriter:
     def read_states(
         self, context: ControllerContext, keys: Collection[TopicPartition], *, watch: bool = False
     ) -> ZooKeeperSteps:
-        """Read partitions' states into the context, in groups. Returns those of existing states. Raises
-        ControllerMovedError if a later controller wrote one of them."""
+        """Read partitions' states into the context, in groups.
+
+        Args:
+            context: the controller's state.
+            keys: the partitions.
+            watch: whether to watch the states.
+
+        Returns:
+            the steps; their result is the partitions that have a state.
+
+        Raises:
+            ControllerMovedError: if a later controller wrote one of the states.
+        """
         replicas = max((len(context.assignments.get(key, ())) for key in keys), default=0)
         nodes = dict.fromkeys(znodes.state_paths(keys), znodes.state_bytes(replicas))
         found = yield from read_nodes(self.broker_context.grouping, nodes, watch=watch, read=_decoded)

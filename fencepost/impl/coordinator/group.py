@@ -109,7 +109,12 @@ class Group:
     since_ms: int = 0
 
     def move_to(self, phase: GroupPhase, now_ms: int) -> None:
-        """Enter another state."""
+        """Enter another state.
+
+        Args:
+            phase: the new state.
+            now_ms: host time in milliseconds.
+        """
         assert phase in GROUP_TRANSITIONS[self.phase], f"{self.group_id}: from {self.phase} to {phase}"
         self.phase, self.since_ms = phase, now_ms
 

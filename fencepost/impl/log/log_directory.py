@@ -197,7 +197,7 @@ class LogDirectory:
         self.logs[key].truncate_to(offset)
 
     def truncate_fully_and_start_at(self, key: TopicPartition, offset: int) -> None:
-        """Remove all records of a log and continue at `offset`."""
+        """Remove all records of the log of the partition `key` and continue at `offset`."""
         self.lower_checkpoints(key, offset)
         self.logs[key].truncate_fully_and_start_at(offset)
 

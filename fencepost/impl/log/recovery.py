@@ -221,7 +221,13 @@ def create_segment(files: FileSystem, directory: str, base_offset: int, options:
 
 def remove_segment_files(files: FileSystem, directory: str, base_offset: int) -> None:
     """Remove the files of a segment, its batches first; without them the other files have no effect. Sync the
-    directory afterwards."""
+    directory afterwards.
+
+    Args:
+        files: the file system.
+        directory: the replica's directory.
+        base_offset: the base offset of the segment.
+    """
     for kind in (LOG, *INDEXES, SNAPSHOT):
         path = segment_path(directory, base_offset, kind)
         if files.exists(path):

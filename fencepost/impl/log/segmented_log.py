@@ -87,8 +87,25 @@ class SegmentedLog(ReadableLog):
         producer_state: type[ProducerState] = ProducerState,
         recovery: type[LogRecovery] = LogRecovery,
     ) -> Self:
-        """Open or create the log in `directory`; recover it unless it was closed completely. Raises
-        LogOfflineError if the disk fails."""
+        """Open or create a log; recover it unless it was closed completely.
+
+        Args:
+            files: the file system.
+            directory: the replica's directory.
+            options: the options of the log.
+            recovery_point: everything below it was synced once.
+            log_start_offset: the first offset that may be read.
+            clean: whether the log was closed completely.
+            epoch_cache: the class of leader epoch caches.
+            producer_state: the class of the producer state.
+            recovery: the class that recovers a log.
+
+        Returns:
+            the open log.
+
+        Raises:
+            LogOfflineError: if the disk fails.
+        """
         try:
             if not files.exists(directory):
                 files.make_directory(directory)

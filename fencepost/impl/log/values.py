@@ -46,8 +46,17 @@ VALUE_ID = "value-id"
 def batch_of(
     values: tuple[int, ...], *, timestamp_ms: int = 0, key: str = "", tombstone: bool = False
 ) -> bytes:
-    """A produced batch: offsets count from 0, and its leader will set offset and epoch. key: of all its
-    records, "" for none."""
+    """A produced batch: offsets count from 0, and its leader will set offset and epoch.
+
+    Args:
+        values: the value ids of the records.
+        timestamp_ms: the time of the records.
+        key: the key of all records; "" for none.
+        tombstone: whether the records have no value.
+
+    Returns:
+        the bytes.
+    """
     assert values, "a batch has at least one record"
     name = key.encode() if key else None
     records = [
@@ -98,6 +107,9 @@ def contents_of(data: bytes, header: BatchHeader) -> Contents:
         data: the buffer.
         header: the header of the batch in it.
 
+    Returns:
+        the content; cached by the bytes.
+
     Raises:
         CorruptBatchError: if the records are invalid.
     """
@@ -142,7 +154,7 @@ def value_of(record: Record) -> int:
 
 
 def foreign_id(key: bytes | None, value: bytes | None) -> int:
-    """The value id of a record that no workload wrote."""
+    """The value id of a record that no workload wrote, from its `key` and `value`."""
     if key is not None and key.startswith(OF_BROKERS):
         return NO_VALUE
     lengths = b"%d %d " % (-1 if key is None else len(key), -1 if value is None else len(value))

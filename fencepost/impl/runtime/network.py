@@ -159,11 +159,27 @@ class Network:
     _servers: list[asyncio.Server] = field(factory=list)
 
     async def listen(self, host: str, port: int) -> int:
-        """Accept clients; returns the port (port 0: any free one)."""
+        """Accept clients.
+
+        Args:
+            host: the address to listen on.
+            port: the port; 0: any free one.
+
+        Returns:
+            the port.
+        """
         return await self._listen(host, port, self._client_accepted)
 
     async def listen_to_brokers(self, host: str, port: int) -> int:
-        """Accept only the brokers of this cluster; returns the port."""
+        """Accept only the brokers of this cluster.
+
+        Args:
+            host: the address to listen on.
+            port: the port; 0: any free one.
+
+        Returns:
+            the port.
+        """
         return await self._listen(host, port, self._broker_accepted)
 
     async def _listen(self, host: str, port: int, accepted: Accepted) -> int:

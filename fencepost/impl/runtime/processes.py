@@ -102,15 +102,21 @@ def state(process: ProcessId) -> str:
 
 
 def send_signal(process: ProcessId, number: signal.Signals) -> bool:
-    """Send a signal if it is still the same process; returns whether it was."""
+    """Send the signal `number` if `process` is still the same process; returns whether it was."""
     return state(process) != "dead" and _signalled(process.pid, number)
 
 
 def end(
     processes: Sequence[ProcessId], grace_s: float = GRACE_S, how: signal.Signals = signal.SIGTERM
 ) -> None:
-    """End all processes together: first with the signal `how`, then kill those that remain. On return none of
-    them runs, even after a second Ctrl-C."""
+    """End all processes together, then kill those that remain. On return none of them runs, even after a
+    second Ctrl-C.
+
+    Args:
+        processes: the processes.
+        grace_s: how long they may take before they are killed.
+        how: the first signal.
+    """
     with uninterrupted():
         _end(processes, grace_s, how)
 

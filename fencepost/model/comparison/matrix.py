@@ -131,7 +131,15 @@ def cells(model: Model, row: Row, comparison: Comparison) -> tuple[str, ...]:
 
 
 def brief(model: Model, found: tuple[str, ...]) -> tuple[str, ...]:
-    """A row for a terminal: the bounds that differ from the defaults in one cell, then the results."""
+    """A row for a terminal: the bounds that differ from the defaults in one cell, then the results.
+
+    Args:
+        model: the model.
+        found: one cell per heading, from `cells`.
+
+    Returns:
+        the shorter row.
+    """
     behind = len(model.columns)
     named = zip(model.columns, found[:behind], strict=True)
     bounds = [f"{name} {cell}" for name, cell in named if cell != _bound(name, model.bounds[name])]

@@ -79,7 +79,16 @@ def spec_of(constants: Any) -> Spec:
 
 
 def by_explorer(constants: Any, clock: Callable[[], float], *, count: bool = True) -> Seen:
-    """The result of the explorer. count: count states even if something is violated."""
+    """The result of the explorer.
+
+    Args:
+        constants: the constants of a model.
+        clock: a function that returns seconds.
+        count: count states even if something is violated.
+
+    Returns:
+        the result.
+    """
     started = clock()
     model = model_of(constants)
     result = explore(model.system(constants, model.invariants), LIMITS)
@@ -137,7 +146,17 @@ def compare(
     *,
     count: bool = True,
 ) -> Comparison:
-    """Run both sides. options: TLC's; with more than one worker depth and steps are not exact."""
+    """Run both sides, one after the other.
+
+    Args:
+        constants: the constants of a model.
+        clock: a function that returns seconds.
+        options: TLC's; with more than one worker depth and steps are not exact.
+        count: count states even if something is violated.
+
+    Returns:
+        both results.
+    """
     return Comparison(
         constants=constants,
         explorer=by_explorer(constants, clock, count=count),

@@ -65,7 +65,19 @@ class Validation:
 def validate(
     runs: Sequence[Recorded], options: RunOptions | None = None, on_progress: OnProgress | None = None
 ) -> Validation:
-    """Validate these runs with TLC. Raises FencepostError if TLC itself fails."""
+    """Validate these runs with TLC.
+
+    Args:
+        runs: the recorded runs.
+        options: TLC's options.
+        on_progress: called with TLC's progress.
+
+    Returns:
+        the answers.
+
+    Raises:
+        FencepostError: if TLC itself fails.
+    """
     answers: list[ReplayAnswer] = []
     states, seconds = 0, 0.0
     batches = _batches(runs)

@@ -1,6 +1,6 @@
-"""What a broker does with what it is told: one part of the controller model's actions.
+"""The brokers' handling of requests: one part of the controller model's actions.
 
-Owns: which requests it obeys, and a leader's changes of the ISR. Must not know how a controller decides.
+Owns which requests a broker obeys, and a leader's changes of the ISR. Must not know how a controller decides.
 """
 
 from fencepost.model.controller.state import (
@@ -23,8 +23,19 @@ def deliver(
 ) -> EnabledActions:
     """C2: a request arrives.
 
-    broker_epoch_fencing (KIP-380): it is meant for this incarnation. controller_epoch_fencing (KAFKA-532): no
+    broker_epoch_fencing (KIP-380): it is for this incarnation. controller_epoch_fencing (KAFKA-532): no
     higher controller epoch was obeyed.
+
+    Args:
+        constants: the bounds.
+        number: the broker.
+        host: its process.
+        replica: its replica.
+        sent: all requests that were ever sent.
+        led: every leader so far.
+
+    Returns:
+        the enabled actions.
     """
     if not host.running:
         return
@@ -46,8 +57,18 @@ def deliver(
 
 
 def lose_request(constants: Constants, number: int, sent: Sent, membership: Membership) -> EnabledActions:
-    """Without resend_until_answered (KAFKA-2729): a LeaderAndIsr does not arrive, and nobody sends it again.
-    With it, that is no step: it will arrive."""
+    """Without resend_until_answered (KAFKA-2729): a LeaderAndIsr is lost and not sent again. With the
+    protection this is no step, because the request will arrive.
+
+    Args:
+        constants: the bounds.
+        number: the broker.
+        sent: all requests that were ever sent.
+        membership: ZooKeeper's membership.
+
+    Returns:
+        the enabled actions.
+    """
     if membership.unheard >= constants.unheard:
         return
     after = membership._replace(unheard=membership.unheard + 1)
@@ -63,10 +84,13 @@ def lose_request(constants: Constants, number: int, sent: Sent, membership: Memb
 
 
 def _applied(constants: Constants, replica: Replica, batch: RequestBatch) -> Replica:
-    """leader_epoch_fencing (KAFKA-1188): LeaderAndIsr only with a higher leader epoch. stop_replica_fencing
-    (KIP-570): StopReplica not with a lower one. Of a replica that was deleted the leader epoch is remembered,
-    so that an older request does not bring it back. Who is stopping is learned in the same leader epoch, too,
-    unless the request is older."""
+    """The effect of a request.
+
+    leader_epoch_fencing (KAFKA-1188): LeaderAndIsr only with a higher leader epoch. stop_replica_fencing
+    (KIP-570): StopReplica not with a lower one. The leader epoch of a deleted replica is remembered, so that
+    an older request does not create it again. The set of stopping brokers is also updated in the same leader
+    epoch, unless the request is older.
+    """
     if batch.replicas:
         if constants.keeps("leader_epoch_fencing") and batch.leader_epoch <= replica.leader_epoch:
             same = batch.leader_epoch == replica.leader_epoch and batch.version >= replica.version >= 0
@@ -94,8 +118,20 @@ def shrink_isr(
     zookeeper: Partition,
     membership: Membership,
 ) -> EnabledActions:
-    """R8: a follower lags; compare-and-set at the version that the leader knows, which a deposed one does
-    not."""
+    """R8: a follower lags. The ISR change is a compare-and-set at the version that the leader knows; a
+    deposed leader does not know the current one.
+
+    Args:
+        constants: the bounds.
+        number: the broker.
+        host: its process.
+        replica: its replica.
+        zookeeper: ZooKeeper's state of the partition.
+        membership: ZooKeeper's membership.
+
+    Returns:
+        the enabled actions.
+    """
     if not _may_change_isr(constants, number, host, replica, zookeeper):
         return
     for other in members(zookeeper.isr, constants.brokers):
@@ -114,7 +150,19 @@ def shrink_isr_unheard(
     zookeeper: Partition,
     membership: Membership,
 ) -> EnabledActions:
-    """The same, and the reply is lost: the leader goes on with the version that it knew."""
+    """As `shrink_isr`, and the reply is lost: the leader continues with the version that it knew.
+
+    Args:
+        constants: the bounds.
+        number: the broker.
+        host: its process.
+        replica: its replica.
+        zookeeper: ZooKeeper's state of the partition.
+        membership: ZooKeeper's membership.
+
+    Returns:
+        the enabled actions.
+    """
     if membership.unheard < constants.unheard:
         for action, (_, written) in shrink_isr(constants, number, host, replica, zookeeper, membership):
             lost = membership._replace(unheard=membership.unheard + 1)
@@ -124,8 +172,19 @@ def shrink_isr_unheard(
 def accept_own_isr_write(
     constants: Constants, number: int, host: Host, replica: Replica, zookeeper: Partition
 ) -> EnabledActions:
-    """accept_own_isr_write (KAFKA-1382): its next write meets a bad version, and it reads what it wrote
-    itself: in its own leader epoch nobody else changes the ISR."""
+    """accept_own_isr_write (KAFKA-1382): the leader's next write fails because of the version, and it reads
+    its own write. In its own leader epoch no other broker changes the ISR.
+
+    Args:
+        constants: the bounds.
+        number: the broker.
+        host: its process.
+        replica: its replica.
+        zookeeper: ZooKeeper's state of the partition.
+
+    Returns:
+        the enabled actions.
+    """
     if (
         host.running
         and replica.leader == number
@@ -146,9 +205,9 @@ def expand_isr(
     zookeeper: Partition,
     membership: Membership,
 ) -> EnabledActions:
-    """A follower of the same leader epoch has caught up. assigned_replicas_only (KAFKA-1097): it is one of
-    those that the leader was told. staying_isr_members_only (KAFKA-14140): it is not one that the leader was
-    told to be stopping."""
+    """A follower of the same leader epoch has caught up. assigned_replicas_only (KAFKA-1097): it is among the
+    replicas in the leader's last request. staying_isr_members_only (KAFKA-14140): it is not stopping by the
+    leader's last request."""
     if (
         _may_change_isr(constants, number, host, replica, zookeeper)
         and its.running

@@ -1,15 +1,16 @@
 """Topic deletion, step by step: one part of the controller model's actions.
 
-Owns: the order (docs/spec/cluster.md C14), each step with a write or a batch of its own, so that a fail-over
-may come at any of them. Must not know how a controller elects, nor what brokers make of its requests.
+Owns the order (docs/spec/cluster.md C14). Each step has its own write or batch, so a failover may happen at
+any of them. Must not know how a controller elects, or how brokers handle its requests.
 
     1. ask_deletion     an admin writes /admin/delete_topics/T
     2. see_deletion     the watch fires; no partition of the topic is elected any more, no LeaderAndIsr sent
     3. delete_replicas  each live replica's broker gets a StopReplica that deletes; the replica is
-                        DeletionStarted, a dead one DeletionIneligible. Again for whoever returns, because one
-                        that went or bounced meanwhile is DeletionIneligible too
+                        DeletionStarted, a dead one DeletionIneligible. Again for brokers that return, because
+                        a replica is DeletionIneligible, too, if its broker left or bounced meanwhile
     4. deleted          a broker answers: the replica is DeletionSuccessful
-    5. remove_state, remove_topic, remove_deletion: all are; the nodes go, the one of step 1 last
+    5. remove_state, remove_topic, remove_deletion: all are deleted; the nodes are removed, the one of step 1
+                        last
 """
 
 from fencepost.model.controller.state import (
@@ -36,21 +37,47 @@ from fencepost.model.explore.system import EnabledActions
 
 
 def ask(constants: Constants, admin: Admin) -> EnabledActions:
-    """Step 1. The topic exists, and no reassignment is pending."""
+    """Step 1. The topic exists, and no reassignment is pending.
+
+    Args:
+        constants: the bounds.
+        admin: the requests of admins.
+
+    Returns:
+        the enabled actions.
+    """
     if constants.deletions and admin.assignment and not admin.target and not admin.deleting:
         yield ("ask_deletion",), (admin._replace(deleting=True),)
 
 
 def see(constants: Constants, number: int, control: Control, admin: Admin) -> EnabledActions:
-    """Step 2. One that was there when the reign began makes no watch fire."""
+    """Step 2. A request from before the reign fires no watch.
+
+    Args:
+        constants: the bounds.
+        number: the controller's broker.
+        control: the controller.
+        admin: the requests of admins.
+
+    Returns:
+        the enabled actions.
+    """
     context = control.context
     if context and not context.deletion and admin.deleting:
         yield ("see_deletion", number), (control._replace(context=context._replace(deletion=UNDER_WAY)),)
 
 
 def may_begin(constants: Constants, context: Context) -> int:
-    """The replicas that step 3 has something to do for. offline_without_state (KAFKA-6650): also when the
-    partition's state is gone already."""
+    """The replicas for which step 3 has work. offline_without_state (KAFKA-6650): also if the partition's
+    state is already removed.
+
+    Args:
+        constants: the bounds.
+        context: what the controller knows.
+
+    Returns:
+        the brokers as a bit set.
+    """
     if context.partition == NO_PARTITION and not constants.keeps("offline_without_state"):
         return 0
     return sum(
@@ -62,7 +89,17 @@ def may_begin(constants: Constants, context: Context) -> int:
 
 
 def delete_replicas(constants: Constants, number: int, control: Control, sent: Sent) -> EnabledActions:
-    """Step 3."""
+    """Step 3.
+
+    Args:
+        constants: the bounds.
+        number: the controller's broker.
+        control: the controller.
+        sent: all requests that were ever sent.
+
+    Returns:
+        the enabled actions.
+    """
     context = control.context
     if not context or context.deletion != UNDER_WAY:
         return
@@ -80,8 +117,8 @@ def delete_replicas(constants: Constants, number: int, control: Control, sent: S
 def answer(
     constants: Constants, number: int, other: int, control: Control, its: Host, replica: Replica
 ) -> EnabledActions:
-    """Step 4. The broker has obeyed this controller and has no log; it lives, or its answer would be older
-    than its death."""
+    """Step 4. The broker has obeyed this controller and has no log. It is alive, otherwise its answer would
+    be older than its death."""
     context = control.context
     if (
         context
@@ -96,7 +133,7 @@ def answer(
 
 
 def all_deleted(context: Context) -> bool:
-    """Whether every replica was."""
+    """Whether every replica was deleted."""
     return all(
         context.phases[broker] == SUCCESSFUL for broker in members(context.assignment, len(context.phases))
     )
@@ -110,7 +147,19 @@ def complete(
     zookeeper: Partition,
     admin: Admin,
 ) -> EnabledActions:
-    """Step 5: fenced writes."""
+    """Step 5: fenced writes.
+
+    Args:
+        constants: the bounds.
+        number: the controller's broker.
+        control: the controller.
+        membership: ZooKeeper's membership.
+        zookeeper: ZooKeeper's state of the partition.
+        admin: the requests of admins.
+
+    Returns:
+        the enabled actions.
+    """
     context = control.context
     if not context or context.deletion != UNDER_WAY or not all_deleted(context):
         return
@@ -135,8 +184,19 @@ def complete(
 def is_stuck(
     constants: Constants, number: int, control: Control, membership: Membership, admin: Admin
 ) -> bool:
-    """A deletion is wanted, this controller is in office and up to date, and it neither has a step to take
-    nor waits for anybody."""
+    """Whether a deletion is pending, this controller is in office and up to date, and it neither has a step
+    to take nor waits for a broker.
+
+    Args:
+        constants: the bounds.
+        number: the controller's broker.
+        control: the controller.
+        membership: ZooKeeper's membership.
+        admin: the requests of admins.
+
+    Returns:
+        whether the deletion is stuck.
+    """
     context = control.context
     if not admin.deleting or not context or context.live != membership.registrations:
         return False

@@ -1,8 +1,8 @@
-"""What must hold in the controller model, named as in the bug zoo.
+"""The invariants of the controller model, named as in the bug zoo.
 
-Owns: CTRL-FENCE, EPOCH-MONO, ISR-IN-AR, ISR-NONEMPTY, ASSIGN, COMMIT-SAFE, DEL-COMPLETE, STOP-SAFE and
-INCARNATION, on states and on steps; what must stay possible (LIVE, DEL-COMPLETE); and the `sometimes`, what a
-useful exploration reaches. Must not know the actions' bodies.
+Owns CTRL-FENCE, EPOCH-MONO, ISR-IN-AR, ISR-NONEMPTY, ASSIGN, COMMIT-SAFE, DEL-COMPLETE, STOP-SAFE and
+INCARNATION, on states and on steps; what must stay possible (LIVE, DEL-COMPLETE); and the `sometimes` goals
+that a useful exploration reaches. Must not know the bodies of actions.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,48 +37,84 @@ NAMES = (
     "STOP-SAFE",
     "INCARNATION",
 )
-"""Which name a violation, in this order."""
+"""If several invariants are violated, the first one names the violation."""
 
 
 def hold_apart(one: Control, other: Control) -> bool:
-    """CTRL-FENCE of a state: no two brokers hold one controller epoch."""
+    """CTRL-FENCE of a state: no two brokers have one controller epoch."""
     return one.epoch == NONE or one.epoch != other.epoch
 
 
 def led_once(led: Led) -> bool:
-    """EPOCH-MONO of a state: one process ever leads in a leader epoch."""
+    """EPOCH-MONO of a state: at most one process ever leads in a leader epoch."""
     return len({epoch for epoch, _, _ in led}) == len(led)
 
 
 def leader_in_sync(partition: Partition, admin: Admin) -> bool:
-    """ISR-IN-AR: the leader is in the ISR, or nobody leads; the ISR is part of the assignment."""
+    """ISR-IN-AR: the leader, if any, is in the ISR; the ISR is part of the assignment.
+
+    Args:
+        partition: ZooKeeper's state of the partition.
+        admin: the assignment.
+
+    Returns:
+        whether it holds.
+    """
     leads = partition.leader == NONE or bool(partition.isr >> partition.leader & 1)
     return leads and not partition.isr & ~admin.assignment
 
 
 def assigned_as_asked(admin: Admin) -> bool:
-    """ASSIGN: with no reassignment pending, the assignment is what the last completed one asked for."""
+    """ASSIGN: without a pending reassignment, the assignment is the target of the last completed one."""
     return bool(admin.target) or admin.assignment == admin.completed
 
 
 def in_sync_has_log(number: int, replica: Replica, partition: Partition, admin: Admin) -> bool:
-    """COMMIT-SAFE of a state: no member of the ISR has deleted its log, unless the topic is to be deleted."""
+    """COMMIT-SAFE of a state: no member of the ISR has deleted its log, unless the topic is being deleted.
+
+    Args:
+        number: the broker.
+        replica: its replica.
+        partition: ZooKeeper's state of the partition.
+        admin: the requests of admins.
+
+    Returns:
+        whether it holds.
+    """
     return replica.stored or admin.deleting or not partition.isr >> number & 1
 
 
 def isr_not_empty(partition: Partition) -> bool:
-    """ISR-NONEMPTY: somebody is known to hold everything."""
+    """ISR-NONEMPTY: at least one replica is known to have everything."""
     return partition.isr != 0 or partition == NO_PARTITION
 
 
 def gone_without_trace(replica: Replica, admin: Admin) -> bool:
-    """DEL-COMPLETE: when the topic's node is gone, no broker has a log of it, nor gets one again."""
+    """DEL-COMPLETE: when the topic's node is removed, no broker has a log of it, or gets one again.
+
+    Args:
+        replica: a broker's replica.
+        admin: the assignment.
+
+    Returns:
+        whether it holds.
+    """
     return bool(admin.assignment) or not replica.stored
 
 
 def stays_out(number: int, control: Control, membership: Membership, partition: Partition) -> bool:
-    """STOP-SAFE: whom the controller in office took out of the ISR because it stops, nobody takes in again
-    before it has come back."""
+    """STOP-SAFE: a broker that the current controller removed from the ISR because it is stopping does not
+    rejoin before it has come back.
+
+    Args:
+        number: the controller's broker.
+        control: the controller.
+        membership: ZooKeeper's membership.
+        partition: ZooKeeper's state of the partition.
+
+    Returns:
+        whether it holds.
+    """
     context = control.context
     if not context or membership.controller != number or membership.epoch != control.epoch:
         return True
@@ -91,8 +127,8 @@ def stays_out(number: int, control: Control, membership: Membership, partition: 
 
 
 def stops_by_itself(control: Control, stopping: Stopping) -> bool:
-    """INCARNATION: a controller holds nobody for stopping who has not asked in this incarnation: he would
-    neither lead nor be in sync any more."""
+    """INCARNATION: a controller treats a broker as stopping only if it has asked in this incarnation.
+    Otherwise the broker would never lead or be in sync again."""
     context = control.context
     return not context or all(
         incarnation == NONE or (broker, incarnation) in stopping
@@ -101,7 +137,7 @@ def stops_by_itself(control: Control, stopping: Stopping) -> bool:
 
 
 ENDS = ("crash", "stop")
-"""The actions that end a process: what it was told ends with it."""
+"""The actions that end a process: its state ends with it."""
 
 
 def _elects(before: ControllerState, after: ControllerState) -> bool:
@@ -109,7 +145,7 @@ def _elects(before: ControllerState, after: ControllerState) -> bool:
 
 
 def fences_controllers(before: ControllerState, action: Action, after: ControllerState) -> bool:
-    """CTRL-FENCE of a step: an election is written by the controller in office, and no running broker obeys a
+    """CTRL-FENCE of a step: only the current controller writes an election, and no running broker obeys a
     lower controller epoch after a higher one."""
     elected = _elects(before, after)
     if elected and after.partition.controller_epoch != before.membership.epoch:
@@ -120,7 +156,16 @@ def fences_controllers(before: ControllerState, action: Action, after: Controlle
 
 
 def epochs_grow(before: ControllerState, action: Action, after: ControllerState) -> bool:
-    """EPOCH-MONO of a step: leader epochs never go back, neither in ZooKeeper nor at a running broker."""
+    """EPOCH-MONO of a step: leader epochs never decrease, neither in ZooKeeper nor at a running broker.
+
+    Args:
+        before: the state before.
+        action: the action.
+        after: the state after.
+
+    Returns:
+        whether it holds.
+    """
     if _elects(before, after) and after.partition.leader_epoch < before.partition.leader_epoch:
         return False
     return action[0] in ENDS or all(
@@ -130,7 +175,16 @@ def epochs_grow(before: ControllerState, action: Action, after: ControllerState)
 
 
 def elects_in_sync(before: ControllerState, action: Action, after: ControllerState) -> bool:
-    """COMMIT-SAFE of a step: whoever is elected was in sync."""
+    """COMMIT-SAFE of a step: an elected leader was in sync.
+
+    Args:
+        before: the state before.
+        action: the action.
+        after: the state after.
+
+    Returns:
+        whether it holds.
+    """
     leader = after.partition.leader
     return not _elects(before, after) or leader == NONE or bool(before.partition.isr >> leader & 1)
 
@@ -143,7 +197,7 @@ OF_STEPS: Mapping[str, Callable[[ControllerState, Action, ControllerState], bool
 
 
 def parts(constants: Constants) -> Mapping[str, tuple[Part, ...]]:
-    """The invariants of states. Slots as in system.py. What is switched off needs no looking at."""
+    """The invariants of states. Slots as in system.py. Features that the constants disable need no check."""
     count = constants.brokers
     membership, zookeeper, led, admin, stopping = (3 * count + at for at in (0, 1, 3, 5, 6))
     numbers = range(count)
@@ -173,8 +227,7 @@ def parts(constants: Constants) -> Mapping[str, tuple[Part, ...]]:
 def _goes_on(
     constants: Constants, number: int, control: Control, membership: Membership, admin: Admin
 ) -> bool:
-    """DEL-COMPLETE: a controller in office that knows what there is has a step to take, or waits for a
-    broker."""
+    """DEL-COMPLETE: a controller in office that is up to date has a step to take, or waits for a broker."""
     return not is_stuck(constants, number, control, membership, admin)
 
 
@@ -190,7 +243,7 @@ FAULTS = frozenset(
         "ask_shutdown",
     }
 )
-"""What brings something new: the rest is what cluster and brokers do by themselves."""
+"""Actions that bring something new; the other actions happen in any cluster without faults or requests."""
 
 
 def _not_wanted(admin: Admin) -> bool:
@@ -210,8 +263,8 @@ def _controls(number: int, control: Control, membership: Membership) -> bool:
 
 
 def somebody_controls(constants: Constants) -> Eventually:
-    """LIVE: a controller is in office that knows it. Excused is what waits for a session to expire, and what
-    the bound on controller epochs ends."""
+    """LIVE: some controller is in office and knows it. Exceptions: a session that must expire first, and the
+    bound on controller epochs."""
     count = constants.brokers
     membership = 3 * count
     return Eventually(
@@ -237,7 +290,7 @@ def _leads_no_more(number: int, host: Host, partition: Partition) -> bool:
 
 
 def leader_writes(constants: Constants) -> Eventually:
-    """LIVE of the ISR: the leader knows the version that its next write needs. Excused: nobody leads, its
+    """LIVE of the ISR: the leader knows the version for its next write. Exceptions: there is no leader, its
     process has ended, or the bounds."""
     count = constants.brokers
     zookeeper = 3 * count + 1
@@ -253,8 +306,8 @@ def leader_writes(constants: Constants) -> Eventually:
 
 
 def deletion_ends(constants: Constants) -> Eventually:
-    """DEL-COMPLETE of runs. Excused is what waits for a session to expire, and what the bound on controller
-    epochs ends."""
+    """DEL-COMPLETE of runs. Exceptions: a session that must expire first, and the bound on controller
+    epochs."""
     count = constants.brokers
     membership, admin = 3 * count, 3 * count + 5
     return Eventually(
@@ -284,7 +337,7 @@ def _nobody_leads(partition: Partition) -> bool:
 
 
 def goals(brokers: int) -> Mapping[str, tuple[Part, ...]]:
-    """What a useful exploration reaches."""
+    """The goals that a useful exploration reaches."""
     membership, zookeeper = 3 * brokers, 3 * brokers + 1
     pairs = tuple(combinations(range(brokers), 2))
     return {

@@ -1,18 +1,17 @@
 """Reassignment, step by step: one part of the controller model's actions.
 
-Owns: the order (docs/spec/cluster.md C12), each step with a write or a batch of its own, so that a fail-over
-may come at any of them. Must not know how a controller elects otherwise, nor what brokers make of its
-requests.
+Owns the order (docs/spec/cluster.md C12). Each step has its own write or batch, so a failover may happen at
+any of them. Must not know other elections, or how brokers handle the requests.
 
     1. ask          an admin names the target in /admin/reassign_partitions
     2. grow         the assignment becomes old and target replicas together; or refuse, if one of the target
                     is dead
-    3. raise_epoch  the leader epoch grows, so that leader and new replicas learn of the assignment
+    3. raise_epoch  the leader epoch grows, so that leader and new replicas get the assignment
     4. (the leader expands the ISR, see_state)
     5. move         the whole target is in sync: a leader within it, the ISR without the old replicas, in one
-                    write. Also if the state is so already: only the new leader epoch makes sure that the
-                    leader was told the target alone, and takes no old replica in again
-    6. stop_old     the old replicas are told to stop and delete. As in Kafka nobody waits for their answers
+                    write. Also if the state is already so: only the new leader epoch guarantees that the
+                    leader got the target alone, and does not add an old replica again
+    6. stop_old     the old replicas get StopReplica with deletion. As in Kafka, no answer is waited for
     7. retire       the assignment becomes the target
     8. remove_entry
 """
@@ -40,8 +39,15 @@ from fencepost.model.explore.system import Action, EnabledActions
 
 
 def ask(constants: Constants, admin: Admin) -> EnabledActions:
-    """Step 1: any other set of as many brokers, while neither another reassignment nor a deletion is
-    pending."""
+    """Step 1: any other set of equally many brokers, while no reassignment or deletion is pending.
+
+    Args:
+        constants: the bounds.
+        admin: the requests of admins.
+
+    Returns:
+        the enabled actions.
+    """
     if admin.target or admin.deleting or admin.asked >= constants.reassignments:
         return
     for target in range(1, 1 << constants.brokers):
@@ -50,7 +56,7 @@ def ask(constants: Constants, admin: Admin) -> EnabledActions:
 
 
 def see_target(constants: Constants, number: int, control: Control, admin: Admin) -> EnabledActions:
-    """The watch on /admin/reassign_partitions fires; what is under way already is known."""
+    """The watch on /admin/reassign_partitions fires; work in progress is already known."""
     context = control.context
     if context and not context.target and admin.target:
         yield ("see_target", number), (control._replace(context=context._replace(target=admin.target)),)
@@ -59,7 +65,18 @@ def see_target(constants: Constants, number: int, control: Control, admin: Admin
 def assign(
     constants: Constants, number: int, control: Control, membership: Membership, admin: Admin
 ) -> EnabledActions:
-    """Steps 2, 7 and 8: fenced writes of the assignment and of the entry."""
+    """Steps 2, 7 and 8: fenced writes of the assignment and of the entry.
+
+    Args:
+        constants: the bounds.
+        number: the controller's broker.
+        control: the controller.
+        membership: ZooKeeper's membership.
+        admin: the requests of admins.
+
+    Returns:
+        the enabled actions.
+    """
     context = control.context
     if not context or not context.target or not may_write(constants, control, membership):
         return
@@ -92,8 +109,20 @@ def replace(
     zookeeper: Partition,
     sent: Sent,
 ) -> EnabledActions:
-    """Steps 3, 5 and 6: the partition's state, and what the brokers are told. Elections that are due come
-    first."""
+    """Steps 3, 5 and 6: the partition's state, and the requests to brokers. Elections that are due come
+    first.
+
+    Args:
+        constants: the bounds.
+        number: the controller's broker.
+        control: the controller.
+        membership: ZooKeeper's membership.
+        zookeeper: ZooKeeper's state of the partition.
+        sent: all requests that were ever sent.
+
+    Returns:
+        the enabled actions.
+    """
     context = control.context
     if not context or not under_way(context) or has_to_write(constants, context):
         return

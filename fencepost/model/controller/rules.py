@@ -1,7 +1,6 @@
-"""The rules of what can be switched off in the controller model: reassignment, deletion, shutdown, lost
-replies.
+"""The rules of the optional parts of the controller model: reassignment, deletion, shutdown, lost replies.
 
-Owns: which slots those steps read and write (as in system.py). Must not know what the steps do.
+Owns which slots those steps read and write (as in system.py). Must not know the effect of a step.
 """
 
 from functools import partial
@@ -16,17 +15,25 @@ from fencepost.model.explore.system import Part, Rule
 
 
 def in_office(control: Control) -> bool:
-    """It believes to be the controller."""
+    """Whether a broker believes that it is the controller."""
     return control.epoch != NONE
 
 
 def deletes(control: Control) -> bool:
-    """It is at a deletion."""
+    """Whether it is working on a deletion."""
     return isinstance(control.context, Context) and control.context.deletion == UNDER_WAY
 
 
 def of_reassignment(constants: Constants, number: int) -> list[Rule]:
-    """Its work on a reassignment; the first broker's rules include the admin's."""
+    """The broker's work on a reassignment; the first broker's rules include the admin's.
+
+    Args:
+        constants: the bounds.
+        number: the broker.
+
+    Returns:
+        the rules.
+    """
     count = constants.brokers
     membership, zookeeper, sent, _, _, admin, _ = range(3 * count, 3 * count + 7)
     control = count + number
@@ -60,8 +67,15 @@ def of_reassignment(constants: Constants, number: int) -> list[Rule]:
 
 
 def of_lost_replies(constants: Constants, number: int) -> list[Rule]:
-    """A leader that does not hear of its write, what those make of it who did not hear, and requests that are
-    not sent again."""
+    """Lost replies of a leader's write, their handling, and requests that are not sent again.
+
+    Args:
+        constants: the bounds.
+        number: the broker.
+
+    Returns:
+        the rules.
+    """
     count = constants.brokers
     membership, zookeeper, sent = 3 * count, 3 * count + 1, 3 * count + 2
     host, control, replica = number, count + number, 2 * count + number
@@ -81,7 +95,15 @@ def of_lost_replies(constants: Constants, number: int) -> list[Rule]:
 
 
 def of_deletion(constants: Constants, number: int) -> list[Rule]:
-    """Its work on a deletion; the first broker's rules include the admin's."""
+    """The broker's work on a deletion; the first broker's rules include the admin's.
+
+    Args:
+        constants: the bounds.
+        number: the broker.
+
+    Returns:
+        the rules.
+    """
     count = constants.brokers
     membership, zookeeper, sent, _, _, admin, _ = range(3 * count, 3 * count + 7)
     control = count + number
@@ -120,7 +142,15 @@ def of_deletion(constants: Constants, number: int) -> list[Rule]:
 
 
 def of_shutdown(constants: Constants, number: int) -> list[Rule]:
-    """It asks to stop, is asked, and lets each broker go."""
+    """The broker asks to stop, handles such a request, and lets each broker stop.
+
+    Args:
+        constants: the bounds.
+        number: the broker.
+
+    Returns:
+        the rules.
+    """
     count = constants.brokers
     membership, sent, stopping = 3 * count, 3 * count + 2, 3 * count + 6
     host, control, replica = number, count + number, 2 * count + number

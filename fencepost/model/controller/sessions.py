@@ -1,7 +1,7 @@
-"""Sessions, processes, and who is in office: one part of the controller model's actions.
+"""Sessions, processes, and the controller's office: one part of the controller model's actions.
 
-Owns: expiry, registration, crash, restart; the election of a controller and its end. Must not know what a
-controller does in office.
+Owns expiry, registration, crash, restart; the election of a controller and its end. Must not know the work of
+a controller in office.
 """
 
 from fencepost.model.controller.state import NONE, Constants, Control, Host, Membership, Replica
@@ -13,15 +13,32 @@ DOWN = Host(False, NONE, NONE)
 
 
 def resigned(constants: Constants, control: Control) -> Control:
-    """Out of office. reset_on_resign (KAFKA-5310): it forgets all that it knew; without, what it was
-    reassigning survives."""
+    """The controller after its resignation. reset_on_resign (KAFKA-5310): it forgets all its state; without
+    the protection, its reassignment survives.
+
+    Args:
+        constants: the bounds.
+        control: the controller.
+
+    Returns:
+        the new state.
+    """
     if constants.keeps("reset_on_resign"):
         return RESIGNED
     return Control(NONE, (), control.context.target if control.context else control.kept)
 
 
 def expire(constants: Constants, number: int, membership: Membership) -> EnabledActions:
-    """ZooKeeper ends a session: its ephemeral nodes go. The broker does not know yet."""
+    """ZooKeeper ends a session: its ephemeral nodes are removed. The broker does not know yet.
+
+    Args:
+        constants: the bounds.
+        number: the broker.
+        membership: ZooKeeper's membership.
+
+    Returns:
+        the enabled actions.
+    """
     gone = sum(registration == NONE for registration in membership.registrations)
     if membership.registrations[number] == NONE or membership.registered + gone >= constants.sessions:
         return
@@ -40,8 +57,20 @@ def expire(constants: Constants, number: int, membership: Membership) -> Enabled
 def register(
     constants: Constants, number: int, host: Host, control: Control, replica: Replica, membership: Membership
 ) -> EnabledActions:
-    """A new session, a new registration. A process that went on keeps what it was told; as a controller it
-    resigns."""
+    """A new session and a new registration. A process that continues keeps its state; as a controller it
+    resigns.
+
+    Args:
+        constants: the bounds.
+        number: the broker.
+        host: its process.
+        control: its controller.
+        replica: its replica.
+        membership: ZooKeeper's membership.
+
+    Returns:
+        the enabled actions.
+    """
     if membership.registrations[number] != NONE:
         return
     incarnation = membership.registered + 1
@@ -60,7 +89,19 @@ def register(
 def crash(
     constants: Constants, number: int, host: Host, control: Control, replica: Replica, crashes: int
 ) -> EnabledActions:
-    """The process dies; ZooKeeper will know when the session expires."""
+    """The process dies; ZooKeeper notices when the session expires.
+
+    Args:
+        constants: the bounds.
+        number: the broker.
+        host: its process.
+        control: its controller.
+        replica: its replica.
+        crashes: crashes so far.
+
+    Returns:
+        the enabled actions.
+    """
     if host.running and crashes < constants.crashes:
         yield ("crash", number), (DOWN, RESIGNED, UNTOLD._replace(stored=replica.stored), crashes + 1)
 
@@ -68,8 +109,19 @@ def crash(
 def elect(
     constants: Constants, number: int, host: Host, control: Control, membership: Membership
 ) -> EnabledActions:
-    """C1: multi[create /controller, set /controller_epoch to e + 1 at its version]. It took a session; the
-    epoch is read here and nowhere else."""
+    """C1: multi[create /controller, set /controller_epoch to e + 1 at its version]. It has a session; the
+    epoch is read only here.
+
+    Args:
+        constants: the bounds.
+        number: the broker.
+        host: its process.
+        control: its controller.
+        membership: ZooKeeper's membership.
+
+    Returns:
+        the enabled actions.
+    """
     if (
         host.running
         and control.epoch == NONE
@@ -87,8 +139,19 @@ def elect(
 def names_me(
     constants: Constants, number: int, host: Host, control: Control, membership: Membership
 ) -> EnabledActions:
-    """names_me (KAFKA-13407): it finds itself in /controller, by a multi whose reply was lost, so it is the
-    controller."""
+    """names_me (KAFKA-13407): a broker finds itself in /controller, by its own multi with a lost reply, so it
+    is the controller.
+
+    Args:
+        constants: the bounds.
+        number: the broker.
+        host: its process.
+        control: its controller.
+        membership: ZooKeeper's membership.
+
+    Returns:
+        the enabled actions.
+    """
     if (
         host.running
         and control.epoch == NONE
@@ -99,15 +162,35 @@ def names_me(
 
 
 def moved(constants: Constants, number: int, control: Control, membership: Membership) -> EnabledActions:
-    """C3: the check of /controller_epoch in a multi fails, or a broker answers with a higher epoch: it
-    resigns."""
+    """C3: the check of /controller_epoch in a multi fails, or a broker answers with a higher epoch: the
+    controller resigns.
+
+    Args:
+        constants: the bounds.
+        number: the controller's broker.
+        control: the controller.
+        membership: ZooKeeper's membership.
+
+    Returns:
+        the enabled actions.
+    """
     if control.epoch != membership.epoch:
         yield ("moved", number), (resigned(constants, control),)
 
 
 def adopt(constants: Constants, number: int, control: Control, membership: Membership) -> EnabledActions:
-    """Without epoch_read_in_election_only (KAFKA-1096): a watch on /controller_epoch fires, a deposed
-    controller takes the new epoch for its own."""
+    """Without epoch_read_in_election_only (KAFKA-1096): a watch on /controller_epoch fires, and a deposed
+    controller adopts the new epoch as its own.
+
+    Args:
+        constants: the bounds.
+        number: the controller's broker.
+        control: the controller.
+        membership: ZooKeeper's membership.
+
+    Returns:
+        the enabled actions.
+    """
     if control.epoch != membership.epoch:
         yield ("adopt_epoch", number), (control._replace(epoch=membership.epoch),)
 

@@ -1,16 +1,15 @@
 """Controlled shutdown, step by step: one part of the controller model's actions.
 
-Owns: who asks, who is taken at his word, and when a broker stops (docs/spec/cluster.md C11). Must not know
-how a controller elects: that a broker that stops may neither lead nor be in sync stands in work.py.
+Owns the requests, which of them are accepted, and when a broker stops (docs/spec/cluster.md C11). Must not
+know how a controller elects: work.py has the rule that a stopping broker may neither lead nor be in sync.
 
     1. ask_shutdown   a broker sends ControlledShutdown with its broker epoch; the request may be late,
                       repeated or lost
     2. begin_shutdown the controller notes that this incarnation is stopping
     3. (elect_leader, shrink_dead: leadership moves within the ISR, or the broker leaves it; then
-       LeaderAndIsr, with who is stopping)
-    4. stop           nothing remains to be moved: the broker is told so and stops; its session ends with it.
-                      It is refused while it leads as the
-                      only member of the ISR
+                      LeaderAndIsr, with the stopping brokers)
+    4. stop           nothing remains to be moved: the broker gets the answer and stops; its session ends with
+                      it. The answer is negative while the broker leads as the only member of the ISR
 """
 
 from fencepost.model.controller.sessions import DOWN, RESIGNED, UNTOLD
@@ -30,7 +29,17 @@ from fencepost.model.explore.system import EnabledActions
 
 
 def ask(constants: Constants, number: int, host: Host, stopping: Stopping) -> EnabledActions:
-    """Step 1."""
+    """Step 1.
+
+    Args:
+        constants: the bounds.
+        number: the broker.
+        host: its process.
+        stopping: all requests to stop so far.
+
+    Returns:
+        the enabled actions.
+    """
     request = (number, host.incarnation)
     if host.running and request not in stopping and len(stopping) < constants.shutdowns:
         yield ("ask_shutdown", number), (tuple(sorted((*stopping, request))),)
@@ -39,8 +48,19 @@ def ask(constants: Constants, number: int, host: Host, stopping: Stopping) -> En
 def begin(
     constants: Constants, number: int, control: Control, stopping: Stopping, sent: Sent
 ) -> EnabledActions:
-    """Step 2. shutdown_fencing (KAFKA-7235): the request is of the incarnation that lives; without, an old
-    one takes the leaders off a broker that stays."""
+    """Step 2. shutdown_fencing (KAFKA-7235): the request is of the current incarnation. Without the
+    protection, an old request takes the leaders from a broker that stays.
+
+    Args:
+        constants: the bounds.
+        number: the controller's broker.
+        control: the controller.
+        stopping: all requests to stop so far.
+        sent: all requests that were ever sent.
+
+    Returns:
+        the enabled actions.
+    """
     context = control.context
     if not context:
         return
@@ -69,7 +89,7 @@ def stop(
     membership: Membership,
     controller: Control,
 ) -> EnabledActions:
-    """Step 4: the controller, broker `by`, perhaps itself, lets the broker go. Its log stays."""
+    """Step 4: the controller, broker `by`, lets another broker stop. Its log stays."""
     context = controller.context
     gone = sum(registration == NONE for registration in membership.registrations)
     if (
@@ -94,5 +114,17 @@ def stop(
 def stop_oneself(
     constants: Constants, number: int, host: Host, control: Control, replica: Replica, membership: Membership
 ) -> EnabledActions:
-    """As `stop`, of the controller itself."""
+    """As `stop`, for the controller's own broker.
+
+    Args:
+        constants: the bounds.
+        number: the broker.
+        host: its process.
+        control: its controller.
+        replica: its replica.
+        membership: ZooKeeper's membership.
+
+    Returns:
+        the enabled actions.
+    """
     yield from stop(constants, number, number, host, control, replica, membership, control)

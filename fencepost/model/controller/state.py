@@ -1,6 +1,6 @@
 """The state of the controller model: compact tuples.
 
-Owns: the layout of states, constants, renaming. Must not know actions or invariants.
+Owns the layout of states, constants, renaming. Must not know actions or invariants.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,8 +42,8 @@ NONE = -1
 
 
 class Host(NamedTuple):
-    """A broker's process. running; incarnation: the broker epoch that it registered with last; born: the one
-    of the process's start (NONE: not running)."""
+    """A broker's process. running: whether it runs. incarnation: the broker epoch of its last registration.
+    born: the broker epoch at the process's start (NONE: not running)."""
 
     running: bool
     incarnation: int
@@ -51,22 +51,27 @@ class Host(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """ZooKeeper's state of the partition; all fields NONE or empty once it was deleted. controller_epoch: of
-    the controller that elected; version: the znode's; stamp: registrations until the write, so that a broker
-    that registered with a larger number did so later (czxid above mzxid)."""
+    """ZooKeeper's state of the partition; all fields are NONE or empty after its deletion."""
 
+    # The leader; NONE if there is none.
     leader: int
+    # The leader epoch.
     leader_epoch: int
+    # The in-sync replicas as a bit set.
     isr: int
+    # The epoch of the controller that elected.
     controller_epoch: int
+    # The version of the node.
     version: int
+    # Registrations until the write. A broker that registered with a larger number did so later (czxid above
+    # mzxid).
     stamp: int
 
 
 NO_PARTITION = Partition(NONE, NONE, 0, NONE, NONE, NONE)
 
 UNDER_WAY, OVERLOOKED = 1, 2
-"""Of a deletion, in a controller's context: it is at it; or it has not looked (only without
+"""A deletion in a controller's context: it works on it; or it has not looked (only without
 resume_deletions)."""
 
 OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE = range(4)
@@ -75,30 +80,32 @@ PHASES = ("Offline", "DeletionStarted", "DeletionSuccessful", "DeletionIneligibl
 
 
 class Context(NamedTuple):
-    """What a controller has read: the partition's state, each broker's registration, the assignment, the
-    target of a reassignment (empty: none).
+    """What a controller has read."""
 
-    step: of this reign's work on the reassignment: 0 not begun, 1 its replicas are told, 2 the state is the
-    target's, 3 the old replicas are told to stop. deletion: 0 none is known, UNDER_WAY or OVERLOOKED; phases:
-    of each broker's replica in it. leaving: of each broker the incarnation that asked to stop, or NONE; out:
-    those of them that this controller took out of the ISR.
-    """
-
+    # The partition's state.
     partition: Partition
+    # Each broker's registration, or NONE.
     live: tuple[int, ...]
+    # The assigned replicas as a bit set.
     assignment: int
+    # The target of a reassignment; empty: none.
     target: int
+    # This reign's work on the reassignment: 0 not begun, 1 its replicas got requests, 2 the state is the
+    # target's, 3 the old replicas got StopReplica.
     step: int
+    # 0: none is known; UNDER_WAY or OVERLOOKED.
     deletion: int
+    # The state of each broker's replica in the deletion.
     phases: tuple[int, ...]
+    # For each broker the incarnation that asked to stop, or NONE.
     leaving: tuple[int, ...]
+    # Those of the stopping brokers that this controller removed from the ISR.
     out: int
 
 
 class Control(NamedTuple):
-    """A broker as a controller. epoch: the controller epoch that it believes to hold, or NONE; context: of
-    one that has loaded, else (). kept: the target that survived a resignation, which reset_on_resign
-    forbids."""
+    """A broker as a controller. epoch: the controller epoch that it believes to have, or NONE. context: what
+    it has loaded, else (). kept: the target that survived a resignation, which reset_on_resign prevents."""
 
     epoch: int
     context: Context | tuple[()]
@@ -106,38 +113,50 @@ class Control(NamedTuple):
 
 
 class Replica(NamedTuple):
-    """What a broker has been told. obeyed: the highest controller epoch; leader_epoch, leader, version,
-    replicas (the assignment): of the last request that it applied; leader NONE: it was told to stop, or
-    nothing; stored: whether it has a log; leaving: whom it was told to be stopping."""
+    """A broker's knowledge from requests."""
 
+    # The highest controller epoch that it obeyed.
     obeyed: int
+    # The leader epoch of the last request that it applied.
     leader_epoch: int
+    # The leader in that request; NONE: it was a stop, or there was none.
     leader: int
+    # The version in that request.
     version: int
+    # The assignment in that request as a bit set.
     replicas: int
+    # Whether it has a log.
     stored: bool
+    # The stopping brokers in that request.
     leaving: int = 0
 
 
 class RequestBatch(NamedTuple):
-    """A LeaderAndIsr to each live replica, or a StopReplica that deletes (replicas empty). live: of each
-    broker the incarnation that its request is meant for, or NONE. The ISR in it is the one that ZooKeeper
-    held at this version. leaving: who is stopping (the UpdateMetadata that goes with it)."""
+    """A LeaderAndIsr to each live replica, or a StopReplica that deletes."""
 
+    # The epoch of the sender.
     controller_epoch: int
+    # The leader epoch.
     leader_epoch: int
+    # The leader; NONE if there is none.
     leader: int
+    # The version of ZooKeeper's state; it also determines the ISR.
     version: int
+    # The assignment as a bit set; empty: a StopReplica that deletes.
     replicas: int
+    # For each broker the incarnation that its request is for, or NONE.
     live: tuple[int, ...]
+    # The stopping brokers (from the UpdateMetadata sent with it).
     leaving: int = 0
 
 
 class Admin(NamedTuple):
-    """ZooKeeper's assignment (empty: the topic's node is gone) and what admins want. target: the entry of
-    /admin/reassign_partitions, or empty; asked: reassignments so far; deleting: whether the topic stands in
-    /admin/delete_topics. completed is a ghost: the assignment that the last completed reassignment asked
-    for."""
+    """ZooKeeper's assignment (empty: the topic's node is removed) and the requests of admins.
+
+    target: the entry of /admin/reassign_partitions, or empty. asked: reassignments so far. deleting: whether
+    the topic is in /admin/delete_topics. completed: a ghost variable, the target of the last completed
+    reassignment.
+    """
 
     assignment: int
     target: int
@@ -147,9 +166,9 @@ class Admin(NamedTuple):
 
 
 class Membership(NamedTuple):
-    """ZooKeeper's /controller, /controller_epoch, each broker's registration (its incarnation, or NONE),
-    registrations so far after the first ones, and writes so far whose reply was lost, and requests that
-    were."""
+    """ZooKeeper's /controller, /controller_epoch and each broker's registration (its incarnation, or NONE).
+    Also the registrations so far after the first ones, the writes so far with a lost reply, and the lost
+    requests."""
 
     controller: int
     epoch: int
@@ -159,36 +178,45 @@ class Membership(NamedTuple):
 
 
 Sent = tuple[RequestBatch, ...]
-"""Every batch that was ever sent, in order of their values: late, reordered, repeated or never, each of its
-requests may arrive."""
+"""Every batch that was ever sent, sorted by value. Each of its requests may arrive late, reordered,
+repeatedly or never."""
 
 Led = tuple[tuple[int, int, int], ...]
-"""A ghost: (leader epoch, broker, its process) of everybody who ever led."""
+"""A ghost variable: (leader epoch, broker, its process) of every leader so far."""
 
 
 Stopping = tuple[tuple[int, int], ...]
-"""(broker, its incarnation) of every ControlledShutdown request that was ever sent: late, twice or never it
-may arrive."""
+"""(broker, its incarnation) of every ControlledShutdown request that was ever sent. It may arrive late, twice
+or never."""
 
 
 class ControllerState(NamedTuple):
-    """By broker; ZooKeeper's; on the way; the ghost; crashes so far; ZooKeeper's assignment; who asked to
-    stop."""
+    """A state of the model."""
 
+    # The process of each broker.
     hosts: tuple[Host, ...]
+    # The controller of each broker.
     controls: tuple[Control, ...]
+    # The replica of each broker.
     replicas: tuple[Replica, ...]
+    # ZooKeeper's membership.
     membership: Membership
+    # ZooKeeper's state of the partition.
     partition: Partition
+    # The requests so far.
     sent: Sent
+    # The leaders so far; a ghost variable.
     led: Led
+    # Crashes so far.
     crashes: int
+    # The assignment and the requests of admins.
     admin: Admin
+    # The requests to stop so far.
     stopping: Stopping
 
 
 def _known_protections(names: Iterable[str]) -> frozenset[str]:
-    """`names` as a set, or the caller's mistake in one sentence."""
+    """`names` as a set; otherwise an error of the caller in one sentence."""
     drop = frozenset(names)
     unknown = sorted(drop - CONTROL_PLANE)
     if unknown:
@@ -206,25 +234,30 @@ def _known_protections(names: Iterable[str]) -> frozenset[str]:
 
 @frozen(kw_only=True)
 class Constants:
-    """The bounds of the model. brokers; epochs: highest controller epoch, so elections; sessions: that
-    expire; writes: of the partition's state, by controllers and leaders together, so the highest zkVersion;
-    crashes: of all brokers together; spare: brokers without a replica at the beginning; reassignments: asked
-    for; deletions: 1 if the topic may be deleted; shutdowns: ControlledShutdown requests, of all brokers
-    together; unheard: writes that are done and whose reply is lost, of elections and of a smaller ISR;
-    without resend_until_answered also LeaderAndIsr that is lost. drop: protections to do without, by
-    registered name.
-    """
+    """The bounds of the model."""
 
+    # The number of brokers.
     brokers: int = 2
+    # The highest controller epoch, so a bound on elections.
     epochs: int = 2
+    # The most sessions that expire.
     sessions: int = 1
+    # The most writes of the partition's state, by controllers and leaders together; so the highest zkVersion.
     writes: int = 2
+    # The most crashes of all brokers together.
     crashes: int = 0
+    # Brokers without a replica at the beginning.
     spare: int = 0
+    # The most requested reassignments.
     reassignments: int = 0
+    # 1 if the topic may be deleted.
     deletions: int = 0
+    # The most ControlledShutdown requests of all brokers together.
     shutdowns: int = 0
+    # The most writes that are applied and have a lost reply: of elections and of a smaller ISR. Without
+    # resend_until_answered also lost LeaderAndIsr requests.
     unheard: int = 0
+    # Protections to drop, by registered name.
     drop: frozenset[str] = field(default=(), converter=_known_protections)
 
     def __attrs_post_init__(self) -> None:
@@ -234,13 +267,13 @@ class Constants:
             )
 
     def keeps(self, protection: str) -> bool:
-        """Whether it is not dropped."""
+        """Whether a protection is not dropped."""
         return protection not in self.drop
 
     @property
     def for_good(self) -> int:
-        """In the StopReplica of a deletion: later than every leader epoch, so that no earlier request brings
-        the replica back (EpochDuringDelete)."""
+        """The leader epoch in the StopReplica of a deletion: later than every leader epoch, so that no
+        earlier request creates the replica again (EpochDuringDelete)."""
         return self.writes + 1
 
 
@@ -250,7 +283,7 @@ def members(brokers: int, count: int) -> list[int]:
 
 
 def renamed(numbers: Sequence[int], slot: int, value: Any) -> Value:
-    """What the value of a slot becomes when broker b is called numbers[b]."""
+    """The value of a slot after broker b is renamed to numbers[b]."""
     count = len(numbers)
 
     def name(broker: int) -> int:

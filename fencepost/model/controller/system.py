@@ -1,15 +1,15 @@
 """The control plane of ZooKeeper-era Kafka as a pure transition system: sessions, the election of a
-controller, what it writes and sends, and who obeys.
+controller, its writes and requests, and the brokers that obey.
 
-Owns: the actions and how they change a state. Must not know how an implementation does it, nor time, nor
-records (replication/system.py has those).
+Owns the actions and their effect on a state. Must not know an implementation, time, or records
+(replication/system.py has those).
 
-One topic with one partition. Atomicity. A ZooKeeper request is one step, and so is a multi. What a controller
-does between two requests is one step with the second of them: it writes and sends its batch. A batch that was
-never sent is one that never arrives. A zombie is a broker whose session has ended and that has not noticed:
-its process goes on to read, write and send (Kafka's client gets a new session behind its back, before the
-controller's thread hears of it). A follower that fetches is as good as caught up: the data path is
-replication/system.py's. Sources: docs/spec/cluster.md C1-C12 and C14, KAFKA-6082, KAFKA-532, KAFKA-1096,
+The model has one topic with one partition. Atomicity. A ZooKeeper request is one step, and so is a multi. A
+controller's work between two requests is one step with the second of them: it writes and sends its batch. A
+batch that was never sent is equivalent to one that never arrives. A zombie is a broker that has not noticed
+the end of its session: its process continues to read, write and send. (Kafka's client opens a new session
+before the controller's thread notices.) A follower that fetches counts as caught up: replication/system.py
+models the data path. Sources: docs/spec/cluster.md C1-C12 and C14, KAFKA-6082, KAFKA-532, KAFKA-1096,
 KAFKA-1188, KIP-380, KAFKA-708, docs/decisions/0001-restarted-leader.md.
 """
 
@@ -45,11 +45,11 @@ from fencepost.model.explore.system import Action, Eventually, Part, Rule, Symme
 
 @frozen(eq=False, slots=False)
 class Controller(SlottedSystem[ControllerState]):
-    """The transition system for some constants (explore/slotted.py says what each method promises). checks:
-    the invariants to check, by name.
+    """The transition system for some constants (explore/slotted.py documents the methods). checks: the
+    invariants to check, by name.
 
-    Slots: each broker's process, controller and replica; ZooKeeper's membership and partition; what was sent;
-    who led; crashes; ZooKeeper's assignment; who asked to stop.
+    Slots: each broker's process, controller and replica; ZooKeeper's membership and partition; the requests
+    so far; the leaders so far; crashes; ZooKeeper's assignment; the requests to stop.
     """
 
     constants: Constants
@@ -63,13 +63,13 @@ class Controller(SlottedSystem[ControllerState]):
 
     @cached_property
     def goals(self) -> Mapping[str, tuple[Part, ...]]:
-        """What a useful set of constants reaches."""
+        """The goals that a useful set of constants reaches."""
         return invariants.goals(self.constants.brokers)
 
     @cached_property
     def eventually(self) -> Mapping[str, Eventually]:
-        """LIVE: somebody can always still come to control, and a leader to change its ISR; and DEL-COMPLETE
-        as it is meant: a deletion that was asked for can still come to its end."""
+        """LIVE: it is always still possible that a controller comes into office and that a leader changes its
+        ISR. DEL-COMPLETE of runs: a requested deletion can still complete."""
         deletion = {"DEL-COMPLETE": invariants.deletion_ends(self.constants)}
         return {
             "LIVE": invariants.somebody_controls(self.constants),
@@ -79,12 +79,12 @@ class Controller(SlottedSystem[ControllerState]):
 
     @property
     def step_invariants(self) -> Mapping[str, Callable[[ControllerState, Action, ControllerState], bool]]:
-        """Of each step."""
+        """Invariants of each step."""
         return {name: holds for name, holds in invariants.OF_STEPS.items() if name in self.checks}
 
     @cached_property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Brokers may change their numbers."""
+        """Brokers may be renumbered."""
         count = self.constants.brokers
         others = tuple(range(3 * count, 3 * count + 7))
         return tuple(
@@ -98,7 +98,7 @@ class Controller(SlottedSystem[ControllerState]):
 
     @property
     def kinds(self) -> tuple[int, ...]:
-        """Processes are of one kind, and so are controllers and replicas."""
+        """All processes are of one kind, and so are controllers and replicas."""
         count = self.constants.brokers
         return (0,) * count + (1,) * count + (2,) * count + (3, 4, 5, 6, 7, 8, 9)
 
@@ -124,12 +124,12 @@ class Controller(SlottedSystem[ControllerState]):
         return ControllerState(hosts, controls, replicas, *slots[3 * count :])
 
     def describe(self, state: ControllerState) -> str:
-        """The state for a person."""
+        """The state as text."""
         return describe(state)
 
     def initial(self) -> Iterable[ControllerState]:
-        """All are registered, broker 0 leads, all replicas are in sync and were told so by the controller of
-        epoch 0, which has gone."""
+        """All brokers are registered, broker 0 leads, all replicas are in sync and got that from the
+        controller of epoch 0, which has gone."""
         constants = self.constants
         count, assigned = constants.brokers, constants.brokers - constants.spare
         everybody, replicas = (0,) * count, (1 << assigned) - 1
@@ -149,8 +149,8 @@ class Controller(SlottedSystem[ControllerState]):
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """Each broker's: its session and process, the election, its work as a controller, as a replica, and
-        as a leader with each other one."""
+        """The rules of each broker: its session and process, the election, its work as a controller, as a
+        replica, and as a leader with each other one."""
         count = self.constants.brokers
         membership, zookeeper, sent, led, crashes, admin, _ = range(3 * count, 3 * count + 7)
         rules = []

@@ -1,6 +1,6 @@
 """A state of the controller model in words.
 
-Owns: how a person reads it. Must not know actions or invariants.
+Owns the text for people. Must not know actions or invariants.
 """
 
 from fencepost.model.controller.state import NONE, PHASES, Context, ControllerState, Partition, members

@@ -1,7 +1,7 @@
-"""What a controller does in office: one part of the controller model's actions.
+"""The work of a controller in office: one part of the controller model's actions.
 
-Owns: what it reads, decides, writes and sends. Must not know how it came into office, nor what brokers make
-of its requests.
+Owns its reads, decisions, writes and requests. Must not know how it came into office, or how brokers handle
+its requests.
 """
 
 from collections.abc import Iterator
@@ -36,9 +36,24 @@ def read(
     admin: Admin,
     sent: Sent,
 ) -> EnabledActions:
-    """C6, C9: it reads what there is, or the registrations again. If nothing has to be written, it tells the
-    brokers. resume_deletions (KAFKA-1681): it takes up a deletion that its predecessor left. Brokers that
-    come and go are another event, which waits until a reassignment has raised the leader epoch."""
+    """C6, C9: the controller reads the state, or the registrations again. If nothing has to be written, it
+    sends requests to the brokers.
+
+    resume_deletions (KAFKA-1681): it continues a deletion of its predecessor. Brokers that come and leave are
+    another event, which waits until a reassignment has raised the leader epoch.
+
+    Args:
+        constants: the bounds.
+        number: the controller's broker.
+        control: the controller.
+        membership: ZooKeeper's membership.
+        zookeeper: ZooKeeper's state of the partition.
+        admin: the requests of admins.
+        sent: all requests that were ever sent.
+
+    Returns:
+        the enabled actions.
+    """
     context = control.context
     if not context:
         nothing = constants.brokers * (NONE,)
@@ -62,21 +77,29 @@ def read(
 
 
 def under_way(context: Context) -> bool:
-    """Whether old and new replicas of a reassignment stand together."""
+    """Whether the assignment has old and new replicas of a reassignment."""
     target, assignment = context.target, context.assignment
     return bool(target) and target != assignment and not target & ~assignment
 
 
 def within_event(constants: Constants, context: Context) -> bool:
-    """Between the larger assignment and the leader epoch that belongs to it, one event in Kafka: no batch of
-    the old epoch names the new replicas."""
+    """Whether the controller is between the larger assignment and its leader epoch, which is one event in
+    Kafka: no batch of the old epoch has the new replicas.
+
+    Args:
+        constants: the bounds.
+        context: what the controller knows.
+
+    Returns:
+        whether it is.
+    """
     idle = context.partition.leader == NONE or has_to_write(constants, context)
     return context.step == 0 and under_way(context) and not idle
 
 
 def _with_brokers(context: Context, live: tuple[int, ...]) -> Context:
-    """A replica whose broker went or bounced while it was told to delete it has to be told again. A shutdown
-    ends with its incarnation."""
+    """A replica must get its StopReplica again if its broker left or bounced meanwhile. A shutdown ends with
+    its incarnation."""
     changed = [one != other for one, other in zip(context.live, live, strict=True)]
     return context._replace(
         live=live,
@@ -92,7 +115,17 @@ def _with_brokers(context: Context, live: tuple[int, ...]) -> Context:
 
 
 def see_state(constants: Constants, number: int, control: Control, zookeeper: Partition) -> EnabledActions:
-    """After an ISR notification or a bad version it reads the state again."""
+    """After an ISR notification or a version conflict the controller reads the state again.
+
+    Args:
+        constants: the bounds.
+        number: the controller's broker.
+        control: the controller.
+        zookeeper: ZooKeeper's state of the partition.
+
+    Returns:
+        the enabled actions.
+    """
     context = control.context
     if context and context.partition != zookeeper:
         yield ("see_state", number), (control._replace(context=context._replace(partition=zookeeper)),)
@@ -102,7 +135,16 @@ def see_state(constants: Constants, number: int, control: Control, zookeeper: Pa
 
 
 def may_write(constants: Constants, control: Control, membership: Membership) -> bool:
-    """C3: multi[check /controller_epoch, ...]. fenced_zookeeper_write (KAFKA-6082) is the check."""
+    """C3: multi[check /controller_epoch, ...]. fenced_zookeeper_write (KAFKA-6082) is the check.
+
+    Args:
+        constants: the bounds.
+        control: the controller.
+        membership: ZooKeeper's membership.
+
+    Returns:
+        whether its write succeeds.
+    """
     return control.epoch == membership.epoch or not constants.keeps("fenced_zookeeper_write")
 
 
@@ -114,7 +156,7 @@ def put_state(
     leader: int,
     isr: int,
 ) -> Partition | None:
-    """The state in the next leader epoch, if its write at the version that the controller knows succeeds."""
+    """The state in the next leader epoch, if a write at the version that the controller knows succeeds."""
     context = control.context
     assert context
     if context.partition.version != zookeeper.version or zookeeper.version >= constants.writes:
@@ -139,7 +181,19 @@ def write(
     zookeeper: Partition,
     sent: Sent,
 ) -> EnabledActions:
-    """C3, C8: a clean election or a smaller ISR, then LeaderAndIsr to whoever lives."""
+    """C3, C8: a clean election or a smaller ISR, then LeaderAndIsr to live replicas.
+
+    Args:
+        constants: the bounds.
+        number: the controller's broker.
+        control: the controller.
+        membership: ZooKeeper's membership.
+        zookeeper: ZooKeeper's state of the partition.
+        sent: all requests that were ever sent.
+
+    Returns:
+        the enabled actions.
+    """
     context = control.context
     if not context or not has_to_write(constants, context):
         return
@@ -152,11 +206,10 @@ def write(
 
 
 def _decisions(constants: Constants, number: int, context: Context) -> Iterator[tuple[Action, int, int]]:
-    """What has to be written, by what the controller knows: each action with the leader and the ISR.
+    """The writes that are due by the controller's knowledge: each action with the leader and the ISR.
 
-    keep_last_isr_member (KAFKA-708): when nobody of the ISR lives, the last member stays in it.
-    last_in_sync_stays (KAFKA-340): a leader that is stopping hands over to another member of the ISR, or
-    stays.
+    keep_last_isr_member (KAFKA-708): if no ISR member is alive, the last one stays in the ISR.
+    last_in_sync_stays (KAFKA-340): a stopping leader hands over to another member of the ISR, or stays.
     """
     partition, count = context.partition, constants.brokers
     able = electable(partition.isr, context)
@@ -176,8 +229,16 @@ def _decisions(constants: Constants, number: int, context: Context) -> Iterator[
 
 
 def has_to_write(constants: Constants, context: Context) -> bool:
-    """The leader is gone, about to go, or came back as another process; or a member of the ISR is; or nobody
-    leads and somebody can. Never in a deletion."""
+    """Whether a write is due: the leader is gone, stopping, or came back as another process; or a member of
+    the ISR is; or there is no leader and a replica can lead. Never during a deletion.
+
+    Args:
+        constants: the bounds.
+        context: what the controller knows.
+
+    Returns:
+        whether it is.
+    """
     partition = context.partition
     if context.deletion == UNDER_WAY:
         return False
@@ -190,7 +251,7 @@ def has_to_write(constants: Constants, context: Context) -> bool:
 
 
 def _leader_stays(constants: Constants, context: Context) -> bool:
-    """Whether the leader is there, and does not stop while another member of the ISR stays."""
+    """Whether the leader is alive, and does not stop while another member of the ISR stays."""
     leader, isr = context.partition.leader, context.partition.isr
     if leader == NONE or context.live[leader] == NONE or _restarted(constants, context):
         return False
@@ -208,7 +269,7 @@ def leaving(context: Context) -> int:
 
 def _restarted(constants: Constants, context: Context) -> bool:
     """re_elect (decision 0001): a leader that registered after the state was written may be another process
-    than the one that was elected."""
+    than the elected one."""
     partition = context.partition
     return (
         constants.keeps("re_elect")
@@ -230,8 +291,17 @@ def electable(brokers: int, context: Context) -> int:
 
 
 def told(constants: Constants, control: Control, sent: Sent) -> Sent:
-    """C10: one LeaderAndIsr batch at the end of an event, unless a write comes first. It names the target
-    alone once the ISR is within it (KAFKA-1097). A topic that is being deleted has none."""
+    """C10: one LeaderAndIsr batch at the end of an event, unless a write comes first. It has only the target
+    once the ISR is within it (KAFKA-1097). A topic under deletion has none.
+
+    Args:
+        constants: the bounds.
+        control: the controller.
+        sent: all requests that were ever sent.
+
+    Returns:
+        the requests with the new one.
+    """
     context = control.context
     assert context
     if has_to_write(constants, context) or context.deletion == UNDER_WAY or context.partition == NO_PARTITION:
@@ -244,12 +314,30 @@ def told(constants: Constants, control: Control, sent: Sent) -> Sent:
 
 
 def stopped(control: Control, leader_epoch: int, live: tuple[int, ...], sent: Sent) -> Sent:
-    """A StopReplica that deletes, to these incarnations."""
+    """A StopReplica that deletes.
+
+    Args:
+        control: the controller.
+        leader_epoch: the leader epoch in it.
+        live: for each broker the incarnation that it is for, or NONE.
+        sent: all requests that were ever sent.
+
+    Returns:
+        the requests with the new one.
+    """
     return _batch(control, (leader_epoch, NONE, NONE, 0), live, 0, sent)
 
 
 def addressees(context: Context, replicas: int) -> tuple[int, ...]:
-    """Of each broker the incarnation, if it is one of these and lives."""
+    """For each broker its incarnation, if it is live and among `replicas`; otherwise NONE.
+
+    Args:
+        context: what the controller knows.
+        replicas: brokers as a bit set.
+
+    Returns:
+        one entry per broker.
+    """
     return tuple(
         incarnation if replicas >> broker & 1 else NONE for broker, incarnation in enumerate(context.live)
     )

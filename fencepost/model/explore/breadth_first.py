@@ -1,12 +1,12 @@
-"""Breadth-first exploration: every state within the limits once, a shortest path to the first violation.
+"""Breadth-first exploration: every state within the limits once, and a shortest path to the first violation.
 
-Owns: the frontier, the fingerprints, the way back. Must not know what a state means.
+Owns the frontier, the fingerprints, the path back. Must not know the meaning of a state.
 
-Visited states are kept as 64-bit fingerprints of their canonical bytes, with the fingerprint they came from
-and the action taken; a counterexample is replayed from its actions, so states are kept for the frontier only.
-Two of n states collide with probability about n^2 / 2^65 (3e-8 for a million), and a collision can only hide
-a state, never invent a violation. Breadth first and in one process, so that the counterexample is a shortest
-one, and the same one every time.
+Visited states are stored as 64-bit fingerprints of their canonical bytes, with the parent's fingerprint and
+the action taken. A counterexample is replayed from its actions, so only the states of the frontier are
+stored. Two of n states collide with probability about n^2 / 2^65 (3e-8 for a million). A collision can only
+hide a state, never invent a violation. The exploration is breadth first and in one process, so the
+counterexample is a shortest one, and the same one every time.
 """
 
 from collections import Counter
@@ -30,34 +30,41 @@ from fencepost.model.explore.system import (
 )
 
 PROGRESS_EVERY = 1_000
-"""States expanded between two words of progress."""
+"""States expanded between two progress reports."""
 
 _encode = Encoder().encode
-"""MessagePack of integers and tuples (named ones too): equal values give equal bytes."""
+"""MessagePack of integers and tuples (including named ones): equal values give equal bytes."""
 
 
 def fingerprint(state: Value) -> bytes:
-    """Eight bytes that name a state, the same in every process and on every machine."""
+    """Eight bytes that identify a state, the same in every process and on every machine."""
     return blake2b(_encode(state), digest_size=8).digest()
 
 
 _Violation = tuple[str, bytes, Action | None]
-"""The invariant, the fingerprint of the state that breaks it, and for a step invariant the step from there
-that does."""
+"""The invariant, the fingerprint of the state that violates it, and for a step invariant the violating step
+from there."""
 
 
 @define
 class _Search:
-    """came_from: fingerprint -> (parent's fingerprint, action), b"" for an initial state. unreached:
-    `sometimes` not seen yet."""
+    """The state of an exploration."""
 
+    # The invariants of states.
     invariants: Mapping[str, Callable[[Any], bool]]
+    # The invariants of steps.
     step_invariants: Mapping[str, Callable[[Any, Action, Any], bool]]
+    # The goals.
     sometimes: Mapping[str, Callable[[Any], bool]]
+    # Fingerprint -> (parent's fingerprint, action); b"" for an initial state.
     came_from: dict[bytes, tuple[bytes, Action]] = field(factory=dict)
+    # How often each action was taken.
     taken: Counter[str] = field(factory=Counter)
+    # Goals that were not reached yet.
     unreached: set[str] = field(factory=set)
+    # Steps examined.
     transitions: int = 0
+    # The current depth in steps.
     depth: int = 0
 
 
@@ -66,11 +73,11 @@ def explore(
     limits: Limits | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Result:
-    """Visit the states of `system`, nearest first, until all are visited, an invariant fails or a limit is
-    met.
+    """Visit the states of a system, nearest first, until all are visited, an invariant fails or a limit is
+    reached.
 
-    on_progress: is given the number of distinct states and the depth, every PROGRESS_EVERY states that were
-    expanded.
+    on_progress: called with the number of distinct states and the depth, every PROGRESS_EVERY expanded
+    states.
     """
     limits = limits or Limits()
     search = _Search(
@@ -110,7 +117,7 @@ def explore(
 def _expand(
     system: System[State], search: _Search, name: bytes, state: State, level: list[tuple[bytes, State]]
 ) -> _Violation | None:
-    """Add the new successors of `state` to `level`; the first violation, if any."""
+    """Add the new successors of `state` to `level`; returns the first violation, if any."""
     came_from, step_invariants = search.came_from, search.step_invariants
     for action in system.actions(state):
         after = system.apply(state, action)
@@ -132,7 +139,7 @@ def _expand(
 
 
 def _first_broken(search: _Search, state: State) -> str | None:
-    """The first invariant that `state` breaks; notes the `sometimes` that it reaches."""
+    """The first invariant that `state` violates; notes the goals that it reaches."""
     if search.unreached:
         search.unreached -= {name for name in search.unreached if search.sometimes[name](state)}
     return next((name for name, holds in search.invariants.items() if not holds(state)), None)
@@ -173,7 +180,15 @@ def _path(system: System[State], search: _Search, name: bytes, last: Action | No
 
 
 def render(system: System[State], result: Result) -> str:
-    """The outcome and, for a violation, the path: numbered actions, each with the state after it."""
+    """The outcome and, for a violation, the path: numbered actions, each with the state after it.
+
+    Args:
+        system: the system; it describes states.
+        result: the result of an exploration.
+
+    Returns:
+        the text.
+    """
     head = f"{result.outcome}: {result.distinct:,} distinct states, depth {result.depth}"
     if result.invariant is None:
         return head
@@ -188,14 +203,14 @@ def render(system: System[State], result: Result) -> str:
 
 @frozen
 class After(Generic[State]):
-    """A system that begins after `prefix`, actions that must be enabled one after another: to explore the
-    neighbourhood of a known history."""
+    """A system that begins after `prefix`, a sequence of actions. It explores the neighbourhood of a known
+    history."""
 
     system: System[State]
     prefix: tuple[Action, ...]
 
     def initial(self) -> Iterable[State]:
-        """Each initial state from which all of `prefix` is enabled, after it."""
+        """The state after `prefix`, for each initial state from which the whole prefix is enabled."""
         for state in self.system.initial():
             for action in self.prefix:
                 if action not in set(self.system.actions(state)):
@@ -205,33 +220,33 @@ class After(Generic[State]):
                 yield state
 
     def actions(self, state: State) -> Iterable[Action]:
-        """The system's."""
+        """As in the system."""
         return self.system.actions(state)
 
     def apply(self, state: State, action: Action) -> State:
-        """The system's."""
+        """The state after `action` in `state`, as in the system."""
         return self.system.apply(state, action)
 
     def describe(self, state: State) -> str:
-        """The system's."""
+        """As in the system."""
         return self.system.describe(state)
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """The system's."""
+        """As in the system."""
         return self.system.action_names
 
     @property
     def invariants(self) -> Mapping[str, Callable[[State], bool]]:
-        """The system's."""
+        """As in the system."""
         return self.system.invariants
 
     @property
     def step_invariants(self) -> Mapping[str, Callable[[State, Action, State], bool]]:
-        """The system's."""
+        """As in the system."""
         return self.system.step_invariants
 
     @property
     def sometimes(self) -> Mapping[str, Callable[[State], bool]]:
-        """The system's."""
+        """As in the system."""
         return self.system.sometimes

@@ -1,12 +1,14 @@
-"""Breadth-first exploration of a system in slots, compiled but for what has not been seen before.
+"""Breadth-first exploration of a system in slots, compiled except for values that were not seen before.
 
-Owns: the order of the work and the answer. Must not know any system. It answers exactly as breadth_first.py
-does: the same counts, the same counterexample; the tests hold the two together.
+Owns the order of the work and the answer. Must not know any system. It answers exactly as breadth_first.py
+does: the same counts, the same counterexample; tests compare the two.
 
-A level is expanded in chunks: 1. read the rows of a chunk  2. look up what each rule says of them, asking
-                                                            Python where nothing is known
+A level is expanded in chunks:
+
+1. read the rows of a chunk
+2. look up the result of each rule for them, and call Python for unknown ones
 3. combine: write the outcomes into the rows, number them
-4. judge the new ones by the parts of the invariants, in the same way.
+4. check the new ones by the parts of the invariants, in the same way.
 """
 
 from collections.abc import Callable
@@ -33,13 +35,13 @@ from fencepost.model.explore.system import (
 )
 
 CHUNK = 4_096
-"""States expanded between two looks at the limits: rows, answers and successors of a chunk fit the
-processor's cache."""
+"""States expanded between two checks of the limits. Reason: rows, answers and successors of a chunk fit into
+the processor's cache."""
 
 
 @frozen
 class Broken:
-    """An invariant that falls in a state; or on the step `by` from there, an outcome."""
+    """An invariant that fails in a state; or on the step `by` from there, an outcome."""
 
     invariant: str
     state: int
@@ -48,22 +50,29 @@ class Broken:
 
 @define
 class Exploration(Generic[State]):
-    """One exploration, in this process. start: the states that it begins with. symmetries: the renamings
-    under which states count as one.
+    """One exploration, in this process."""
 
-    taken: steps examined, by number of the action name. unreached: `sometimes` not seen yet.
-    """
-
+    # The system.
     system: SlottedSystem[State]
+    # The initial states of this exploration.
     start: tuple[State, ...]
+    # Where to stop.
     limits: Limits
+    # The renamings under which states count as one.
     symmetries: tuple[Symmetry, ...] = ()
+    # Computes successors.
     expander: Expander[State] = field(init=False)
+    # The visited states.
     store: Store = field(init=False)
+    # The invariants of states.
     invariants: Judge = field(init=False)
+    # The goals.
     goals: Judge = field(init=False)
+    # Goals that were not reached yet.
     unreached: set[str] = field(init=False)
+    # Steps examined, by number of the action name.
     taken: NDArray[np.int64] = field(init=False)
+    # The current depth in steps.
     depth: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -75,8 +84,8 @@ class Exploration(Generic[State]):
         self.taken = np.zeros(len(self.expander.names), np.int64)
 
     def run(self, on_progress: Callable[[int, int], None] | None = None) -> Result:
-        """Level by level. on_progress: is given the number of distinct states and the depth, before each
-        chunk."""
+        """Explore level by level. on_progress: called with the number of distinct states and the depth,
+        before each chunk."""
         initial = [self.expander.row_of(state) for state in self.start]
         self.store.add_initial(np.array(initial, np.int32))
         level, behind = 0, len(self.store)
@@ -110,11 +119,11 @@ class Exploration(Generic[State]):
         return resident_bytes() + self.store.growth(self._next_successors()) > limits.memory_mib << 20
 
     def _next_successors(self) -> int:
-        """How many the next chunk may have, judged by those so far."""
+        """An estimate of the successors of the next chunk, from those so far."""
         return 2 * CHUNK * (1 + int(self.taken.sum()) // max(1, len(self.store)))
 
     def _expand(self, first: int, behind: int) -> Broken | None:
-        """Number the successors of these states, and judge the new ones."""
+        """Number the successors of these states, and check the new ones."""
         after = self.expander.successors(self.store.rows(first, behind))
         self.count(after.by)
         before = len(self.store)
@@ -130,11 +139,11 @@ class Exploration(Generic[State]):
         return Broken(invariant, int(origin[-1]), int(after.by[-1]))
 
     def count(self, by: NDArray[np.int32]) -> None:
-        """Note that these outcomes were examined."""
+        """Count these outcomes as examined."""
         self.taken += np.bincount(self.expander.outcomes.name[by], minlength=len(self.taken))
 
     def judge(self, first: int, behind: int) -> Broken | None:
-        """The first of these states that breaks an invariant; notes the `sometimes` that they reach."""
+        """The first of these states that violates an invariant; notes the goals that they reach."""
         for start in range(first, behind, CHUNK):
             rows = self.store.rows(start, min(start + CHUNK, behind))
             if self.unreached:
@@ -160,7 +169,7 @@ class Exploration(Generic[State]):
         )
 
     def path(self, broken: Broken) -> tuple[Step, ...]:
-        """A shortest way to where an invariant falls."""
+        """A shortest path to the state in which an invariant fails."""
         chain = [broken.state]
         while (before := int(self.store.parent[chain[-1]])) != NO_STATE:
             chain.append(before)

@@ -1,12 +1,12 @@
 """Whether something good stays possible: from every reachable state, by the system's own steps, without
 further faults.
 
-Owns: the check, exact, for systems in slots. Must not know what is good, nor what a fault is.
+Owns the exact check, for systems in slots. Must not know which states are good, or which actions are faults.
 
 A run that takes each step that stays possible (strong fairness) ends in a component of the graph that it
-cannot leave. So "in the end it happens, once faults are over" says that each such component has a good state,
-and that is the same as: from every reachable state some good state can be reached. It is found backwards,
-from the good states, along the steps that are no faults.
+cannot leave. So "it happens in the end, once faults are over" says that each such component has a good state.
+That is equivalent to: from every reachable state some good state can be reached. The check goes backwards
+from the good states, along the steps that are not faults.
 """
 
 import numpy as np
@@ -22,9 +22,9 @@ from fencepost.model.explore.system import Eventually, ExplorationOutcome, Limit
 
 @frozen
 class Prospect:
-    """outcome: HOLDS if every state has a way to a good one, VIOLATED if some have none, BOUNDED if there are
-    more states than the limits allow. states: visited; stuck: without a way; path: a shortest one to a stuck
-    state."""
+    """outcome: HOLDS if every state has a path to a good one, VIOLATED if some have none, BOUNDED if there
+    are more states than the limits allow. states: visited; stuck: without a path; path: a shortest one to a
+    stuck state."""
 
     outcome: ExplorationOutcome
     states: int
@@ -35,8 +35,8 @@ class Prospect:
 def stays_possible(
     system: SlottedSystem[State], wanted: Eventually, limits: Limits | None = None
 ) -> Prospect:
-    """Visit all states, then go back. A system that checks invariants ends at the first violation, so give it
-    none."""
+    """Visit all states, then go backwards. A system that checks invariants ends at the first violation, so
+    pass one without invariants."""
     exploration = Exploration(system, tuple(system.initial()), limits or Limits())
     outcome = exploration.run().outcome
     states = len(exploration.store)
@@ -57,7 +57,7 @@ def stays_possible(
 
 
 def _steps(exploration: Exploration[State], faults: frozenset[str]) -> tuple[Numbers, Numbers]:
-    """Every step that is no fault, as (from, to)."""
+    """Every step that is not a fault, as (from, to)."""
     expander, store = exploration.expander, exploration.store
     harmful = np.array([name in faults for name in expander.names], np.bool_)
     origins, targets = [np.empty(0, np.int32)], [np.empty(0, np.int32)]

@@ -1,7 +1,7 @@
 """The successors of many states at once.
 
-Owns: asking each rule once for each combination of the values that it reads, and combining what it answered.
-Must not know which states were visited.
+Owns the calls of each rule, once for each combination of the values that it reads, and the combination of the
+answers. Must not know which states were visited.
 """
 
 from typing import Any, Generic
@@ -20,7 +20,7 @@ NOTHING_BROKEN = -1
 
 @njit(cache=True)
 def _canonical(row: Any, best: Any, other: Any, places: Any, renamed: Any) -> None:
-    """Into `best`: the least of the row's renamings, by numbers."""
+    """Write the least of the row's renamings, by numbers, into `best`."""
     best[:] = row
     for at in range(places.shape[0]):
         for slot in range(row.size):
@@ -54,8 +54,7 @@ def _combine(
     origin: Any,
     by: Any,
 ) -> None:
-    """The successors of `rows` in the order of rows and rules: their rows, whose they are, by which
-    outcome."""
+    """The successors of `rows` in the order of rows and rules: their rows, their origins, their outcomes."""
     best, other = np.empty(rows.shape[1], np.int32), np.empty(rows.shape[1], np.int32)
     number = 0
     for at in range(rows.shape[0]):
@@ -77,9 +76,14 @@ def _combine(
 
 @frozen
 class Successors:
-    """rows: one for each step, in order. origin: which of the rows that were expanded it starts from; by: the
-    outcome. broken: of the first step that breaks a step invariant, which then is the last one here;
-    NOTHING_BROKEN if none does."""
+    """The successors of some rows.
+
+    Attributes:
+        rows: one for each step, in order.
+        origin: for each step the expanded row that it starts from.
+        by: for each step its outcome.
+        broken: the step invariant that the last step here violates; NOTHING_BROKEN if there is none.
+    """
 
     rows: Numbers
     origin: Numbers
@@ -89,19 +93,29 @@ class Successors:
 
 @define
 class Expander(Generic[State]):
-    """What is known of a system's local steps. symmetries: the renamings under which states count as one;
-    names: number of each action name."""
+    """What is known about a system's local steps."""
 
+    # The system.
     system: SlottedSystem[State]
+    # The renamings under which states count as one.
     symmetries: tuple[Symmetry, ...]
+    # The numbers of values.
     values: Values = field(init=False)
+    # The rules of the system.
     rules: tuple[Rule, ...] = field(init=False)
+    # The combinations of values for which rules were called.
     chains: Chains = field(init=False)
+    # The answers of rules.
     outcomes: Outcomes = field(init=False)
+    # The rules that have a guard (`when`).
     guarded: list[int] = field(init=False)
+    # The guards of rules.
     guards: Statements = field(init=False)
+    # For each rule the slots that it writes.
     writes: Numbers = field(init=False)
+    # For each renaming the slot that each slot's value moves to.
     places: Numbers = field(init=False)
+    # The number of each action name.
     names: dict[str, int] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -122,7 +136,7 @@ class Expander(Generic[State]):
         self.names = {name: at for at, name in enumerate(names)}
 
     def row_of(self, state: State) -> Numbers:
-        """The row that stands for a state: its own, or the least of its renamings."""
+        """The row that represents a state: its own, or the least of its renamings."""
         slots = self.system.slots_of(state)
         row = np.array([self.values.number(slot, value) for slot, value in enumerate(slots)], np.int32)
         best = np.empty_like(row)
@@ -130,13 +144,13 @@ class Expander(Generic[State]):
         return best
 
     def least(self, rows: Numbers) -> Numbers:
-        """The rows that stand for the states of these rows."""
+        """The rows that represent the states of these rows."""
         if self.symmetries:
             _least_of_each(rows, self.places, self.values.renamed)
         return rows
 
     def state_of(self, row: list[int]) -> State:
-        """The state that has this row."""
+        """The state with this row."""
         return self.system.state_of([self.values.of[number] for number in row])
 
     def successors(self, rows: Numbers) -> Successors:
@@ -166,7 +180,7 @@ class Expander(Generic[State]):
         return Successors(after[:behind], origin[:behind], by[:behind], int(outcomes.broken[by[behind - 1]]))
 
     def _ask(self, rows: Numbers) -> Numbers:
-        """What each rule says of each row, as numbers of combinations that all have answers."""
+        """The answer of each rule for each row, as numbers of combinations that all have answers."""
         wanted = np.ones((len(rows), len(self.rules)), np.bool_)
         if self.guarded:
             guards = self.guards.look(rows)
@@ -190,7 +204,7 @@ class Expander(Generic[State]):
             outcomes.add(action, numbers, self.names[str(action[0])], self._broken(row, action, after))
 
     def _broken(self, row: list[int], action: Any, after: list[int]) -> int:
-        """The first step invariant that a step breaks."""
+        """The first step invariant that a step violates."""
         invariants = self.system.step_invariants
         if not invariants:
             return NOTHING_BROKEN

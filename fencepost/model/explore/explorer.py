@@ -1,6 +1,6 @@
-"""`explore`: one entry for every system, each by the fastest explorer that it allows.
+"""`explore`: one entry for every system, with the fastest explorer that the system supports.
 
-Owns: the choice. Must not know how any of them works.
+Owns the choice. Must not know how an explorer works.
 """
 
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from fencepost.traces.errors import FencepostError
 
 MOST_WORKERS = 64
 ALONE_FIRST = 50_000
-"""States that one process visits before others are started: that takes less than a second, and starting
-processes takes several."""
+"""States that one process visits before others are started. Reason: that takes less than a second, and
+starting processes takes several."""
 
 
 def explore(
@@ -27,15 +27,25 @@ def explore(
     workers: int = 1,
     symmetry: bool = False,
 ) -> Result:
-    """Visit the states of `system`, nearest first, until all are visited, an invariant fails or a limit is
-    met.
+    """Visit the states of a system, nearest first, until all are visited, an invariant fails or a limit is
+    reached.
 
-    on_progress: is given the number of distinct states and the depth, now and then. workers: processes.
-    symmetry: count states that differ only in the names of what is alike (a system in slots says what that
-    is) as one. More than one worker and symmetry need a system in slots (slotted.py). With one worker the
-    counterexample is the first shortest one in the order of the actions; with more it is as short, and the
-    same every time for that number of workers. What one process ends soon, one process does. Raises
-    FencepostError.
+    With one worker the counterexample is the first shortest one in the order of the actions. With more it is
+    equally short, and the same every time for that number of workers. Small explorations run in one process.
+    More than one worker and symmetry need a system in slots (slotted.py).
+
+    Args:
+        system: the system.
+        limits: where to stop.
+        on_progress: called from time to time with the number of distinct states and the depth.
+        workers: the number of processes.
+        symmetry: count states that differ only by a renaming as one; a system in slots defines the renamings.
+
+    Returns:
+        the result.
+
+    Raises:
+        FencepostError: if the system does not support the options, or a process dies.
     """
     limits = limits or Limits()
     base = system.system if isinstance(system, After) else system

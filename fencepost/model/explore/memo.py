@@ -1,9 +1,9 @@
-"""What Python answered about local values, kept so that compiled code can look it up.
+"""Answers of Python about local values, stored so that compiled code can look them up.
 
-Owns: the numbers of values, the numbers of combinations of values that are asked about, and where the answers
-stand. Must not know states, levels or limits.
+Owns the numbers of values, the numbers of combinations of values, and the places of the answers. Must not
+know states, levels or limits.
 
-Values have one number each, over all slots (by kind of slot, because a renaming may treat equal values of two
+Each value has one number over all slots (by kind of slot, because a renaming may treat equal values of two
 kinds differently). A combination is numbered by a chain of pairs: ((first, second), third) ...
 """
 
@@ -20,16 +20,16 @@ from fencepost.model.explore.system import Action, Symmetry, Value
 
 UNKNOWN = -1
 ASKED = -2
-"""In an answer: never asked; about to be."""
+"""Answers: not asked yet; about to be asked."""
 
 Numbers = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 NO_QUESTION = (1 << 64) - 1
-"""A key that no pair has: there are fewer nodes."""
+"""A key that no pair has, because there are fewer nodes."""
 
 
 def grown(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
-    """The array with room for `size`, doubling; new room holds `fill`."""
+    """The array with room for `size`, doubled; new entries are `fill`."""
     if array.shape[0] >= size:
         return array
     after = np.full((max(size, 2 * array.shape[0]), *array.shape[1:]), fill, array.dtype)
@@ -39,21 +39,26 @@ def grown(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
 
 @define
 class Values:
-    """The numbers of values. kinds: of each slot. of: number -> value, kind_of: its kind; numbers: (kind,
-    value) -> number; renamed: for each renaming, number -> number of the renamed value."""
+    """The numbers of values."""
 
+    # The kind of each slot.
     kinds: tuple[int, ...]
+    # The renamings.
     symmetries: tuple[Symmetry, ...] = ()
+    # The value of each number.
     of: list[Value] = field(factory=list)
+    # The kind of each number.
     kind_of: list[int] = field(factory=list)
+    # (kind, value) -> number.
     numbers: dict[tuple[int, Value], int] = field(factory=dict)
+    # For each renaming: the number of the renamed value, by number.
     renamed: Numbers = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.renamed = np.zeros((len(self.symmetries), 1 << 10), np.int32)
 
     def number(self, slot: int, value: Value) -> int:
-        """The number of a value at a slot; with it those of all that it can be renamed to."""
+        """The number of a value at a slot. The values that it can be renamed to get numbers too."""
         kind = self.kinds[slot]
         known = self.numbers.get((kind, value))
         if known is not None:
@@ -79,10 +84,9 @@ class Values:
 
 @define
 class Chains:
-    """The combinations that were asked about. reads, arity: the slots of each question; node: its number
-    among the chains' nodes; table: of pairs; answer: by the number of the combination, UNKNOWN where there is
-    none. The first combination stands for a question that need not be asked; its answer is 0.
-    """
+    """The combinations of some questions. reads, arity: the slots of each question. node: its number among
+    the nodes of chains. table: of pairs. answer: by the number of the combination, UNKNOWN if there is none.
+    Combination 0 is for a question that need not be asked; its answer is 0."""
 
     reads: Numbers
     arity: Numbers
@@ -92,7 +96,7 @@ class Chains:
 
     @classmethod
     def of(cls, questions: Sequence[tuple[int, ...]]) -> "Chains":
-        """No answers yet to questions about these slots."""
+        """No answers yet, for questions about these slots."""
         widest = max((len(question) for question in questions), default=1)
         reads = np.zeros((len(questions), widest), np.int32)
         for at, question in enumerate(questions):
@@ -107,8 +111,8 @@ class Chains:
         return chains
 
     def look(self, rows: Numbers, wanted: Flags) -> tuple[Numbers, list[list[int]]]:
-        """The combination of each row for each question where `wanted`, 0 elsewhere; and (combination, row,
-        question) of those without an answer, each once."""
+        """The combination of each row for each question if `wanted`, otherwise 0; and (combination, row,
+        question) of those without an answer, without duplicates."""
         questions = len(self.arity)
         self.table.reserve(len(rows) * int(np.maximum(self.arity - 1, 1).sum()))
         self.answer = grown(self.answer, self.table.keys.size, UNKNOWN)
@@ -131,7 +135,7 @@ class Chains:
 
     @property
     def bytes(self) -> int:
-        """What they occupy."""
+        """The memory in bytes."""
         return self.table.bytes + self.answer.nbytes
 
 
@@ -149,7 +153,7 @@ def _look_up(
     found: Any,
     asked: Any,
 ) -> Any:
-    """See `Chains.look`. Returns how many have no answer."""
+    """See `Chains.look`. Returns the number without an answer."""
     many = 0
     for at in range(rows.shape[0]):
         for question in range(arity.size):
@@ -171,9 +175,11 @@ def _look_up(
 
 @define
 class Outcomes:
-    """What rules answered. An answer is a range: first[combination] and `Chains.answer` as its length.
-    actions: by outcome; written: numbers of the values written; name: of the action, by its place among the
-    action names; broken: the step invariant that it breaks, -1 for none."""
+    """The answers of rules. An answer is a range: first[combination], with `Chains.answer` as its length.
+
+    actions: by outcome. written: numbers of the written values. name: the number of the action's name.
+    broken: the violated step invariant, -1 for none.
+    """
 
     first: Numbers
     actions: list[Action]
@@ -183,7 +189,7 @@ class Outcomes:
 
     @classmethod
     def empty(cls, most_written: int) -> "Outcomes":
-        """None yet."""
+        """No answers yet."""
         return cls(
             np.zeros(1 << 12, np.int32),
             [],
@@ -193,7 +199,14 @@ class Outcomes:
         )
 
     def add(self, action: Action, written: Sequence[int], name: int, broken: int) -> None:
-        """One outcome more."""
+        """Add an outcome.
+
+        Args:
+            action: the action.
+            written: numbers of the written values.
+            name: the number of the action's name.
+            broken: the violated step invariant, -1 for none.
+        """
         at = len(self.actions)
         self.written = grown(self.written, at + 1)
         self.name, self.broken = grown(self.name, at + 1), grown(self.broken, at + 1)

@@ -1,15 +1,15 @@
-"""Exact numbers for pairs of numbers, compiled: the store under both the visited states and the memo of
+"""Exact numbers for pairs of numbers, compiled: the storage of the visited states and of the memo of
 transitions.
 
-Owns: the hash table and the trees over it. Must not know what a number stands for.
+Owns the hash table and the trees on it. Must not know the meaning of a number.
 
-A state is a row of small numbers, one for each slot. Rows are stored as trees of pairs: two neighbours are
-given a number together, then two of those, up to the root, whose number is the state's. Most inner pairs
-occur in very many states, so a state costs little more than its root: eight bytes of key and four to eight of
-index. Nothing is hashed away: two rows have the same number if and only if they are equal. (Laarman, van de
-Pol, Weber: Parallel recursive state compression for free, SPIN 2011.)
+A state is a row of small numbers, one for each slot. Rows are stored as trees of pairs: two neighbours get a
+number together, then two of those, up to the root, which has the state's number. Most inner pairs occur in
+very many states, so a state costs little more than its root: eight bytes of key and four to eight of index.
+Nothing is hashed away: two rows have the same number if and only if they are equal. (Laarman, van de Pol,
+Weber: Parallel recursive state compression for free, SPIN 2011.)
 
-A key of the inner table is the node's number in its tree (10 bits) and both children (27 bits each); one of
+A key of the inner table is the node's number in its tree (10 bits) and both children (27 bits each). One of
 the root table is both children (32 bits each).
 """
 
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 INNER_BITS = 27
 MOST_INNER = 1 << INNER_BITS
-"""Numbers of inner pairs and of values are below this: half a gigabyte of index alone, so the memory limit
-comes first."""
+"""Numbers of inner pairs and of values are below this. Their index alone would take half a gigabyte, so the
+memory limit is reached first."""
 MOST_NODES = 1 << 10
 MOST_ROOTS = (1 << 31) - 1
 FREE = -1
@@ -35,7 +35,7 @@ Numbers = NDArray[np.int32]
 
 @njit(cache=True, inline="always")
 def _mix(key: Any) -> Any:
-    """The finalizer of splitmix64: every bit of the key moves every bit of the place."""
+    """The finalizer of splitmix64: every bit of the key affects every bit of the position."""
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return key ^ (key >> np.uint64(31))
@@ -43,7 +43,7 @@ def _mix(key: Any) -> Any:
 
 @njit(cache=True)
 def find_or_add(keys: Any, index: Any, count: Any, key: Any) -> Any:
-    """The number of `key`, a new one if it has none. The caller has reserved room."""
+    """The number of `key`; a new number if it has none. The caller has reserved room."""
     mask = np.uint64(index.size - 1)
     at = _mix(key) & mask
     while True:
@@ -82,8 +82,8 @@ def inner_key(node: Any, left: Any, right: Any) -> Any:
 
 @define
 class PairTable:
-    """keys: by number; index: open addressing, at most half full; count: how many, in an array so that
-    compiled code can move it."""
+    """keys: by number. index: open addressing, at most half full. count: the number of keys, in an array so
+    that compiled code can change it."""
 
     keys: Keys
     index: Index
@@ -101,12 +101,12 @@ class PairTable:
 
     @property
     def bytes(self) -> int:
-        """What it occupies."""
+        """The memory in bytes."""
         return self.keys.nbytes + self.index.nbytes
 
     def growth(self, more: int) -> int:
-        """The bytes that `reserve(more)` would take meanwhile, old and new side by side; 0 where there is
-        room."""
+        """The additional bytes during `reserve(more)`, with the old and the new table in memory; 0 if there
+        is room."""
         capacity = self._capacity_for(more)
         return 0 if capacity == self.keys.size else capacity * 16
 
@@ -117,7 +117,7 @@ class PairTable:
         return capacity
 
     def reserve(self, more: int) -> None:
-        """Room for so many more."""
+        """Make room for `more` further keys."""
         capacity = self._capacity_for(more)
         if capacity == self.keys.size:
             return
@@ -161,7 +161,7 @@ def insert_row(
     root_index: Any,
     root_count: Any,
 ) -> Any:
-    """The number of a row of slots, a new one if it is new. work: room for all nodes of the tree."""
+    """The number of a row of slots; a new number for a new row. work: room for all nodes of the tree."""
     slots, last = row.size, tree.shape[0] - 1
     for slot in range(slots):
         work[slot] = row[slot]
@@ -174,7 +174,7 @@ def insert_row(
 
 @njit(cache=True)
 def read_row(number: Any, row: Any, tree: Any, work: Any, keys: Any, root_keys: Any) -> None:
-    """The row that has this number, into `row`."""
+    """Copy the row with this number into `row`."""
     slots, last = row.size, tree.shape[0] - 1
     key = root_keys[number]
     work[tree[last, 0]] = np.int64(key >> np.uint64(32))
@@ -189,7 +189,7 @@ def read_row(number: Any, row: Any, tree: Any, work: Any, keys: Any, root_keys: 
 
 @njit(cache=True)
 def read_rows(first: Any, rows: Any, tree: Any, keys: Any, root_keys: Any) -> None:
-    """The rows numbered from `first` on, into `rows`."""
+    """Copy the rows numbered from `first` on into `rows`."""
     work = np.empty(rows.shape[1] + tree.shape[0], np.int64)
     for at in range(rows.shape[0]):
         read_row(first + at, rows[at], tree, work, keys, root_keys)

@@ -1,6 +1,6 @@
 """From the states of a counterexample to its steps.
 
-Owns: finding the actions that lead from one to the next. Must not know how the states were found.
+Owns finding the actions that lead from one state to the next. Must not know how the states were found.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,11 +17,10 @@ def path_through(
     symmetries: tuple[Symmetry, ...] = (),
     broken: str | None = None,
 ) -> tuple[Step, ...]:
-    """The steps through these states, the first action in order each time. broken: a step invariant that one
-    more step breaks.
+    """The steps through these states, each with the first possible action. broken: a step invariant that one
+    more step violates.
 
-    With renamings, each state stands for all that it can be renamed to; the path goes through one of those
-    each.
+    With renamings, each state represents all its renamings; the path goes through one of them each.
     """
     state = next(state for state in initial if _same(system, symmetries, states[0], state))
     steps = [Step(("init",), state)]

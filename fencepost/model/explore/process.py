@@ -1,6 +1,6 @@
-"""What this process uses of the machine.
+"""The machine resources of this process.
 
-Owns: reading the memory in use. Must not know why anybody asks.
+Owns reading the memory in use. Must not know how it is used.
 """
 
 import re
@@ -14,8 +14,8 @@ _HIGH_WATER = re.compile(rb"^VmHWM:\s*(\d+) kB$", re.MULTILINE)
 
 
 def resident_bytes() -> int:
-    """The most memory that this process has had so far. On Linux ru_maxrss is not that: whoever is started
-    inherits the peak of who starts it."""
+    """The largest memory that this process has had so far. On Linux ru_maxrss is different: a child process
+    inherits the peak of its parent."""
     try:
         told = _HIGH_WATER.search(Path("/proc/self/status").read_bytes())
     except OSError:

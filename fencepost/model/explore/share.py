@@ -1,9 +1,9 @@
-"""One process's share of an exploration by several: the states whose content hashes to it.
+"""One process's share of an exploration by several processes: the states with a content that hashes to it.
 
-Owns: what one worker expands, hands over and takes in. Must not know who calls, nor any system.
+Owns what one worker expands, hands over and takes in. Must not know the caller, or any system.
 
-Each worker numbers values by itself; with its rows it sends the values that it numbered since the last time.
-Everything is taken in in a fixed order, so that a number of workers always gives the same answer.
+Each worker numbers values independently. With its rows it sends the values that it numbered since the last
+time. Everything is taken in in a fixed order, so a given number of workers always gives the same answer.
 """
 
 from hashlib import blake2b
@@ -22,8 +22,8 @@ from fencepost.model.explore.process import resident_bytes
 from fencepost.model.explore.system import State, Value
 
 CHUNKS_IN_ROUND = 8
-"""What a worker expands before it hands over: long enough to hide the waiting, short enough for the parent's
-memory."""
+"""Chunks that a worker expands before it hands over. Reason: long enough to hide the waiting, short enough
+for the parent's memory."""
 
 
 _encode = Encoder().encode
@@ -31,8 +31,8 @@ _encode = Encoder().encode
 
 @njit(cache=True)
 def _hashes(rows: Any, of_value: Any, places: Any, renamed: Any, found: Any) -> None:
-    """A hash of each row that depends neither on how a process numbers values nor on the names of what may be
-    renamed."""
+    """A hash of each row that depends neither on a process's numbers of values nor on the names of renamed
+    objects."""
     hashes = np.empty(rows.shape[1], np.uint64)
     for at in range(rows.shape[0]):
         least = ~np.uint64(0)
@@ -52,8 +52,8 @@ def _hashes(rows: Any, of_value: Any, places: Any, renamed: Any, found: Any) -> 
 
 @frozen
 class Parcel:
-    """Successors that another worker owns. kinds, values: numbered by the sender since its last parcel to
-    anybody, in order. rows: in the sender's numbers; parents: its states that they come from."""
+    """Successors that another worker owns. kinds, values: numbered by the sender since its last parcel to any
+    worker, in order. rows: in the sender's numbers; parents: the sender's states that they come from."""
 
     values: tuple[tuple[int, Value], ...]
     rows: Numbers
@@ -62,38 +62,53 @@ class Parcel:
 
 @frozen(kw_only=True)
 class Report:
-    """After a round. done: nothing of this level is left to expand. new: states of the next level so far.
-    broken: the first invariant seen to fall."""
+    """The report of a worker after a round."""
 
+    # The number of states of this worker.
     states: int
+    # States of the next level so far.
     new: int
+    # Whether all states of this level are expanded.
     done: bool
+    # The first violated invariant; None if there is none.
     broken: Broken | None
+    # How often each action was taken, by number of its name.
     taken: tuple[int, ...]
+    # Goals that this worker has not reached.
     unreached: frozenset[str]
+    # Bytes in use.
     memory: int
 
 
 @define
 class Worker(Generic[State]):
-    """One process's share. behind: of its states, those below are expanded or of the level in hand; next: the
-    first that is not yet expanded. translations: of each sender, its numbers of values -> ours; known: how
-    many of them. hash_of: by number of a value; hashed: how many. told: how many values the others know."""
+    """One process's share."""
 
+    # The number of this worker.
     number: int
+    # The number of workers.
     workers: int
+    # The exploration of its states.
     exploration: Exploration[State]
+    # States below this number are expanded or belong to the current level.
     behind: int = 0
+    # The first state that is not yet expanded.
     next: int = 0
+    # For each sender, its numbers of values -> ours.
     translations: list[Numbers] = field(factory=list)
+    # For each sender, how many of its values are known.
     known: list[int] = field(factory=list)
+    # The hash of each value, by number.
     hash_of: NDArray[np.uint64] = field(factory=lambda: np.zeros(1 << 10, np.uint64))
+    # How many values have a hash.
     hashed: int = 0
+    # How many values the other workers know.
     told: int = 0
+    # The first violated step invariant; None if there is none.
     broken_step: Broken | None = None
 
     def begin(self) -> Report:
-        """Take in the initial states that are its own."""
+        """Take in its own initial states."""
         self.translations = [np.zeros(1 << 10, np.int32) for _ in range(self.workers)]
         self.known = [0] * self.workers
         rows = np.array(
@@ -103,11 +118,11 @@ class Worker(Generic[State]):
         return self._report(self.exploration.judge(0, len(self.exploration.store)))
 
     def next_level(self) -> None:
-        """All that is not expanded yet is the next level."""
+        """All states that are not expanded yet become the next level."""
         self.behind = len(self.exploration.store)
 
     def expand(self) -> list[Parcel]:
-        """Expand some of its states: one parcel for each worker, this one too."""
+        """Expand some of its states. Returns one parcel for each worker, including this one."""
         exploration = self.exploration
         rows = [np.empty((0, len(exploration.system.kinds)), np.int32)]
         parents = [np.empty(0, np.int32)]
@@ -134,7 +149,7 @@ class Worker(Generic[State]):
         ]
 
     def take(self, parcels: list[Parcel]) -> Report:
-        """Take in what is its own, judge what is new."""
+        """Take in its own successors and check the new ones."""
         store, before = self.exploration.store, len(self.exploration.store)
         for sender, parcel in enumerate(parcels):
             rows = parcel.rows
@@ -153,7 +168,7 @@ class Worker(Generic[State]):
         self.known[sender] += len(values)
 
     def _owners(self, rows: Numbers) -> Numbers:
-        """Who owns the states that have these rows: renamed states have one owner."""
+        """The owners of the states with these rows: renamings of a state have one owner."""
         values = self.exploration.expander.values
         self.hash_of = grown(self.hash_of, len(values.of))
         for number in range(self.hashed, len(values.of)):
@@ -165,7 +180,7 @@ class Worker(Generic[State]):
         return (hashes % np.uint64(self.workers)).astype(np.int32)
 
     def state(self, number: int) -> tuple[State, int, int]:
-        """A state, the worker that owns the one before, and that one's number there."""
+        """A state, the worker that owns its predecessor, and the predecessor's number there."""
         store = self.exploration.store
         row = store.rows(number, number + 1)[0].tolist()
         return self.exploration.expander.state_of(row), int(store.hint[number]), int(store.parent[number])

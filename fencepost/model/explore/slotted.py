@@ -1,12 +1,12 @@
-"""Transition systems in slots: what makes an exploration fast.
+"""Transition systems in slots, which can be explored fast.
 
-Owns: how a system of rules over slots answers the questions of `System`. Must not know how it is explored,
-nor any particular system.
+Owns how a system of rules over slots implements `System`. Must not know how it is explored, or any particular
+system.
 
-The replicas of a cluster are local: what one does depends on itself and on very little else. A system that
-says so (a state is a fixed number of slots, each rule reads some and writes some) has few different local
-steps, however many states they combine to. The explorer then asks Python for each local step once, and
-combines them compiled.
+The replicas of a cluster are local: a step of one depends on itself and on very little else. In such a
+system, a state is a fixed number of slots, and each rule reads some slots and writes some. It has few
+different local steps, although they combine to many states. The explorer calls Python once for each local
+step, and combines them in compiled code.
 """
 
 from abc import ABC, abstractmethod
@@ -18,44 +18,44 @@ from fencepost.model.explore.system import Action, Eventually, Part, Rule, State
 
 
 def holds(part: Part, slots: Sequence[Any]) -> bool:
-    """Whether a part holds of these slots."""
+    """Whether a part holds for these slots."""
     values = (slots[slot] for slot in part.reads)
     return bool(part.holds(*values) if part.view is None else part.holds(*map(part.view, values)))
 
 
 def steps(rule: Rule, slots: Sequence[Any]) -> Iterable[tuple[Action, tuple[Value, ...]]]:
-    """What a rule allows at these slots."""
+    """The enabled actions of a rule for these slots."""
     if rule.when is not None and not holds(rule.when, slots):
         return ()
     return rule.step(*(slots[slot] for slot in rule.reads))
 
 
 class SlottedSystem(ABC, Generic[State]):
-    """A `System` made of rules. Subclasses say the slots, the rules, the parts of each invariant, and the
+    """A `System` made of rules. Subclasses define the slots, the rules, the parts of each invariant, and the
     initial states.
 
-    An invariant holds if all of its parts do; a goal (`sometimes`) is reached if any of its parts holds. Step
-    invariants are given whole states, but may look only at slots that the action's rule reads or writes.
+    An invariant holds if all of its parts do. A goal (`sometimes`) is reached if any of its parts holds. Step
+    invariants get whole states, but may read only slots that the action's rule reads or writes.
     """
 
     @property
     @abstractmethod
     def kinds(self) -> tuple[int, ...]:
-        """Of each slot: slots whose values may change places under a renaming are of one kind."""
+        """The kind of each slot. Slots that may exchange their values under a renaming have the same kind."""
 
     @property
     @abstractmethod
     def rules(self) -> tuple[Rule, ...]:
-        """In the order in which the actions of a state are listed."""
+        """The rules, in the order in which the actions of a state are listed."""
 
     @property
     @abstractmethod
     def parts(self) -> Mapping[str, tuple[Part, ...]]:
-        """Of each invariant, by its name."""
+        """The parts of each invariant, by its name."""
 
     @property
     def goals(self) -> Mapping[str, tuple[Part, ...]]:
-        """Of each `sometimes`, by its name."""
+        """The parts of each goal, by its name."""
         return {}
 
     @property
@@ -65,13 +65,12 @@ class SlottedSystem(ABC, Generic[State]):
 
     @property
     def step_invariants(self) -> Mapping[str, Callable[[State, Action, State], bool]]:
-        """Must hold for each step."""
+        """The invariants of steps."""
         return {}
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Renamings that keep the system as it is, without the one that renames nothing. Closed under
-        composition."""
+        """Renamings that preserve the system, without the identity. Closed under composition."""
         return ()
 
     @abstractmethod
@@ -80,7 +79,7 @@ class SlottedSystem(ABC, Generic[State]):
 
     @abstractmethod
     def state_of(self, slots: Sequence[Any]) -> State:
-        """The state that has these values."""
+        """The state with these values."""
 
     @abstractmethod
     def initial(self) -> Iterable[State]:
@@ -88,12 +87,12 @@ class SlottedSystem(ABC, Generic[State]):
 
     @abstractmethod
     def describe(self, state: State) -> str:
-        """The state for a person."""
+        """The state as text."""
 
-    # ---- what follows from that
+    # ---- derived from the above
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process needs of it: nothing that was worked out from the rest."""
+        """The state for another process: without derived values."""
         worked_out = {
             name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)
         }
@@ -101,17 +100,17 @@ class SlottedSystem(ABC, Generic[State]):
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """Of all rules, each once."""
+        """The action names of all rules, without duplicates."""
         return tuple(dict.fromkeys(name for rule in self.rules for name in rule.names))
 
     @property
     def invariants(self) -> Mapping[str, Callable[[State], bool]]:
-        """Of whole states."""
+        """The invariants of whole states."""
         return {name: partial(self._all, parts) for name, parts in self.parts.items()}
 
     @property
     def sometimes(self) -> Mapping[str, Callable[[State], bool]]:
-        """Of whole states."""
+        """The goals of whole states."""
         return {name: partial(self._any, parts) for name, parts in self.goals.items()}
 
     def _all(self, parts: tuple[Part, ...], state: State) -> bool:

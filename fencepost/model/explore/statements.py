@@ -1,7 +1,7 @@
-"""Invariants and `sometimes` over rows of numbers, by their parts.
+"""Invariants and goals over rows of numbers, by their parts.
 
-Owns: which columns a part looks at, through which view, and asking Python once for each combination. Must not
-know how rows come about.
+Owns which columns a part reads, through which view, and one call of Python for each combination. Must not
+know how rows are made.
 """
 
 from collections.abc import Mapping
@@ -17,16 +17,23 @@ from fencepost.model.explore.system import Part, Value
 
 @define
 class Statements:
-    """Parts, and what is known of them. views: of each distinct view, number of a value -> number of what the
-    view leaves of it; slot: which column of viewed rows each read of a part looks at."""
+    """Parts, and what is known about them."""
 
+    # The parts.
     parts: tuple[Part, ...]
+    # The numbers of values.
     values: Values
+    # (view, slot) of each column.
     columns: list[tuple[int, int]] = field(init=False)
+    # The distinct views.
     views: list[Any] = field(init=False)
+    # For each view: the number of the viewed content, by number of the value.
     viewed: list[Numbers] = field(init=False)
+    # The viewed content of each number.
     contents: list[Value] = field(factory=list)
+    # (view, content) -> number.
     numbers: dict[tuple[int, Value], int] = field(factory=dict)
+    # The combinations and their answers.
     chains: Chains = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -42,8 +49,16 @@ class Statements:
         )
 
     def look(self, rows: Numbers, wanted: Flags | None = None) -> Numbers:
-        """The combination of each row for each part, all of them answered in `chains.answer`: 1 where the
-        part holds, 0 where it does not."""
+        """The combination of each row for each part. All of them have an answer in `chains.answer`: 1 if the
+        part holds, otherwise 0.
+
+        Args:
+            rows: numbers of values, one row per state.
+            wanted: which (row, part) to look up; None: all.
+
+        Returns:
+            one combination per row and part.
+        """
         if wanted is None:
             wanted = np.ones((len(rows), len(self.parts)), np.bool_)
         seen = self._view(rows)
@@ -95,7 +110,7 @@ def _first_false(found: Any, answer: Any) -> Any:
 
 @define
 class Judge:
-    """Statements of several parts each. owner: the statement that a part belongs to."""
+    """Statements of several parts each. owner: the statement of each part."""
 
     names: tuple[str, ...]
     owner: tuple[int, ...]
@@ -103,14 +118,22 @@ class Judge:
 
     @classmethod
     def of(cls, named: Mapping[str, tuple[Part, ...]], values: Values) -> "Judge":
-        """For statements by name, in their order."""
+        """The statements with these names, in order.
+
+        Args:
+            named: the parts of each statement.
+            values: the numbers of values.
+
+        Returns:
+            the judge.
+        """
         owner = tuple(at for at, parts in enumerate(named.values()) for _ in parts)
         return cls(
             tuple(named), owner, Statements(tuple(part for parts in named.values() for part in parts), values)
         )
 
     def first_false(self, rows: Numbers) -> tuple[int, str] | None:
-        """The first row that breaks a statement, and which."""
+        """The first row that violates a statement, and the statement."""
         if not self.owner:
             return None
         found = self.statements.look(rows)
@@ -118,7 +141,7 @@ class Judge:
         return None if at < 0 else (int(at), self.names[self.owner[part]])
 
     def reached(self, rows: Numbers) -> set[str]:
-        """The statements of which a part holds in some row."""
+        """The statements with a part that holds in some row."""
         found = self.statements.look(rows)
         some = (self.statements.chains.answer[found] > 0).any(axis=0)
         return {self.names[self.owner[part]] for part in np.nonzero(some)[0]}

@@ -1,6 +1,6 @@
-"""The visited states of an exploration, numbered in the order of their discovery.
+"""The visited states of an exploration, numbered in the order of discovery.
 
-Owns: rows and the way back. Must not know what a number in a row stands for.
+Owns rows and the path back. Must not know the meaning of a number in a row.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from fencepost.model.explore.memo import Numbers, grown
 from fencepost.model.explore.pairs import MOST_ROOTS, PairTable, insert_row, read_rows, tree_of
 
 NO_STATE = -1
-"""The state before an initial one."""
+"""The predecessor of an initial state."""
 
 
 @njit(cache=True)
@@ -59,8 +59,8 @@ def _numbers_of(
 
 @define
 class Store:
-    """parent: the state before, as its explorer numbers it. hint: how it led here (an outcome, or which
-    worker's the parent is)."""
+    """parent: the predecessor, in its explorer's numbers. hint: how the state was reached (an outcome, or the
+    parent's worker)."""
 
     tree: Numbers
     inner: PairTable = field(factory=PairTable.empty)
@@ -70,14 +70,14 @@ class Store:
 
     @classmethod
     def of(cls, slots: int) -> "Store":
-        """No states of so many slots yet."""
+        """An empty store for states of this many slots."""
         return cls(tree_of(slots))
 
     def __len__(self) -> int:
         return len(self.roots)
 
     def growth(self, more: int) -> int:
-        """Bytes that room for so many more states takes while it is made."""
+        """The additional bytes while room for this many more states is made."""
         return self.inner.growth(more * len(self.tree)) + 2 * self.roots.growth(more)
 
     def add(self, rows: Numbers, parents: Numbers, hints: Numbers) -> None:
@@ -111,7 +111,15 @@ class Store:
         return found
 
     def rows(self, first: int, behind: int) -> Numbers:
-        """The rows of these states."""
+        """The rows of the states `first` to `behind` - 1.
+
+        Args:
+            first: the first state.
+            behind: the state after the last one.
+
+        Returns:
+            one row per state.
+        """
         rows = np.empty((behind - first, len(self.tree) + 1), np.int32)
         read_rows(first, rows, self.tree, self.inner.keys, self.roots.keys)
         return rows

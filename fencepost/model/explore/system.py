@@ -1,6 +1,6 @@
-"""What the explorer explores: the shape of a transition system, and what an exploration answers.
+"""The interface of a transition system, and the result of an exploration.
 
-Owns: the protocol `System`, limits, results. Must not know any particular system.
+Owns the protocol `System`, limits, results. Must not know any particular system.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,12 +26,13 @@ class System(Protocol[State]):
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """Every action that these constants allow in principle; one that is never taken is reported."""
+        """All actions that are possible in principle with these constants. An action that is never taken is
+        reported."""
         ...
 
     @property
     def invariants(self) -> Mapping[str, Callable[[State], bool]]:
-        """Must hold in each reachable state. The first that fails, in this order, names the violation."""
+        """Must hold in each reachable state. If several fail, the first one names the violation."""
         ...
 
     @property
@@ -41,7 +42,7 @@ class System(Protocol[State]):
 
     @property
     def sometimes(self) -> Mapping[str, Callable[[State], bool]]:
-        """Should hold in some reachable state; those never seen are reported."""
+        """Goals that should hold in some reachable state. A goal that is never reached is reported."""
         ...
 
     def initial(self) -> Iterable[State]:
@@ -57,17 +58,16 @@ class System(Protocol[State]):
         ...
 
     def describe(self, state: State) -> str:
-        """The state for a person, on few lines."""
+        """The state as text of few lines."""
         ...
 
 
 @frozen
 class Part:
-    """A statement about some slots: holds is given the values of `reads`, each through `view` if there is
-    one.
+    """A statement about some slots. holds gets the values of `reads`, each through `view` if there is one.
 
-    A view leaves out what the statement does not look at (a log, without the role), so that fewer
-    combinations are asked about.
+    A view removes what the statement does not read (for example the role, if it only reads the log), so that
+    there are fewer combinations.
     """
 
     reads: tuple[int, ...]
@@ -77,13 +77,15 @@ class Part:
 
 @frozen
 class Rule:
-    """A kind of step and the slots that it depends on. step: is given the values of `reads` and yields each
-    enabled action with the values that it writes to `writes`; it sees nothing else, so that what it answered
-    once holds for every state with the same values there.
+    """A kind of step and the slots that it depends on.
 
-    names: of the actions that it may yield. No other rule yields an action with the same name and arguments.
-    when: if it does not hold, the rule yields nothing; it saves asking about combinations, and need not say
-    everything.
+    Attributes:
+        step: gets the values of `reads` and yields each enabled action with the values that it writes to
+            `writes`. It reads nothing else, so its answer holds for every state with the same values there.
+        names: of the actions that it may yield. No other rule yields an action with the same name and
+            arguments.
+        when: if it does not hold, the rule yields nothing. It reduces the number of combinations, and may be
+            weaker than the exact condition.
     """
 
     names: tuple[str, ...]
@@ -95,8 +97,8 @@ class Rule:
 
 @frozen
 class Symmetry:
-    """A renaming that turns runs into runs, such as one of replicas. places: where each slot's value goes;
-    rename: the value that a slot's value becomes (slot, value)."""
+    """A renaming that maps runs to runs, for example of replicas. places: the slot that each slot's value
+    moves to; rename: maps (slot, value) to the renamed value."""
 
     places: tuple[int, ...]
     rename: Callable[[int, Value], Value]
@@ -104,16 +106,16 @@ class Symmetry:
 
 @frozen
 class Eventually:
-    """What must stay possible (eventually.py). good: a state is good if any of these holds. faults: names of
-    actions that are not relied on, though they may have happened before."""
+    """A property that must stay possible (eventually.py). good: a state is good if any of these holds.
+    faults: names of actions that are not relied on, although they may have happened before."""
 
     good: tuple[Part, ...]
     faults: frozenset[str]
 
 
 class ExplorationOutcome(StrEnum):
-    """HOLDS: every reachable state was visited; BOUNDED: a limit came first; VIOLATED: a counterexample was
-    found."""
+    """HOLDS: every reachable state was visited. BOUNDED: a limit was reached first. VIOLATED: a
+    counterexample was found."""
 
     HOLDS = "holds"
     BOUNDED = "bounded"
@@ -140,21 +142,25 @@ class Step:
 
 @frozen(kw_only=True)
 class Result:
-    """distinct: states visited; depth: steps to the farthest of them; transitions: steps examined; taken: how
-    often each action was.
+    """The result of an exploration."""
 
-    invariant, path: the violated invariant and a shortest path to it. never_taken, never_reached: actions and
-    `sometimes` that did not occur.
-    """
-
+    # Why the exploration ended.
     outcome: ExplorationOutcome
+    # Distinct states visited.
     distinct: int
+    # Steps to the farthest of them.
     depth: int
+    # Steps examined.
     transitions: int
+    # How often each action was taken.
     taken: Mapping[str, int] = Factory(dict)
+    # Actions that were never taken.
     never_taken: tuple[str, ...] = ()
+    # Goals that were never reached.
     never_reached: tuple[str, ...] = ()
+    # The violated invariant; None if there is none.
     invariant: str | None = None
+    # A shortest path to the violation.
     path: tuple[Step, ...] = ()
 
     @property
@@ -174,7 +180,21 @@ def result_of(
     invariant: str | None = None,
     path: tuple[Step, ...] = (),
 ) -> Result:
-    """The answer, from what an exploration counted."""
+    """The result, from the counts of an exploration.
+
+    Args:
+        system: the system.
+        outcome: why it ended.
+        distinct: distinct states.
+        depth: steps to the farthest.
+        taken: how often each action was taken.
+        unreached: goals that were not reached.
+        invariant: the violated invariant; None if there is none.
+        path: a shortest path to the violation.
+
+    Returns:
+        the result.
+    """
     examined = {name: many for name, many in sorted(taken.items()) if many}
     return Result(
         outcome=outcome,

@@ -1,14 +1,14 @@
-"""Breadth-first exploration by several processes, each of which owns the states whose content hashes to it.
+"""Breadth-first exploration by several processes. Each owns the states with a content that hashes to it.
 
-Owns: who expands what and when, and that no process is left behind. Must not know any system.
+Owns the schedule of the work, and that no process is left running. Must not know any system.
 
     round   1. each worker expands some of its states of this level, and hands over the successors that others
                own
-            2. each takes in what is its own, from all workers in their order, and judges what is new
-    level   rounds until every worker is through; then the next one
+            2. each takes in its own, from all workers in their order, and checks the new ones
+    level   rounds until every worker is done; then the next one
 
-Rounds are synchronous. Counts and depth are those of one process; a counterexample is as short, though it may
-be another one. Messages go through the parent, which holds one round of them.
+Rounds are synchronous. Counts and depth are those of one process; a counterexample is equally short, though
+it may be another one. Messages go through the parent, which holds one round of them.
 """
 
 import signal
@@ -46,8 +46,9 @@ def _serve(
     start: tuple[Any, ...],
     symmetry: bool,
 ) -> None:
-    """A worker's process: does what the parent says, one call after the other, until it hangs up."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends us
+    """A worker's process: executes the parent's calls one after the other, until the parent closes the
+    connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends this process
     symmetries = system.symmetries if symmetry else ()
     worker = Worker(number, workers, Exploration(system, start, Limits(), symmetries))
     while True:
@@ -60,14 +61,19 @@ def _serve(
 
 @define
 class Crew:
-    """The processes. Used as a context, so that none is left behind."""
+    """The processes. A context, so that none is left running."""
 
     links: list[Connection] = field(factory=list)
     processes: list[BaseProcess] = field(factory=list)
 
     def hire(self, workers: int, *arguments: Any) -> None:
-        """Start them."""
-        context = get_context("spawn")  # a fork would share the locks of whatever threads there are
+        """Start the processes.
+
+        Args:
+            workers: the number of processes.
+            arguments: for each worker's constructor.
+        """
+        context = get_context("spawn")  # a fork would share the locks of all threads
         for number in range(workers):
             link, other_end = context.Pipe()
             process = context.Process(
@@ -79,8 +85,8 @@ class Crew:
             self.processes.append(process)
 
     def call(self, method: str, *of_each: list[Any]) -> list[Any]:
-        """Call a method of every worker, all at once; of_each: one list of arguments after the other, by
-        worker. The answers, by worker."""
+        """Call a method of all workers at once. of_each: lists of arguments, by worker. Returns the answers,
+        by worker."""
         for number, link in enumerate(self.links):
             link.send((method, *(arguments[number] for arguments in of_each)))
         return [self._answer(number) for number in range(len(self.links))]
@@ -121,8 +127,8 @@ def explore_by_workers(
     symmetry: bool,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Result:
-    """Visit all states with so many processes. The system has to be one that can be pickled. Raises
-    FencepostError if a process dies."""
+    """Visit all states with this many processes. The system must support pickling. Raises FencepostError if a
+    process dies."""
     with Crew() as crew:
         crew.hire(workers, system, start, symmetry)
         return _Search(system, start, limits, system.symmetries if symmetry else (), crew).run(on_progress)
@@ -130,14 +136,21 @@ def explore_by_workers(
 
 @define
 class _Search(Generic[State]):
-    """The parent's view. reports: the last of each worker."""
+    """The parent's state."""
 
+    # The system.
     system: SlottedSystem[State]
+    # The initial states.
     start: tuple[State, ...]
+    # Where to stop.
     limits: Limits
+    # The renamings.
     symmetries: tuple[Symmetry, ...]
+    # The processes.
     crew: Crew
+    # The last report of each worker.
     reports: list[Report] = field(factory=list)
+    # The current depth in steps.
     depth: int = 0
 
     def run(self, on_progress: Callable[[int, int], None] | None) -> Result:
@@ -175,7 +188,7 @@ class _Search(Generic[State]):
         return limits.memory_mib is not None and used > limits.memory_mib << 20
 
     def _broken(self) -> tuple[int, Broken] | None:
-        """The first worker that saw an invariant fall."""
+        """The first worker that found a violation."""
         return next(
             ((at, report.broken) for at, report in enumerate(self.reports) if report.broken is not None), None
         )

@@ -1,8 +1,7 @@
-"""What brokers do in the group model, on the values of the slots that they read.
+"""The steps of brokers in the group model, on the values of the slots that they read.
 
-Owns: the offsets partition's elections, loads and unloads, its log, and what its leader decides for the
-group: the end of a rebalance, silent members, retention. Must not know which slots there are, nor members'
-steps.
+Owns the offsets partition's elections, loads and unloads, its log, and its leader's decisions for the group:
+the end of a rebalance, silent members, retention. Must not know which slots exist, or members' steps.
 """
 
 from typing import Any
@@ -31,7 +30,15 @@ from fencepost.model.group.state import (
 
 
 def writes(broker: Broker, leaders: Leaders) -> bool:
-    """Whether what it appends counts: it leads, in the present epoch."""
+    """Whether an append of this broker counts: it leads in the current epoch.
+
+    Args:
+        broker: the broker.
+        leaders: the leaders by epoch.
+
+    Returns:
+        whether it does.
+    """
     return broker.leads and broker.epoch == len(leaders) - 1
 
 
@@ -41,7 +48,17 @@ def appended(log: OffsetsLog, record: tuple[Any, ...]) -> OffsetsLog:
 
 
 def acknowledged(acked: Acked, partition: int, number: int, epoch: int) -> Acked:
-    """The newest commit counts, in the order of sending."""
+    """Record an acknowledged commit. The newest commit counts, in the order of sending.
+
+    Args:
+        acked: the acknowledged commits.
+        partition: the partition.
+        number: the commit.
+        epoch: the coordinator epoch.
+
+    Returns:
+        the acknowledged commits with it.
+    """
     if number <= acked[partition][0]:
         return acked
     return (*acked[:partition], (number, epoch), *acked[partition + 1 :])
@@ -53,8 +70,8 @@ def acknowledged(acked: Acked, partition: int, number: int, epoch: int) -> Acked
 def elect(
     constants: Constants, number: int, broker: Broker, leaders: Leaders, log: OffsetsLog
 ) -> EnabledActions:
-    """A clean election of another broker, which has followed the present leader: what is durable it holds, of
-    the rest some records or none."""
+    """A clean election of another broker, which has followed the current leader: it has all durable records,
+    and some or none of the others."""
     if len(leaders) > constants.epochs or leaders[-1] == number or broker.epoch < len(leaders) - 1:
         return
     for end in range(log.durable, len(log.records) + 1):
@@ -63,8 +80,18 @@ def elect(
 
 
 def learn(constants: Constants, number: int, broker: Broker, leaders: Leaders) -> EnabledActions:
-    """LeaderAndIsr, late or never; an older one is refused (leader_epoch_fencing). The load or unload that it
-    asks for runs later."""
+    """LeaderAndIsr arrives, late or never; an older one is refused (leader_epoch_fencing). The load or unload
+    that it requests runs later.
+
+    Args:
+        constants: the bounds.
+        number: the broker's number.
+        broker: the broker.
+        leaders: the leaders by epoch.
+
+    Returns:
+        the enabled actions.
+    """
     for epoch in range(broker.epoch + 1, len(leaders)):
         after = broker._replace(epoch=epoch, leads=leaders[epoch] == number, tasks=broker.tasks | 1 << epoch)
         yield ("learn", number, epoch), (after,)
@@ -73,8 +100,19 @@ def learn(constants: Constants, number: int, broker: Broker, leaders: Leaders) -
 def run_task(
     constants: Constants, number: int, broker: Broker, leaders: Leaders, log: OffsetsLog
 ) -> EnabledActions:
-    """coordinator_epoch_order (KAFKA-10614): a load or unload makes older ones void. apply_whole_load
-    (KAFKA-5600): each batch read is applied."""
+    """Run a load or unload. coordinator_epoch_order (KAFKA-10614): it makes older ones void. apply_whole_load
+    (KAFKA-5600): each batch that was read is applied.
+
+    Args:
+        constants: the bounds.
+        number: the broker's number.
+        broker: the broker.
+        leaders: the leaders by epoch.
+        log: the log of the offsets partition.
+
+    Returns:
+        the enabled actions.
+    """
     for epoch in of(broker.tasks):
         done = (2 << epoch) - 1 if constants.keeps("coordinator_epoch_order") else 1 << epoch
         after = broker._replace(tasks=broker.tasks & ~done, loaded=epoch)
@@ -91,7 +129,19 @@ def run_task(
 def replicate(
     constants: Constants, number: int, broker: Broker, leaders: Leaders, log: OffsetsLog, acked: Acked
 ) -> EnabledActions:
-    """The next record becomes durable; a commit is acknowledged."""
+    """The next record becomes durable; a commit is acknowledged.
+
+    Args:
+        constants: the bounds.
+        number: the broker's number.
+        broker: the broker.
+        leaders: the leaders by epoch.
+        log: the log of the offsets partition.
+        acked: the acknowledged commits.
+
+    Returns:
+        the enabled actions.
+    """
     if not writes(broker, leaders) or log.durable == len(log.records):
         return
     record = log.records[log.durable]
@@ -109,8 +159,19 @@ def replicate(
 def complete_join(
     constants: Constants, number: int, broker: Broker, leaders: Leaders, log: OffsetsLog
 ) -> EnabledActions:
-    """Everybody has joined, or the rebalance timed out. A group that became empty is written at once, another
-    one with its assignment."""
+    """All members have joined, or the rebalance timed out. A group that became empty is written at once,
+    another one with its assignment.
+
+    Args:
+        constants: the bounds.
+        number: the broker's number.
+        broker: the broker.
+        leaders: the leaders by epoch.
+        log: the log of the offsets partition.
+
+    Returns:
+        the enabled actions.
+    """
     group = broker.group
     if not isinstance(group, ModelGroup) or group.state != PREPARING:
         return
@@ -125,7 +186,16 @@ def complete_join(
 
 
 def session_timeout(constants: Constants, number: int, broker: Broker) -> EnabledActions:
-    """A member is silent; one that waits for the answer to JoinGroup is not."""
+    """A member is silent; a member that waits for the response to JoinGroup is not.
+
+    Args:
+        constants: the bounds.
+        number: the broker's number.
+        broker: the broker.
+
+    Returns:
+        the enabled actions.
+    """
     group = broker.group
     if isinstance(group, ModelGroup) and group.state in (PREPARING, COMPLETING, STABLE):
         for member in of(group.members & ~group.joined):
@@ -142,8 +212,21 @@ def expire(
     acked: Acked,
     used: Used,
 ) -> EnabledActions:
-    """Retention. Offsets that nobody may consume any more are gone for good: no promise holds for them.
-    Nothing expires while a write is under way."""
+    """Retention. Offsets that no member may consume any more are removed; no guarantee holds for them.
+    Nothing expires during a write.
+
+    Args:
+        constants: the bounds.
+        number: the broker's number.
+        broker: the broker.
+        leaders: the leaders by epoch.
+        log: the log of the offsets partition.
+        acked: the acknowledged commits.
+        used: the used part of the bounds.
+
+    Returns:
+        the enabled actions.
+    """
     group, (commits, expiries) = broker.group, used
     if not isinstance(group, ModelGroup) or not writes(broker, leaders) or log.durable < len(log.records):
         return

@@ -1,8 +1,8 @@
-"""What a group coordinator does with its group, and a member with its answers: pure functions on one group,
-one broker, one member.
+"""The handling of a group by its coordinator, and of responses by a member: pure functions on one group, one
+broker, one member.
 
-Owns: the states of a group (docs/spec/cluster.md P3) and of a consumer, the fencing of commits, loading from
-the log (P4). Must not know who leads the offsets partition, nor bounds.
+Owns the states of a group (docs/spec/cluster.md P3) and of a consumer, the fencing of commits, and loading
+from the log (P4). Must not know which broker leads the offsets partition, or bounds.
 """
 
 from collections.abc import Iterable
@@ -31,14 +31,14 @@ from fencepost.model.group.state import (
 
 
 def new_group(partitions: int) -> ModelGroup:
-    """A group that nobody has joined."""
+    """A group without members."""
     nobody = (NONE,) * partitions
     return ModelGroup(EMPTY, 0, 0, 0, nobody, nobody)
 
 
 def loaded(partitions: int, records: Iterable[OffsetsRecord]) -> ModelGroup:
-    """The group as its records tell it. What was only in memory is gone: who has joined, which generation was
-    forming, commits not yet written."""
+    """The group from its records. State that was only in memory is lost: joined members, the forming
+    generation, unwritten commits."""
     group = new_group(partitions)
     for record in records:
         if record[0] == METADATA:
@@ -53,14 +53,22 @@ def loaded(partitions: int, records: Iterable[OffsetsRecord]) -> ModelGroup:
 
 
 def with_offset(group: ModelGroup, record: OffsetsRecord) -> ModelGroup:
-    """A commit or an expiry, materialised."""
+    """Apply a commit or an expiry.
+
+    Args:
+        group: the group.
+        record: the record.
+
+    Returns:
+        the new group.
+    """
     partition, number = (record[2], record[3]) if record[0] == COMMIT else (record[1], NONE)
     return group._replace(offsets=(*group.offsets[:partition], number, *group.offsets[partition + 1 :]))
 
 
 def written(group: ModelGroup, record: OffsetsRecord) -> ModelGroup:
-    """After the record is durable: a commit is what fetches read; an assignment makes the generation it
-    belongs to stable."""
+    """The group after the record is durable. A commit is visible to fetches; an assignment makes its
+    generation stable."""
     if record[0] == COMMIT:
         return with_offset(group, record)
     waits = record[0] == METADATA and group.state == COMPLETING and group.generation == record[1]
@@ -68,7 +76,7 @@ def written(group: ModelGroup, record: OffsetsRecord) -> ModelGroup:
 
 
 def metadata(group: ModelGroup) -> OffsetsRecord:
-    """Its record."""
+    """The metadata record of a group."""
     return METADATA, group.generation, group.members, group.assignment, group.static
 
 
@@ -83,8 +91,8 @@ def rebalanced(group: ModelGroup, members: int, joined: int) -> ModelGroup:
 
 
 def may_join(number: int, broker: int, member: Member, group: ModelGroup) -> bool:
-    """A member joins when it is none, when it waits elsewhere or in vain, and when a rebalance is on (its
-    heartbeat says so)."""
+    """A member joins when it is not a member, when it waits at another broker or in vain, and during a
+    rebalance (the heartbeat reports it)."""
     if group.state == DEAD:
         return False
     known, waits = group.members >> number & 1, group.joined >> number & 1
@@ -96,14 +104,22 @@ def may_join(number: int, broker: int, member: Member, group: ModelGroup) -> boo
 
 
 def join(broker: int, member: Member, group: ModelGroup, mine: int) -> tuple[Member, ModelGroup]:
-    """JoinGroup: the member (a bit) gives up what it owns and waits; everybody else will have to join
+    """JoinGroup: the member (a bit) gives up its partitions and waits; all other members will have to join
     again."""
     joined = (group.joined if group.state == PREPARING else 0) | mine
     return Member(JOINING, NONE, 0, broker, member.sent), rebalanced(group, group.members | mine, joined)
 
 
 def without(number: int, group: ModelGroup) -> ModelGroup:
-    """A member leaves or its session times out: the others rebalance."""
+    """A member leaves or its session times out: the others rebalance.
+
+    Args:
+        number: the member.
+        group: the group.
+
+    Returns:
+        the new group.
+    """
     others = ~(1 << number)
     joined = group.joined & others if group.state == PREPARING else 0
     after = rebalanced(group, group.members & others, joined)
@@ -111,12 +127,12 @@ def without(number: int, group: ModelGroup) -> ModelGroup:
 
 
 def left(member: Member) -> Member:
-    """No member any more; its commits stay on their way."""
+    """The member is out of the group; its commits stay in flight."""
     return Member(OUT, NONE, 0, NONE, member.sent)
 
 
 def completed(group: ModelGroup) -> ModelGroup:
-    """The rebalance ends: who has not joined is out, and the generation grows."""
+    """The rebalance ends: members that have not joined are removed, and the generation increases."""
     return group._replace(
         state=COMPLETING if group.joined else EMPTY,
         generation=group.generation + 1,
@@ -127,7 +143,17 @@ def completed(group: ModelGroup) -> ModelGroup:
 
 
 def is_answered(number: int, broker: int, member: Member, group: ModelGroup) -> bool:
-    """Whether JoinGroup has its answer."""
+    """Whether JoinGroup has its response.
+
+    Args:
+        number: the member's number.
+        broker: the coordinator's number.
+        member: the member.
+        group: the group.
+
+    Returns:
+        whether it has.
+    """
     return (
         member.state == JOINING
         and member.coordinator == broker
@@ -137,7 +163,17 @@ def is_answered(number: int, broker: int, member: Member, group: ModelGroup) -> 
 
 
 def may_sync(number: int, member: Member, group: ModelGroup, state: int) -> bool:
-    """SyncGroup is for members of the present generation."""
+    """SyncGroup is for members of the current generation.
+
+    Args:
+        number: the member's number.
+        member: the member.
+        group: the group.
+        state: the group state that is required.
+
+    Returns:
+        whether it is allowed.
+    """
     return (
         group.state == state
         and member.state == SYNCING
@@ -153,7 +189,16 @@ def synced(number: int, member: Member, group: ModelGroup) -> Member:
 
 
 def is_fenced(number: int, member: Member, group: ModelGroup) -> bool:
-    """What a heartbeat tells: UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION."""
+    """Whether a heartbeat is answered with UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION.
+
+    Args:
+        number: the member's number.
+        member: the member.
+        group: the group.
+
+    Returns:
+        whether it is.
+    """
     return member.state in (SYNCING, OWNING) and (
         not group.members >> number & 1 or member.generation != group.generation
     )
@@ -168,12 +213,20 @@ def comes_back(number: int, group: ModelGroup) -> bool:
 
 
 def is_replaced(number: int, group: ModelGroup) -> bool:
-    """The earlier process, which is refused for good: FENCED_INSTANCE_ID."""
+    """Whether this is the earlier process of the static member, which is always refused: FENCED_INSTANCE_ID.
+
+    Args:
+        number: the member's number.
+        group: the group.
+
+    Returns:
+        whether it is.
+    """
     return number == EARLIER and group.static == LATER
 
 
 def replaced(group: ModelGroup) -> ModelGroup:
-    """The later process has the place of the earlier one, in everything."""
+    """The later process takes the place of the earlier one, in all state."""
 
     def swapped(members: int) -> int:
         return members & ~(1 << EARLIER) | 1 << LATER if members >> EARLIER & 1 else members
@@ -188,20 +241,28 @@ def replaced(group: ModelGroup) -> ModelGroup:
 
 
 def may_commit(number: int, generation: int, group: ModelGroup, *, fenced: bool) -> bool:
-    """generation_fencing: only a member of the present generation commits, and not while the next one is
+    """generation_fencing: only a member of the current generation commits, and not while the next one is
     forming (REBALANCE_IN_PROGRESS)."""
     known = bool(group.members >> number & 1) and group.state in (PREPARING, STABLE)
     return known and (generation == group.generation or not fenced)
 
 
 def may_expire(group: ModelGroup, *, guarded: bool) -> bool:
-    """no_expiry_while_rebalancing (KAFKA-13636): offsets of topics that members consume expire only when
-    there are none."""
+    """no_expiry_while_rebalancing (KAFKA-13636): offsets of topics that members consume expire only if there
+    are no members.
+
+    Args:
+        group: the group.
+        guarded: whether the protection exists.
+
+    Returns:
+        whether offsets may expire.
+    """
     return group.state == EMPTY or (not guarded and group.state in (PREPARING, COMPLETING))
 
 
 def serves(broker: Broker, *, guarded: bool) -> bool:
     """not_coordinator (KAFKA-4362): a broker answers for the group if it has loaded it in the epoch in which
-    it leads the offsets partition, as far as it knows; otherwise NOT_COORDINATOR or
+    it leads the offsets partition, by its own knowledge. Otherwise NOT_COORDINATOR or
     COORDINATOR_LOAD_IN_PROGRESS."""
     return broker.group != () and (not guarded or (broker.leads and broker.loaded == broker.epoch))

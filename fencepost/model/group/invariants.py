@@ -1,7 +1,7 @@
-"""What must hold in the group model.
+"""The invariants of the group model.
 
-Owns: OFFSET-SAFE, GENERATION-FENCE, GENERATION-MONO, ONE-CONSUMER, ONE-COORDINATOR and ONE-INSTANCE, on
-states and steps; and the `sometimes`, what a useful exploration reaches. Must not know the actions' bodies.
+Owns OFFSET-SAFE, GENERATION-FENCE, GENERATION-MONO, ONE-CONSUMER, ONE-COORDINATOR and ONE-INSTANCE, on states
+and steps; and the `sometimes` goals that a useful exploration reaches. Must not know the bodies of actions.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,8 +28,16 @@ from fencepost.model.group.state import (
 
 
 def acknowledged_is_read(broker: Broker, acked: Acked) -> bool:
-    """OFFSET-SAFE: a coordinator reads back each commit that an epoch up to its own acknowledged, or one that
-    was sent later."""
+    """OFFSET-SAFE: a coordinator returns each commit that an epoch up to its own acknowledged, or a commit
+    that was sent later.
+
+    Args:
+        broker: the coordinator.
+        acked: the acknowledged commits.
+
+    Returns:
+        whether it holds.
+    """
     group = broker.group
     return not isinstance(group, ModelGroup) or all(
         epoch > broker.loaded or group.offsets[partition] >= number
@@ -38,7 +46,7 @@ def acknowledged_is_read(broker: Broker, acked: Acked) -> bool:
 
 
 def commits_are_of_their_generation(log: OffsetsLog) -> bool:
-    """GENERATION-FENCE: a commit never stands behind a generation later than its own."""
+    """GENERATION-FENCE: in the log, a commit never follows a generation later than its own."""
     latest = 0
     for record in log.records:
         if record[0] == METADATA:
@@ -50,14 +58,14 @@ def commits_are_of_their_generation(log: OffsetsLog) -> bool:
 
 def generations_grow_along_log(log: OffsetsLog) -> bool:
     """GENERATION-MONO of a state: no generation is written twice, and none after a later one. A static member
-    that came back is written into its own."""
+    that came back is written into its own generation."""
     generations = [(record[1], record[4]) for record in log.records if record[0] == METADATA]
     return all(one < other for one, other in pairwise(generations))
 
 
 def own_apart(one: Member, other: Member) -> bool:
-    """ONE-CONSUMER: of one generation, two members never own one partition. (Of a static pair the earlier
-    process may not have heard that it is fenced.)"""
+    """ONE-CONSUMER: within one generation, two members never own one partition. (The earlier process of a
+    static pair may not know yet that it is fenced.)"""
     return one.generation != other.generation or not one.assigned & other.assigned
 
 
@@ -68,8 +76,8 @@ def one_of_the_pair(broker: Broker) -> bool:
 
 
 def stays_replaced(broker: Broker, later: Member, leaders: Leaders) -> bool:
-    """ONE-INSTANCE: once the later process has its assignment, the present coordinator does not take the
-    earlier one for a member of that generation."""
+    """ONE-INSTANCE: once the later process has its assignment, the current coordinator does not accept the
+    earlier one as a member of that generation."""
     group = broker.group
     present = broker.leads and broker.epoch == broker.loaded == len(leaders) - 1
     if not isinstance(group, ModelGroup) or not present or later.state != OWNING:
@@ -79,13 +87,22 @@ def stays_replaced(broker: Broker, later: Member, leaders: Leaders) -> bool:
 
 
 def owns_if_leads(broker: Broker) -> bool:
-    """ONE-COORDINATOR: a broker that has done all it was told owns the group if and only if it leads the
-    offsets partition."""
+    """ONE-COORDINATOR: a broker without pending tasks owns the group if and only if it leads the offsets
+    partition."""
     return bool(broker.tasks) or (broker.group != ()) == broker.leads
 
 
 def generations_grow_at_coordinators(before: GroupState, action: Action, after: GroupState) -> bool:
-    """GENERATION-MONO of a step: in one coordinator epoch the group's generation never goes back."""
+    """GENERATION-MONO of a step: in one coordinator epoch the group's generation never decreases.
+
+    Args:
+        before: the state before.
+        action: the action.
+        after: the state after.
+
+    Returns:
+        whether it holds.
+    """
     return all(
         not isinstance(one.group, ModelGroup)
         or not isinstance(other.group, ModelGroup)
@@ -98,7 +115,7 @@ def generations_grow_at_coordinators(before: GroupState, action: Action, after: 
 OF_STATES = (
     "OFFSET-SAFE", "GENERATION-FENCE", "GENERATION-MONO", "ONE-CONSUMER", "ONE-COORDINATOR", "ONE-INSTANCE",
 )  # fmt: skip
-"""The invariants of states; which name a violation, in this order."""
+"""The invariants of states. If several are violated, the first one names the violation."""
 
 OF_STEPS: Mapping[str, Callable[[GroupState, Action, GroupState], bool]] = {
     "GENERATION-MONO": generations_grow_at_coordinators,
@@ -106,7 +123,7 @@ OF_STEPS: Mapping[str, Callable[[GroupState, Action, GroupState], bool]] = {
 
 
 def _told(broker: Broker) -> Value:
-    """What OFFSET-SAFE looks at, in the form of a broker."""
+    """The part of a broker that OFFSET-SAFE reads, as a broker."""
     group = broker.group
     if not isinstance(group, ModelGroup):
         return Broker(0, False, 0, broker.loaded, ())
@@ -162,7 +179,15 @@ def _survived(broker: Broker) -> bool:
 
 
 def goals(brokers: int, members: int) -> Mapping[str, tuple[Part, ...]]:
-    """What a useful exploration reaches."""
+    """The goals that a useful exploration reaches.
+
+    Args:
+        brokers: the number of brokers.
+        members: the number of members.
+
+    Returns:
+        the parts of each goal.
+    """
     acked = brokers + members + 2
     pairs = tuple(combinations(range(brokers), 2))
     each = product(range(brokers), range(brokers, brokers + members))

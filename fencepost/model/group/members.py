@@ -1,8 +1,8 @@
-"""What members do in the group model, and what their coordinator answers, on the values of the slots that
+"""The steps of members in the group model, and their coordinator's responses, on the values of the slots that
 they read.
 
-Owns: joining, syncing, heartbeats, leaving, and offset commits. Must not know which slots there are, nor
-brokers' own steps.
+Owns joining, syncing, heartbeats, leaving, and offset commits. Must not know which slots exist, or brokers'
+own steps.
 """
 
 from itertools import product
@@ -36,6 +36,18 @@ from fencepost.model.group.state import (
 def membership(
     constants: Constants, number: int, broker_number: int, member: Member, broker: Broker
 ) -> EnabledActions:
+    """The membership steps of a member with one broker: join, sync, heartbeat, leave.
+
+    Args:
+        constants: the bounds.
+        number: the member's number.
+        broker_number: the broker's number.
+        member: the member.
+        broker: the broker.
+
+    Returns:
+        the enabled actions.
+    """
     group = broker.group
     assert isinstance(group, ModelGroup), broker
     pair = number, broker_number
@@ -59,8 +71,8 @@ def _is_static(constants: Constants, number: int) -> bool:
 
 
 def _is_static_case(number: int, group: ModelGroup) -> bool:
-    """Not by `join`: the earlier process is refused; the later one takes its place in a stable group without
-    a rebalance."""
+    """A case that `join` does not handle. The earlier process is refused; the later one takes its place in a
+    stable group without a rebalance."""
     return coordinator.is_replaced(number, group) or (
         coordinator.comes_back(number, group) and group.state == STABLE
     )
@@ -69,8 +81,8 @@ def _is_static_case(number: int, group: ModelGroup) -> bool:
 def _joined(
     constants: Constants, number: int, broker_number: int, member: Member, group: ModelGroup
 ) -> tuple[Member, ModelGroup]:
-    """replace_static_member (KAFKA-8500): a static member takes its own place in any state, not beside
-    itself."""
+    """replace_static_member (KAFKA-8500): a static member replaces its former self in any state; it is not
+    added as a second member."""
     if coordinator.comes_back(number, group) and constants.keeps("replace_static_member"):
         group = coordinator.replaced(group)
     waiting, after = coordinator.join(broker_number, member, group, 1 << number)
@@ -87,7 +99,7 @@ def replace_static(
     log: OffsetsLog,
 ) -> EnabledActions:
     """KIP-345: the later process of a static member gets the assignment of the earlier one.
-    persist_static_member (KAFKA-10284): it is told once that is durable, so that the next coordinator knows
+    persist_static_member (KAFKA-10284): it gets it once that is durable, so that the next coordinator knows
     it, too."""
     group = broker.group
     if (
@@ -115,7 +127,20 @@ def assign(
     leaders: Leaders,
     log: OffsetsLog,
 ) -> EnabledActions:
-    """SyncGroup of the generation's leader: any assignment to its members, handed out once it is durable."""
+    """SyncGroup of the generation's leader: any assignment to its members, sent to them once it is durable.
+
+    Args:
+        constants: the bounds.
+        number: the member's number.
+        broker_number: the broker's number.
+        member: the member.
+        broker: the broker.
+        leaders: the leaders by epoch.
+        log: the log of the offsets partition.
+
+    Returns:
+        the enabled actions.
+    """
     group = broker.group
     if not isinstance(group, ModelGroup) or not coordinator.may_sync(number, member, group, COMPLETING):
         return
@@ -138,8 +163,17 @@ def commit(constants: Constants, number: int, member: Member, used: Used) -> Ena
 
 
 def lose(constants: Constants, number: int, member: Member) -> EnabledActions:
-    """The oldest commit is lost, or refused. commit_async_not_retried (P5): sent again it would overtake a
-    later one."""
+    """The oldest commit is lost, or refused. commit_async_not_retried (P5): a retry would overtake a later
+    commit.
+
+    Args:
+        constants: the bounds.
+        number: the member's number.
+        member: the member.
+
+    Returns:
+        the enabled actions.
+    """
     yield ("lose_commit", number), (member._replace(sent=member.sent[1:]),)
     if len(member.sent) > 1 and not constants.keeps("commit_async_not_retried"):
         yield ("retry_commit", number), (member._replace(sent=(*member.sent[1:], member.sent[0])),)
@@ -163,7 +197,7 @@ def handle_commit(
 def acknowledge_unwritten(
     constants: Constants, number: int, broker_number: int, member: Member, broker: Broker, acked: Acked
 ) -> EnabledActions:
-    """A broker that no longer leads goes on as if it did: the commit is in its memory only."""
+    """A broker that no longer leads continues as if it did: the commit is only in its memory."""
     if not _accepts(constants, number, member, broker) or broker.leads:
         return
     group, (generation, partition, commit) = broker.group, member.sent[0]

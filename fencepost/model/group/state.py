@@ -1,6 +1,6 @@
-"""The state of the group model: compact tuples, and the words to read them.
+"""The state of the group model: compact tuples, and their description in words.
 
-Owns: the layout of states, constants, and their description. Must not know actions or invariants.
+Owns the layout of states, constants, and their description. Must not know actions or invariants.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,8 +33,8 @@ GROUP_STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", 
 
 OUT, JOINING, SYNCING, OWNING = range(4)
 MEMBER_STATES = ("Out", "Joining", "Syncing", "Owning")
-"""OUT: no member. JOINING: it waits for the answer to JoinGroup. SYNCING: it knows its generation. OWNING: it
-has its assignment."""
+"""OUT: no member. JOINING: waits for the response to JoinGroup. SYNCING: knows its generation. OWNING: has
+its assignment."""
 
 EARLIER, LATER = 0, 1
 """The static pair: two processes with one group.instance.id."""
@@ -43,45 +43,50 @@ NONE = -1
 """No member, no generation, no commit, no coordinator, no epoch."""
 
 IN_FLIGHT = 2
-"""Commits of a member on their way, at most: enough to overtake."""
+"""The most commits of a member in flight. Reason: two are enough for one to overtake the other."""
 
 COMMIT, METADATA, EXPIRED, REMOVED = range(4)
 
 OffsetsRecord = tuple[Any, ...]
 """(COMMIT, generation, partition, number), (METADATA, generation, members, assignment, static), (EXPIRED,
-partition) or (REMOVED,): the group's records in __consumer_offsets. A commit's number stands for its offset:
+partition) or (REMOVED,): the group's records in __consumer_offsets. A commit's number represents its offset:
 commits are numbered in the order in which members send them."""
 
 Leaders = tuple[int, ...]
 """The broker that leads the offsets partition, for each leader epoch so far; the last one is current."""
 
 Acked = tuple[tuple[int, int], ...]
-"""Per partition (number of the newest commit that was acknowledged, coordinator epoch that did it)."""
+"""For each partition (number of the newest acknowledged commit, coordinator epoch that acknowledged it)."""
 
 Used = tuple[int, int]
-"""Commits sent, offsets expired: how much of the bounds is used."""
+"""Commits sent, offsets expired: the used part of the bounds."""
 
 
 class ModelGroup(NamedTuple):
-    """What a coordinator keeps of the group. state: of GROUP_STATES. members: those known, as a bit set.
-    joined: those of them that wait in this rebalance. assignment: per partition its member, NONE until
-    somebody has synced. offsets: per partition the number of the commit that a fetch reads. static: who of
-    the static pair has the group.instance.id, or NONE.
-    """
+    """A coordinator's state of the group."""
 
+    # Index into GROUP_STATES.
     state: int
+    # The generation.
     generation: int
+    # The known members as a bit set.
     members: int
+    # Those of them that wait in this rebalance, as a bit set.
     joined: int
+    # For each partition its member; NONE until a member has synced.
     assignment: tuple[int, ...]
+    # For each partition the number of the commit that a fetch returns.
     offsets: tuple[int, ...]
+    # The process of the static pair that has the group.instance.id, or NONE.
     static: int = NONE
 
 
 class Broker(NamedTuple):
-    """One broker, as far as the group goes. epoch, leads: the leader epoch of the offsets partition that it
-    has learned, and whether it leads in it. tasks: epochs whose load or unload has not run, as a bit set.
-    loaded: the coordinator epoch, that of the task that ran last. group: () if it is not the coordinator.
+    """One broker and the group.
+
+    epoch, leads: the leader epoch of the offsets partition that it knows, and whether it leads in it. tasks:
+    epochs with a load or unload that has not run, as a bit set. loaded: the coordinator epoch, that of the
+    task that ran last. group: () if it is not the coordinator.
     """
 
     epoch: int
@@ -92,9 +97,11 @@ class Broker(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One consumer. state: of MEMBER_STATES. generation, assigned: what it was told; assigned is a bit set of
-    partitions. coordinator: the broker that it waits for while it joins. sent: its commits on their way,
-    oldest first: (generation, partition, number).
+    """One consumer.
+
+    state: index into MEMBER_STATES. generation, assigned: from its responses; assigned is a bit set of
+    partitions. coordinator: the broker that it waits for while it joins. sent: its commits in flight, oldest
+    first: (generation, partition, number).
     """
 
     state: int
@@ -105,7 +112,7 @@ class Member(NamedTuple):
 
 
 class OffsetsLog(NamedTuple):
-    """The leader's log of the offsets partition. durable: how many records are below its high watermark; no
+    """The leader's log of the offsets partition. durable: the number of records below its high watermark; no
     clean election loses these."""
 
     records: tuple[OffsetsRecord, ...]
@@ -113,18 +120,24 @@ class OffsetsLog(NamedTuple):
 
 
 class GroupState(NamedTuple):
-    """brokers, members: by number. leaders, acked, used: see their types. acked is a ghost."""
+    """A state of the model."""
 
+    # The brokers, by number.
     brokers: tuple[Broker, ...]
+    # The members, by number.
     members: tuple[Member, ...]
+    # The leaders of the offsets partition, by epoch.
     leaders: Leaders
+    # The log of the offsets partition.
     log: OffsetsLog
+    # The acknowledged commits; a ghost variable.
     acked: Acked
+    # The used part of the bounds.
     used: Used
 
 
 def _known_protections(names: Iterable[str]) -> frozenset[str]:
-    """`names` as a set, or the caller's mistake in one sentence."""
+    """`names` as a set; otherwise an error of the caller in one sentence."""
     drop = frozenset(names)
     unknown = sorted(drop - OF_GROUPS)
     if unknown:
@@ -143,21 +156,26 @@ def _known_protections(names: Iterable[str]) -> frozenset[str]:
 
 @frozen(kw_only=True)
 class Constants:
-    """The bounds of the model. members; partitions to consume; brokers: that may coordinate; generations:
-    completed joins; commits: sent by all members together; epochs: highest leader epoch of the offsets
-    partition, so fail-overs; expiries: of offsets, by retention; statics: 1 if members 0 and 1 are an earlier
-    and a later process of one static member (KIP-345), with one group.instance.id. drop: protections to do
-    without, by registered name.
-    """
+    """The bounds of the model."""
 
+    # The number of members.
     members: int = 2
+    # The number of partitions to consume.
     partitions: int = 1
+    # The number of brokers that may coordinate.
     brokers: int = 2
+    # The most completed joins.
     generations: int = 2
+    # The most commits sent by all members together.
     commits: int = 1
+    # The highest leader epoch of the offsets partition, so a bound on failovers.
     epochs: int = 0
+    # The most offsets that retention removes.
     expiries: int = 0
+    # 1 if members 0 and 1 are an earlier and a later process of one static member (KIP-345), with one
+    # group.instance.id.
     statics: int = 0
+    # Protections to drop, by registered name.
     drop: frozenset[str] = field(default=(), converter=_known_protections)
 
     def __attrs_post_init__(self) -> None:
@@ -169,7 +187,7 @@ class Constants:
             )
 
     def keeps(self, protection: str) -> bool:
-        """Whether this protection is there."""
+        """Whether a protection is not dropped."""
         return protection not in self.drop
 
 
@@ -179,7 +197,7 @@ def of(bits: int) -> list[int]:
 
 
 def renamed(numbers: Sequence[int], brokers: int, slot: int, value: Any) -> Value:
-    """What the value of a slot becomes when member m is called numbers[m]."""
+    """The value of a slot after member m is renamed to numbers[m]."""
     if slot < brokers:
         return _renamed_broker(numbers, value)
     if slot == brokers + len(numbers) + 1:

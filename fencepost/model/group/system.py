@@ -1,18 +1,18 @@
 """Consumer groups as a pure transition system: one group, its members, and the brokers that may coordinate
 it.
 
-Owns: the slots, and which steps read and write which. The steps are those of brokers.py and members.py; what
-a coordinator does with one group is coordinator.py's. Must not know how an implementation does it, nor time.
+Owns the slots, and which steps read and write which. brokers.py and members.py have the steps; coordinator.py
+has a coordinator's handling of one group. Must not know an implementation, or time.
 
-The offsets partition is replicated as the replication model says, so here its log is one: the current
-leader's. What is durable no election loses; what is behind it an election keeps or cuts, and a broker that
-has not heard of the present epoch writes nothing that counts, nor is it elected (it would not be in the ISR).
-Learning of an epoch and loading or unloading the group are two steps, because Kafka's are: tasks wait.
+The offsets partition is replicated as in the replication model, so here its log is one: the current leader's.
+No election loses durable records. An election keeps or truncates the records after them. A broker that does
+not know the current epoch writes nothing that counts, and is not elected (it would not be in the ISR).
+Learning an epoch and loading or unloading the group are two steps, as in Kafka: tasks wait.
 
-Requests. JoinGroup is a request and a later answer, from the same coordinator. SyncGroup, Heartbeat and
+Requests. JoinGroup is a request and a later response, from the same coordinator. SyncGroup, Heartbeat and
 LeaveGroup are one step each. Commits wait in the order in which their member sent them; one may be lost or
-refused at any time. Who syncs first with an assignment is the leader of the generation: Kafka chooses it
-earlier, but as freely.
+refused at any time. The leader of the generation is the first member that syncs with an assignment: Kafka
+chooses it earlier, but as freely.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -52,11 +52,11 @@ def _has_sent(member: Member) -> bool:
 
 @frozen(eq=False, slots=False)
 class Groups(SlottedSystem[GroupState]):
-    """The transition system for some constants (explore/slotted.py says what each method promises). checks:
-    the invariants to check, by name.
+    """The transition system for some constants (explore/slotted.py documents the methods). checks: the
+    invariants to check, by name.
 
-    Slots: each broker, each member, the leaders by epoch, the log, what was acknowledged, how much of the
-    bounds is used.
+    Slots: each broker, each member, the leaders by epoch, the log, the acknowledged commits, the used part of
+    the bounds.
     """
 
     constants: Constants
@@ -64,8 +64,8 @@ class Groups(SlottedSystem[GroupState]):
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """Fail-overs, expiries and what only a missing protection allows are absent where the constants say
-        so."""
+        """The names of actions. Failovers, expiries, and actions that need a missing protection are absent if
+        the constants exclude them."""
         constants = self.constants
         absent = set()
         if constants.epochs == 0 or constants.brokers < 2:
@@ -85,17 +85,17 @@ class Groups(SlottedSystem[GroupState]):
 
     @cached_property
     def goals(self) -> Mapping[str, tuple[Part, ...]]:
-        """What a useful set of constants reaches."""
+        """The goals that a useful set of constants reaches."""
         return invariants.goals(self.constants.brokers, self.constants.members)
 
     @property
     def step_invariants(self) -> Mapping[str, Callable[[GroupState, Action, GroupState], bool]]:
-        """Of each step."""
+        """Invariants of each step."""
         return {name: holds for name, holds in invariants.OF_STEPS.items() if name in self.checks}
 
     @cached_property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Members may change their numbers, but not the two processes of a static member."""
+        """Members may be renumbered, except the two processes of a static member."""
         fixed = 2 * self.constants.statics
         brokers, count = self.constants.brokers, self.constants.members
         rest = range(brokers + count, brokers + count + 4)
@@ -110,7 +110,7 @@ class Groups(SlottedSystem[GroupState]):
 
     @property
     def kinds(self) -> tuple[int, ...]:
-        """Members are of one kind."""
+        """All members are of one kind."""
         brokers = self.constants.brokers
         rest = range(brokers + 1, brokers + 5)
         return (*range(brokers), *(brokers,) * self.constants.members, *rest)
@@ -125,11 +125,11 @@ class Groups(SlottedSystem[GroupState]):
         return GroupState(tuple(slots[:brokers]), tuple(slots[brokers:members]), *slots[members:])
 
     def describe(self, state: GroupState) -> str:
-        """The state for a person."""
+        """The state as text."""
         return describe(state)
 
     def initial(self) -> Iterable[GroupState]:
-        """Broker 0 leads the offsets partition and has loaded the group; nobody has joined, nothing is
+        """Broker 0 leads the offsets partition and has loaded the group; there are no members, nothing is
         committed."""
         bounds = self.constants
         group = coordinator.new_group(bounds.partitions)
@@ -144,7 +144,7 @@ class Groups(SlottedSystem[GroupState]):
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """Each broker's, each member's, then each member's with each broker."""
+        """The rules of each broker, of each member, then of each member with each broker."""
         bounds = self.constants
         members = range(bounds.brokers, bounds.brokers + bounds.members)
         used = bounds.brokers + bounds.members + 3

@@ -56,7 +56,7 @@ def _controller_writes(
     return Mismatch(
         position=position,
         action="elect",
-        expected=f"a leader from the ISR {list(previous)}, no broker added to it, and never an empty one{clean}",
+        expected=f"a leader from the ISR {list(previous)}, nobody added to it, and never an empty one{clean}",
         seen=f"leader {event.leader}, ISR {list(isr)} in leader epoch {event.leader_epoch}",
         because=before.position,
     )

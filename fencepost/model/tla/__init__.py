@@ -27,7 +27,15 @@ MODULES = ("Replication", "Controller", "Group")
 
 
 def files_of(name: str, size: Size = "small") -> tuple[Path, Path]:
-    """The module and the configuration of a shipped specification."""
+    """The module and the configuration of a shipped specification.
+
+    Args:
+        name: one of MODULES.
+        size: the size of the configuration.
+
+    Returns:
+        the paths of the .tla and the .cfg file.
+    """
     if name not in MODULES:
         raise FencepostError(
             expected=f"a shipped specification: {', '.join(MODULES)}",

@@ -1,7 +1,7 @@
-"""Constants and states of the controller model, between Python (controller_state.py) and TLA+
+"""Constants and states of the controller model, between Python (controller/state.py) and TLA+
 (Controller.tla).
 
-Owns: the one-to-one map. Must not know how either side gets from state to state.
+Owns the one-to-one map. Must not know the transitions of either side.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,7 +39,7 @@ INVARIANTS: Mapping[str, str] = {
     "StopSafe": "STOP-SAFE",
     "Incarnation": "INCARNATION",
 }
-"""TLA+'s name of an invariant or property -> the model's."""
+"""The TLA+ name of an invariant or property -> the model's."""
 
 DELETIONS = ("none", "under way", "overlooked")
 """TLA+'s words for a deletion in a controller's context, in the order of the numbers."""

@@ -1,7 +1,7 @@
-"""TLC's shortest counterexample when a protection of the data path is dropped.
+"""TLC's shortest counterexample for a dropped protection of the data path.
 
-Owns: which statements of Replication.tla are looked at for the invariant that a protection keeps. Must not
-know what becomes of the counterexample.
+Owns which statements of Replication.tla are checked for the invariant that a protection preserves. Must not
+know how the counterexample is used.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ STATEMENTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "HW-MONO": (("HwMono",), ()),
     "EPOCH-MONO": (("EpochMono", "OneLeader"), ("EpochMonoSteps",)),
 }
-"""Invariant -> (invariants, properties) of Replication.tla. Logs that part and records that are lost are one
-story, told to its first bad state."""
+"""Invariant -> (invariants, properties) of Replication.tla. Diverging logs and lost records are checked
+together, and the first bad state ends the run."""
 
 
 def shortest_counterexample(
@@ -32,10 +32,10 @@ def shortest_counterexample(
     on_progress: OnProgress | None = None,
 ) -> TlcResult:
     """Run TLC with one worker, so that the counterexample is a shortest one. breaks: the invariant that
-    should fall.
+    should fail.
 
-    Raises FencepostError where that needs more than the data path of a log that keeps all its records
-    (HW-BOUNDS: retention, of which no plan is drafted).
+    Raises FencepostError if that needs more than the data path of a log that keeps all its records
+    (HW-BOUNDS: retention, for which no plan is drafted).
     """
     if breaks not in STATEMENTS:
         raise FencepostError(

@@ -1,6 +1,6 @@
-"""Constants and states of the group model, between Python (group_state.py) and TLA+ (Group.tla).
+"""Constants and states of the group model, between Python (group/state.py) and TLA+ (Group.tla).
 
-Owns: the one-to-one map. Must not know how either side gets from state to state.
+Owns the one-to-one map. Must not know the transitions of either side.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -35,7 +35,7 @@ INVARIANTS: Mapping[str, str] = {
     "OneCoordinator": "ONE-COORDINATOR",
     "OneInstance": "ONE-INSTANCE",
 }
-"""TLA+'s name of an invariant or property -> the model's."""
+"""The TLA+ name of an invariant or property -> the model's."""
 
 KINDS: Mapping[int, str] = {COMMIT: "commit", METADATA: "group", EXPIRED: "expired", REMOVED: "removed"}
 

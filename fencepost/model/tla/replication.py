@@ -1,7 +1,7 @@
-"""Constants and states of the replication model, between Python (replication_state.py) and TLA+
+"""Constants and states of the replication model, between Python (replication/state.py) and TLA+
 (Replication.tla).
 
-Owns: the one-to-one map. Must not know how either side gets from state to state.
+Owns the one-to-one map. Must not know the transitions of either side.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ INVARIANTS: Mapping[str, str] = {
     "HwMono": "HW-MONO",
     "HwBounds": "HW-BOUNDS",
 }
-"""TLA+'s name of an invariant or property -> the model's."""
+"""The TLA+ name of an invariant or property -> the model's."""
 
 
 def constants_to_tla(constants: Constants) -> dict[str, str]:

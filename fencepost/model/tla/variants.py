@@ -1,6 +1,6 @@
-"""The variants of the shipped models that the explorer and TLC are compared on.
+"""The variants of the shipped models for which the explorer and TLC are compared.
 
-Owns: which constants. Must not know how the comparison is made.
+Owns the constants. Must not know how the comparison is made.
 """
 
 from typing import Any
@@ -17,16 +17,16 @@ DATA_PATH_CONTROL = (
     "truncate_by_epoch", "truncate_below_own_epoch", "assign_epoch_on_election",
     "fetch_fencing", "isr_expand_after_epoch_start", "leader_epoch_fencing",
 )  # fmt: skip
-"""What can be missed in the replication model without a crash."""
+"""Protections of the replication model that matter without a crash."""
 
 RETENTION = ("below_high_watermark", "high_watermark_within_log", "high_watermark_follows_log_start")
-"""What can be missed once records are deleted."""
+"""Protections that matter once records are deleted."""
 
 
 @frozen(kw_only=True)
 class Row:
-    """constants: of any shipped model. count: whether all states of a variant that fails are counted too,
-    which takes a second, longer run on both sides."""
+    """constants: of any shipped model. count: whether all states of a failing variant are counted too, which
+    takes a second, longer run on both sides."""
 
     constants: Any
     count: bool = True
@@ -38,8 +38,8 @@ def dropped(constants: Any) -> str:
 
 
 def of_replication(size: str) -> tuple[Row, ...]:
-    """small: every state counted; medium: three replicas and epochs 0..2, where the protections are
-    missed."""
+    """small: every state counted; medium: three replicas and epochs 0..2, with which each protection
+    matters."""
     if size == "small":
         bases = (
             (Constants(replicas=2, epochs=2), DATA_PATH_CONTROL),
@@ -63,8 +63,8 @@ def of_replication(size: str) -> tuple[Row, ...]:
 
 
 def of_group(size: str) -> tuple[Row, ...]:
-    """small: each protection where it is missed soonest, every state counted; medium: two members, two
-    generations and a fail-over."""
+    """small: each protection with the smallest constants with which it matters, every state counted; medium:
+    two members, two generations and a failover."""
     if size == "small":
         bases = (
             (
@@ -113,16 +113,16 @@ CONTROL = (
     "epoch_read_in_election_only",
     "leader_epoch_fencing",
 )
-"""What can be missed in the controller model without a crash."""
+"""Protections of the controller model that matter without a crash."""
 PROCESSES = ("broker_epoch_fencing", "re_elect", "keep_last_isr_member")
-"""What needs another process, or nobody left."""
+"""Protections that matter only with another process, or with no broker left."""
 DELETIONS = ("resume_deletions", "offline_without_state")
 SHUTDOWNS = ("last_in_sync_stays", "staying_isr_members_only", "shutdown_fencing")
 
 
 def of_controller(size: str) -> tuple[Row, ...]:
-    """small: each protection where it is missed soonest, every state counted; medium: deletion, shutdown and
-    a crash together, reassignments with fail-over, three brokers."""
+    """small: each protection with the smallest constants with which it matters, every state counted; medium:
+    deletion, shutdown and a crash together, reassignments with failover, three brokers."""
     bases: tuple[tuple[ControllerConstants, tuple[str, ...]], ...]
     if size == "small":
         reassigned = ControllerConstants(spare=1, epochs=1, writes=4, sessions=0, reassignments=1)

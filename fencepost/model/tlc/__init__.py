@@ -1,5 +1,4 @@
-"""A wrapper around TLC, the model checker of TLA+: runs it on any specification and answers with Python
-values."""
+"""A wrapper of TLC, the model checker of TLA+: it runs TLC on any specification and returns Python values."""
 
 from fencepost.model.tlc.process import RunLimits
 from fencepost.model.tlc.result import (

@@ -1,11 +1,11 @@
-"""TLC's configuration files: other values for constants, and what TLC 2.15 does not read.
+"""TLC's configuration files: other values for constants, and statements that TLC 2.15 does not support.
 
-Owns: the little of their grammar that this takes. Must not know what a constant means.
+Owns the required part of their grammar. Must not know the meaning of a constant.
 
-A file is statements: a keyword and what follows up to the next keyword. `CONSTANTS N = 3 M <- MCM` assigns;
-an assignment's value may be a set or a name. A run gets a copy in which the assignments that it replaces are
-blanked out, a CONSTANTS statement with the new ones is added, and CHECK_DEADLOCK (unknown to 2.15) is taken
-out and becomes a command-line option.
+A file is a list of statements: a keyword and its text up to the next keyword. `CONSTANTS N = 3 M <- MCM`
+assigns; the value may be a set or a name. A run gets a modified copy. The replaced assignments are blanked
+out, and a CONSTANTS statement with the new ones is added. CHECK_DEADLOCK (unknown to 2.15) is removed and
+becomes a command-line option.
 """
 
 import re
@@ -56,8 +56,8 @@ class _Token:
 
 @frozen
 class Config:
-    """text: for TLC. check_deadlock: what the file said (None: nothing). constants: name -> value or
-    definition, as they stand now."""
+    """text: for TLC. check_deadlock: as in the file (None: not given). constants: name -> current value or
+    definition."""
 
     text: str
     check_deadlock: bool | None
@@ -67,8 +67,20 @@ class Config:
 def read_config(
     text: str, where: str, constants: Mapping[str, str] | None = None, *, unchecked: bool = False
 ) -> Config:
-    """The file's text with other values for `constants`. unchecked: without any invariant or property. Raises
-    FencepostError for an unknown constant."""
+    """Read a configuration with other values for some constants.
+
+    Args:
+        text: the content of the file.
+        where: the file, for errors.
+        constants: name -> new value (a TLA+ text; `<-Name` for a definition).
+        unchecked: remove all invariants and properties.
+
+    Returns:
+        the configuration.
+
+    Raises:
+        FencepostError: for an unknown constant.
+    """
     constants = constants or {}
     tokens = [
         _Token(match.group(), *match.span())
@@ -120,7 +132,7 @@ def _assignments(body: list[_Token], text: str) -> list[tuple[int, int, str, str
     while at + 2 < len(body):
         name, sign = body[at], body[at + 1]
         if sign.text not in ("=", "<-"):
-            break  # TLC will say what is wrong with it
+            break  # TLC will report the error in it
         last, depth = at + 2, 0
         while last < len(body):
             depth += (body[last].text in _OPEN) - (body[last].text in _CLOSE)

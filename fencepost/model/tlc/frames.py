@@ -1,14 +1,14 @@
 """The frames of TLC's -tool output, read line by line.
 
-Owns: which text belongs to which message. Must not know what a code means.
+Owns which text belongs to which message. Must not know the meaning of a code.
 
     @!@!@STARTMSG code:class @!@!@
     text
     @!@!@ENDMSG code @!@!@
 
-A frame may begin in the middle of a line, or inside another frame (an error quotes another); what a
-specification prints itself stands between frames, or inside one if the evaluation of a state prints. So a
-stack of open frames is kept. A frame that never ends (TLC was stopped) is told as such.
+A frame may begin in the middle of a line, or inside another frame (an error quotes another one). Output of
+the specification is between frames, or inside one if the evaluation of a state prints. So a stack of open
+frames is kept. A frame that never ends (TLC was stopped) is marked as incomplete.
 """
 
 import re
@@ -24,9 +24,15 @@ NONE, ERROR, BUG, WARNING, STATE = range(5)
 
 @frozen(kw_only=True)
 class TlcMessage:
-    """One message. code: TLC's, None for a line outside any frame; kind: its class; text: with the texts of
-    the frames inside it; inside: codes of the frames around it, outermost first; complete: whether its end
-    was seen."""
+    """One message.
+
+    Attributes:
+        code: TLC's, None for a line outside any frame.
+        kind: its class.
+        text: with the texts of the frames inside it.
+        inside: codes of the frames around it, outermost first.
+        complete: whether its end was seen.
+    """
 
     code: int | None
     kind: int = NONE
@@ -44,7 +50,7 @@ class _Open:
 
 @define
 class Frames:
-    """Feed it lines; it answers the messages that they complete. open: frames that have begun, outermost
+    """Receives lines and returns the messages that they complete. open: frames that have begun, outermost
     first."""
 
     open: list[_Open] = field(factory=list)
@@ -64,7 +70,7 @@ class Frames:
             yield from self._text(line[position:], newline=True)
 
     def end(self) -> Iterator[TlcMessage]:
-        """What is still open when the output ends, innermost first."""
+        """The frames that are still open at the end of the output, innermost first."""
         while self.open:
             yield self._pop(complete=False)
 
@@ -75,7 +81,7 @@ class Frames:
             yield TlcMessage(code=None, text=text)
 
     def _close(self, code: int, mark: str) -> Iterator[TlcMessage]:
-        """An end closes the innermost frame of its code, and those inside it that never ended; an end without
+        """An end closes the innermost frame with its code, and the unfinished ones inside it. An end without
         a beginning is text."""
         if all(frame.code != code for frame in self.open):
             yield from self._text(mark, newline=True)

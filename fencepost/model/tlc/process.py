@@ -1,10 +1,11 @@
-"""The Java process: started, read, held to its limits, and gone when the caller is.
+"""The Java process: started, read, limited, and ended together with its caller.
 
-Owns: the process and its limits. Must not know what its lines mean.
+Owns the process and its limits. Must not know the meaning of its lines.
 
-Whatever ends the reading (the end of the output, a limit, an exception, Ctrl-C), the process and its children
-are dead when `run_process` is left. The memory limit is held twice: the heap is capped (Java then reports
-that it is out of memory), and where /proc tells how much is resident, a process above the limit is killed.
+When `run_process` returns, the process and its children are dead, however the reading ended (the end of the
+output, a limit, an exception, Ctrl-C). The memory limit is enforced twice: the heap is capped (Java then
+reports that it is out of memory), and if /proc reports the resident memory, a process above the limit is
+killed.
 """
 
 import codecs
@@ -22,18 +23,18 @@ from attrs import frozen
 from fencepost.traces.errors import EnvironmentError_
 
 OVERHEAD_MB = 256
-"""What a JVM takes beside its heap: code, threads, the collector's tables."""
+"""Memory of a JVM in addition to its heap: code, threads, the collector's tables."""
 SMALLEST_MEMORY_MB = 384
 LOOK_EVERY_S = 0.2
-"""How often limits are looked at while the process is silent."""
+"""Seconds between two checks of the limits while the process is silent."""
 CHUNK_BYTES = 1 << 16
 LONGEST_LINE = 1 << 24
-"""Characters without a line feed that are taken; a longer line is cut into several."""
+"""The most characters without a line feed; a longer line is split."""
 
 
 @frozen(kw_only=True)
 class RunLimits:
-    """seconds: of wall clock; memory_mb: resident, of the Java process. None is no limit."""
+    """seconds: wall clock time. memory_mb: resident memory of the Java process. None is no limit."""
 
     seconds: float | None = None
     memory_mb: int | None = None
@@ -58,7 +59,17 @@ class Ended:
 def run_process(
     command: Sequence[str], folder: Path, limits: RunLimits, on_line: Callable[[str], None]
 ) -> Ended:
-    """Run to the end or to a limit; each line of standard output and error goes to `on_line`."""
+    """Run a process to its end or to a limit.
+
+    Args:
+        command: the command line.
+        folder: the working directory.
+        limits: the limits.
+        on_line: called with each line of standard output and error.
+
+    Returns:
+        how it ended.
+    """
     started = time.monotonic()
     try:
         process = subprocess.Popen(
@@ -89,7 +100,7 @@ def run_process(
 def _read(
     process: "subprocess.Popen[bytes]", started: float, limits: RunLimits, on_line: Callable[[str], None]
 ) -> str | None:
-    """Read to the end of the output (None) or to a limit (which)."""
+    """Read to the end of the output (returns None) or to a limit (returns which one)."""
     assert process.stdout is not None
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     rest = ""
@@ -119,7 +130,7 @@ def _read(
 
 
 def _wait(process: "subprocess.Popen[bytes]", started: float, limits: RunLimits) -> str | None:
-    """The output is at its end; the process soon is."""
+    """The output has ended; wait for the process."""
     while True:
         try:
             process.wait(LOOK_EVERY_S)
@@ -139,7 +150,7 @@ def _exceeded(pid: int, seconds: float, limits: RunLimits) -> str | None:
 
 
 def resident_mb(pid: int) -> int:
-    """Resident memory of a process; 0 where the system does not say."""
+    """Resident memory of a process in MiB; 0 if the system does not report it."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):
@@ -148,8 +159,7 @@ def resident_mb(pid: int) -> int:
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """End the process and its group. It has nothing to save: its folder is private and about to be
-    removed."""
+    """Kill the process and its group. It has nothing to save: its folder is private and will be removed."""
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

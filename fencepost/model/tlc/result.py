@@ -1,6 +1,6 @@
-"""What a run of TLC answers.
+"""The result of a run of TLC.
 
-Owns: the values. Must not know how they were read or how TLC was run.
+Owns the values. Must not know how they were read or how TLC was run.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ from fencepost.model.tlc.values import Value, show
 
 
 class RunOutcome(StrEnum):
-    """HOLDS: every reachable state was visited and nothing found. VIOLATED: something was found. SAMPLED: a
-    simulation ended and found nothing. UNDECIDED: a limit came first. FAILED: the specification, its
-    configuration or TLC itself is broken."""
+    """HOLDS: every reachable state was visited without a violation. VIOLATED: a violation was found. SAMPLED:
+    a simulation ended without a violation. UNDECIDED: a limit was reached first. FAILED: the specification,
+    its configuration or TLC itself is broken."""
 
     HOLDS = "holds"
     VIOLATED = "violated"
@@ -24,7 +24,7 @@ class RunOutcome(StrEnum):
 
 
 class Kind(StrEnum):
-    """What kind of statement was violated."""
+    """The kind of statement that was violated."""
 
     INVARIANT = "invariant"
     ACTION_PROPERTY = "action property"
@@ -36,7 +36,8 @@ class Kind(StrEnum):
 
 @frozen(kw_only=True)
 class Violation:
-    """kind; name: of the invariant or property where TLC says it ("" otherwise); says: TLC's sentence."""
+    """A violation. name: of the invariant or property if TLC reports it ("" otherwise); says: TLC's
+    sentence."""
 
     kind: Kind
     name: str
@@ -45,7 +46,7 @@ class Violation:
 
 @frozen
 class Unread:
-    """A variable's value that is no plain TLA+ value (TLC left it unevaluated); its text."""
+    """A variable's value that is not a plain TLA+ value (TLC did not evaluate it); its text."""
 
     text: str
 
@@ -53,7 +54,7 @@ class Unread:
 @frozen(kw_only=True)
 class TraceState:
     """One state of a counterexample. number: from 1; action: its name ("" for an initial state); location:
-    where the action stands."""
+    where the action is in the module."""
 
     number: int
     action: str
@@ -69,8 +70,8 @@ class TraceState:
 
 @frozen(kw_only=True)
 class Counterexample:
-    """states: in order; then stuttering (nothing happens any more), or back_to (the number of the state that
-    comes next, for ever), or neither."""
+    """states: in order. Then stuttering (no further change), or back_to (the number of the next state, in an
+    endless loop), or neither."""
 
     states: tuple[TraceState, ...]
     stuttering: bool = False
@@ -87,7 +88,8 @@ class Counterexample:
 
 @frozen(kw_only=True)
 class RunProgress:
-    """How far TLC is; -1 where TLC does not say. diameter: states on the longest path so far."""
+    """The progress of TLC; -1 for values that TLC does not report. diameter: states on the longest path so
+    far."""
 
     diameter: int = -1
     generated: int = -1
@@ -97,7 +99,7 @@ class RunProgress:
 
 @frozen(kw_only=True)
 class ActionCoverage:
-    """How often an action led to a new state, and how often it was taken at all."""
+    """How often an action led to a new state, and how often it was taken."""
 
     action: str
     location: str
@@ -107,7 +109,7 @@ class ActionCoverage:
 
 @frozen(kw_only=True)
 class Toolbox:
-    """What TLC ran on. jar_from: where the jar was found, in words."""
+    """The programs that TLC ran with. jar_from: where the jar was found, in words."""
 
     java: str
     java_version: int
@@ -118,34 +120,45 @@ class Toolbox:
 
 @frozen(kw_only=True)
 class TlcResult:
-    """One run.
+    """The result of one run."""
 
-    reason: one sentence that explains the outcome. distinct, generated, queue: TLC's last count (-1: it never
-    said). depth: states on a longest shortest path, the initial state counted (exact with one worker).
-    errors, warnings: TLC's words. output: what the specification printed, the first lines of it. exit_code:
-    the process's; the outcome rests on what TLC said and the code together, never on the code alone. None: it
-    was stopped.
-    """
-
+    # The outcome.
     outcome: RunOutcome
+    # One sentence that explains the outcome.
     reason: str
+    # The violation; None if there is none.
     violation: Violation | None = None
+    # The counterexample; None if there is none.
     counterexample: Counterexample | None = None
+    # States generated, by TLC's last count; -1 if there was none.
     generated: int = -1
+    # Distinct states, by TLC's last count; -1 if there was none.
     distinct: int = -1
+    # States in the queue, by TLC's last count; -1 if there was none.
     queue: int = -1
+    # The largest depth in states, including the initial state; exact with one worker. -1 if not reported.
     depth: int = -1
+    # How often each action was taken; empty unless it was requested.
     coverage: tuple[ActionCoverage, ...] = ()
+    # TLC's error messages.
     errors: tuple[str, ...] = ()
+    # TLC's warnings.
     warnings: tuple[str, ...] = ()
+    # What the specification printed: the first lines.
     output: tuple[str, ...] = ()
+    # The number of further lines.
     output_left_out: int = 0
+    # The process's exit code; None if it was stopped. The outcome depends on the messages and the code
+    # together, never on the code alone.
     exit_code: int | None = None
+    # How long the run took.
     seconds: float = 0.0
+    # Java and the jar; None if the run did not start.
     toolbox: Toolbox | None = None
+    # The command line.
     command: tuple[str, ...] = Factory(tuple)
 
     @property
     def steps(self) -> int:
-        """Steps of the counterexample (0: the initial state, or none)."""
+        """Steps of the counterexample (0: the initial state, or no counterexample)."""
         return len(self.counterexample.states) - 1 if self.counterexample else 0

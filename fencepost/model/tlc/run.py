@@ -1,7 +1,7 @@
-"""TLC, run: check visits every state, simulate takes random walks.
+"""Running TLC: check visits every state, simulate takes random walks.
 
-Owns: the command line, the private folder, what a specification is. Must not know how output is read or
-processes are held.
+Owns the command line, the private folder, and the definition of a specification. Must not know how output is
+read or processes are limited.
 """
 
 import os
@@ -38,8 +38,20 @@ class Spec:
 
     @classmethod
     def at(cls, path: Path, config: Path | None = None, constants: Mapping[str, str] | None = None) -> "Spec":
-        """The specification that a path means: a .tla beside its .cfg, or a .cfg beside its .tla (or the MC
-        module that it is named after)."""
+        """The specification at a path: a .tla with its .cfg, or a .cfg with its .tla (or the MC module that
+        it is named after).
+
+        Args:
+            path: the .tla or the .cfg file.
+            config: the .cfg file; None: found by the name.
+            constants: other values for constants.
+
+        Returns:
+            the specification.
+
+        Raises:
+            FencepostError: if a file is missing.
+        """
         module = path.with_suffix(".tla")
         if config is None:
             config = path.with_suffix(".cfg")
@@ -61,22 +73,26 @@ class Spec:
 
 @frozen(kw_only=True)
 class RunOptions:
-    """jar: instead of the one that is found. workers: threads, or 0 for one per processor. deadlock: whether
-    to look for deadlocks (None: as the configuration says, else yes, as TLC does). coverage: count how often
-    each action is taken. java_options: for the JVM, after ours."""
+    """The options of a run."""
 
+    # TLC's jar; None: the one that is found.
     jar: Path | None = None
+    # Threads; 0 for one per processor.
     workers: int = 1
+    # Whether to check for deadlocks; None: as in the configuration, otherwise yes (TLC's default).
     deadlock: bool | None = None
+    # Whether to count how often each action is taken.
     coverage: bool = False
+    # The limits of the process.
     limits: RunLimits = field(factory=RunLimits)
+    # Options for the JVM, after ours.
     java_options: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
 class Walks:
-    """How a simulation walks: number of behaviours (None: until a limit), steps in each, and the seed of the
-    choices."""
+    """The walks of a simulation: number of behaviours (None: until a limit), steps of each, and the seed of
+    the choices."""
 
     number: int | None = 1_000
     depth: int = 100
@@ -91,8 +107,21 @@ def check(
     unchecked: bool = False,
     on_state: OnState | None = None,
 ) -> TlcResult:
-    """Visit every reachable state, breadth first. unchecked: count only, look at no invariant; on_state: is
-    given each distinct state once TLC is done."""
+    """Visit every reachable state, breadth first.
+
+    Args:
+        spec: the specification.
+        options: the options of the run.
+        on_progress: called with TLC's progress.
+        unchecked: only count states, without any invariant or property.
+        on_state: called with each distinct state after TLC has ended.
+
+    Returns:
+        the result.
+
+    Raises:
+        FencepostError: for an unknown constant; EnvironmentError_ if Java or the jar is missing.
+    """
     return _run(spec, options or RunOptions(), (), on_progress, unchecked=unchecked, on_state=on_state)
 
 
@@ -102,7 +131,20 @@ def simulate(
     options: RunOptions | None = None,
     on_progress: OnProgress | None = None,
 ) -> TlcResult:
-    """Take random walks. Finding nothing proves nothing: SAMPLED."""
+    """Take random walks. Without a violation the outcome is SAMPLED, which proves nothing.
+
+    Args:
+        spec: the specification.
+        walks: the number and length of the walks, and the seed.
+        options: the options of the run.
+        on_progress: called with TLC's progress.
+
+    Returns:
+        the result.
+
+    Raises:
+        FencepostError: for an unknown constant; EnvironmentError_ if Java or the jar is missing.
+    """
     walks = walks or Walks()
     options = options or RunOptions()
     if walks.number is None and options.limits.seconds is None:
@@ -178,7 +220,7 @@ def _java_options(folder: Path, options: RunOptions) -> tuple[str, ...]:
         "-XX:+UseParallelGC",
         "-XX:-UsePerfData",
         "-Dfile.encoding=UTF-8",
-        "-Duser.language=en",  # numbers with the separators that are read here
+        "-Duser.language=en",  # numbers with the separators that this module reads
         "-Duser.country=US",
         f"-Djava.io.tmpdir={folder}",
         *options.limits.java_options,
@@ -193,12 +235,12 @@ def _looks_for_deadlocks(options: RunOptions, config: Config) -> bool:
 
 
 def processors() -> int:
-    """Processors that this process may use (TLC 2.15 knows no `-workers auto`)."""
+    """The processors that this process may use (TLC 2.15 has no `-workers auto`)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """A folder of this run alone: TLC names its own by the second, and two runs would meet."""
+    """A private folder for a run: TLC names its own by the second, so two runs could share one."""
     with tempfile.TemporaryDirectory(prefix="fencepost-tlc-", ignore_cleanup_errors=True) as name:
         yield Path(name)

@@ -1,6 +1,6 @@
 """States as TLC prints them: in counterexamples, and in the file that -dump writes.
 
-Owns: their grammar. Must not know frames or outcomes.
+Owns their grammar. Must not know frames or outcomes.
 
     /\\ x = 1                     one conjunct per variable, a value may run over lines;
     /\\ f = (0 :> 1 @@            the only variable of a specification comes without /\\
@@ -31,7 +31,7 @@ def read_variables(text: str) -> Mapping[str, Value | Unread]:
     return {mark[1]: _value(text[mark.end() : end].strip()) for mark, end in zip(marks, ends, strict=True)}
 
 
-@lru_cache(maxsize=1 << 16)  # in a dump most variables look as they did in the state before
+@lru_cache(maxsize=1 << 16)  # in a dump most variables are the same as in the state before
 def _value(text: str) -> Value | Unread:
     try:
         return parse(text)
@@ -49,8 +49,7 @@ def split_action(text: str) -> tuple[str, str]:
 
 
 def read_trace_state(text: str) -> TraceState | None:
-    """A state of a counterexample: a heading `2: <Inc line ...>` and its variables; None if it is something
-    else."""
+    """A state of a counterexample: a heading `2: <Inc line ...>` and its variables; None for other text."""
     heading = _HEADING.match(text)
     if heading is None:
         return None

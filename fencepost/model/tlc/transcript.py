@@ -1,6 +1,6 @@
-"""What TLC said in one run, message by message.
+"""The messages of TLC in one run.
 
-Owns: the meaning of TLC's codes, and the outcome that they add up to. Must not know processes or files.
+Owns the meaning of TLC's codes, and the resulting outcome. Must not know processes or files.
 
 A run is exhaustive only if TLC said so (2193) with an empty queue. The exit code alone decides nothing: TLC
 2.15 ends a simulation that found a violation with 0.
@@ -25,18 +25,19 @@ from fencepost.model.tlc.result import (
 from fencepost.model.tlc.states import read_trace_state, read_variables, split_action
 
 MOST_OUTPUT = 1_000
-"""Lines that the specification prints, and TLC's own unframed ones, that are kept; the rest is counted."""
+"""The most lines of the specification's output and of TLC's own unframed lines that are kept; the others are
+counted."""
 MOST_MESSAGES = 50
-"""Errors and warnings that are kept."""
+"""The most errors and warnings that are kept."""
 MOST_STATES = 100_000
-"""States of a counterexample that are kept: TLC's own limit is 65,536."""
+"""The most states of a counterexample that are kept. Reason: TLC's own limit is 65,536."""
 
 VERSION, SUCCESS, DEPTH, PROGRESS, STATS, SIMULATED = 2262, 2193, 2194, 2200, 2199, 2209
 STATE, STATE_OLD, STUTTERING, BACK_TO_STATE = 2217, 2216, 2218, 2122
 COVERAGE_START, COVERAGE_NEXT, COVERAGE_INIT = 2201, 2772, 2773
 FINISHED, PARSING, PARSED = 2186, 2220, 2219
 HEADINGS = frozenset({2121, 2264, 2103, 2120})
-"""Messages of class error that only introduce what follows."""
+"""Messages of class error that only introduce the following ones."""
 OUT_OF_MEMORY = frozenset({1001, 1002})
 VIOLATIONS: Mapping[int, Kind] = {
     2110: Kind.INVARIANT,
@@ -91,31 +92,47 @@ def read_counts(text: str) -> RunProgress | None:
 
 @define
 class Transcript:
-    """counts: the last that TLC said. violation, states, stuttering, back_to: of the first violation. errors:
-    what is neither a violation nor a heading. parsing, parser: whether the parser is at work, and what it
-    said. success: TLC said that no error was found; finished: that it is at its end; version: of TLC."""
+    """The messages of one run."""
 
+    # Called with TLC's progress.
     on_progress: Callable[[RunProgress], None] | None = None
+    # The version of TLC.
     version: str = ""
+    # TLC's last counts.
     counts: RunProgress = field(factory=RunProgress)
+    # The largest depth in states; -1 if not reported.
     depth: int = -1
+    # The first violation.
     violation: Violation | None = None
+    # The states of its counterexample.
     states: list[TraceState] = field(factory=list)
+    # Whether the counterexample ends with stuttering.
     stuttering: bool = False
+    # The number of the state to which the counterexample loops; None if it does not.
     back_to: int | None = None
+    # How often each action was taken, by (name, location).
     coverage: dict[tuple[str, str], ActionCoverage] = field(factory=dict)
+    # Error messages that are neither a violation nor a heading.
     errors: list[str] = field(factory=list)
+    # Warnings.
     warnings: list[str] = field(factory=list)
+    # The first lines of the specification's output.
     output: list[str] = field(factory=list)
+    # The number of further lines.
     output_left_out: int = 0
+    # Whether the parser is running.
     parsing: bool = False
+    # The parser's messages.
     parser: list[str] = field(factory=list)
+    # TLC reported that there is no error.
     success: bool = False
+    # TLC reported its end.
     finished: bool = False
+    # Java ran out of memory.
     out_of_memory: bool = False
 
     def add(self, message: TlcMessage) -> None:
-        """Take in one message."""
+        """Process one message."""
         code = message.code
         if code is None:
             self._print(message.text)
@@ -161,7 +178,7 @@ class Transcript:
         if kind is Kind.ASSERTION:
             says = message.text
         if self.violation is not None:
-            return  # -continue: the first one counts
+            return  # -continue: the first violation counts
         name = _NAMED.search(says)
         self.violation = Violation(kind=kind, name=name[1] if name else "", says=says.strip())
         if message.code in BY_INITIAL_STATE:
@@ -188,7 +205,7 @@ class Transcript:
 
     def _coverage(self, code: int, text: str) -> None:
         if code == COVERAGE_START:
-            self.coverage = {}  # each report is a whole one
+            self.coverage = {}  # each report is complete
             return
         covered = _COVERED.search(text)
         if covered is not None:
@@ -210,7 +227,16 @@ class Transcript:
             self.warnings.append(message.text)
 
     def result(self, exit_code: int | None, stopped: str | None, *, simulation: bool) -> TlcResult:
-        """All of it. stopped: why the process was ended from outside, if it was."""
+        """The result of the run.
+
+        Args:
+            exit_code: the process's exit code; None if it was stopped.
+            stopped: why the process was ended from outside; "" if it was not.
+            simulation: whether the run was a simulation.
+
+        Returns:
+            the result.
+        """
         outcome, reason = self._outcome(exit_code, stopped, simulation=simulation)
         counterexample = None
         if self.violation is not None and self.states:

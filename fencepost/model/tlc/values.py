@@ -1,6 +1,6 @@
-"""TLA+ values as Python values, parsed from what TLC prints and printed as TLC reads them.
+"""TLA+ values as Python values, parsed from TLC's output and printed as TLC reads them.
 
-Owns: the correspondence. Must not know frames, states or any specification.
+Owns the correspondence. Must not know frames, states or any specification.
 
     TRUE, FALSE                     bool
     -5                              int
@@ -10,9 +10,10 @@ Owns: the correspondence. Must not know frames, states or any specification.
     <<1, "a">>, << >>               tuple
     [a |-> 1], (0 :> 1 @@ 2 :> 3)   Function, a read-only mapping with a hash
 
-In TLA+ a sequence is a function with domain 1..n, and a record one whose domain is strings; so every value
-has one Python form however TLC wrote it: a function with domain 1..n (also the empty one) is a tuple. Python
-holds 1 and True for equal; TLC refuses to compare them, so a set has one or the other.
+In TLA+ a sequence is a function with domain 1..n, and a record is a function with strings as domain. So every
+value has one Python form, independent of TLC's notation: a function with domain 1..n (including the empty
+one) is a tuple. In Python 1 and True are equal. TLC refuses to compare them, so a set contains only one of
+the two.
 """
 
 import re
@@ -24,22 +25,22 @@ from attrs import define, field, frozen
 from fencepost.traces.errors import FencepostError
 
 DEEPEST = 150
-"""Nesting of values that is read; a specification's own values nest a handful deep, and Python's stack is
-finite."""
+"""The deepest nesting of values that is read. Reason: a specification's own values are nested a handful deep,
+and Python's stack is finite."""
 
 LARGEST_INTERVAL = 1_000_000
-"""Members of `a..b` that are enumerated."""
+"""The most members of `a..b` that are enumerated."""
 
 Value = Union[bool, int, str, "ModelValue", tuple["Value", ...], frozenset["Value"], "Function"]
 
 
 class TlaValueError(FencepostError, ValueError):
-    """A text that is no TLA+ value, or a Python value that has no TLA+ form."""
+    """A text that is not a TLA+ value, or a Python value without a TLA+ form."""
 
 
 @frozen(order=True)
 class ModelValue:
-    """A value that equals itself only: `r1` in a configuration."""
+    """A value that equals only itself: `r1` in a configuration."""
 
     name: str
 
@@ -78,7 +79,7 @@ class Function(Mapping[Value, Value]):
 
 
 def as_value(pairs: Iterable[tuple[Value, Value]]) -> Value:
-    """The function that maps as `pairs` say (the first wins, as in f @@ g): a tuple if its domain is 1..n."""
+    """The function given by `pairs` (the first one wins, as in f @@ g); a tuple if its domain is 1..n."""
     items: dict[Value, Value] = {}
     for key, value in pairs:
         items.setdefault(key, value)
@@ -90,7 +91,7 @@ def as_value(pairs: Iterable[tuple[Value, Value]]) -> Value:
 
 
 def record(**fields: Value) -> Value:
-    """A record; a record always has a field, so it is never a tuple."""
+    """A record. A record always has a field, so it is never a tuple."""
     assert fields
     return as_value((name, value) for name, value in fields.items())
 
@@ -136,7 +137,7 @@ class _Reader:
         return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
 
     def take(self, symbol: str) -> bool:
-        """Whether the next token is this symbol; then it is gone."""
+        """Whether the next token is this symbol; if so, it is consumed."""
         if self.at < len(self.tokens) and self.tokens[self.at] == ("symbol", symbol):
             self.at += 1
             return True
@@ -215,8 +216,8 @@ class _Reader:
 
 
 def parse(text: str) -> Value:
-    """The value that a text of TLC's means. Raises TlaValueError, also for what TLC leaves unevaluated
-    (SUBSET S, [S -> T])."""
+    """The value of a text. Raises TlaValueError, also for values that TLC does not evaluate (SUBSET S, [S ->
+    T])."""
     reader = _Reader(text)
     value = reader.value(0)
     if reader.at < len(reader.tokens):
@@ -267,7 +268,7 @@ _TO_ESCAPE = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "
 
 
 def show(value: Value) -> str:
-    """The value in TLA+, on one line, the same text for equal values (sets and domains are sorted)."""
+    """The value in TLA+, on one line. Equal values have the same text (sets and domains are sorted)."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, int):
@@ -312,7 +313,7 @@ _RANKS: tuple[tuple[type, int], ...] = (
 
 
 def _order(value: Value) -> tuple[int, int, str]:
-    """A total order that needs no comparison between kinds: kind, then number or length, then text."""
+    """A total order without comparisons between kinds: kind, then number or length, then text."""
     rank = next((rank for kind, rank in _RANKS if isinstance(value, kind)), 6)
     if isinstance(value, int):
         return rank, int(value), ""
@@ -326,8 +327,8 @@ def _shortened(text: str) -> str:
 
 
 def plain(value: Value) -> object:
-    """The value for JSON: sets and tuples become lists, functions objects (keys as TLA+ texts unless
-    strings), model values their names."""
+    """The value for JSON: sets and tuples become lists, functions objects (keys are TLA+ texts unless they
+    are strings), model values their names."""
     convert: Callable[[Value], object] = plain
     if isinstance(value, ModelValue):
         return value.name

@@ -147,7 +147,7 @@ def _too_early(traffic: Traffic) -> Decided | None:
         sender = traffic.enqueued.get(value)
         if sender is None or traffic.part[sender].invoke > traffic.part[op].complete:
             ops = (op,) if sender is None else (sender, op)
-            because = f"{shown(value)} was dequeued before anybody enqueued it"
+            because = f"{shown(value)} was dequeued before any enqueue of it"
             return Decided(convicting=ops, scope=ops, because=because)
     return None
 

@@ -68,7 +68,8 @@ class Texts:
     place: dict[int, tuple[int, int]] = field(factory=dict)
 
     def taken_apart(self, text: str, begin: int = 0) -> list[int] | None:
-        """The makers of the pieces of a text; None if the text is not a sequence of pieces."""
+        """The makers of the pieces of `text` from its character `begin` on; None if the text is not a
+        sequence of pieces."""
         found, at = [], begin
         while at < len(text):
             nearest = bisect_right(self.pieces, text[at : at + self.longest]) - 1

@@ -83,6 +83,10 @@ def in_turn(part: Sequence[Asked], groups: Iterable[Sequence[int]]) -> tuple[int
 
     Returns None if they can. Otherwise returns two operations in the order of their groups: the second
     completed before the first was invoked.
+
+    Args:
+        part: the operations of the part.
+        groups: positions of the operations of each group, in the order of groups.
     """
     latest, whose = BEFORE_ALL, -1
     for group in groups:

@@ -24,13 +24,14 @@ from fencepost.checkers.operation_columns import Array
 
 @compiled
 def used(work: Work, node: int, slot: int) -> bool:
-    """Whether a bit of a node's mask is set."""
+    """Whether the bit `slot` of the mask of `node` is set in `work`."""
     return bool((work.masks[node, slot >> 6] >> np.uint64(slot & 63)) & np.uint64(1))
 
 
 @compiled
 def covered(part: SearchPart, work: Work, node: int, level: int, state: int) -> bool:
-    """Whether a node equals or dominates the configuration in `scratch` (rule 4)."""
+    """Whether `node` equals or dominates the configuration (`level`, `state`, mask in `scratch` of `work`) of
+    `part`: rule 4."""
     if work.nodes[node, LEVEL] != level or work.nodes[node, STATE] != state:
         return False
     for word in range(part.words):

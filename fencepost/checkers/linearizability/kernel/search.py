@@ -65,6 +65,9 @@ def has_twin(part: SearchPart, work: Work, node: int, op: int) -> bool:
         work: the memory of the search.
         node: the configuration.
         op: the operation.
+
+    Returns:
+        whether `op` need not be tried.
     """
     call, order, occupant = part.call, part.order, work.occupant
     for slot in range(len(occupant)):
@@ -106,7 +109,17 @@ def next_candidate(part: SearchPart, work: Work, node: int, index: int, end: int
 
 @compiled
 def operation_at(part: SearchPart, work: Work, node: int, index: int) -> int:
-    """The operation with a number among the candidates of a node."""
+    """The operation with the number `index` among the candidates of `node`.
+
+    Args:
+        part: the part of the history.
+        work: the memory of the search.
+        node: the configuration.
+        index: the number of the candidate.
+
+    Returns:
+        the operation.
+    """
     slots = len(work.occupant)
     if index == 0:
         return int(part.returns[work.nodes[node, LEVEL]])
@@ -116,7 +129,15 @@ def operation_at(part: SearchPart, work: Work, node: int, index: int) -> int:
 @compiled
 def expand(part: SearchPart, steps: StepTable, work: Work, node: int, op: int) -> int:
     """Apply `op` at `node`, in `scratch`. Returns the new level, -1 if steps are missing, -2 if the operation
-    is impossible or unnecessary."""
+    is impossible or unnecessary.
+
+    Args:
+        part: the part of the history.
+        steps: the table of steps.
+        work: the memory of the search.
+        node: the configuration.
+        op: the operation.
+    """
     level, state = work.nodes[node, LEVEL], work.nodes[node, STATE]
     after = find_step(steps, state, part.call[op])
     if after == MISSING:
@@ -180,7 +201,17 @@ def begin(part: SearchPart, steps: StepTable, work: Work, state: int) -> int:
 
 @compiled(when_asked=True)
 def search(part: SearchPart, steps: StepTable, work: Work, budget: int) -> int:
-    """Continue until `budget` operations were looked at."""
+    """Continue until `budget` operations were looked at.
+
+    Args:
+        part: the part of the history.
+        steps: the table of steps.
+        work: the memory of the search.
+        budget: the number of operations.
+
+    Returns:
+        LINEARIZABLE, ILLEGAL, PAUSED, ASKS or FULL.
+    """
     control, frames, levels, slots = work.control, work.frames, len(part.returns), len(work.occupant)
     control[ASKED] = 0
     while control[FRAMES] > 0:

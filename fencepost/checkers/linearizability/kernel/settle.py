@@ -35,7 +35,7 @@ def flip(mask: Array, slot: int) -> None:
 
 @compiled
 def move_to(part: SearchPart, work: Work, level: int) -> None:
-    """Make `occupant` show the operations that are open at a level."""
+    """Make `occupant` of `work` show the operations of `part` that are open at `level`."""
     at = work.control[CURSOR]
     while at < level:
         work.occupant[part.slot[part.returns[at]]] = -1
@@ -54,7 +54,7 @@ def move_to(part: SearchPart, work: Work, level: int) -> None:
 
 @compiled
 def ask(work: Work, state: int, call: int) -> None:
-    """Note a missing step of `state`."""
+    """Note in `work` that the step of `state` by `call` is missing."""
     count = work.control[ASKED]
     if count < len(work.asked):
         work.asked[count] = call
@@ -68,6 +68,13 @@ def settle(part: SearchPart, steps: StepTable, work: Work, level: int, state: in
     are missing, -2 for a dead end.
 
     Rule 1 applies to all open operations. Then satisfied completions are passed, one by one.
+
+    Args:
+        part: the part of the history.
+        steps: the table of steps.
+        work: the memory of the search.
+        level: the current level.
+        state: the number of the state.
     """
     mask = work.scratch
     move_to(part, work, level)
@@ -100,8 +107,18 @@ def settle(part: SearchPart, steps: StepTable, work: Work, level: int, state: in
 
 @compiled
 def leads(part: SearchPart, steps: StepTable, work: Work, op: int, due: int) -> int:
-    """Whether the state after an operation that overwrites can still lead to the next observer: 1, 0, or -1
-    if that is not known yet."""
+    """Whether the state after an operation that overwrites can still lead to the next observer.
+
+    Args:
+        part: the part of the history.
+        steps: the table of steps.
+        work: the memory of the search.
+        op: the operation that overwrites.
+        due: the level of the observer.
+
+    Returns:
+        1, 0, or -1 if that is not known yet.
+    """
     able = find_step(steps, part.lands[op], part.reach[due])
     if able == MISSING:
         ask(work, part.lands[op], part.reach[due])
@@ -112,7 +129,18 @@ def leads(part: SearchPart, steps: StepTable, work: Work, op: int, due: int) -> 
 @compiled
 def overwritten(part: SearchPart, steps: StepTable, work: Work, level: int, due: int) -> int:
     """For a state that is a dead end by itself: whether an operation that overwrites it may happen before the
-    next observer. Returns as `foreseen`."""
+    next observer.
+
+    Args:
+        part: the part of the history.
+        steps: the table of steps.
+        work: the memory of the search.
+        level: the current level.
+        due: the level of the observer.
+
+    Returns:
+        as `foreseen`.
+    """
     for slot in range(len(work.occupant)):
         op = work.occupant[slot]
         if op >= 0 and part.lands[op] >= 0 and not has(work.scratch, slot):
@@ -136,8 +164,15 @@ def overwritten(part: SearchPart, steps: StepTable, work: Work, level: int, due:
 
 @compiled
 def foreseen(part: SearchPart, steps: StepTable, work: Work, level: int, state: int) -> int:
-    """Rule 3 for the configuration in `scratch`. Returns `level`, -1 if steps are missing, -2 for a dead
-    end."""
+    """Rule 3 for the configuration in `scratch`. Returns `level`, -1 if steps are missing, -2 for a dead end.
+
+    Args:
+        part: the part of the history.
+        steps: the table of steps.
+        work: the memory of the search.
+        level: the current level.
+        state: the number of the state.
+    """
     due = part.observer[level]
     while due < len(part.returns) and part.invoked[due] <= part.reset[level]:
         op = part.returns[due]

@@ -24,7 +24,7 @@ def mix(value: int) -> int:
 
 @compiled
 def find_step(steps: StepTable, state: int, call: int) -> int:
-    """The state after a call, IMPOSSIBLE, or MISSING."""
+    """The state after `call` in `state` by the table `steps`; IMPOSSIBLE, or MISSING."""
     key = (state << 32) | call
     last = len(steps.keys) - 1
     bucket = np.int64(mix(key) & np.uint64(last))

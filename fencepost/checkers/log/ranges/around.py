@@ -92,7 +92,19 @@ def in_question(
     demands: Demands,
     others: Beside,
 ) -> Array:
-    """Offsets of one range that are in question, and offsets of other ranges that contradict them."""
+    """Find the slots of one range that are in question.
+
+    Args:
+        number: the range.
+        pieces: (offset of the first slot, slots) of everything that refers to the range.
+        soft: the appends that are not firm.
+        gaps: ranges [start, stop) that reads passed over.
+        demands: the rules for the log.
+        others: what the range must know about the others.
+
+    Returns:
+        offsets of this range that are in question, and offsets of other ranges that contradict them.
+    """
     window = merged(number, pieces, demands)
     strange = np.union1d(
         resolved(window, soft, demands).strange, told_wrong(soft, window.slots, window.low) - window.low

@@ -70,6 +70,9 @@ class StreamFindings:
             by: the operations of the proof.
             expected, seen: one clause each.
             uncertainty: the clock uncertainty in nanoseconds that would explain it (-1: none).
+
+        Returns:
+            the finding.
         """
         return Finding(
             anomaly=anomaly,

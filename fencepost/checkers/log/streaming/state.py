@@ -88,7 +88,7 @@ class _Sent(msgspec.Struct, array_like=True):
 class _Skips(msgspec.Struct, array_like=True):
     """The part of StreamSkips that does not follow from the claims."""
 
-    # As in StreamSkips, like all fields without a description.
+    # As in StreamSkips, like the next five fields.
     licence: int
     transactional: bool
     waiting: tuple[int, Finding] | None

@@ -85,7 +85,7 @@ class Consumer:
     # ---- the interface
 
     def step(self, input: Input, now: int) -> list[Effect]:
-        """Apply one input; returns the effects."""
+        """Apply the input `input` at host time `now` (nanoseconds); returns the effects."""
         self.desk.now, self.desk.outbox = now, []
         if isinstance(input, MessageArrived):
             self.desk.answered(input.message)
@@ -161,7 +161,7 @@ class Consumer:
         self.desk.set_timer(APPLICATION_TIMER, milliseconds)
 
     def seek(self, key: TopicPartition, offset: int) -> None:
-        """Continue to read at this offset."""
+        """Continue to read the partition `key` at `offset`."""
         assert key in self.fetcher.assigned, f"{key} is not assigned"
         self.fetcher.begin_at(key, offset)
 

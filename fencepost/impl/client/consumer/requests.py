@@ -78,7 +78,17 @@ class ConsumerDesk:
     def ask(
         self, node: int, make: Callable[[int], kafka.Message], then: Then, timeout_ms: int | None = None
     ) -> int:
-        """Send make(correlation id); returns the id."""
+        """Send a request.
+
+        Args:
+            node: the broker.
+            make: makes the request with its correlation id.
+            then: called with the response, or with None after the timeout.
+            timeout_ms: the timeout; None: request.timeout.ms.
+
+        Returns:
+            the correlation id.
+        """
         self._last_request += 1
         number = self.identity.session * PER_SESSION * 100 + self._last_request
         self.waiting[number] = then

@@ -17,7 +17,17 @@ TOMBSTONE = "tombstone"
 def completions(
     process: int, batch: ProducerBatch, outcome: Outcome, response: ProduceResponse | None
 ) -> list[Complete]:
-    """One effect for each append of the batch, in order."""
+    """The results of a batch, in the order of its appends.
+
+    Args:
+        process: the process in the trace.
+        batch: the batch.
+        outcome: its outcome.
+        response: the last response; None if there is none.
+
+    Returns:
+        one effect for each append.
+    """
     rows, before = [], 0
     for append in batch.appends:
         rows.append(Complete(_row(process, batch, append, before, outcome, response)))

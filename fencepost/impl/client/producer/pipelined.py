@@ -37,7 +37,7 @@ class PipelinedClient:
     producer: Producer
 
     def step(self, input: Input, now: int) -> list[Effect]:
-        """Apply one input; returns the effects."""
+        """Apply the input `input` at host time `now` (nanoseconds); returns the effects."""
         if isinstance(input, Invoke) and input.operation.function == "append":
             chosen = bool(self.producer.options.producer.partitioner)
             return self.producer.step(append_of(input.operation, chosen=chosen), now)

@@ -56,8 +56,19 @@ class Frame(NamedTuple):
 
 
 def frames(file: File, start: int, end: int) -> Iterator[Frame]:
-    """The batches from `start` (the beginning of a batch) to `end`. Checksums are not verified. Raises
-    CorruptBatchError if the bytes cannot be a batch."""
+    """The batches of a part of a file. Checksums are not verified.
+
+    Args:
+        file: the open file.
+        start: the first byte of a batch.
+        end: where to stop.
+
+    Returns:
+        the places of the batches.
+
+    Raises:
+        CorruptBatchError: if the bytes cannot be a batch.
+    """
     position, read_from, data = start, start, b""
     while position < end:
         if position - read_from + HEADER_SIZE > len(data):
@@ -87,6 +98,9 @@ def checked_frames(data: bytes, *, check_crc: bool = True) -> Iterator[Frame]:
     Args:
         data: whole batches.
         check_crc: verify checksums too.
+
+    Returns:
+        the places of the batches.
 
     Raises:
         CorruptBatchError: at the first bad batch.
@@ -131,15 +145,24 @@ def whole_batches(data: bytes, *, below: int, start: int = 0) -> int:
 
 
 def is_batch_to(data: bytes, position: int, offset: int) -> bool:
-    """Whether a batch begins at `position` and ends with `offset`. At a wrong position, magic and length may
-    look right by chance, but not also this offset."""
+    """Whether a batch begins at `position` of `data` and ends with `offset`. At a wrong position, magic and
+    length may look right by chance, but not also this offset."""
     base, length, _, magic, _, _, delta = _FRAME_HEAD.unpack_from(data, position)
     return bool(magic == MAGIC and length > 0 and delta >= 0 and base + delta == offset)
 
 
 def chunks(file: File, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """(position, bytes) of pieces of whole batches that together cover `start` to `end`. A torn last batch is
-    returned as it is."""
+    """Whole batches of a part of a file, in pieces.
+
+    Args:
+        file: the open file.
+        start: the first byte of a batch.
+        end: where to stop.
+
+    Returns:
+        (position, bytes) of pieces that together cover `start` to `end`. A torn last batch is returned as it
+        is.
+    """
     position = start
     while position < end:
         data = file.read_at(position, min(CHUNK_BYTES, end - position))

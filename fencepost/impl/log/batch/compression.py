@@ -46,8 +46,20 @@ def compress(codec: str, data: bytes) -> bytes:
 
 
 def decompress(codec: str, data: bytes, *, bound: int = MOST_DECOMPRESSED_BYTES) -> bytes:
-    """Decompress `data`. Raises DecompressionError if it is damaged, truncated, or longer than `bound`
-    bytes."""
+    """Decompress data.
+
+    Args:
+        codec: one of CODECS.
+        data: the compressed bytes.
+        bound: the largest size of the result in bytes.
+
+    Returns:
+        the decompressed bytes.
+
+    Raises:
+        DecompressionError: if the data is damaged or truncated.
+        TooMuchDataError: if the result would exceed the bound.
+    """
     try:
         return _DECOMPRESS[codec](data, bound)
     except (cramjam.DecompressionError, struct.error) as error:

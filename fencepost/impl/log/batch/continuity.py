@@ -34,7 +34,8 @@ class Continuity:
     jumped: tuple[int, int] | None = None
 
     def follow(self, batch: Frame, position: int) -> None:
-        """Accept the next batch, which begins at this byte of the file. Raises DiscontinuityError."""
+        """Accept the next `batch`, which begins at the byte `position` of the file. Raises
+        DiscontinuityError."""
         base = batch.base_offset
         if self.expected is not None and base != self.expected:
             raise DiscontinuityError(position)

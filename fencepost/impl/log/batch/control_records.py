@@ -74,7 +74,18 @@ def end_transaction_batch(
     producer_epoch: int,
     timestamp_ms: int,
 ) -> bytes:
-    """The batch of one marker. It has no sequence number."""
+    """The batch of one marker. It has no sequence number.
+
+    Args:
+        marker: the end of a transaction.
+        base_offset: the offset of the marker.
+        leader_epoch: the epoch of the leader.
+        producer_id, producer_epoch: the producer of the transaction.
+        timestamp_ms: the time of the marker.
+
+    Returns:
+        the bytes.
+    """
     kind = ControlType.COMMIT if marker.commit else ControlType.ABORT
     record = Record(
         base_offset,

@@ -182,8 +182,19 @@ _make_header = maker_of(BatchHeader)
 
 
 def read_headers(data: Bytes, *, check_crc: bool = True, start: int = 0) -> Iterator[BatchHeader]:
-    """The headers of the batches from byte `start` to the end of `data`. Raises CorruptBatchError at the
-    first bad one, after yielding those before it."""
+    """The headers of the batches in a buffer.
+
+    Args:
+        data: the buffer.
+        check_crc: also verify the checksums.
+        start: the first byte of a batch.
+
+    Returns:
+        the headers, in order.
+
+    Raises:
+        CorruptBatchError: at the first bad batch, after yielding those before it.
+    """
     position, end = start, len(data)
     while position < end:
         header = read_header(data, position, check_crc=check_crc)
@@ -192,8 +203,19 @@ def read_headers(data: Bytes, *, check_crc: bool = True, start: int = 0) -> Iter
 
 
 def read_header(data: Bytes, position: int = 0, *, check_crc: bool = True) -> BatchHeader:
-    """The header of the batch at `position`. The whole batch must be in the buffer. check_crc: also verify
-    the checksum over every byte. Raises CorruptBatchError."""
+    """The header of one batch. The whole batch must be in the buffer.
+
+    Args:
+        data: the buffer.
+        position: the first byte of the batch.
+        check_crc: also verify the checksum over every byte.
+
+    Returns:
+        the header.
+
+    Raises:
+        CorruptBatchError: if the batch is bad.
+    """
     available = len(data) - position
     if available < HEADER_SIZE:
         _refuse_torn(data, position, available)

@@ -110,9 +110,22 @@ def encode_batch(
 ) -> bytes:
     """The bytes of one batch.
 
-    records: with ascending offsets, all at or after base_offset. A batch may have no records if it is only
-    kept for its producer's state; it then needs last_offset_delta and may have its old time as
-    empty_timestamp_ms. log_append_time_ms: the broker's time, for the whole batch.
+    Args:
+        records: with ascending offsets, all at or after base_offset. A batch may have no records if it is
+            only kept for its producer's state.
+        base_offset: the first offset.
+        leader_epoch: the leader epoch; -1 in a produced batch.
+        codec: one of compression.CODECS.
+        producer_id, producer_epoch, base_sequence: of an idempotent producer; -1 otherwise.
+        transactional: whether the batch is part of a transaction.
+        control: whether the records are control records.
+        last_offset_delta: needed if records at the end are missing.
+        log_append_time_ms: the broker's time, for the whole batch; None: the records have their own.
+        delete_horizon_ms: when tombstones may be removed; None if that is not decided.
+        empty_timestamp_ms: the old time of a batch without records.
+
+    Returns:
+        the bytes.
     """
     attributes = (
         CODECS.index(codec)
@@ -204,7 +217,18 @@ def with_leader_fields(data: Bytes, *, base_offset: int, leader_epoch: int) -> b
 
 
 def read_records(data: Bytes, header: BatchHeader) -> tuple[Record, ...]:
-    """The records of the batch with this `header`, from the same buffer. Raises CorruptBatchError."""
+    """The records of a batch.
+
+    Args:
+        data: the buffer.
+        header: the header of the batch in it.
+
+    Returns:
+        the records.
+
+    Raises:
+        CorruptBatchError: if the records are invalid.
+    """
     return tuple(each_record(data, header))
 
 
@@ -215,6 +239,9 @@ def each_record(data: Bytes, header: BatchHeader) -> Iterator[Record]:
     Args:
         data: the buffer.
         header: the header of the batch in it.
+
+    Returns:
+        the records.
 
     Raises:
         CorruptBatchError: possibly after yielding the records before the bad one.

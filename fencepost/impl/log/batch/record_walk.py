@@ -70,6 +70,9 @@ def walk(data: bytes, count: int, last_delta: int) -> Walked:  # noqa: PLR0915  
         count: their number by the header.
         last_delta: the header's last offset delta.
 
+    Returns:
+        a summary of the records.
+
     Raises:
         ValueError, IndexError: if the records are invalid.
     """

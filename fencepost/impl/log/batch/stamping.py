@@ -17,7 +17,16 @@ _CRC, _ATTRIBUTES, _TIMESTAMP = Struct(">I"), Struct(">h"), Struct(">q")
 
 
 def with_append_time(data: bytes, header: BatchHeader, now_ms: int) -> tuple[bytes, BatchHeader]:
-    """The batch and its header with the broker's time."""
+    """Set the broker's time in a batch.
+
+    Args:
+        data: one batch.
+        header: its header.
+        now_ms: the broker's time in milliseconds.
+
+    Returns:
+        the new batch and its header.
+    """
     attributes = header.attributes | LOG_APPEND_TIME
     stamped = bytearray(data)
     _ATTRIBUTES.pack_into(stamped, _ATTRIBUTES_AT, attributes)

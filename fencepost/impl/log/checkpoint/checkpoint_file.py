@@ -18,7 +18,13 @@ EPOCH_FILE = "leader-epoch-checkpoint"
 
 
 def replace_file(files: FileSystem, directory: str, name: str, content: bytes) -> None:
-    """Replace `directory`/`name` as a whole and durably."""
+    """Replace the file `directory`/`name` as a whole and durably.
+
+    Args:
+        files: the file system.
+        directory, name: the file.
+        content: its new content.
+    """
     path = f"{directory}/{name}" if directory else name
     temporary = f"{path}.tmp"
     if files.exists(temporary):

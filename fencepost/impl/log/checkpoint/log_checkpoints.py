@@ -17,7 +17,13 @@ TAKEN = f"{CLEAN_SHUTDOWN}{DELETED}"
 
 
 def write_offsets(files: FileSystem, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace the checkpoint of this name as a whole and durably."""
+    """Replace a checkpoint as a whole and durably.
+
+    Args:
+        files: the log directory.
+        name: the name of the checkpoint.
+        offsets: the offset of each partition.
+    """
     lines = [f"{key.topic} {key.partition} {offset}" for key, offset in sorted(offsets.items())]
     replace_file(files, "", name, format_lines(lines))
 

@@ -22,8 +22,14 @@ from fencepost.impl.log.segment.segment import Segment
 
 
 def write_snapshot(files: FileSystem, directory: str, offset: int, state: ProducerState) -> None:
-    """Write the state as of `offset`. The content is durable; the name becomes durable with the next sync of
-    the directory."""
+    """Write a snapshot. The content is durable; the name becomes durable with the next sync of the directory.
+
+    Args:
+        files: the file system.
+        directory: the replica's directory.
+        offset: the offset of the state; it names the file.
+        state: the state of the producers.
+    """
     path = segment_path(directory, offset, SNAPSHOT)
     if files.exists(path):
         files.remove(path)
@@ -48,8 +54,17 @@ def snapshot_offsets(files: FileSystem, directory: str) -> list[int]:
 
 
 def remove_snapshots(files: FileSystem, directory: str, *, above: int | None = None, below: int = 0) -> bool:
-    """Remove snapshots above one offset, or below another; returns whether there were any. Sync the directory
-    afterwards."""
+    """Remove snapshots. Sync the directory afterwards.
+
+    Args:
+        files: the file system.
+        directory: the replica's directory.
+        above: remove those with a larger offset; None: none.
+        below: remove those with a smaller offset; 0: none.
+
+    Returns:
+        whether there were any.
+    """
     doomed = [
         offset
         for offset in snapshot_offsets(files, directory)
@@ -134,7 +149,15 @@ def find_aborted_again(
     segment: Segment,
     state_type: type[ProducerState],
 ) -> None:
-    """Rebuild the transaction index of one of these segments. It is durable, except for its name."""
+    """Rebuild the transaction index of a segment. It is durable, except for its name.
+
+    Args:
+        files: the file system.
+        directory: the replica's directory.
+        segments: the segments of the log.
+        segment: the one with the lost index.
+        state_type: the class of the producer state.
+    """
     state = load_producers(files, directory, segments, segment.base_offset, state_type)
     segment.transactions.reset()
     _replay(segment, state, note=True)

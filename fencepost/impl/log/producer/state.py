@@ -169,7 +169,15 @@ class ProducerState:
 
     def sequence_follows(self, known: Producer, header: BatchHeader) -> None:
         """Protection: sequence numbers have no gap. An unknown producer may begin anywhere (its records may
-        have been deleted); a new epoch begins at 0."""
+        have been deleted); a new epoch begins at 0.
+
+        Args:
+            known: the producer.
+            header: the header of the new batch.
+
+        Raises:
+            OutOfOrderSequenceError: if the batch does not continue the producer's sequence.
+        """
         if known.epoch == header.producer_epoch:
             if not known.batches:
                 return

@@ -33,7 +33,18 @@ class Segment(ReadableSegment):
         cls, files: FileSystem, directory: str, base_offset: int, options: LogOptions, *, suffix: str = ""
     ) -> Self:
         """Open or create the files. Call `start_empty`, `load` or `recover` next. The name of a new file is
-        not durable yet."""
+        not durable yet.
+
+        Args:
+            files: the file system.
+            directory: the replica's directory.
+            base_offset: the base offset of the segment.
+            options: the options of the log.
+            suffix: "" or the suffix of all files of the segment.
+
+        Returns:
+            the segment.
+        """
         file = files.open(segment_path(directory, base_offset, LOG, suffix))
         return cls(
             files=files,

@@ -74,11 +74,20 @@ class ZooKeeperServer:
         on_spawn: Callable[[str, ProcessId], None] | None = None,
         dies_with_us: bool = False,
     ) -> "ZooKeeperServer":
-        """Start a server on the data in `directory`, and wait until it answers. If the wait is interrupted,
-        no process is left.
+        """Start a server, and wait until it answers. If the wait is interrupted, no process is left.
 
-        on_spawn: called with address and process before the wait, to record them. Without it, or with
-        dies_with_us, the server dies with the calling thread.
+        Args:
+            directory: its data, configuration and log.
+            options: the options of the server.
+            on_spawn: called with address and process before the wait, to record them. Without it, the server
+                dies with the calling thread.
+            dies_with_us: the server dies with the calling thread in any case.
+
+        Returns:
+            the server.
+
+        Raises:
+            EnvironmentError_: if it does not start.
         """
         command = _command(options)
         directory.mkdir(parents=True, exist_ok=True)
