@@ -94,8 +94,7 @@ class SegmentIndexes:
     segment: SegmentFile
     findings: Findings
     # The broker died, or ran when the files were copied. Its indexes may then be ahead of the log, and an
-    # entry
-    # beyond the end means nothing.
+    # entry beyond the end means nothing.
     tail: bool
     offsets: OffsetIndexCheck | None = None
     times: TimeIndexCheck | None = None

@@ -64,19 +64,27 @@ class Topic:
 class Run:
     """What the cases of one run share."""
 
+    # Addresses to ask for the cluster's brokers.
     bootstrap: tuple[Address, ...]
+    # How to connect: TLS and SASL.
     access: Access = field(factory=Access)
     name: str = "conformance"
     """Begins every name that is made."""
+    # Address of each broker, by node id.
     brokers: dict[int, Address] = field(factory=dict)
+    # Node id of the controller; -1: unknown.
     controller: int = -1
+    # None: the broker names none.
     cluster_id: str | None = None
     ranges: dict[int, tuple[int, int]] = field(factory=dict)
     """Versions that the broker advertises, by API key."""
+    # Topics that the cases have made.
     topics: set[str] = field(factory=set)
+    # Groups that the cases have made.
     groups: set[str] = field(factory=set)
     nameless: asyncio.Lock = field(factory=asyncio.Lock)
     """Held by a case that looks at the group of no characters, or makes it: it has no fresh name."""
+    # For fresh names.
     numbers: "itertools.count[int]" = field(factory=lambda: itertools.count(1))
 
     async def look(self) -> None:

@@ -49,18 +49,25 @@ Answer = TypeVar("Answer")
 class RealCluster:
     """A cluster of real processes with clients that record their operations."""
 
+    # Options of the cluster and its clients.
     plan: Plan
+    # The processes.
     cluster: ProcessCluster
     # Completed operations, in the order of their completion.
     operations: list[Operation] = field(factory=list, init=False)
     # The checks that can judge a trace without events.
     checks: ClassVar[tuple[str, ...]] = ("log",)
+    # The event loop of the clients. It runs in a separate thread.
     _loop: asyncio.AbstractEventLoop = field(factory=asyncio.new_event_loop, init=False)
     _stack: AsyncExitStack = field(factory=AsyncExitStack, init=False)
+    # Running clients, by process number.
     _clients: dict[int, RunningClient] = field(factory=dict, init=False)
+    # Completed operations that their caller has not taken yet, by op id.
     _answers: dict[int, Operation] = field(factory=dict, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
+    # Number of operations so far.
     _begun: int = field(default=0, init=False)
+    # Monotonic nanoseconds at the start; times of operations count from here.
     _first: int = field(factory=time.monotonic_ns, init=False)
 
     @classmethod

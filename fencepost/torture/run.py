@@ -73,13 +73,21 @@ class Outcome:
 class Torture:
     """A running scenario."""
 
+    # What is to happen.
     scenario: Scenario
+    # The library under test.
     driver: Driver
+    # The cluster.
     kafka: fencepost.kafka.KafkaCluster
+    # Faults that happened, in words.
     hit: list[str] = field(factory=list)
+    # How often each kind of fault struck each request, as `lose answer|Produce`.
     met: Counter[str] = field(factory=Counter)
+    # The consumers.
     group: Group = field(init=False)
+    # Appends, in the order in which they were sent.
     _appends: list[Command] = field(factory=list)
+    # One thread for each fault of a broker.
     _threads: list[threading.Thread] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:

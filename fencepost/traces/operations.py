@@ -105,9 +105,8 @@ class Operation:
     completion_time: int | None = None
     # A process's incarnation.
     session: int = 0
-    # Stamps of one clock are ordered exactly; stamps of two clocks may be wrong (docs/spec/log-check.md:
-    # clock
-    # uncertainty).
+    # Times of one clock are ordered exactly. Times of two clocks differ by their uncertainty
+    # (docs/spec/log-check.md: clock uncertainty).
     clock_id: int = 0
     topic: str | None = None
     partition: int | None = None

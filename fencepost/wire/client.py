@@ -92,8 +92,10 @@ class Link:
             )
 
     async def ask(self, body: Any, *, answered: bool = True) -> Any:
-        """Send a request; its answer, or None if it has none. Raises OSError if the connection breaks
-        first."""
+        """Send a request and return its answer.
+
+        body: the request, of kio's class; answered: False for a request without an answer, which returns
+        None. Raises OSError if the connection breaks first."""
         number, data = self.dialogue.ask(body, answered=answered)
         if answered:
             return await self._send(number, data)

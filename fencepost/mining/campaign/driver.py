@@ -86,11 +86,16 @@ class _Repeat:
 class _Sitting:
     """One driver's part of a campaign."""
 
+    # What is to be run.
     campaign: Campaign
+    # Where the traces go.
     store: TraceStore
+    # Which chunks have ended.
     ledger: Ledger
     orders: ChunkOrders
+    # Called with the progress after each look.
     on_progress: Callable[[CampaignProgress], None]
+    # Counts of this sitting.
     tally: Tally = field(factory=Tally)
     # Chunks with unread verdicts, by number.
     waiting: dict[int, Chunk] = field(factory=dict)

@@ -52,6 +52,7 @@ class Share:
     """What one batch says about one log, in addition to its files; fields without a comment as in
     ranges.Partial."""
 
+    # Topic and partition.
     log: LogKey
     demands: tuple[bool, bool, bool]
     ranges: tuple[int, ...]
