@@ -35,7 +35,7 @@ MOST_BYTES = 256 * 1024 * 1024
 
 LAST_POSITION = 1 << 63
 LAST_OFFSET = 1 << 63
-"""Beyond anything: no entry is left."""
+"""An offset above all others: no entry is left."""
 
 IndexEntry = TypeVar("IndexEntry", OffsetEntry, TimeEntry)
 

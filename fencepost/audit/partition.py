@@ -56,7 +56,7 @@ class PartitionAudit:
 
     @property
     def verdict(self) -> Verdict:
-        """On all of its replicas."""
+        """The verdict on all replicas of the partition."""
         return self.findings.verdict()
 
 

@@ -86,7 +86,7 @@ class ReplicaWalk:
 
     @property
     def name(self) -> str:
-        """Of the broker, as it reads in a sentence."""
+        """Name of the broker for a sentence."""
         return f"broker {self.broker}" if self.broker.isdigit() else self.broker
 
     @property

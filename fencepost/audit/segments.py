@@ -93,7 +93,7 @@ class Parsed:
     header: BatchHeader | None = None
 
     def header_of(self, data: bytes) -> BatchHeader:
-        """Of the whole batch in `data`. Raises CorruptBatchError."""
+        """The header of the whole batch in `data`. Raises CorruptBatchError."""
         if self.header is None or data != self.data:
             self.header = None
             self.header = read_header(data)

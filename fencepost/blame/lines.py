@@ -26,7 +26,7 @@ from fencepost.traces.errors import TraceError
 
 LONGEST_LINE = 1 << 16
 MOST_LINES = 4_000_000
-"""Of all taps together, in memory: about 1 GB."""
+"""Most lines of all taps together: in memory they take about 1 GB."""
 
 
 class Type(StrEnum):

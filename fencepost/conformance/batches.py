@@ -15,7 +15,7 @@ from fencepost.impl.log.batch.header import HEADER_SIZE, LENGTH_END, unchecked_h
 from fencepost.impl.log.batch.varint import encode_varint
 
 TIME_MS = 1_600_000_000_000
-"""Of every record: the topics here keep records for ever."""
+"""Timestamp of the records, milliseconds since 1970. The topics of the cases keep records for ever."""
 LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 8, 16, 32, 64
 _PREFIX = struct.Struct(">qiib")
 _AFTER_CRC = struct.Struct(">hiqqqhii")

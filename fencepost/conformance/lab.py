@@ -23,9 +23,9 @@ JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_GROUPS, LIST_GROUPS = 11, 12, 13, 14, 15,
 CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, CREATE_PARTITIONS, DELETE_GROUPS = 19, 20, 21, 37, 42
 REASSIGN = 45
 ANSWER_S = 15.0
-"""Of one answer: above every wait that a case asks for."""
+"""Longest wait for one answer: above every wait that a case requests."""
 CLOSES_S = 5.0
-"""Until a broker has closed a connection that it should close."""
+"""Longest wait until a broker closes a connection that it should close."""
 READY_S = 20.0
 POLL_S = 0.02
 KEEP = {"retention.ms": "-1"}
@@ -128,7 +128,7 @@ class Run:
 
 @define(eq=False)
 class Lab:
-    """Of one case."""
+    """The connections and fresh names of one case."""
 
     run: Run
     _links: list[Link] = field(factory=list)

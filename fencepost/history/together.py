@@ -81,8 +81,8 @@ class Client:
         return self.trace
 
     def watch_lines(self) -> None:
-        """From now on, in this thread. A debugger or a tool that measures coverage keeps its place; then only
-        calls are watched."""
+        """Watch the lines of this thread from now on. If a debugger or a coverage tool traces them already,
+        only calls are watched."""
         if sys.gettrace() is None:
             sys.settrace(self.trace)
         elif sys.getprofile() is None:

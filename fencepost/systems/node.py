@@ -38,7 +38,7 @@ from fencepost.traces.plan import ClusterOptions
 LOG = logging.getLogger("fencepost.node")
 FILES, EVENTS = "files", "events.jsonl"
 MAXIMUM_EVENT_BYTES = 256 * 1024 * 1024
-"""Of trace events that one process writes; a cluster that runs for days must not fill the disk with them."""
+"""Most bytes of trace events from one process; a cluster that runs for days must not fill the disk."""
 HALTED = 1
 COLLECT_AFTER = (50_000, 20, 50)
 """Objects made before a garbage collection looks at the youngest, and so on. A controller's context is

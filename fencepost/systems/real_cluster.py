@@ -41,7 +41,7 @@ from fencepost.traces.trace import Trace
 LED_S = 60.0
 """How long the partitions may take to get leaders."""
 LONGEST_WAIT_S = 300.0
-"""For one operation: far above any delivery time-out that makes sense."""
+"""Longest wait for one operation: far above any delivery time-out that makes sense."""
 Answer = TypeVar("Answer")
 
 

@@ -139,13 +139,13 @@ def _check_version(driver: Driver, built: Built) -> None:
 
 
 def _processor_s() -> float:
-    """Of this process, with its cluster; a driver's own is not in it."""
+    """Processor seconds of this process with its cluster. The driver's are not included."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
 WORKER: Worker | None = None
-"""Of a worker process."""
+"""The worker of this process; None outside worker processes."""
 
 
 def _begin(job: Job) -> None:

@@ -32,9 +32,9 @@ CALL_S = 90.0
 WRITE_S = 60.0
 """A driver that does not read for so long has gone."""
 END_S = 10.0
-"""Between `quit` and a kill."""
+"""Time between `quit` and a kill."""
 MOST_COMMANDS = 2_000_000
-"""That are kept for the history."""
+"""Commands that are kept for the history."""
 MOST_TROUBLES = 10_000
 """Unasked events that are kept, the newest."""
 STDERR_BYTES = 1 << 16
@@ -85,7 +85,7 @@ class Driver:
     """A driver that runs. Use as a context manager; commands may be sent from any thread."""
 
     name: str
-    """For messages: library@version."""
+    """library@version, for messages."""
     # The process of the driver.
     process: "subprocess.Popen[bytes]"
     # What its first line says.

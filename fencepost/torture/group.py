@@ -34,7 +34,7 @@ COMMITTED_S = 40.0
 FAILED_POLLS = 3
 """Failed polls in a row before a member is restarted."""
 MOST_JOINS = 40
-"""Of a run."""
+"""Most members that join in one run."""
 
 
 @define(eq=False)
@@ -48,7 +48,7 @@ class Group:
     members: list[str] = field(factory=list, init=False)
     """Members that should be active."""
     polls: dict[str, list[Command]] = field(factory=dict, init=False)
-    """By member, also of those that have left."""
+    """Polls of each member, also of members that have left."""
     # Explicit commits, in order.
     commits: list[Command] = field(factory=list, init=False)
     # Seeks, in order.

@@ -52,8 +52,8 @@ PROMISES = {
     "stuck_consumer": "a consumer goes on once brokers are reachable again",
     "ended": "a library does not end its application's process",
 }
-"""By anomaly. A driver's own table goes before (driver.toml, [promises]); an empty text there says that the
-library's documentation promises nothing of the kind, and then it is not judged."""
+"""What libraries promise, by anomaly. A driver's own table (driver.toml, [promises]) has precedence. An empty
+text there says that the library's documentation makes no such promise; then the anomaly is not judged."""
 
 
 @frozen(kw_only=True)

@@ -150,4 +150,4 @@ class Operation:
 
 
 make_record, make_operation = maker_of(Record), maker_of(Operation)
-"""For those who make thousands."""
+"""Faster constructors, for code that makes thousands."""

@@ -70,7 +70,7 @@ class TopicOptions:
     min_cleanable_dirty_ppm: int = _bounded(0, MILLION, 500_000)
     """min.cleanable.dirty.ratio, per million."""
     created_later: bool = False
-    """By a create_topic of the plan's faults, not when the cluster is set up."""
+    """Whether a create_topic fault of the plan creates the topic, instead of the set-up of the cluster."""
 
 
 @frozen(kw_only=True)
@@ -99,7 +99,7 @@ class GroupOptions:
     unload_ms: int = _bounded(0, 60_000, 0)
     """How long an unload waits for its turn."""
     offsets_topic_replication_factor: int = _bounded(1, 16, 3, LATER)
-    """Of __consumer_offsets, or as many as brokers are alive."""
+    """Replicas of __consumer_offsets; fewer if fewer brokers are alive when it is created."""
 
 
 @frozen(kw_only=True)
@@ -142,10 +142,10 @@ class ClusterOptions:
     """Whether a request for the metadata of an unknown topic creates it. Only clients of Kafka's own protocol
     send one."""
     num_partitions: int = _bounded(1, 10_000, 1, LATER)
-    """For a topic without a given number of partitions."""
+    """Partitions of a topic that is created without a number of partitions."""
     default_replication_factor: int = _bounded(1, 16, 3, LATER)
-    """For a topic without a given replication factor, or the number of live brokers if that is lower. Kafka's
-    own default is 1."""
+    """Replicas of a topic that is created without a replication factor; fewer if fewer brokers are alive.
+    Kafka's own default is 1."""
 
 
 @frozen(kw_only=True)
@@ -162,7 +162,7 @@ class NetworkOptions:
     loss_ppm: int = _bounded(0, MILLION, 0)
     duplicate_ppm: int = _bounded(0, MILLION, 0)
     reorder_ppm: int = _bounded(0, MILLION, 0)
-    """Of messages that are held back long enough for later ones of the same link to pass."""
+    """Messages that are delayed until later ones of the same link have passed."""
 
 
 @frozen(kw_only=True)

@@ -26,7 +26,7 @@ from fencepost.wire.versions import SASL_AUTHENTICATE, SASL_HANDSHAKE
 
 LOG = logging.getLogger("fencepost.wire.client")
 CONNECT_S = 5.0
-"""Of a TCP connection and each of its first requests."""
+"""Longest wait for a TCP connection, and for each of its first requests."""
 READ_BYTES = 256 * 1024
 RETRY_S = 0.1
 MOST_QUEUED = 10_000

@@ -35,7 +35,7 @@ from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
 
 CHUNK_SEEDS = 200
-"""At most so many seeds make a part: ten megabytes, and some ten seconds that a killed executor costs."""
+"""Most seeds of a part. So many make about ten megabytes, and a killed executor costs about ten seconds."""
 CHUNKS_PER_PROCESSOR = 4
 """Fewer seeds than fill such chunks are spread so that every processor gets several, since runs differ in
 length."""

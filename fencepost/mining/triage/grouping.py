@@ -33,7 +33,7 @@ MOST_SIGNATURES = 1_500
 """Signatures that are clustered on the driver, some seconds of work; the rest is given to the groups that
 come of them."""
 PARTITIONS = 8
-"""Of a shuffle: triage shuffles little in comparison with what was judged."""
+"""Partitions of a shuffle: triage shuffles little in comparison with what was judged."""
 USUAL = 0.5
 """A group's own items are those that at least this share of its traces has."""
 MOST_OWN = 40

@@ -46,7 +46,7 @@ class Since:
     both: tuple[Moved, ...]
 
     def lines(self) -> Iterator[str]:
-        """For a person."""
+        """Lines for a person."""
         yield f"since {self.earlier}: {len(self.new)} new, {len(self.gone)} gone, {len(self.both)} as before"
         for name in self.new:
             yield f"  new: {name}"

@@ -19,7 +19,7 @@ from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, gro
 FIRST_WITH_EPOCH = 6
 FIRST_WITH_INSTANCES = 7
 FIRST_WITH_ERROR = 2
-"""Of OffsetFetch: before it, an error of the group is each partition's."""
+"""First version of OffsetFetch with an error of the group. Earlier versions put it into each partition."""
 
 
 def offset_commit(call: Call, request: Any) -> Handling:

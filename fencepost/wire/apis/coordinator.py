@@ -16,7 +16,7 @@ from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code
 GROUP, TRANSACTION = 0, 1
 """Types of a coordinator's key (KIP-98)."""
 FIRST_WITH_EPOCH = 3
-"""Of InitProducerId: from here on a producer may name the id and the epoch that it has (KIP-360)."""
+"""First version of InitProducerId in which a producer may name its id and epoch (KIP-360)."""
 NO_TRANSACTIONS = "Transactions are not supported by this broker"
 
 
