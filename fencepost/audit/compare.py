@@ -49,7 +49,7 @@ class Run:
     last: int
     # Offsets that differ.
     count: int
-    # At the first offset.
+    # What was expected and seen at the first offset.
     expected: str
     seen: str
     # Whether one replica has no record there, instead of another one.

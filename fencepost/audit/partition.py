@@ -35,7 +35,7 @@ class ReplicaSeen:
     end_offset: int
     # As checkpointed; None: not checkpointed.
     high_watermark: int | None
-    # Of the last batch; -1: none.
+    # Leader epoch of the last batch; -1: none.
     leader_epoch: int
     # Counts of what could be read.
     batches: int

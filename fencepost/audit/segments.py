@@ -68,7 +68,7 @@ class Bad:
     seen: str
     # Bytes from here to the end of the file.
     rest: int
-    # Of a batch that was skipped; None if the walk ends here.
+    # Header of a batch that was skipped; None if the walk ends here.
     header: BatchHeader | None = None
     # Whether the rest is all zeros.
     zeros: bool = False

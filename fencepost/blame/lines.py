@@ -51,7 +51,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True
     # The send; None for lines that are not about one.
     id: str | None = None
     topic: str | None = None
-    # Of a send: only if the application chose it.
+    # In a send only if the application chose it.
     partition: int | None = None
     offset: int | None = None
     # Identifies the contents of the record; None if the tap cannot compute it.

@@ -84,7 +84,7 @@ class Run:
     groups: set[str] = field(factory=set)
     nameless: asyncio.Lock = field(factory=asyncio.Lock)
     """Held by a case that looks at the group of no characters, or makes it: it has no fresh name."""
-    # For fresh names.
+    # Numbers for fresh names.
     numbers: "itertools.count[int]" = field(factory=lambda: itertools.count(1))
 
     async def look(self) -> None:

@@ -135,7 +135,7 @@ class _Threads:
     # Monotonic seconds, for all threads together.
     deadline_s: float
     barrier: threading.Barrier = field(init=False)
-    # By client.
+    # Results by client.
     results: dict[int, Any] = field(factory=dict)
     errors: dict[int, BaseException] = field(factory=dict)
 

@@ -69,9 +69,9 @@ class Settings:
 
     # Names of checks.
     checks: tuple[str, ...]
-    # Of the log check; None: each trace's own.
+    # Profile of the log check; None: each trace's own.
     profile: str | None
-    # For the work (results/checkpoint.py).
+    # The folder of the work (results/checkpoint.py).
     folder: Path
     # The sequential model for small histories; None: none.
     model: ModelQuestion | None = None

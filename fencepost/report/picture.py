@@ -161,7 +161,7 @@ class _Drawing:
     window: _Window
     brokers: dict[int, int] = Factory(dict)
     clients: dict[int, int] = Factory(dict)
-    # For faults that hit no broker; a lane only if there are any.
+    # The lane of faults that hit no broker; drawn only if there are any.
     elsewhere: int = 0
 
     def roles(self, trace: Trace, lanes: Lanes, partition: Partition) -> tuple[Bar, ...]:

@@ -123,7 +123,6 @@ class ClusterStatus:
     partitions: int
     leaderless: int
     brokers: tuple[BrokerStatus, ...]
-    # Of the brokers' Kafka listeners.
     security_protocol: str = ""
     """How clients talk to the Kafka listeners; empty if there are none."""
 

@@ -47,7 +47,7 @@ class Ready:
     runtime: str
     # Commands that it knows.
     commands: tuple[str, ...]
-    # Of clients: producer, consumer, admin.
+    # Roles of clients: producer, consumer, admin.
     roles: tuple[str, ...]
     # What the library has.
     codecs: tuple[str, ...] = ()

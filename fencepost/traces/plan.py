@@ -273,7 +273,7 @@ class PlannedOperation:
     # Number of records in an append. A value id is op_id * 1000 + index, so removing an operation does not
     # change the ids of others.
     records: int = _bounded(1, 999, 1)
-    # Of all records of an append; a compacted topic refuses an append without one.
+    # The key of all records of an append; a compacted topic refuses an append without one.
     key: str = ""
     # "tombstone" for an append that deletes its key.
     argument: str = field(default="", validator=in_(("", "tombstone")))

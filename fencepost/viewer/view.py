@@ -116,7 +116,7 @@ class _Whole:
     cluster: Cluster = field(init=False)
     messages: list[Message] = field(init=False)
     transactions: TransactionRows = field(init=False)
-    # From the top, and the position of each by name.
+    # Lanes from the top, and the position of each by name.
     lanes: list[dict[str, str]] = field(init=False)
     lane_numbers: dict[str, int] = field(init=False)
 

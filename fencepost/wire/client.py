@@ -51,7 +51,7 @@ class Link:
     # TLS and login.
     access: Access = field(factory=Access)
     dialogue: Dialogue = field(factory=Dialogue)
-    # By correlation id of the requests in flight.
+    # Answers that are awaited, by correlation id.
     _answers: "dict[int, asyncio.Future[Any]]" = field(factory=dict)
     _writer: asyncio.StreamWriter | None = None
     _reading: "asyncio.Task[None] | None" = None

@@ -92,12 +92,12 @@ class Connection:
     source: int
     # The broker that owns the listener.
     broker: BrokerView
-    # By API key.
+    # Request kinds that are answered, by API key.
     apis: Mapping[int, Api]
     # Limits of the listener.
     limits: Limits = field(factory=Limits)
     authentication: Authentication = field(factory=Authentication)
-    # Between requests and answers; None: none.
+    # The hook between requests and answers; None: none.
     hook: Hook | None = None
     # Address of the client, without the port.
     client_host: str = ""

@@ -60,7 +60,7 @@ class Server:
     limits: Limits = field(factory=Limits)
     # TLS and SASL.
     security: Security = field(factory=Security)
-    # Between requests and answers; None: none.
+    # The hook between requests and answers; None: none.
     hook: Hook | None = None
     # Request kinds that are answered, by API key.
     apis: Mapping[int, Api] = APIS
@@ -172,7 +172,7 @@ class Peer(asyncio.Protocol):
     _paused: bool = field(default=False, init=False)
     # Bytes that the server counts as buffered for this peer.
     _counted: int = field(default=0, init=False)
-    # For the log.
+    # The client's name in the log.
     _name: str = field(default="somebody", init=False)
     _actions: deque[Action] = field(factory=deque, init=False)
     _performing: bool = field(default=False, init=False)

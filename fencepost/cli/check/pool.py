@@ -83,7 +83,7 @@ class Pool:
     pieces: Sequence[Piece]
     # Asked of every piece.
     question: Question
-    # At most so many processes.
+    # Most processes.
     jobs: int
     # The command line of a process.
     command: tuple[str, ...] = COMMAND

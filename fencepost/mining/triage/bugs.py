@@ -62,7 +62,7 @@ class Example:
 class Bug:
     """One group."""
 
-    # From 1, the most traces first.
+    # Counts from 1; the bug with the most traces is the first.
     number: int
     # The same in each mining of the same traces.
     name: str

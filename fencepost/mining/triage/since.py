@@ -23,7 +23,7 @@ GROWN = 2.0
 class Moved:
     """A bug that both minings have."""
 
-    # In this mining.
+    # Name and number in this mining.
     name: str
     number: int
     # Its name in the earlier one.

@@ -102,7 +102,7 @@ class Shard:
     merge: Merge = field(init=False)
     # Open transactions by op id.
     transactions: dict[int, Operation] = Factory(dict)
-    # By topic and partition.
+    # Logs by topic and partition.
     logs: dict[LogKey, LogUnderWay] = Factory(dict)
     trace: Trace = field(init=False)
 
