@@ -54,7 +54,7 @@ CODED: dict[Table, list[str]] = {
 @frozen
 class Judged:
     """A trace (only partly read), how many operations it has, the kinds of fault in it, a
-    verdict per check, what became of the records of its logs (None: not asked, or it contradicts itself)."""
+    verdict per check, the counts of its logs' records (None: not requested, or it contradicts itself)."""
 
     trace: Trace
     operations: int

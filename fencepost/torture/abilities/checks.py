@@ -109,7 +109,7 @@ def check_commit(bench: Bench) -> None:
         min((offset for one, offset in seen if one == number), default=-1) for number in range(PARTITIONS)
     ]
     if first != [3 + number for number in range(PARTITIONS)]:
-        raise WrongError(f"expected to go on at {[one['offset'] for one in where]}, saw {first}")
+        raise WrongError(f"expected to continue at {[one['offset'] for one in where]}, saw {first}")
 
 
 def check_topics(bench: Bench, step: str) -> None:
