@@ -317,8 +317,8 @@ def _shown_again(item: pytest.Function) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
-    """For a test that failed, also by its own assertion or exception, save what its fixtures recorded, and
-    name the place in its report."""
+    """If the test `item` failed before its teardown, save what its fixtures recorded, and name the folder in
+    its report. Its own assertion or exception counts as a failure. call: the phase of the test."""
     report: pytest.TestReport = yield
     if report.failed and call.when != "teardown":
         item.stash[_FAILED] = True

@@ -49,7 +49,7 @@ class Run:
     last: int
     # Offsets that differ.
     count: int
-    # At the first offset.
+    # What was expected and seen at the first offset.
     expected: str
     seen: str
     # Whether one replica has no record there, instead of another one.
@@ -159,7 +159,7 @@ class Comparison:
             (one.replica.broker, other.replica.broker, True, anomaly),
             expected=f"the record of offset {offset}{_bound(one, other, committed)}, as epoch "
             f"{one.record.epoch} in {one.where} has it",
-            seen=f"none before {other.where}, which goes on at offset {other.offset}",
+            seen=f"none before {other.where}, which continues at offset {other.offset}",
         )
 
     def _goes_on(self, offset: int, pair: Pair) -> bool:

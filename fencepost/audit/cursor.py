@@ -88,12 +88,12 @@ class Cursor:
 
     @property
     def offset(self) -> int:
-        """Of the next record, or batch."""
+        """Offset of the next record or batch."""
         assert self.batch is not None, "a replica at its end"
         return self.batch.header.base_offset if self.records is None else self.records[self.index].offset
 
     def advance(self) -> None:
-        """To the next batch."""
+        """Go to the next batch."""
         known = next(self.stream, None)
         if known is None:
             self.batch = None

@@ -50,7 +50,7 @@ class EpochCheck:
     log_start: int = 0
     # Whether the broker was shut down cleanly.
     clean: bool = False
-    # Of the checkpoint, ascending.
+    # Entries of the checkpoint, ascending.
     entries: list[EpochStart] = field(factory=list)
     # How many entries begin at or below the present batch.
     below: int = 0

@@ -33,7 +33,7 @@ class Findings:
     # None for the directories.
     topic: str | None = None
     partition: int = -1
-    # In the order in which they came; bounded.
+    # Findings in the order in which they came; bounded.
     found: list[Finding] = field(factory=list)
     # Findings beyond the bound, by anomaly.
     more: Counter[str] = field(factory=Counter)

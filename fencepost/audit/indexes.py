@@ -35,7 +35,7 @@ MOST_BYTES = 256 * 1024 * 1024
 
 LAST_POSITION = 1 << 63
 LAST_OFFSET = 1 << 63
-"""Beyond anything: no entry is left."""
+"""An offset above all others: no entry is left."""
 
 IndexEntry = TypeVar("IndexEntry", OffsetEntry, TimeEntry)
 
@@ -94,8 +94,7 @@ class SegmentIndexes:
     segment: SegmentFile
     findings: Findings
     # The broker died, or ran when the files were copied. Its indexes may then be ahead of the log, and an
-    # entry
-    # beyond the end means nothing.
+    # entry beyond the end means nothing.
     tail: bool
     offsets: OffsetIndexCheck | None = None
     times: TimeIndexCheck | None = None

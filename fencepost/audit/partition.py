@@ -35,7 +35,7 @@ class ReplicaSeen:
     end_offset: int
     # As checkpointed; None: not checkpointed.
     high_watermark: int | None
-    # Of the last batch; -1: none.
+    # Leader epoch of the last batch; -1: none.
     leader_epoch: int
     # Counts of what could be read.
     batches: int
@@ -56,7 +56,7 @@ class PartitionAudit:
 
     @property
     def verdict(self) -> Verdict:
-        """On all of its replicas."""
+        """The verdict on all replicas of the partition."""
         return self.findings.verdict()
 
 

@@ -37,7 +37,7 @@ class Producer:
 
     @property
     def last_sequence(self) -> int:
-        """Of the last batch."""
+        """Last sequence of the last batch."""
         return self.batches[-1][1] if self.batches else NO_SEQUENCE
 
 
@@ -126,7 +126,7 @@ class ProducerCheck:
                 self.findings.note(f"{path}: a snapshot above the end of the log at {log_end}")
 
     def _check_snapshot(self, offset: int, path: Path) -> None:
-        """Of what the log said up to `offset`."""
+        """Compare the producer snapshot at `offset` with the log before it."""
         try:
             with RealSource(path) as source:
                 for item in producer_entries(source):

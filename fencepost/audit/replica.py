@@ -65,7 +65,7 @@ class ReplicaWalk:
     doubtful: bool = False
     # Whether a batch holds fewer records than it spans offsets, which only compaction causes.
     sparse: bool = False
-    # Above this offset nothing is missing.
+    # No offset above this one is missing.
     holes_below: int = 0
     # Good batches and their records so far.
     batches: int = 0
@@ -86,7 +86,7 @@ class ReplicaWalk:
 
     @property
     def name(self) -> str:
-        """Of the broker, as it reads in a sentence."""
+        """Name of the broker for a sentence."""
         return f"broker {self.broker}" if self.broker.isdigit() else self.broker
 
     @property

@@ -68,7 +68,7 @@ class Bad:
     seen: str
     # Bytes from here to the end of the file.
     rest: int
-    # Of a batch that was skipped; None if the walk ends here.
+    # Header of a batch that was skipped; None if the walk ends here.
     header: BatchHeader | None = None
     # Whether the rest is all zeros.
     zeros: bool = False
@@ -93,7 +93,7 @@ class Parsed:
     header: BatchHeader | None = None
 
     def header_of(self, data: bytes) -> BatchHeader:
-        """Of the whole batch in `data`. Raises CorruptBatchError."""
+        """The header of the whole batch in `data`. Raises CorruptBatchError."""
         if self.header is None or data != self.data:
             self.header = None
             self.header = read_header(data)

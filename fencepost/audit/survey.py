@@ -45,7 +45,7 @@ class Survey:
 
     @property
     def bytes(self) -> int:
-        """To be read."""
+        """Bytes to be read."""
         return sum(replica.size for replicas, _ in self.partitions.values() for replica in replicas)
 
     @property

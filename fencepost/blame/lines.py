@@ -26,7 +26,7 @@ from fencepost.traces.errors import TraceError
 
 LONGEST_LINE = 1 << 16
 MOST_LINES = 4_000_000
-"""Of all taps together, in memory: about 1 GB."""
+"""Most lines of all taps together: in memory they take about 1 GB."""
 
 
 class Type(StrEnum):
@@ -51,7 +51,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True
     # The send; None for lines that are not about one.
     id: str | None = None
     topic: str | None = None
-    # Of a send: only if the application chose it.
+    # In a send only if the application chose it.
     partition: int | None = None
     offset: int | None = None
     # Identifies the contents of the record; None if the tap cannot compute it.

@@ -167,8 +167,10 @@ class ConfluentProducer(_Wrapper):
         timestamp: int = 0,
         headers: Any = None,
     ) -> None:
-        """As the client's `produce`, with the same parameters and errors; the send and its result are
-        recorded."""
+        """Call the client's `produce`, and record the send and its result.
+
+        topic, value, key, partition, headers: recorded, then passed on. callback, on_delivery: called after
+        the result is recorded. Raises what the client raises."""
         number, given = self._send(topic, partition, key, value, headers)
         deliver = on_delivery if on_delivery is not None else callback
 
@@ -269,8 +271,10 @@ class KafkaPythonProducer(_Wrapper):
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> Any:
-        """As the client's `send`, with the same parameters, result and errors; the send and its result are
-        recorded."""
+        """Call the client's `send`, and record the send and its result.
+
+        topic, value, key, partition, headers: recorded, then passed on. Returns and raises as the client
+        does."""
         number, given = self._send(topic, partition, key, value, headers)
         try:
             future = self.client.send(topic, value, key, given, partition, timestamp_ms)
@@ -332,8 +336,10 @@ class AiokafkaProducer(_Wrapper):
         timestamp_ms: int | None = None,
         headers: Any = None,
     ) -> Any:
-        """As the client's `send`, with the same parameters, result and errors; the send and its result are
-        recorded."""
+        """Call the client's `send`, and record the send and its result.
+
+        topic, value, key, partition, headers: recorded, then passed on. Returns and raises as the client
+        does."""
         number, given = self._send(topic, partition, key, value, headers)
         try:
             future = await self.client.send(topic, value, key, partition, timestamp_ms, given or [])

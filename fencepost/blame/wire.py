@@ -69,9 +69,9 @@ class Wire:
     acknowledged: dict[Place, Carried] = field(factory=dict)
     # The polls that returned a record there, and its value id.
     fetched: dict[Place, list[tuple[Operation, int]]] = field(factory=lambda: defaultdict(list))
-    # In the order of their answers.
+    # Polls in the order of their answers.
     polls: list[Operation] = field(factory=list)
-    # By op id; an append has one for each attempt.
+    # Frames by op id; an append has one for each attempt.
     frames: dict[int, list[Frame]] = field(factory=lambda: defaultdict(list))
     # Fetches answered with OFFSET_OUT_OF_RANGE: their consumer starts again where its policy says.
     out_of_range: int = 0

@@ -36,7 +36,7 @@ def command() -> None:
       fencepost bugs list
       fencepost bugs show KIP-101
       fencepost bugs hunt KIP-101
-      # a bug of the log, shown as a script that anybody can run
+      # a bug of the log, shown as a script that can be run
       fencepost bugs hunt KAFKA-6975
       # all of them, with a track record
       fencepost bugs hunt --seeds 2000 --out out/bugs

@@ -325,4 +325,4 @@ def show(result: "CampaignResult", out: Path | None, output: Output, *, checks: 
             f"Shrink it: {shrink_stored(out, first)}",
         )
     if result.interrupted:
-        output.note("interrupted; every finished run is kept, --resume goes on")
+        output.note("interrupted; every finished run is kept, --resume continues")

@@ -278,7 +278,7 @@ def exit_code_of(verdict: Verdict) -> ExitCode:
 
 
 def show_verdicts(verdicts: tuple[Verdict, ...], output: Output) -> None:
-    """Print one row per check."""
+    """Print one row per verdict to `output`."""
     rows = table("check", "decision", "anomaly", "reason")
     styles = {Decision.OK: "green", Decision.ILLEGAL: "bold red"}
     for verdict in verdicts:
@@ -309,7 +309,7 @@ def headed_by(findings: list[Finding], anomaly: str, *, where: str) -> list[Find
 
 
 def list_findings(findings: list[Finding], output: Output) -> None:
-    """Print a line per finding."""
+    """Print a line per finding to `output`, at most MOST_LISTED."""
     for finding in findings[:MOST_LISTED]:
         output.say(f"{finding.anomaly} ({finding.check}): expected {finding.expected}; saw {finding.seen}")
     if len(findings) > MOST_LISTED:

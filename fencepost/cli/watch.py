@@ -22,7 +22,7 @@ LONGEST = 400
 @click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
 @out_option(
     "out/watched",
-    "Folder for findings, logs and quarantine (Parquet) and the checkpoint; an earlier watch there goes on.",
+    "Folder for findings, logs and quarantine (Parquet) and the checkpoint; continues an earlier watch.",
 )
 @click.option("--once", is_flag=True, help="Judge what is there, then end; the next call continues.")
 @click.option(

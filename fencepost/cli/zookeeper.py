@@ -58,7 +58,10 @@ def draw(seed: int | None) -> "Draw":
 
 @contextmanager
 def connected(zookeeper: str | None, directory: Path) -> "Iterator[BlockingZooKeeper]":
-    """A session with the cluster's ZooKeeper server."""
+    """A session with a ZooKeeper server.
+
+    zookeeper: HOST:PORT, or None for the server of the cluster in `directory`. Raises EnvironmentError_ if it
+    does not answer."""
     import logging
 
     from fencepost.impl.runtime.addresses import parse_address

@@ -15,7 +15,7 @@ from fencepost.impl.log.batch.header import HEADER_SIZE, LENGTH_END, unchecked_h
 from fencepost.impl.log.batch.varint import encode_varint
 
 TIME_MS = 1_600_000_000_000
-"""Of every record: the topics here keep records for ever."""
+"""Timestamp of the records, milliseconds since 1970. The topics of the cases keep records for ever."""
 LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 8, 16, 32, 64
 _PREFIX = struct.Struct(">qiib")
 _AFTER_CRC = struct.Struct(">hiqqqhii")
@@ -68,21 +68,28 @@ def records(*values: bytes | None, key: bytes | None = None) -> list[Rec]:
 class Batch:
     """One batch. A field that is None has the value that fits its records."""
 
+    # The records of the batch.
     records: Sequence[Rec] = (Rec(),)
+    # Name of the compression codec.
     codec: str = "none"
     attributes: int = 0
     """More bits than the codec's."""
+    # Header fields, as written.
     base_offset: int = 0
     leader_epoch: int = -1
     magic: int = 2
+    # The number of records that the header names.
     count: int | None = None
+    # The last offset delta that the header names.
     last_delta: int | None = None
+    # Milliseconds since 1970.
     first_time: int = TIME_MS
     max_time: int | None = None
     producer: tuple[int, int, int] = (-1, -1, -1)
     """Producer id, its epoch, first sequence."""
     length_more: int = 0
     """Added to the length that the header names."""
+    # Whether the checksum does not fit the batch.
     wrong_checksum: bool = False
     body: bytes | None = None
     """Instead of the records, as they would be on the wire."""

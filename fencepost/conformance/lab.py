@@ -23,9 +23,9 @@ JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_GROUPS, LIST_GROUPS = 11, 12, 13, 14, 15,
 CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, CREATE_PARTITIONS, DELETE_GROUPS = 19, 20, 21, 37, 42
 REASSIGN = 45
 ANSWER_S = 15.0
-"""Of one answer: above every wait that a case asks for."""
+"""Longest wait for one answer: above every wait that a case requests."""
 CLOSES_S = 5.0
-"""Until a broker has closed a connection that it should close."""
+"""Longest wait until a broker closes a connection that it should close."""
 READY_S = 20.0
 POLL_S = 0.02
 KEEP = {"retention.ms": "-1"}
@@ -64,19 +64,27 @@ class Topic:
 class Run:
     """What the cases of one run share."""
 
+    # Addresses to ask for the cluster's brokers.
     bootstrap: tuple[Address, ...]
+    # How to connect: TLS and SASL.
     access: Access = field(factory=Access)
     name: str = "conformance"
     """Begins every name that is made."""
+    # Address of each broker, by node id.
     brokers: dict[int, Address] = field(factory=dict)
+    # Node id of the controller; -1: unknown.
     controller: int = -1
+    # None: the broker names none.
     cluster_id: str | None = None
     ranges: dict[int, tuple[int, int]] = field(factory=dict)
     """Versions that the broker advertises, by API key."""
+    # Topics that the cases have made.
     topics: set[str] = field(factory=set)
+    # Groups that the cases have made.
     groups: set[str] = field(factory=set)
     nameless: asyncio.Lock = field(factory=asyncio.Lock)
     """Held by a case that looks at the group of no characters, or makes it: it has no fresh name."""
+    # Numbers for fresh names.
     numbers: "itertools.count[int]" = field(factory=lambda: itertools.count(1))
 
     async def look(self) -> None:
@@ -120,7 +128,7 @@ class Run:
 
 @define(eq=False)
 class Lab:
-    """Of one case."""
+    """The connections and fresh names of one case."""
 
     run: Run
     _links: list[Link] = field(factory=list)

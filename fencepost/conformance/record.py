@@ -59,12 +59,12 @@ class Compared:
     status: Status
     expected: Facts = None
     reason: str = ""
-    """Of a departure or a skip; the other release."""
+    """Why the facts differ or the case was skipped; or the other release."""
 
 
 @cache
 def recorded() -> Mapping[str, Recorded]:
-    """By version."""
+    """The recorded facts by version."""
     data = files("fencepost.conformance").joinpath(RECORDED).read_bytes()
     return msgspec.json.decode(data, type=dict[str, Recorded])
 

@@ -19,7 +19,8 @@ from fencepost.wire.frames import ProtocolError
 AT_ONCE = 8
 """Cases under way: some only wait."""
 CASE_S = 60.0
-"""Of one case. The slowest waits a few seconds; a real broker on a busy machine creates topics slowly."""
+"""Longest time of one case. The slowest waits a few seconds, and a real broker on a busy machine creates
+topics slowly."""
 CLEAN_S = 120.0
 DELETED_AT_ONCE, DELETE_MS = 50, 10_000
 """Topics of one request, and its time-out: below ANSWER_S of the lab."""

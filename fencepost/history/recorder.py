@@ -169,7 +169,7 @@ class History:
     open: dict[int, Recording] = field(factory=dict, init=False)
     # Whether two operations were ever in progress in one process.
     overlapping: bool = field(default=False, init=False)
-    # By op id: the place of a successful operation that got no result.
+    # Places of successful operations without a result, by op id.
     unanswered: dict[int, str] = field(factory=dict, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
     _op_ids: Iterator[int] = field(factory=lambda: itertools.count(1), init=False)

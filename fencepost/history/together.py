@@ -82,8 +82,8 @@ class Client:
         return self.trace
 
     def watch_lines(self) -> None:
-        """From now on, in this thread. A debugger or a tool that measures coverage keeps its place; then only
-        calls are watched."""
+        """Watch the lines of this thread from now on. If a debugger or a coverage tool traces them already,
+        only calls are watched."""
         if sys.gettrace() is None:
             sys.settrace(self.trace)
         elif sys.getprofile() is None:
@@ -136,7 +136,7 @@ class _Threads:
     # Monotonic seconds, for all threads together.
     deadline_s: float
     barrier: threading.Barrier = field(init=False)
-    # By client.
+    # Results by client.
     results: dict[int, Any] = field(factory=dict)
     errors: dict[int, BaseException] = field(factory=dict)
 

@@ -54,7 +54,7 @@ CODED: dict[Table, list[str]] = {
 @frozen
 class Judged:
     """A trace (only partly read), how many operations it has, the kinds of fault in it, a
-    verdict per check, what became of the records of its logs (None: not asked, or it contradicts itself)."""
+    verdict per check, the counts of its logs' records (None: not requested, or it contradicts itself)."""
 
     trace: Trace
     operations: int
@@ -69,9 +69,9 @@ class Settings:
 
     # Names of checks.
     checks: tuple[str, ...]
-    # Of the log check; None: each trace's own.
+    # Profile of the log check; None: each trace's own.
     profile: str | None
-    # For the work (results/checkpoint.py).
+    # The folder of the work (results/checkpoint.py).
     folder: Path
     # The sequential model for small histories; None: none.
     model: ModelQuestion | None = None

@@ -139,7 +139,7 @@ class _Mining:
         return {key_of_giant(one): one for one in self.prepared.giants}
 
     def keys(self) -> list[str]:
-        """Of everything that is a task."""
+        """Keys of all tasks."""
         return [*self._tasks(), *self._giants()]
 
     def judge(self, engine: Engine, progress: TaskProgress | None) -> list[TaskResult]:

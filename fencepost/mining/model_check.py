@@ -39,7 +39,7 @@ class ModelQuestion:
         return model_named(self.name, self.parameters)
 
     def judge(self, trace: Trace) -> Verdict:
-        """Of one history. Raises nothing."""
+        """Judge one history. Raises nothing."""
         if len(trace.operations) > self.operations:
             return self.too_large(len(trace.operations))
         try:
@@ -49,6 +49,6 @@ class ModelQuestion:
             return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=str(error))
 
     def too_large(self, operations: int) -> Verdict:
-        """Of a history that is not asked about."""
+        """The verdict on a history of `operations` operations, which exceeds the bound."""
         reason = f"{operations} operations, asked about at most {self.operations}"
         return Verdict(decision=Decision.UNKNOWN, check=CHECK, reason=reason)

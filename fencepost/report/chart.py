@@ -14,7 +14,7 @@ from fencepost.report.figure import Values, text_of
 from fencepost.report.words import partition_name
 
 COLOURS = ("#2f7ed8", "#d9822b", "#3a8f3a", "#8a6fb0", "#c0563f", "#4f8f91")
-"""Of the lines, in turn."""
+"""Colours of the lines, in turn."""
 MOST_LINES = len(COLOURS)
 MILLISECOND = 1_000_000
 

@@ -52,7 +52,7 @@ class Explanation:
         return "\n".join([self.headline, *facts, "", "Proof", *proof, *state, *timeline])
 
     def text(self) -> Text:
-        """With colours for a terminal."""
+        """The text with colours for a terminal."""
         parts = [Text(self.headline, style="bold red")]
         parts += [
             Text(f"  {name + ':':<10} ", style="bold").append(text, style="not bold")

@@ -39,7 +39,7 @@ def _expired(event: Event) -> str:
     told = group_detail(event)
     offset = f"the offset of {told.get('topic')}-{told.get('partition')}"
     if event.cause == OFFSET_DELETED:
-        return f"deletes {offset} of group {told.get('group')}, as somebody asked"
+        return f"deletes {offset} of group {told.get('group')}, as requested"
     return f"lets {offset} expire, group {told.get('group')} is {event.cause}"
 
 

@@ -25,7 +25,7 @@ _REPLICA_EVENTS = frozenset(
 class Lanes:
     """The role of each replica, updated event by event."""
 
-    # In the order of the columns.
+    # Brokers in the order of the columns.
     brokers: tuple[int, ...]
     partitions: tuple[Partition, ...]
     # What a replica believes: that it leads or follows.

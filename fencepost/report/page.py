@@ -32,11 +32,11 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     # A sentence below the heading.
     note: str = ""
-    # For each row a share from 0 to 1, drawn as a bar; (): no bars.
+    # A share from 0 to 1 for each row, drawn as a bar; (): no bars.
     share: tuple[float, ...] = ()
-    # For each cell a shade from 0 to 1; (): none.
+    # A shade from 0 to 1 for each cell; (): none.
     shades: tuple[tuple[float, ...], ...] = ()
-    # For each row the anchor of an example, "" for none.
+    # The anchor of an example for each row, "" for none.
     links: tuple[str, ...] = ()
 
 

@@ -52,7 +52,7 @@ LOOKS = {
     "ok": ("ok", "#5fa85d", ""),
     "convicts": ("convicts", "#d62728", ""),
 }
-"""Of each kind of bar: its name in the legend, colour and pattern, so that no two differ by colour alone.
+"""Name in the legend, colour and pattern of each kind of bar. No two kinds differ by colour alone.
 Later ones are drawn over earlier ones."""
 ROLES = {
     "L": ("leads", "leader"),
@@ -62,7 +62,7 @@ ROLES = {
     "x": ("is down", "down"),
     "z": ("is paused", "paused"),
 }
-"""Of each letter of a lane: words, and the kind of its bar."""
+"""The meaning of each letter of a lane: words, and the kind of its bar."""
 
 
 @frozen(kw_only=True)
@@ -161,7 +161,7 @@ class _Drawing:
     window: _Window
     brokers: dict[int, int] = Factory(dict)
     clients: dict[int, int] = Factory(dict)
-    # For faults that hit no broker; a lane only if there are any.
+    # The lane of faults that hit no broker; drawn only if there are any.
     elsewhere: int = 0
 
     def roles(self, trace: Trace, lanes: Lanes, partition: Partition) -> tuple[Bar, ...]:
@@ -189,7 +189,7 @@ class _Drawing:
         return tuple(found)
 
     def faults(self, trace: Trace) -> tuple[Bar, ...]:
-        """From beginning to end, on the lanes of the brokers that each hits, or on a separate lane."""
+        """Draw each fault from beginning to end, on the lanes of its brokers or on a separate lane."""
         bars: list[Bar] = []
         for event, end in sorted(_faults(trace, self.window.end), key=lambda pair: pair[0].time):
             if not self.window.shows(event.time, end):

@@ -20,7 +20,7 @@ from fencepost.traces.trace import Trace
 CONTEXT = 2
 """Entries to show on each side of one of the proof, whatever their level."""
 WIDER_CONTEXTS = (4, 8, 16)
-"""And more of them while there is room."""
+"""Larger contexts, used while there is room."""
 SHORTEST_FOLD = 3
 """Fewer entries than these are shown rather than folded."""
 QUIET_NS = 5_000_000_000

@@ -67,7 +67,7 @@ async def listening(
 
 
 def _hook(broker: int, listeners: ListenerOptions) -> FaultHook | None:
-    """Of the faults of requests that this process begins with; None without any. Raises PlanError."""
+    """The hook for the request faults that this process starts with; None without any. Raises PlanError."""
     if not listeners.request_faults:
         return None
     faults = RequestFaults(seed=listeners.fault_seed, record=_struck)

@@ -52,7 +52,7 @@ NEAR = NetworkOptions(latency_min_us=1, latency_tail_us=0, latency_max_us=1)
 FREE = DiskOptions(write_us=0, fsync_us=0)
 """Its disks: calls take no virtual time; what a power loss leaves is as ever."""
 HOUSEKEEPING = SECOND
-"""Between two looks at what grows."""
+"""Virtual time between two rounds of housekeeping."""
 WRITE_BACK_S = 30
 """Between two times that the kernel of a simulated host writes its dirty pages: Linux's
 vm.dirty_expire_centisecs. The network forgets then which causes it has met (sim/network.py): some ten a
@@ -103,17 +103,16 @@ class Embedded:
     tap: Tap = field(factory=Tap)
     """Gets every request and answer of a connection, in the loop's thread."""
     hooks: "Callable[[int], Hook | None]" = lambda broker: None
-    """By broker: a hook between its requests and their answers; called when sockets are
-    opened."""
+    """Returns a broker's hook between requests and answers, or None; called when sockets are opened."""
     network: NetworkOptions = NEAR
     disk: DiskOptions = FREE
     seed: int = 0
-    """Of the world's random decisions: how long a reconnection waits, what a power loss leaves."""
+    """Seed of the world's random decisions: how long a reconnection waits, what a power loss leaves."""
     directory: Path | None = None
     """Where the brokers' files are, each broker's in an empty folder of its own; None: in memory,
     on simulated disks."""
     port: int = 0
-    """Of the first broker's listener, the others follow; 0: any free ports."""
+    """Port of the first broker's listener, the others follow; 0: any free ports."""
     listen: bool = True
     """Whether sockets are opened."""
     wall: Callable[[], int] = time.monotonic_ns
@@ -129,11 +128,11 @@ class Embedded:
     failure: str = field(default="", init=False)
     """Why the world has stopped, empty while it has not: a mistake in fencepost itself."""
     _incarnations: dict[int, int] = field(factory=dict, init=False)
-    """Of each broker's process when it was looked at last."""
+    """Incarnation of each broker's process at the last housekeeping."""
     _next_look: int = field(default=0, init=False)
     """Virtual time of the next housekeeping."""
     _looks: int = field(default=0, init=False)
-    """Of housekeeping, so far."""
+    """Rounds of housekeeping so far."""
     _full: bool = field(default=False, init=False)
     """Whether the simulated disks have met their bound."""
 

@@ -31,7 +31,7 @@ Answer = Callable[[int, Response], None]
 
 @define(eq=False)
 class _Streams:
-    """Between the clients and one broker's process. to_broker, to_clients: the two directions."""
+    """The streams between the clients and one broker's process. to_broker, to_clients: the two directions."""
 
     to_broker: Channel
     to_clients: Channel

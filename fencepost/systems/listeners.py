@@ -71,7 +71,7 @@ class Listeners:
             self.gateway.answers[broker] = partial(self._answer, server)
 
     def put_between(self, hook_of: Callable[[int], Hook | None]) -> None:
-        """From now on each new connection of a broker goes through its hook."""
+        """Send each new connection of a broker through its hook from now on."""
         for broker, server in self._servers.items():
             server.hook = hook_of(broker)
 
@@ -94,7 +94,7 @@ class Listeners:
             self._servers[broker].disconnect(reason)
 
     def serve_nobody(self) -> None:
-        """From now on no request is taken, and every connection is cut."""
+        """Accept no request from now on, and cut every connection."""
         self.serving = False
         for server in self._servers.values():
             server.disconnect("the run ends")

@@ -23,7 +23,7 @@ class LoopThread:
     """A running loop until `close`."""
 
     name: str
-    """Of the thread."""
+    """Name of the thread."""
     loop: asyncio.AbstractEventLoop = field(factory=asyncio.new_event_loop)
     _thread: threading.Thread | None = None
 

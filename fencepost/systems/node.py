@@ -57,7 +57,7 @@ class NodeOptions:
     listen: Address
     # HOST:PORT.
     zookeeper: str
-    # For its files and its events.
+    # The folder of its files and its events.
     directory: Path
     cluster: ClusterOptions
     # How its requests to ZooKeeper are grouped.

@@ -63,7 +63,7 @@ class Pace:
         self._due, self._last = self.scheduler.now, self.wall()
 
     def start(self) -> None:
-        """From now on virtual time passes."""
+        """Let virtual time pass from now on."""
         self._due, self._last = self.scheduler.now, self.wall()
         self.running = True
         self.wake()

@@ -34,7 +34,7 @@ class Processes:
     directory: Path
     """Where everything is."""
     options: ClusterOptions = field(factory=ClusterOptions)
-    """Of the brokers."""
+    """Options of the brokers."""
     cluster: ProcessCluster = field(init=False)
     """The processes."""
 

@@ -47,7 +47,7 @@ class ListenerOptions:
     host: str = HOST
     """The address to bind and to advertise."""
     ports: dict[int, int] = field(factory=dict)
-    """By broker."""
+    """Port of each broker's listener, by broker id."""
     certificate: str = ""
     """File of a TLS certificate chain, PEM; empty: no TLS."""
     key: str = ""
@@ -58,7 +58,7 @@ class ListenerOptions:
     """Faults of requests (docs/reference/request-faults.md) that each broker process arms when it starts;
     each hit is a line in its log."""
     fault_seed: int = 0
-    """Of their chance."""
+    """Seed of the probabilities of these faults."""
 
     @property
     def security_protocol(self) -> str:
@@ -123,7 +123,6 @@ class ClusterStatus:
     partitions: int
     leaderless: int
     brokers: tuple[BrokerStatus, ...]
-    # Of the brokers' Kafka listeners.
     security_protocol: str = ""
     """How clients talk to the Kafka listeners; empty if there are none."""
 

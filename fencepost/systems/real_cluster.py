@@ -44,7 +44,7 @@ from fencepost.traces.trace import Trace
 LED_S = 60.0
 """How long the partitions may take to get leaders."""
 LONGEST_WAIT_S = 300.0
-"""For one operation: far above any delivery time-out that makes sense."""
+"""Longest wait for one operation: far above any delivery time-out that makes sense."""
 Answer = TypeVar("Answer")
 
 
@@ -53,7 +53,9 @@ class RealCluster:
     """cluster: its processes. operations: completed, in the order of their completion. faults: that were
     asked for, as events. checks: what its trace can be judged by."""
 
+    # Options of the cluster and its clients.
     plan: Plan
+    # The processes.
     cluster: ProcessCluster
     # Completed operations, in the order of their completion.
     operations: list[Operation] = field(factory=list, init=False)
@@ -61,9 +63,12 @@ class RealCluster:
     checks: ClassVar[tuple[str, ...]] = ("log", "invariants")
     _loop: asyncio.AbstractEventLoop = field(factory=asyncio.new_event_loop, init=False)
     _stack: AsyncExitStack = field(factory=AsyncExitStack, init=False)
+    # Running clients, by process number.
     _clients: dict[int, RunningClient] = field(factory=dict, init=False)
+    # Completed operations that their caller has not taken yet, by op id.
     _answers: dict[int, Operation] = field(factory=dict, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
+    # Number of operations so far.
     _begun: int = field(default=0, init=False)
     _first: int
     """Monotonic time that the trace counts from."""

@@ -32,7 +32,7 @@ from fencepost.traces.errors import EnvironmentError_, PlanError
 from fencepost.traces.plan import ClusterOptions
 
 START_MS = 60_000
-"""Of virtual time for the brokers to register: far above a session time-out and an election."""
+"""Virtual time for the brokers to register: far above a session time-out and an election."""
 STEP_MS = 5
 """How often the start looks whether it is over."""
 
@@ -44,7 +44,7 @@ class Simulation:
     world: World
     """Where the hosts are."""
     options: ClusterOptions
-    """Of the brokers."""
+    """Options of the brokers."""
     parts: Parts = field(factory=Parts)
     """What brokers are assembled from; a planted bug swaps one."""
 

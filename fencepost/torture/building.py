@@ -49,7 +49,7 @@ class Toolchain:
     run: tuple[str, ...]
     """The command of a driver that names none."""
     environment: Mapping[str, str] = field(factory=dict)
-    """Of the driver's process."""
+    """Environment variables of the driver's process."""
     hint: str = ""
     """What to install where a program is missing."""
 
@@ -114,7 +114,7 @@ class Built:
     folder: Path
     command: tuple[str, ...]
     environment: Mapping[str, str]
-    """Of its process, in addition to ours."""
+    """Environment variables of its process, in addition to ours."""
 
 
 def cache_folder() -> Path:
@@ -126,7 +126,7 @@ def cache_folder() -> Path:
 
 
 def folder_of(wanted: Wanted) -> Path:
-    """Of this build, built or not."""
+    """The folder of this build, whether it exists or not."""
     parts = [wanted.library.name, wanted.version]
     if wanted.library.toolchain == "python":
         parts.append(f"py{sys.version_info.major}{sys.version_info.minor}")

@@ -139,13 +139,13 @@ def _check_version(driver: Driver, built: Built) -> None:
 
 
 def _processor_s() -> float:
-    """Of this process, with its cluster; a driver's own is not in it."""
+    """Processor seconds of this process with its cluster. The driver's are not included."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
 WORKER: Worker | None = None
-"""Of a worker process."""
+"""The worker of this process; None outside worker processes."""
 
 
 def _begin(job: Job) -> None:
@@ -280,7 +280,7 @@ def _before(out: Path, job: Job, seeds: range, resume: bool) -> Iterator[dict[st
             expected="a new folder",
             seen="the runs of another campaign",
             where=str(out),
-            hint="--resume goes on",
+            hint="--resume continues it",
         )
     out.mkdir(parents=True, exist_ok=True)
     if path.exists():

@@ -23,7 +23,7 @@ GROUP = "g"
 PARTITIONS = 3
 REQUEST_TIMEOUT_MS = 2_000
 CONSUMER_TIMEOUT_MS = 8_000
-"""Above the session time-out, as several libraries demand."""
+"""Request time-out of consumers: above the session time-out, as several libraries require."""
 SLOW_MS = (5, 50, 200, 1_000, REQUEST_TIMEOUT_MS + 500)
 """Late answers; the last is later than a client waits."""
 ONE_IN_FLIGHT = {"sarama": "", "kafka-python": "3"}
@@ -32,7 +32,7 @@ in all (empty)."""
 EARLY = 8
 """A fault hits at least one of so many requests, or one of the first so many."""
 MOST_HITS = 12
-"""Of one fault of requests."""
+"""Most requests that one fault hits."""
 BROKER_VERBS = ("crash", "pause", "expire_session", "slow", "cut_off", "cut_brokers", "move_leader", "stop")
 GROUP_VERBS = ("rebalance", "rebalance", "move_coordinator")
 

@@ -32,9 +32,9 @@ CALL_S = 90.0
 WRITE_S = 60.0
 """A driver that does not read for so long has gone."""
 END_S = 10.0
-"""Between `quit` and a kill."""
+"""Time between `quit` and a kill."""
 MOST_COMMANDS = 2_000_000
-"""That are kept for the history."""
+"""Commands that are kept for the history."""
 MOST_TROUBLES = 10_000
 """Unasked events that are kept, the newest."""
 STDERR_BYTES = 1 << 16
@@ -85,21 +85,30 @@ class Driver:
     """A driver that runs. Use as a context manager; commands may be sent from any thread."""
 
     name: str
-    """For messages: library@version."""
+    """library@version, for messages."""
+    # The process of the driver.
     process: "subprocess.Popen[bytes]"
+    # What its first line says.
     ready: Ready = field(init=False)
     commands: list[Command] = field(factory=list, init=False)
     """All that were sent since `forget`, in order."""
+    # The latest events.
     events: "deque[Event]" = field(factory=lambda: deque(maxlen=MOST_TROUBLES), init=False)
     failure: str = field(default="", init=False)
     """Why it cannot be used any more; empty while it can."""
     _sent: int = field(default=0, init=False)
     """Commands so far; the next one's id."""
+    # Its first line as it came; None before.
     _first: dict[str, Any] | None = field(default=None, init=False)
+    # Commands without an answer, by id.
     _open: dict[int, Command] = field(factory=dict, init=False)
+    # Notified at every line.
     _changed: threading.Condition = field(factory=threading.Condition, init=False)
+    # Held while a command is written.
     _writing: threading.Lock = field(factory=threading.Lock, init=False)
+    # The end of what the process wrote to stderr.
     _stderr: bytearray = field(factory=bytearray, init=False)
+    # Readers of stdout and stderr.
     _threads: list[threading.Thread] = field(factory=list, init=False)
 
     @classmethod

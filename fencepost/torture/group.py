@@ -34,7 +34,7 @@ COMMITTED_S = 40.0
 FAILED_POLLS = 3
 """Failed polls in a row before a member is restarted."""
 MOST_JOINS = 40
-"""Of a run."""
+"""Most members that join in one run."""
 
 
 @define(eq=False)
@@ -43,12 +43,15 @@ class Group:
 
     scenario: Scenario
     driver: Driver
+    # HOST:PORT,... of the brokers.
     bootstrap: str
     members: list[str] = field(factory=list, init=False)
     """Members that should be active."""
     polls: dict[str, list[Command]] = field(factory=dict, init=False)
-    """By member, also of those that have left."""
+    """Polls of each member, also of members that have left."""
+    # Explicit commits, in order.
     commits: list[Command] = field(factory=list, init=False)
+    # Seeks, in order.
     seeks: list[Command] = field(factory=list, init=False)
     handed: set[tuple[str, int]] = field(factory=set, init=False)
     """Partition and offset of every delivered record."""

@@ -32,12 +32,12 @@ PROMISES = {
     ' are sent." (Kafka, introduction, guarantees)',
     "wrong_record": "what is in the log is what the application sent, where it sent it",
     "wrong_delivery": '"A consumer instance sees records in the order they are stored in the log." (Kafka,'
-    " introduction, guarantees): what is handed out is what is stored there",
+    " introduction, guarantees): the delivered record is the one that is stored there",
     "delivered_twice": '"A consumer instance sees records in the order they are stored in the log." (Kafka,'
     " introduction, guarantees), without a rebalance or a seek each once",
-    "skipped": "at least once: a record that was neither handed out nor committed over by the application is"
-    " handed out by the group",
-    "committed_beyond": "a commit without offsets commits what was handed out, not more",
+    "skipped": "at least once: a record that was neither delivered nor committed over by the application is"
+    " delivered by the group",
+    "committed_beyond": "a commit without offsets commits what was delivered, not more",
     "committed_back": 'commitAsync: "Offsets committed through multiple calls to this API are guaranteed to '
     "be sent in"
     ' the same order as the invocations." (Kafka, javadoc of KafkaConsumer): an acknowledged commit is not '
@@ -49,11 +49,11 @@ PROMISES = {
     "stuck_append": "delivery.timeout.ms: an upper bound on the time to report success or failure after a "
     "call to"
     " send() returns (Kafka, producer configuration)",
-    "stuck_consumer": "a consumer goes on once brokers are reachable again",
+    "stuck_consumer": "a consumer continues once brokers are reachable again",
     "ended": "a library does not end its application's process",
 }
-"""By anomaly. A driver's own table goes before (driver.toml, [promises]); an empty text there says that the
-library's documentation promises nothing of the kind, and then it is not judged."""
+"""What libraries promise, by anomaly. A driver's own table (driver.toml, [promises]) has precedence. An empty
+text there says that the library's documentation makes no such promise; then the anomaly is not judged."""
 
 
 @frozen(kw_only=True)
@@ -243,7 +243,7 @@ def _deliveries(run: Run, allowed: _Allowed) -> Iterator[Finding]:
                     yield Finding(
                         anomaly="wrong_delivery",
                         expected=f"what is stored at {place}/{offset}",
-                        seen=f"{wrong}, handed out to {client}",
+                        seen=f"{wrong}, delivered to {client}",
                     )
                 before = last.get(place, (-1, 0))
                 again = shows and offset <= before[0]
@@ -251,7 +251,7 @@ def _deliveries(run: Run, allowed: _Allowed) -> Iterator[Finding]:
                     yield Finding(
                         anomaly="delivered_twice",
                         expected=f"offsets above {before[0]} of {place}, no rebalance was seen",
-                        seen=f"offset {offset}, handed out to {client}",
+                        seen=f"offset {offset}, delivered to {client}",
                     )
                 last[place] = (offset, poll.sent_ns)
 
@@ -281,13 +281,13 @@ def _group(run: Run, allowed: _Allowed) -> Iterator[Finding]:
     if skipped:
         yield Finding(
             anomaly="skipped",
-            expected=f"every record up to {highest[skipped[0][0]]} of {skipped[0][0]} handed out",
+            expected=f"every record up to {highest[skipped[0][0]]} of {skipped[0][0]} delivered",
             seen=f"{len(skipped)} that no member got, the first at {skipped[0][0]}/{skipped[0][1]}",
         )
     elif missing and not run.drained and not run.trouble:
         yield Finding(
             anomaly="stuck_consumer",
-            expected="every record handed out after the heal",
+            expected="every record delivered after the heal",
             seen=f"{len(missing)} that no member got, the first at {missing[0][0]}/{missing[0][1]}",
         )
 
@@ -339,14 +339,14 @@ def _below(run: Run, acknowledged: Mapping[str, list[tuple[int, int]]]) -> Itera
                     yield Finding(
                         anomaly="below_committed",
                         expected=f"offsets from {floor} of {place}, committed before {client} was given it",
-                        seen=f"offset {record['offset']}, handed out to {client}",
+                        seen=f"offset {record['offset']}, delivered to {client}",
                     )
 
 
 def _ends(run: Run) -> Iterator[Finding]:
     open_ = [command for command in run.appends if command.answer is None]
     if run.trouble:
-        yield Finding(anomaly="ended", expected="a driver that goes on", seen=run.trouble[:600])
+        yield Finding(anomaly="ended", expected="a driver that keeps running", seen=run.trouble[:600])
     elif open_:
         yield Finding(
             anomaly="stuck_append",

@@ -24,7 +24,7 @@ VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,99}")
 else is taken."""
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,49}")
 MOST_BYTES = 1 << 20
-"""Of a driver.toml and of each source: a driver has two hundred lines."""
+"""Most bytes of a driver.toml and of each source: a driver has about two hundred lines."""
 
 
 @frozen(kw_only=True)
@@ -98,7 +98,7 @@ class Wanted:
         return files
 
     def fingerprint(self) -> str:
-        """Of all that is built from: another driver or manifest is another build."""
+        """A digest of everything that the build is made from: another driver or manifest is another build."""
         content = hashlib.sha256(self.library.toolchain.encode())
         for name, text in sorted(self.files().items()):
             content.update(f"\0{name}\0{text}".encode())

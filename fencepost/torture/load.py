@@ -24,14 +24,14 @@ MOST_OPEN = 1_000
 """Records without an answer: enough for batches, and few enough for clients that time a record from its
 call."""
 ROUND_MS = 6_000
-"""Of one chaos. The next one follows at once."""
+"""Duration of one round of faults. The next one follows at once."""
 CHAOS_S = 60.0
 """How long faults last. The records are spread over this time: some clients send a hundred thousand in two
 seconds, which is shorter than a fault. A slower client sends the rest to the healed cluster."""
 LONGEST_S = 240.0
-"""Of sending; what was not sent by then is left out."""
+"""Longest time of sending; records that were not sent by then are left out."""
 MOST_EVENTS = 2_000_000
-"""Of the brokers' record: it must hold a whole run, for it says which losses are allowed."""
+"""Most events of the brokers. They must cover a whole run, because they say which losses are allowed."""
 
 
 @define(eq=False, kw_only=True)
@@ -111,7 +111,7 @@ class Loaded:
     faults: int
     """Drawn; some of them found the fault budget used up."""
     findings: tuple[Finding, ...]
-    """Beyond what the faults allow."""
+    """Findings that the faults do not allow."""
     allowed: tuple[str, ...]
     """Why acknowledged records may be gone, in words; empty: they may not."""
     brokers: str

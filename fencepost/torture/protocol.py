@@ -47,7 +47,7 @@ class Ready:
     runtime: str
     # Commands that it knows.
     commands: tuple[str, ...]
-    # Of clients: producer, consumer, admin.
+    # Roles of clients: producer, consumer, admin.
     roles: tuple[str, ...]
     # What the library has.
     codecs: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ def encoded(value: bytes | None) -> str | None:
 
 
 def decoded(value: str | None) -> bytes | None:
-    """And back. Raises DriverError."""
+    """Decode base64. Raises DriverError."""
     try:
         return None if value is None else base64.b64decode(value, validate=True)
     except (ValueError, TypeError):

@@ -14,7 +14,7 @@ from fencepost.proxy.faults.drawing import CONSUMING, GROUPS, PRODUCING
 from fencepost.torture.drawing import BROKER_VERBS, GROUP_VERBS
 
 BROKER = "broker"
-"""In place of a request, of faults of brokers."""
+"""Replaces the request's name for faults of brokers."""
 
 
 def met_by(lines: Iterable[Mapping[str, Any]]) -> "Counter[str]":

@@ -18,9 +18,9 @@ from fencepost.torture.truth import Entry
 ID = "id"
 """Name of the header that a record is known by."""
 LARGE_BYTES = 40_000
-"""Of a large value: several fill a request, and a burst of them stays below a driver's bounds."""
+"""Size of a large value. Several fill a request, and a burst of them stays below a driver's bounds."""
 MOST_POLLED_BYTES = 400_000
-"""Of one poll: below the 500,000 at which a driver would have to keep records back."""
+"""Most bytes of one poll: below the 500,000 at which a driver would have to hold back records."""
 SHAPES: Mapping[str, str] = {
     "null value": "a tombstone",
     "empty value": "a value of no bytes",
@@ -72,7 +72,7 @@ def record(identity: str, shape: str, partition: int) -> Sent:
 
 
 def most_records(shapes: Iterable[str]) -> int:
-    """Of one poll of records of these shapes."""
+    """Most records of one poll of records of these shapes."""
     return MOST_POLLED_BYTES // (LARGE_BYTES + 1_000) if "large value" in shapes else 500
 
 

@@ -27,19 +27,19 @@ from fencepost.torture.truth import Entry, read_log
 from fencepost.traces.errors import FencepostError
 
 ANSWER_S = 40.0
-"""After the heal, the longest wait for answers to appends: twice their delivery time-out. Later they are
-stuck."""
+"""Longest wait for answers to appends after the cluster is healed: twice their delivery time-out. An append
+without an answer by then is stuck."""
 TURN_S = 0.005
 BEGIN_S = 2.0
 """Longest time that faults continue after their part, until clients are active."""
 READS = 10
-"""Of a log that ends below what was acknowledged: after five seconds it is shorter for good."""
+"""Most reads of a log that ends below the acknowledged records. After five seconds the log will not grow."""
 BETWEEN_READS_S = 0.5
 CLOSE_MS = 5_000
 SLOW_LINK_MS = 30
 
 Log = Mapping[str, tuple[Entry, ...]]
-"""By partition, as `t-0`."""
+"""Records by partition, named as `t-0`."""
 
 
 @frozen(kw_only=True)
@@ -58,7 +58,7 @@ class Outcome:
     drained: bool
     """Whether every record was delivered to the group, or there is none."""
     committed: Mapping[str, int]
-    """At the end, by partition; left out where nothing is."""
+    """Committed offset at the end, by partition; partitions without one are left out."""
     loss: str = ""
     """Why brokers may have lost acknowledged records, by their own record; empty: they may not."""
     trouble: str = ""
@@ -73,13 +73,21 @@ class Outcome:
 class Torture:
     """A running scenario."""
 
+    # What is to happen.
     scenario: Scenario
+    # The library under test.
     driver: Driver
+    # The cluster.
     kafka: fencepost.kafka.KafkaCluster
+    # Faults that happened, in words.
     hit: list[str] = field(factory=list)
+    # How often each kind of fault struck each request, as `lose answer|Produce`.
     met: Counter[str] = field(factory=Counter)
+    # The consumers.
     group: Group = field(init=False)
+    # Appends, in the order in which they were sent.
     _appends: list[Command] = field(factory=list)
+    # One thread for each fault of a broker.
     _threads: list[threading.Thread] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
@@ -133,7 +141,7 @@ class Torture:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """That records go to."""
+        """The topics of the records."""
         return TOPICS[: self.scenario.topics]
 
     # ---- phases

@@ -14,7 +14,7 @@ from attrs import asdict, evolve, field, frozen
 from fencepost.proxy.faults import RequestFault, parse
 
 DURATION_MS = 1_200
-"""Of the part with faults, unless a scenario was made smaller."""
+"""Duration of the part with faults, unless a scenario was shrunk."""
 STEPS: Mapping[str, str] = {
     "leave": "a member leaves and another joins",
     "restart": "every member leaves, and as many join, from what is committed",
@@ -67,19 +67,19 @@ class Scenario:
     """Settings of `open`."""
     producers: int = 1
     members: int = 0
-    """Of one group."""
+    """Consumers of the group; 0: no group."""
     topics: int = 1
-    """At most as many as TOPICS has."""
+    """Number of topics; at most as many as TOPICS has."""
     partitions: int = 3
-    """Of each topic."""
+    """Partitions of each topic."""
     duration_ms: int = DURATION_MS
     """Over which the bursts are spread."""
     bursts: int = 10
-    """Of appends of each producer, over the run."""
+    """Bursts of appends of each producer, over the run."""
     burst: int = 10
     """Appends that are sent at once."""
     shapes: tuple[str, ...] = ()
-    """Of records that are not plain (records.py)."""
+    """Shapes of records that are not plain (records.py)."""
     polled: int = 500
     """Records of one poll at most: few make many polls, and commits between them."""
     commit_mode: str = "sync"

@@ -43,7 +43,7 @@ class Entry:
     timestamp_ms: int
     leader_epoch: int
     codec: str
-    """Of its batch."""
+    """Compression of its batch."""
     producer_id: int
     """-1 without idempotence."""
     producer_epoch: int
@@ -51,7 +51,7 @@ class Entry:
 
 
 Log = Mapping[int, tuple[Entry, ...]]
-"""By partition."""
+"""Records by partition."""
 
 
 def read_log(bootstrap_servers: str, topic: str) -> Log:

@@ -83,7 +83,7 @@ class Position:
     end_offset: int | None = None
     last_stable_offset: int | None = None
     log_start_offset: int | None = None
-    # Of the reply; -1: unknown.
+    # Leader epoch of the reply; -1: unknown.
     leader_epoch: int = -1
 
 
@@ -105,9 +105,8 @@ class Operation:
     completion_time: int | None = None
     # A process's incarnation.
     session: int = 0
-    # Stamps of one clock are ordered exactly; stamps of two clocks may be wrong (docs/spec/log-check.md:
-    # clock
-    # uncertainty).
+    # Times of one clock are ordered exactly. Times of two clocks differ by their uncertainty
+    # (docs/spec/log-check.md: clock uncertainty).
     clock_id: int = 0
     topic: str | None = None
     partition: int | None = None
@@ -129,11 +128,11 @@ class Operation:
     last_stable_offset: int | None = None
     log_start_offset: int | None = None
     leader_epoch: int | None = None
-    # Of an idempotent producer.
+    # Id, epoch and first sequence of an idempotent producer.
     producer_id: int | None = None
     producer_epoch: int | None = None
     sequence: int | None = None
-    # Of a consumer group.
+    # Group, member id and generation of a group's member.
     group: str | None = None
     member: str | None = None
     generation: int | None = None
@@ -146,7 +145,7 @@ class Operation:
     strong: bool = False
     # What was appended (offsets -1 until known) or read.
     records: tuple[Record, ...] = ()
-    # Of a poll of several partitions.
+    # Bounds and position for each partition of a poll of several.
     positions: tuple[Position, ...] = ()
 
 

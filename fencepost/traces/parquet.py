@@ -54,7 +54,7 @@ class RowGroup:
     index: int
     # Its rows of the table `operations`.
     operations: int
-    # Of all three tables, compressed.
+    # Size of all three tables, compressed.
     size_bytes: int
     # The smallest and the largest trace id; None if the file does not say.
     first_trace: int | None = None

@@ -57,18 +57,22 @@ class TopicOptions:
     unclean_leader_election: bool = False
     flush_messages: int = _bounded(0, MILLION, 0)
     """fsync after so many messages; 0 = no fsync per message, as Kafka's default."""
+    # A segment is rolled when it would become larger than this.
     segment_bytes: int = _bounded(1, GIBIBYTE, GIBIBYTE)
     segment_ms: int = _bounded(1, CENTURY_MS, 7 * DAY_MS)
     """A segment is rolled when the new batch is so much later than its first one."""
+    # Segments older than this are deleted; -1: never.
     retention_ms: int = _bounded(UNLIMITED, CENTURY_MS, 7 * DAY_MS)
+    # The oldest segments are deleted while the log is larger than this; -1: never.
     retention_bytes: int = _bounded(UNLIMITED, PEBIBYTE, UNLIMITED)
+    # cleanup.policy.
     cleanup_policy: str = field(default="delete", validator=in_(("delete", "compact", "compact,delete")))
     delete_retention_ms: int = _bounded(0, CENTURY_MS, DAY_MS)
     """How long a compacted topic keeps a tombstone."""
     min_cleanable_dirty_ppm: int = _bounded(0, MILLION, 500_000)
     """min.cleanable.dirty.ratio, per million."""
     created_later: bool = False
-    """By a create_topic of the plan's faults, not when the cluster is set up."""
+    """Whether a create_topic fault of the plan creates the topic, instead of the set-up of the cluster."""
 
 
 @frozen(kw_only=True)
@@ -79,20 +83,25 @@ class GroupOptions:
     offsets_topic_partitions: int = _bounded(0, 64, 0)
     """Partitions of __consumer_offsets if it must be created when a client first looks for a coordinator; 0:
     never."""
+    # A member with a session timeout outside these two bounds is refused.
     min_session_timeout_ms: int = _bounded(1, MILLION, 100)
     max_session_timeout_ms: int = _bounded(1, 10 * MILLION, 1_800_000)
+    # How long the first rebalance of an empty group waits for further members.
     initial_rebalance_delay_ms: int = _bounded(0, MILLION, 3_000)
+    # Offsets of an empty group expire after this time.
     offsets_retention_ms: int = _bounded(1, CENTURY_MS, 7 * DAY_MS)
+    # Time between two searches for expired offsets.
     offsets_retention_check_ms: int = _bounded(1, 10 * MILLION, 600_000)
+    # How long an append to __consumer_offsets waits for the other replicas.
     offsets_commit_timeout_ms: int = _bounded(1, MILLION, 5_000)
     offsets_load_buffer_bytes: int = _bounded(1, GIBIBYTE, 5_242_880)
-    """How much is read at once while groups are loaded."""
+    """Bytes per read while groups are loaded."""
     load_step_ms: int = _bounded(0, 60_000, 0)
-    """How long each step of a load takes."""
+    """Duration of each step of a load."""
     unload_ms: int = _bounded(0, 60_000, 0)
     """How long an unload waits for its turn."""
     offsets_topic_replication_factor: int = _bounded(1, 16, 3, LATER)
-    """Of __consumer_offsets, or as many as brokers are alive."""
+    """Replicas of __consumer_offsets; fewer if fewer brokers are alive when it is created."""
 
 
 @frozen(kw_only=True)
@@ -127,31 +136,43 @@ class TransactionOptions:
 class ClusterOptions:
     """The cluster under test. Broker ids are 1..brokers. bugs: planted bugs, by id (campaign/bugs)."""
 
+    # Number of brokers.
     brokers: int = _bounded(1, 16, 3)
+    # Topics that exist from the start, except those with created_later.
     topics: tuple[TopicOptions, ...] = (TopicOptions(),)
+    # A follower that has not caught up for so long leaves the ISR.
     replica_lag_time_max_ms: int = _bounded(100, MILLION, 10_000)
+    # How long a leader holds a follower's fetch that has no new records.
     replica_fetch_wait_max_ms: int = _bounded(1, 60_000, 500)
+    # How long a follower waits after a fetch that failed before the next one.
     replica_fetch_backoff_ms: int = _bounded(1, 60_000, 1_000)
+    # Time between two writes of a broker's high watermarks to its checkpoint file.
     high_watermark_checkpoint_interval_ms: int = _bounded(1, MILLION, 5_000)
+    # A broker that ZooKeeper has not heard from for so long loses its registration.
     zookeeper_session_timeout_ms: int = _bounded(100, MILLION, 6_000)
+    # How long the controller waits for a broker's answer. A follower waits for its leader so much longer than
+    # the fetch may take.
     controller_request_timeout_ms: int = _bounded(10, MILLION, 1_000)
+    # How long a leader collects ISR changes before it notifies the controller.
     isr_change_propagation_ms: int = _bounded(1, MILLION, 2_500)
     leader_imbalance_check_ms: int = _bounded(0, MILLION, 5_000)
     """Time of the first preferred leader balance after an election; 0 switches it off."""
     leader_imbalance_interval_ms: int = _bounded(1, MILLION, 300_000)
     """Time between later balances."""
+    # Time between two searches for segments to delete.
     log_retention_check_interval_ms: int = _bounded(1, 10 * MILLION, 300_000)
     log_cleaner_backoff_ms: int = _bounded(1, 10 * MILLION, 15_000)
     """How long the cleaner pauses when no log is dirty enough."""
     controlled_shutdown_retry_backoff_ms: int = _bounded(1, MILLION, 5_000)
     """Time between a broker's requests for a controlled shutdown."""
+    # Options of the group coordinators.
     groups: GroupOptions = GroupOptions()
     bugs: tuple[str, ...] = ()
     auto_create_topics_enable: bool = field(default=True, metadata=LATER)
     """Whether a request for the metadata of an unknown topic creates it. Only clients of Kafka's own protocol
     send one."""
     num_partitions: int = _bounded(1, 10_000, 1, LATER)
-    """For a topic without a given number of partitions."""
+    """Partitions of a topic that is created without a number of partitions."""
     default_replication_factor: int = _bounded(1, 16, 3, LATER)
     """Of a topic whose creator names none, or as many as brokers are alive. Kafka's own default is 1."""
     transactions: TransactionOptions = field(default=TransactionOptions(), metadata=LATER)
@@ -177,7 +198,7 @@ class NetworkOptions:
     loss_ppm: int = _bounded(0, MILLION, 0)
     duplicate_ppm: int = _bounded(0, MILLION, 0)
     reorder_ppm: int = _bounded(0, MILLION, 0)
-    """Of messages that are held back long enough for later ones of the same link to pass."""
+    """Messages that are delayed until later ones of the same link have passed."""
 
 
 @frozen(kw_only=True)
@@ -213,13 +234,18 @@ class ProducerOptions:
 class ClientOptions:
     """The clients of the workload."""
 
+    # How long a client waits for one answer.
     request_timeout_ms: int = _bounded(10, MILLION, 1_500)
+    # How long one append may take with all its retries.
     delivery_timeout_ms: int = _bounded(10, MILLION, 6_000)
+    # How long a client waits before a retry.
     retry_backoff_ms: int = _bounded(1, MILLION, 100)
     retry_unknown: bool = False
     """Retry an append of unknown outcome. Not idempotent: a record may then be in the log twice, and the
     claims say so."""
+    # How long a leader holds a fetch that has no new records.
     fetch_wait_max_ms: int = _bounded(0, MILLION, 100)
+    # Most records of one poll.
     max_poll_records: int = _bounded(1, 10_000, 50)
     auto_offset_reset: str = field(default="earliest", validator=in_(("earliest", "latest")))
     """Where a client continues if its position is out of range."""
@@ -230,24 +256,34 @@ class ClientOptions:
 class ConsumerOptions:
     """The consumers in groups, all alike."""
 
+    # The coordinator removes a member without heartbeats for so long.
     session_timeout_ms: int = _bounded(10, MILLION, 10_000)
+    # Time between two heartbeats.
     heartbeat_interval_ms: int = _bounded(1, MILLION, 3_000)
+    # A consumer that has not polled for so long leaves its group.
     max_poll_interval_ms: int = _bounded(10, 10 * MILLION, 300_000)
+    # How a group's leader divides the partitions.
     assignor: str = field(default="range", validator=in_(("range", "round_robin", "sticky")))
     static_members: bool = False
     """Each process names a group.instance.id (KIP-345)."""
     commit: str = field(default="auto", validator=in_(("auto", "sync", "async", "before", "none")))
     """auto: every auto_commit_interval_ms; sync, async: after processing what a poll returned; before:
     synchronously, before processing."""
+    # Time between two commits of `auto`.
     auto_commit_interval_ms: int = _bounded(1, MILLION, 5_000)
     processing_ms: int = _bounded(0, MILLION, 50)
     """How long a consumer processes the records of a poll."""
+    # Most records of one poll.
     max_poll_records: int = _bounded(1, 10_000, 500)
+    # How long one poll waits for records.
     poll_timeout_ms: int = _bounded(1, MILLION, 500)
+    # How long a consumer waits for one answer.
     request_timeout_ms: int = _bounded(10, MILLION, 1_500)
+    # How long a consumer waits before a retry.
     retry_backoff_ms: int = _bounded(1, MILLION, 100)
     commit_attempts: int = _bounded(1, 1_000, 20)
     """Attempts of one commitSync."""
+    # Where a consumer begins without a committed offset, or if its position is out of range.
     auto_offset_reset: str = field(default="earliest", validator=in_(("earliest", "latest", "none")))
     isolation: str = field(
         default="read_uncommitted",
@@ -292,8 +328,7 @@ class PlannedOperation:
     # When it is invoked, or as soon as its process is free after that.
     at_ms: int = field(validator=[instance_of(int), ge(0)])
     # subscribe: a consumer of `topic` begins in the group `key`; it works by itself until unsubscribe (it
-    # leaves
-    # the group) or crash (it is gone). pause: the consumer stops for `records` tenths of a second.
+    # leaves the group) or crash (it is gone). pause: the consumer stops for `records` tenths of a second.
     # delete_records: deletes what is more than `records` below the highest end that its process was shown.
     function: str = field(
         validator=in_(
@@ -313,10 +348,10 @@ class PlannedOperation:
     topic: str = "t"
     partition: int = _bounded(0, 63, 0)
     acks: int = field(default=-1, validator=in_((-1, 0, 1)))
-    # How many records an append carries. Value ids are op_id * 1000 + index: removing an operation renames no
-    # other.
+    # Number of records in an append. A value id is op_id * 1000 + index, so removing an operation does not
+    # change the ids of others.
     records: int = _bounded(1, 999, 1)
-    # Of all records of an append; a compacted topic refuses an append without one.
+    # The key of all records of an append; a compacted topic refuses an append without one.
     key: str = ""
     argument: str = field(default="", validator=in_(("", "tombstone", "read_committed")))
 
@@ -334,14 +369,13 @@ class Fault:
     target: str = "controller"
     # A second role, for faults between two.
     other: str = ""
-    # The kind's own number (how many file calls until the power fails; per-million loss; microseconds of
-    # delay).
+    # A number that the kind defines: file calls until the power fails, loss per million, or microseconds of
+    # delay.
     parameter: int = _bounded(0, 10 * MILLION, 0)
     # The name of a protocol event; "": none. The onset waits for the next such event after at_ms (of the
-    # target's
-    # partition, if it names one) that no fault of an earlier at_ms took.
+    # target's partition, if it names one) that no fault of an earlier at_ms took.
     follows: str = field(default="", validator=in_(("", *FOLLOWED)), metadata=LATER)
-    # From that event to the onset.
+    # Milliseconds from that event to the onset.
     delay_ms: int = _bounded(0, 10 * MILLION, 0, LATER)
 
 
@@ -365,8 +399,11 @@ class Plan:
     """A whole run, before it happened. seed keys every random choice of the run, together with its cause."""
 
     seed: int = field(validator=[instance_of(int), ge(0)])
+    # Version of the format.
     version: int = field(default=PLAN_VERSION, validator=in_((PLAN_VERSION,)))
+    # The campaign profile that the plan was drawn from.
     profile: str = "default"
+    # Virtual time of the part with operations and faults, before the cluster is healed.
     safety_ms: int = _bounded(1, 100 * MILLION, 60_000)
     liveness_ms: int = _bounded(1, 100 * MILLION, 60_000)
     """Bound on the virtual time that the healed cluster gets for progress and for the final reads."""
@@ -377,5 +414,7 @@ class Plan:
     consumer: ConsumerOptions = Factory(ConsumerOptions)
     transform: TransformOptions = field(default=TransformOptions(), metadata=LATER)
     budget: BudgetOptions = Factory(BudgetOptions)
+    # What the clients do.
     operations: tuple[PlannedOperation, ...] = ()
+    # Faults, each with its time.
     faults: tuple[Fault, ...] = ()

@@ -132,7 +132,7 @@ def _read(kind: Any, data: Any, path: str) -> Any:
 
 @cache
 def _fields(kind: type) -> types.MappingProxyType[str, tuple[Any, Bounds, bool]]:
-    """For each field of an attrs class: its type, its bounds, and whether it must be given."""
+    """The type and bounds of each field of an attrs class, and whether the field is required."""
     return types.MappingProxyType(
         {
             attribute.name: (attribute.type, bounds_of(attribute), attribute.default is attrs.NOTHING)

@@ -171,8 +171,9 @@ def place_of(where: str, trace_id: int) -> str:
 
 
 def rows_one_by_one(tables: Tables, *, where: str) -> Iterator[Rows | TraceError]:
-    """As `rows_of_tables`, but a trace with invalid rows costs only itself: its error comes
-    instead."""
+    """As `rows_of_tables`, but for a trace with invalid rows yield its TraceError and continue.
+
+    tables: whole traces; where: names them in errors."""
     for chunk in chunks_of(tables):
         try:
             yield from list(rows_of_tables(chunk, where=where))

@@ -61,11 +61,11 @@ class Trace:
     seed: int
     # simulated, processes, or a foreign system's name.
     target: str = "simulated"
-    # Of the recorder.
+    # Version of the recorder.
     software_version: str
     # How the trace was made: the swarm's profile, or the importer.
     profile: str = "default"
-    # Of the canonical rows (traces/digest.py), hexadecimal; "": not computed.
+    # Digest of the canonical rows (traces/digest.py), hexadecimal; "": not computed.
     digest: str = ""
     claims: Claims = Claims()
     # Whether every record has a different value.

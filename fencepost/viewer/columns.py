@@ -26,7 +26,7 @@ class Texts:
 
     @property
     def all(self) -> list[str]:
-        """By number."""
+        """All texts in the order of their numbers."""
         return list(self.known)
 
 

@@ -35,7 +35,7 @@ SCRIPTS = (
     "sequential.js",
     "app.js",
 )
-"""In the order in which they are put together: each imports those before it only."""
+"""Scripts in the order in which they are joined. Each imports only earlier ones."""
 _IMPORT = re.compile(r"^import (\{[^}]*\}) from \"\./(\w+)\.js\";$", re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:const|function) (\w+))", re.MULTILINE)
 

@@ -33,7 +33,7 @@ MOST_DRAWN = 120
 LARGEST_PART = 100_000
 """Operations of a part that is still searched again for its picture."""
 SECONDS = 10.0
-"""For all pictures of a page together; a part that takes longer is not drawn."""
+"""Time for all pictures of a page together; a part that takes longer is not drawn."""
 LONGEST_STATE = 200
 
 

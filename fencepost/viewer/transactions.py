@@ -95,7 +95,7 @@ def _producer(trace: Trace, rows: list[int]) -> tuple[int, int] | None:
 
 
 def _first_shown(trace: Trace, moments: Moments, parts: Mapping[int, list[int]]) -> dict[int, int]:
-    """Of transactions by row: the first step at which a read_committed read had one of their records."""
+    """By row of each transaction: the first step at which a read_committed read returned a record of it."""
     owner = {
         (record.topic, record.partition, record.value): transaction
         for transaction, rows in parts.items()

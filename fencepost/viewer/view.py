@@ -32,7 +32,7 @@ from fencepost.viewer.transactions import TransactionRows, found_transactions
 from fencepost.viewer.windows import windows
 
 MOST_BYTES = 2_000_000
-"""Of one view's JSON: a browser reads it in some 20 ms, and a page can be sent by mail."""
+"""Size of one view's JSON. A browser reads it in about 20 ms, and the page is small enough for a mail."""
 MOST_FINDINGS = 20
 MOST_PARTITIONS = 200
 """Partitions of a page, those of the findings first."""
@@ -116,7 +116,7 @@ class _Whole:
     cluster: Cluster = field(init=False)
     messages: list[Message] = field(init=False)
     transactions: TransactionRows = field(init=False)
-    # From the top, and the position of each by name.
+    # Lanes from the top, and the position of each by name.
     lanes: list[dict[str, str]] = field(init=False)
     lane_numbers: dict[str, int] = field(init=False)
 

@@ -26,7 +26,7 @@ from fencepost.wire.versions import SASL_AUTHENTICATE, SASL_HANDSHAKE
 
 LOG = logging.getLogger("fencepost.wire.client")
 CONNECT_S = 5.0
-"""Of a TCP connection and each of its first requests."""
+"""Longest wait for a TCP connection, and for each of its first requests."""
 READ_BYTES = 256 * 1024
 RETRY_S = 0.1
 MOST_QUEUED = 10_000
@@ -51,7 +51,7 @@ class Link:
     # TLS and login.
     access: Access = field(factory=Access)
     dialogue: Dialogue = field(factory=Dialogue)
-    # By correlation id of the requests in flight.
+    # Answers that are awaited, by correlation id.
     _answers: "dict[int, asyncio.Future[Any]]" = field(factory=dict)
     _writer: asyncio.StreamWriter | None = None
     _reading: "asyncio.Task[None] | None" = None
@@ -92,8 +92,10 @@ class Link:
             )
 
     async def ask(self, body: Any, *, answered: bool = True) -> Any:
-        """Send a request; its answer, or None if it has none. Raises OSError if the connection breaks
-        first."""
+        """Send a request and return its answer.
+
+        body: the request, of kio's class; answered: False for a request without an answer, which returns
+        None. Raises OSError if the connection breaks first."""
         number, data = self.dialogue.ask(body, answered=answered)
         if answered:
             return await self._send(number, data)

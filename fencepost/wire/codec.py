@@ -117,13 +117,13 @@ def write_request(correlation_id: int, client_id: str | None, request: Any) -> b
 
 @cache
 def response_type(api_key: int, version: int, name: str) -> tuple[type[Any], frozenset[str]]:
-    """kio's class of this name among those of a response, and its fields."""
+    """kio's class `name` of a response of `api_key` in `version`, and the names of its fields."""
     return _named(api_key, version, name, EntityType.response)
 
 
 @cache
 def request_type(api_key: int, version: int, name: str) -> tuple[type[Any], frozenset[str]]:
-    """The same among those of a request."""
+    """kio's class `name` of a request of `api_key` in `version`, and the names of its fields."""
     return _named(api_key, version, name, EntityType.request)
 
 

@@ -90,13 +90,16 @@ class Connection:
 
     # Its id as a client of the core.
     source: int
+    # The broker that owns the listener.
     broker: BrokerView
-    # By API key.
+    # Request kinds that are answered, by API key.
     apis: Mapping[int, Api]
+    # Limits of the listener.
     limits: Limits = field(factory=Limits)
     authentication: Authentication = field(factory=Authentication)
-    # Between requests and answers; None: none.
+    # The hook between requests and answers; None: none.
     hook: Hook | None = None
+    # Address of the client, without the port.
     client_host: str = ""
     # Nothing more is done.
     closed: bool = False
@@ -108,8 +111,10 @@ class Connection:
     silent: bool = field(default=False, init=False)
     # Bytes that are not a whole frame yet.
     buffer: FrameBuffer = field(init=False)
+    # The request in progress; None: none.
     _current: Exchange | None = field(default=None, init=False)
     _delayed: Callable[[list[Action]], None] | None = field(default=None, init=False)
+    # The last correlation id given to a request to the core.
     _last_number: int = field(default=0, init=False)
     _silent_ms: int = field(default=0, init=False)
     """Time without progress: since bytes came, a request began or an answer went."""

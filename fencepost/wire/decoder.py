@@ -25,7 +25,7 @@ from kio.schema.errors import ErrorCode
 from fencepost.wire.frames import ProtocolError
 
 _VARINT_BYTES = 5
-"""Of a 32-bit number in groups of seven bits."""
+"""Most bytes of a varint: a 32-bit number in groups of seven bits."""
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

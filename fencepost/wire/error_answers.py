@@ -57,7 +57,7 @@ WHOLE_REQUEST = frozenset(
 NO_ID = -1
 """What Kafka fills numbers of an error's row with: no offset, no epoch, no node."""
 NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
-"""In a field that must hold a time."""
+"""Fills a field that must hold a time."""
 
 
 def error_named(name: str) -> WireError:

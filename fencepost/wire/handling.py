@@ -29,7 +29,7 @@ NANOSECONDS_PER_MS = 1_000_000
 _WIRE_ERRORS: dict[ErrorCode, WireError] = {
     code: WireError[code.value.lower()] for code in ErrorCode if code is not ErrorCode.NETWORK_EXCEPTION
 }
-"""By name. NETWORK_EXCEPTION is a client's own."""
+"""The wire's errors by name. Only clients use NETWORK_EXCEPTION."""
 
 
 class CloseConnection(Exception):  # noqa: N818  (a way to end a request, as StopIteration is)
@@ -69,7 +69,7 @@ class Call:
 
     @property
     def version(self) -> int:
-        """Of the request."""
+        """Version of the request."""
         return self.header.version
 
     @property

@@ -50,7 +50,7 @@ class Half:
 
     per_mille: int
     body: Any = None
-    """Of this answer instead; None: of the one that was given."""
+    """The body to send instead of the answer's; None: the answer's own."""
 
 
 @frozen

@@ -23,7 +23,7 @@ from fencepost.wire.handling import MILLISECOND, NANOSECONDS_PER_MS, grouped
 NO_ID = -1
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 NO_TRANSACTION_TIMEOUT = timedelta(milliseconds=60_000)
-"""For an idempotent producer without transactions the value is not used."""
+"""The value is not used for an idempotent producer without transactions."""
 MAYBE_WRITTEN = frozenset(
     {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.REQUEST_TIMED_OUT}
 )
@@ -441,5 +441,5 @@ TRANSLATIONS: dict[type, Translation] = {
     groups.OffsetCommitRequest: Translation(_ask_commit, _tell_commit, "group"),
     groups.OffsetFetchRequest: Translation(_ask_committed, _tell_committed, "group"),
 }
-"""By the core's request. A group's requests wait for each other anyway; a fetch that waits for records must
-hold back nothing else."""
+"""The translation of each request of the core. Requests of a group wait for each other anyway. A fetch that
+waits for records must not delay other requests."""

@@ -42,8 +42,8 @@ ADDRESSES_SINCE: Mapping[int, int] = {
 }
 """APIs that answer with addresses of brokers, and since which version (KIP-951 for the first two)."""
 ELEMENTS = 4_000_000
-"""Of all arrays of one message: a cluster of 200,000 partitions with three replicas lists 1.6 million in
-Metadata."""
+"""Most elements of all arrays of one message. Metadata of a cluster of 200,000 partitions with three replicas
+lists 1.6 million."""
 
 _MOST_LOOKED_UP = 4_096
 """Keys and versions that are remembered: clients may ask for any of four billion."""

@@ -47,6 +47,7 @@ class Security:
 class Server:
     """The listener of one broker."""
 
+    # The broker that owns the listener.
     broker: BrokerView
     submit: Callable[[int, Request], None]
     """submit(source, request): the core gets it as a message from client `source`."""
@@ -55,9 +56,13 @@ class Server:
     refused."""
     sources: Iterator[int] = field(factory=lambda: itertools.count(FIRST_WIRE_CLIENT))
     """Ids of connections, never reused. Listeners of one simulated world share one iterator."""
+    # What the listener accepts and keeps.
     limits: Limits = field(factory=Limits)
+    # TLS and SASL.
     security: Security = field(factory=Security)
+    # The hook between requests and answers; None: none.
     hook: Hook | None = None
+    # Request kinds that are answered, by API key.
     apis: Mapping[int, Api] = APIS
     buffered: int = field(default=0, init=False)
     """Bytes of requests that have arrived and have not begun, over all connections."""
@@ -65,8 +70,11 @@ class Server:
     """Bytes of answers that clients do not read, over all connections."""
     _stalled: dict["Peer", int] = field(factory=dict, init=False)
     """Peers that do not read, and their unread bytes when they stopped; the longest ago first."""
+    # Open connections, by id.
     _peers: dict[int, "Peer"] = field(factory=dict, init=False)
+    # The socket; None while it is closed.
     _listener: asyncio.Server | None = field(default=None, init=False)
+    # The next tick; None while the socket is closed.
     _ticking: asyncio.TimerHandle | None = field(default=None, init=False)
 
     async def listen(self, host: str, port: int) -> int:
@@ -80,7 +88,7 @@ class Server:
         return bound
 
     def answer(self, source: int, message: Message) -> None:
-        """Pass the core's answer to a connection; nothing happens if the connection has gone."""
+        """Pass the core's answer `message` to the connection `source`. A closed connection drops it."""
         peer = self._peers.get(source)
         if peer is not None:
             peer.perform(peer.connection.answered(message))
@@ -164,7 +172,7 @@ class Peer(asyncio.Protocol):
     _paused: bool = field(default=False, init=False)
     # Bytes that the server counts as buffered for this peer.
     _counted: int = field(default=0, init=False)
-    # For the log.
+    # The client's name in the log.
     _name: str = field(default="somebody", init=False)
     _actions: deque[Action] = field(factory=deque, init=False)
     _performing: bool = field(default=False, init=False)

@@ -126,7 +126,7 @@ def test_a_record_that_one_replica_lacks(tmp_path):
     finding = only(audit(tmp_path))
     assert (finding.anomaly, finding.offset) == ("log_divergence", 5)
     assert (
-        f"none before {at(*place_of(b, 7))} (b), which goes on at offset 7; 2 records up to offset 6"
+        f"none before {at(*place_of(b, 7))} (b), which continues at offset 7; 2 records up to offset 6"
         in finding.seen
     )
 

@@ -331,7 +331,7 @@ def test_a_driver_that_ends_in_the_middle_goes_on(
     assert driver.returncode == code, told
     judged = {row["trace_id"] for row in results(clean)["verdicts"]}
     if number == signal.SIGINT:
-        assert "--resume goes on" in told and "Traceback" not in told
+        assert "--resume continues" in told and "Traceback" not in told
         kept = results(out)["verdicts"]
         assert json.loads((out / "summary.json").read_text())["unfinished"] > 0
         assert 0 < len({row["trace_id"] for row in kept}) < len(judged)

@@ -94,7 +94,7 @@ def test_the_page_says_the_same():
     """Bounds, codes and examples of docs/reference/drivers.md are those of the code."""
     for number in (MOST_LINE, MOST_UNDER_WAY, MOST_VALUE):
         assert f"{number:,}" in PAGE
-    rule = PAGE[PAGE.index("What an error proves") : PAGE.index("A driver of your own\n")]
+    rule = PAGE[PAGE.index("What an error proves") : PAGE.index("Your own driver\n")]
     assert {int(code) for code in re.findall(r"[A-Z] (\d+)", rule)} == PROVES_FAILURE
     for block in re.findall(r"```json\n(.*?)```", PAGE, re.S):
         for text in re.split(r"\n(?=\{)", block.strip()):

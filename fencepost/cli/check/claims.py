@@ -31,7 +31,7 @@ SETTINGS = (CLEANUP, *LIMITS, UNCLEAN)
 """Kafka's topic settings that allow something in a log; no other one changes a verdict."""
 
 Settings = dict[str, dict[str, str]]
-"""By topic name: value by name of the setting."""
+"""The settings of each topic by name: value by name of the setting."""
 
 
 @frozen(kw_only=True)

@@ -43,7 +43,7 @@ class Tally:
     notable: "list[Judgement]" = field(factory=list)
     # How many traces are Illegal.
     illegal: int = 0
-    # For each piece of the input that could not be read: why.
+    # Why each unreadable piece of the input could not be read.
     unreadable: list[str] = field(factory=list)
     # Exit codes that apply so far.
     codes: set[ExitCode] = field(factory=set)

@@ -38,7 +38,7 @@ class Worker:
     """One process."""
 
     process: "subprocess.Popen[bytes]"
-    # Index of the piece in hand; -1: none.
+    # Index of the current piece; -1: none.
     number: int = -1
     # The trace that it judges; None while it reads.
     last: Began | None = None
@@ -81,9 +81,9 @@ class Pool:
 
     # The input, in the order of the reports.
     pieces: Sequence[Piece]
-    # Asked of every piece.
+    # The same for every piece.
     question: Question
-    # At most so many processes.
+    # Most processes.
     jobs: int
     # The command line of a process.
     command: tuple[str, ...] = COMMAND
@@ -162,9 +162,7 @@ class Pool:
         now = time.monotonic()
         for worker in list(self.workers):
             if limit and worker.since and now - worker.since > limit + GRACE_S:
-                reason = (
-                    f"the time limit of {limit:g} s was met, and the step in hand could not be interrupted"
-                )
+                reason = f"the time limit of {limit:g} s has passed, and the step could not be interrupted"
                 self._replace(worker, reason)
 
     def _heard(self, worker: Worker, message: WorkerMessage) -> None:

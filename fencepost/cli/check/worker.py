@@ -85,8 +85,8 @@ def message(told: WorkMessage) -> WorkerMessage:
 
 
 def serve(orders_in: BinaryIO, results: BinaryIO) -> None:
-    """Answer the orders of one pipe on the other until the first closes or the question turns out to be
-    wrong."""
+    """Judge the pieces that `orders_in` names and write the answers to `results`, until `orders_in` closes or
+    the question is invalid."""
 
     def say(said: WorkerMessage) -> None:
         results.write(encode(said))

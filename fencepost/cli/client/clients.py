@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fencepost.impl.runtime.client import Connect
 
 REQUEST_TIMEOUT_MS = 5_000
-"""For one attempt, so that a dead broker is noticed. Kafka's clients wait 30 s."""
+"""Time-out of one attempt, so that a dead broker is noticed. Kafka's clients wait 30 s."""
 
 PASSWORD = "FENCEPOST_PASSWORD"
 """The environment variable. A command line would be visible to everybody on the machine."""

@@ -56,12 +56,12 @@ def add_run(path: Path, operations: Sequence[Operation]) -> Recorded:
 
 @define(eq=False)
 class RecordedRun:
-    """A run that is recorded while it goes on: after `write` returns, the rows are in the file, whatever
+    """A run that is recorded while it lasts: after `write` returns, the rows are in the file, whatever
     happens to this process.
 
     number: of the run in the file; also its clock's id. Until the run ends, its op ids begin at (number + 1)
     << 32 and its processes at 1,000 * (number + 1), because their count is not known yet. Each write opens
-    the file by its path, because a run that ends writes the file anew."""
+    the file by its path, because a run that ends rewrites the file."""
 
     path: Path
     number: int

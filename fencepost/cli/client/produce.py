@@ -66,7 +66,7 @@ class Options:
     batch_bytes: int
     # Name of the codec.
     compression: str
-    # From the send until an undecided append fails.
+    # Time from the send until an undecided append fails.
     delivery_timeout_ms: int
 
 

@@ -65,7 +65,7 @@ def _audit(found: Survey, output: Output) -> list[PartitionAudit]:
 
 
 def _exit_code(found: Survey, audited: list[PartitionAudit]) -> ExitCode:
-    """By findings, then by files that could not be read, then by whether anything could be read."""
+    """The exit code: findings first, then unreadable files, then whether anything could be read."""
     everything = [found.findings, *(partition.findings for partition in audited)]
     codes: set[ExitCode] = set()
     if any(one.count for one in everything):

@@ -245,7 +245,7 @@ def mine_with_bar(
                 progress=progress,
             )
         except KeyboardInterrupt:
-            output.note(f"interrupted; {out} holds what was judged, --resume goes on")
+            output.note(f"interrupted; {out} holds what was judged, --resume continues")
             raise
 
 

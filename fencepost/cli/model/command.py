@@ -233,7 +233,7 @@ def matrix_command(name: str, size: str, out: Path | None, resume: bool, as_json
     from fencepost.model.comparison.sameness import compare
 
     if resume and out is None:
-        raise FencepostError(expected="a table to go on with", seen="no --out", where="--resume")
+        raise FencepostError(expected="a table to continue with", seen="no --out", where="--resume")
     output, model = Output(as_json), shipped(name)
     rows = model.variants(size)
     sheet = Sheet.read(out, headings(model)) if resume and out is not None else Sheet(headings(model))

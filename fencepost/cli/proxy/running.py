@@ -58,7 +58,7 @@ class Asked:
     upstream_name: str = ""
     # Request faults in their grammar.
     faults: tuple[str, ...] = ()
-    # Of the faults' random decisions.
+    # Seed of the faults' random decisions.
     seed: int = 0
     # Control port, 0 for any free one; None: none.
     control: int | None = None

@@ -1,4 +1,4 @@
-"""`fencepost tlc`: TLC, the model checker of TLA+, on our specifications or anybody's."""
+"""`fencepost tlc`: TLC, the model checker of TLA+, on our specifications or other ones."""
 
 from pathlib import Path
 from typing import Any

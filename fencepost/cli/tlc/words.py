@@ -28,6 +28,7 @@ MOST_PRINTED = 20
 
 
 def tell_toolbox(output: Output, options: RunOptions) -> None:
+    """Note on `output` which TLC and Java `options` lead to."""
     toolbox = find_toolbox(options.jar)
     output.note(f"TLC from {toolbox.jar_from}: {toolbox.jar}, on Java {toolbox.java_version}")
 
@@ -38,6 +39,7 @@ def progress_words(progress: RunProgress) -> str:
 
 
 def tell(result: TlcResult, output: Output) -> ExitCode:
+    """Print the result of a TLC run to `output`. Returns the exit code of the command."""
     for line in result.output[:MOST_PRINTED]:
         output.note(line)
     left_out = len(result.output) - MOST_PRINTED + result.output_left_out

@@ -72,7 +72,7 @@ async def fetch_answer(
 
 
 def fetched(answer: Any) -> list[Json]:
-    """Of each partition: error, bounds, and the batches as [first offset, last offset, records]."""
+    """For each partition: error, bounds, and the batches as [first offset, last offset, records]."""
     from fencepost.conformance.batches import shape
 
     return [

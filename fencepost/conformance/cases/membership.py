@@ -42,8 +42,9 @@ async def join(
 async def join_whole(
     lab: Lab, link: Link, group: str, version: int | None = None, topics: Sequence[str] = (), **values: Any
 ) -> Any:
-    """The answer to JoinGroup with the member id that a broker requires first (KIP-394). Parameters as of
-    `join`."""
+    """The answer to JoinGroup with the member id that a broker requires first (KIP-394).
+
+    group, version, topics, values: as of `join`."""
     answer = await join(lab, link, group, version, topics, **values)
     if answer["error_code"] == "MEMBER_ID_REQUIRED":
         given = {**values, "member_id": answer["member_id"]}

@@ -35,7 +35,7 @@ from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
 
 CHUNK_SEEDS = 200
-"""At most so many seeds make a part: ten megabytes, and some ten seconds that a killed executor costs."""
+"""Most seeds of a part. So many make about ten megabytes, and a killed executor costs about ten seconds."""
 CHUNKS_PER_PROCESSOR = 4
 """Fewer seeds than fill such chunks are spread so that every processor gets several, since runs differ in
 length."""
@@ -86,11 +86,16 @@ class _Repeat:
 class _Sitting:
     """One driver's part of a campaign."""
 
+    # What is to be run.
     campaign: Campaign
+    # Where the traces go.
     store: TraceStore
+    # Which chunks have ended.
     ledger: Ledger
     orders: ChunkOrders
+    # Called with the progress after each look.
     on_progress: Callable[[CampaignProgress], None]
+    # Counts of this sitting.
     tally: Tally = field(factory=Tally)
     # Chunks with unread verdicts, by number.
     waiting: dict[int, Chunk] = field(factory=dict)

@@ -87,7 +87,7 @@ def sitting_locked(folder: Path, *, exclusive: bool) -> Iterator[int]:
 
 
 def take_over(folder: Path, sitting: str) -> None:
-    """From here on the tasks of no other sitting write anything."""
+    """Make this the only sitting: from now on the tasks of earlier sittings write nothing."""
     folder.mkdir(exist_ok=True)
     with sitting_locked(folder, exclusive=True) as descriptor:
         os.ftruncate(descriptor, 0)

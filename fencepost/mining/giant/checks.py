@@ -50,7 +50,7 @@ def rows_of(giant: Giant, table: Table, columns: list[str] | None = None) -> pa.
 
 
 def _of_kafka(rows: pa.Table, header: Trace) -> Array:
-    """By consumers, of transactions, or sent without waiting for all."""
+    """A mask of operations by consumers, in transactions, or with acks below all."""
     return applying(columns_of_table(rows, (header,)), extras_of_table(rows))
 
 
@@ -61,7 +61,7 @@ def _of_transactions(rows: pa.Table, header: Trace) -> Array:
 
 
 def _of_groups(rows: pa.Table, header: Trace) -> Array:
-    """Of a consumer group."""
+    """A mask of the operations of consumer groups."""
     return np.asarray(pc.is_valid(rows.column("group"))).astype(np.bool_)
 
 
@@ -117,7 +117,7 @@ class Count:
     checks: tuple[str, ...]
 
     def __call__(self, number: int) -> tuple[int, ...]:
-        """Of row group `number`. Raises TraceError."""
+        """For each check, how many operations of row group `number` matter to it. Raises TraceError."""
         columns = _columns(self.checks)
         counts = np.zeros(len(self.checks), np.int64)
         for rows in own_batches(self.giant, self.giant.places[number], columns, CODED):

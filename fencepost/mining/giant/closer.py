@@ -37,7 +37,7 @@ class Ask:
     ranges: Decide
 
     def __call__(self, asked: tuple[int, Beside]) -> Array:
-        """Of a range, given the others."""
+        """A mask of the offsets of a range that are in question, given the other ranges."""
         number, others = asked
         own = self.ranges
         soft = soft_at(own.folder, own.log)
@@ -54,7 +54,7 @@ class Keep:
     choice: Choice
 
     def __call__(self, number: int) -> pa.Table:
-        """Of row group `number`, in order. Raises TraceError."""
+        """The chosen operations of row group `number`, in order. Raises TraceError."""
         found = [SCHEMAS["operations"].empty_table().select(COLUMNS)]
         for table in own_batches(self.giant, self.giant.places[number], COLUMNS, CODED):
             columns = log_columns(columns_of_table(table, (self.header,)))

@@ -52,6 +52,7 @@ class Share:
     """What one batch says about one log, in addition to its files; fields without a comment as in
     ranges.Partial."""
 
+    # Topic and partition.
     log: LogKey
     demands: tuple[bool, bool, bool]
     ranges: tuple[int, ...]
@@ -213,13 +214,13 @@ class LogWork:
     """A suspicious log; fields without a comment as in Decide."""
 
     log: LogKey
-    # Of its ranges, in order.
+    # Summaries of its ranges, in order.
     summaries: tuple[RangeSummary, ...]
     demands: Demands
     gaps: Array
     # Suspicious slots that no range covers.
     wanted: Wanted
-    # Of its batches.
+    # Shares of its batches.
     shares: tuple[Share, ...]
 
     def places(self, wanted: Wanted) -> list[int]:

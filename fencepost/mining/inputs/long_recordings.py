@@ -81,7 +81,7 @@ class Sent:
 
     header: Trace
     values: np.ndarray[Any, Any]
-    """Of every record that was sent and not refused, ascending."""
+    """Value ids of all records that were sent and not refused, ascending."""
     unique: bool
     retried: bool
 

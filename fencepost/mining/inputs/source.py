@@ -106,7 +106,7 @@ class HistorySource(DataSource):
         return from_arrow_schema(pa.schema([_SOURCE, *SCHEMAS[self._table()]]))
 
     def reader(self, schema: Any) -> HistoryReader:
-        """For the options. Raises FencepostError for one that is missing or unknown."""
+        """The reader for the options. Raises FencepostError for an option that is missing or unknown."""
         path, format = self.options.get("path"), self.options.get("format", "auto")
         if not path:
             raise FencepostError(

@@ -30,7 +30,7 @@ from fencepost.traces.errors import FencepostError
 
 WORK = ".work"
 MOST_TRIES = 10
-"""At removing the folder of work; what writes there writes one more task at most."""
+"""Attempts to remove the folder of work. A process that still writes there writes one more task at most."""
 
 
 @frozen(kw_only=True)

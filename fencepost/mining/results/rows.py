@@ -34,8 +34,8 @@ RESULTS: tuple[Result, ...] = (
 )
 RESULTS_VERSION = 3
 DIMENSIONS = ("profile", "bug", "fault")
-"""By what traces are counted, in addition to their source: how the run was made, the bugs planted in it, the
-kinds of fault in it."""
+"""Traces are counted by their source and by these: the profile of the run, its planted bugs, and its kinds of
+fault."""
 
 
 def _schema(result: str, *columns: tuple[str, Any]) -> pa.Schema:

@@ -62,7 +62,7 @@ class Example:
 class Bug:
     """One group."""
 
-    # From 1, the most traces first.
+    # Counts from 1; the bug with the most traces is the first.
     number: int
     # The same in each mining of the same traces.
     name: str
@@ -86,7 +86,7 @@ class Bug:
     missing: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
-        """For a person."""
+        """Lines for a person."""
         yield f"bug {self.number}, {self.name}: {_traces(self.traces)}"
         others = [f"{name} ({count:,})" for name, count in self.anomalies.items() if name != self.anomaly]
         yield f"  {self.anomaly}: {BY_NAME[self.anomaly].definition}"

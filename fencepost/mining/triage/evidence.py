@@ -52,8 +52,8 @@ def canonical(text: str, names: Iterable[str] = ()) -> str:
 
 @frozen(kw_only=True)
 class Evidence:
-    """Of one bad trace. trace: its number in the row group; anomaly: that names it; items: sorted, each
-    once."""
+    """The evidence of one bad trace. trace: its number in the row group; anomaly: the one that names it;
+    items: sorted, without repetitions."""
 
     trace: int
     anomaly: str

@@ -30,7 +30,7 @@ from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.tables import Tables
 
 WITHIN_NS = 1_000_000_000
-"""Between the two steps of a pair: a fail-over takes about as long."""
+"""Longest time between the two steps of a pair: a fail-over takes about as long."""
 NEXT = 3
 """Steps after a step that make a pair with it: three lost steps in between hide a pair, thirty would make all
 pairs."""

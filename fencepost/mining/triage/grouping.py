@@ -30,10 +30,10 @@ MOST_ITEMS = 4_000
 """Coordinates of a vector; 1,500 vectors of them are 48 MB. Items are canonical, so that their number hardly
 grows with the traces."""
 MOST_SIGNATURES = 1_500
-"""Signatures that are clustered on the driver, some seconds of work; the rest is given to the groups that
-come of them."""
+"""Signatures that are clustered on the driver, some seconds of work; the rest is assigned to the resulting
+groups."""
 PARTITIONS = 8
-"""Of a shuffle: triage shuffles little in comparison with what was judged."""
+"""Partitions of a shuffle: triage shuffles little in comparison with what was judged."""
 USUAL = 0.5
 """A group's own items are those that at least this share of its traces has."""
 MOST_OWN = 40

@@ -139,7 +139,8 @@ def _counted(labelled: Any, contrast: Any) -> Any:
 
 
 def _chance(ratio: float) -> float:
-    """Of so large a likelihood ratio by luck: the upper tail of chi-squared with one degree of freedom."""
+    """The probability of so large a likelihood ratio by chance: the upper tail of chi-squared with one degree
+    of freedom."""
     return erfc(sqrt(max(ratio, 0.0) / 2))
 
 

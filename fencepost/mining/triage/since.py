@@ -23,7 +23,7 @@ GROWN = 2.0
 class Moved:
     """A bug that both minings have."""
 
-    # In this mining.
+    # Name and number in this mining.
     name: str
     number: int
     # Its name in the earlier one.
@@ -46,7 +46,7 @@ class Since:
     both: tuple[Moved, ...]
 
     def lines(self) -> Iterator[str]:
-        """For a person."""
+        """Lines for a person."""
         yield f"since {self.earlier}: {len(self.new)} new, {len(self.gone)} gone, {len(self.both)} as before"
         for name in self.new:
             yield f"  new: {name}"

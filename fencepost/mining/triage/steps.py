@@ -109,7 +109,7 @@ class _Key:
 
     @classmethod
     def of(cls, key: Ints) -> Self:
-        """Of a column."""
+        """Sort the rows by a column of keys."""
         order = np.argsort(key, kind="stable")
         return cls(order, key[order])
 

@@ -33,9 +33,9 @@ WEIGHTS = {
     "step": 1.0,
     "again": 0.5,
 }
-"""By kind of item. A judge's words say most, unless they only say that something never came: a cluster stops
-for many reasons. A rare step that convicts, or that is on the convicting partition, counts for that in
-addition to having occurred."""
+"""The weight of each kind of item. A judge's words weigh most, except when they only say that something never
+came: a cluster stops for many reasons. A rare step that convicts, or that is on the convicting partition,
+has this weight in addition to that of having occurred."""
 NAMING = 2.0
 """Factor of items of the anomaly that names the trace: the others are often its consequences."""
 STEPS = ("convicts", "here", "step", "again")

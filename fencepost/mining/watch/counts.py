@@ -48,10 +48,10 @@ class Watched:
     findings: int = 0
     quarantined: int = 0
     logs_ended: int = 0
-    # With those of earlier runs, from the same checkpoint.
+    # These include earlier runs from the same checkpoint.
     findings_in_all: int = 0
     quarantined_in_all: int = 0
-    # Of the latest micro-batch.
+    # Lag of the latest micro-batch, seconds.
     lag_s: float = 0.0
     # Findings by anomaly, and ended logs by decision.
     anomalies: Counter[str] = field(factory=Counter)

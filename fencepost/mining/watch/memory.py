@@ -23,13 +23,17 @@ VERSION = 1
 
 
 class _Log(msgspec.Struct, array_like=True):
+    # Name of the log.
     topic: str
     partition: int
     operations: int
+    # Anomalies that were reported.
     told: list[str]
+    # As in LogUnderWay.
     decision: Decision | None
     reason: str
     forgotten: int
+    # The state of the check as bytes.
     kept: bytes
 
 

@@ -86,7 +86,7 @@ class WatchOut:
         if not self.checkpoint.exists() and any((self.path / table).exists() for table in TABLES):
             raise FencepostError(
                 expected=f"the folder {CHECKPOINT} next to the tables of a watch",
-                seen="tables alone, which cannot be gone on with",
+                seen="tables alone, which cannot be continued",
                 where=str(self.path),
                 hint="watch into another folder (--out)",
             )

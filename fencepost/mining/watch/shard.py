@@ -28,7 +28,7 @@ from fencepost.traces.rows import Rows, trace_of
 from fencepost.traces.trace import Trace
 
 RETRACTABLE = "skipped_offset"
-"""In a compacted topic later rows may excuse it: reported when the trace has ended."""
+"""Later rows may explain this anomaly in a compacted topic, so it is reported when the trace has ended."""
 
 _OURS = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 """A bug of ours in judging one log costs only this log, and is reported: otherwise Spark would run the same
@@ -102,7 +102,7 @@ class Shard:
     merge: Merge = field(init=False)
     # Open transactions by op id.
     transactions: dict[int, Operation] = Factory(dict)
-    # By topic and partition.
+    # Logs by topic and partition.
     logs: dict[LogKey, LogUnderWay] = Factory(dict)
     trace: Trace = field(init=False)
 
@@ -162,7 +162,7 @@ class Shard:
             self.ahead.discard(self.files)
 
     def _wait_for_few(self) -> None:
-        """Of files that arrived before an earlier one, and of their marks, `horizon` are remembered: one that
+        """Remember at most `horizon` files that arrived before an earlier one, and their marks: a file that
         never comes must cost no memory."""
         self.marks = list({number: (number, time) for number, time in sorted(self.marks)}.values())
         if max(len(self.ahead), len(self.marks)) > self.limits.horizon:
@@ -301,7 +301,7 @@ class Shard:
         return state.check
 
     def _see_no_more(self, decision: Decision, reason: str) -> None:
-        """Of no log of the trace can anything be said any more."""
+        """Stop judging the logs of the trace: nothing more can be said about any of them."""
         self.blind = self.blind or (decision, reason)
         for state in self.logs.values():
             self._give_up(state, decision, reason)

@@ -163,7 +163,7 @@ def _judging(limits: ShardLimits) -> Callable[[tuple[Any, ...], Iterable[Any], A
 
 
 def _stream(spark: Any, folder: Folder, limits: ShardLimits) -> Any:
-    """From files to the groups' reports: kind and payload."""
+    """The stream from files to the reports of the groups: kind and payload."""
     from pyspark.sql.streaming.state import GroupStateTimeout
 
     options = {
@@ -181,8 +181,8 @@ def _stream(spark: Any, folder: Folder, limits: ShardLimits) -> Any:
 
 
 def _drain(query: Any, watched: Watched) -> None:
-    """Until the stream ends, or is interrupted. A thread waits for the JVM, because an interruption of py4j's
-    own waiting would be reported as an error."""
+    """Wait until the stream ends or is interrupted. A thread waits for the JVM, because an interruption of
+    py4j's own waiting would be reported as an error."""
     from pyspark import InheritableThread
 
     ended = Flag()

@@ -44,12 +44,12 @@ from fencepost.traces.errors import EnvironmentError_, FencepostError, MissingEx
 
 STATE = "apache-kafka.json"
 START_S = 300.0
-"""Until three brokers are healthy: 12 s were seen on two busy cores, and a crowded machine takes its time."""
+"""Longest wait until three brokers are healthy. Two busy cores took 12 s; a crowded machine takes longer."""
 GONE_S = 10.0
-"""Until ZooKeeper forgets a broker's session: five of its time-outs."""
+"""Longest wait until ZooKeeper forgets a broker's session: five of its time-outs."""
 POLL_S = 0.1
 HEAP_MB = {False: 128, True: 192}
-"""Of a broker, by KRaft: the smallest heaps that start are 48 and 64 MB."""
+"""Heap of a broker without and with KRaft. The smallest heaps that start are 48 and 64 MB."""
 ZOOKEEPER_HEAP_MB = 64
 JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 """Small and quick to start rather than quick later; no files of counters, which a killed process would
@@ -85,9 +85,9 @@ class ApacheKafka:
     size: int = 3
     """How many brokers."""
     settings: Mapping[str, str] = field(factory=dict)
-    """Of server.properties, in addition to settings.py and before it."""
+    """Settings of server.properties, written before those of settings.py."""
     heap_mb: int = 0
-    """Of each broker's Java heap; 0: by version."""
+    """Size of each broker's Java heap; 0: by version."""
     jvm: tuple[str, ...] = ()
     """More flags of each broker's Java."""
     outlives_us: bool = False

@@ -25,7 +25,7 @@ FIRST_KRAFT = 4
 SCALA = "2.13"
 LOGGER = "org.slf4j:slf4j-simple:1.7.36"
 MAVEN_S = 600
-"""Of one call: 44 s from an empty repository were measured, on a good connection."""
+"""Longest call of Maven. From an empty repository 44 s were measured, on a good connection."""
 DUMP_S = 60
 VERSION = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{1,2}")
 POM = """\

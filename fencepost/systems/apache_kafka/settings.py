@@ -33,7 +33,7 @@ SESSION_MS = 2_000
 
 @define
 class Ports:
-    """Of one broker; 0: none."""
+    """The ports of one broker; 0: none."""
 
     client: int = 0
     inter: int = 0

@@ -16,7 +16,7 @@ from fencepost.torture.protocol import encoded
 from fencepost.torture.truth import Entry, read_log
 
 RECORDS = 60
-"""Of a check, over its partitions: enough for several batches."""
+"""Records of one check, spread over its partitions: enough for several batches in each."""
 SOON_S = 30.0
 """Longest wait of a check for what takes a fraction of a second on an idle machine."""
 LOOK_S = 0.05

@@ -15,6 +15,7 @@ PADDING = 1_000
 
 
 def check_acks(bench: Bench, acks: int) -> None:
+    """Records produced with `acks` (0, 1 or -1) are in the log."""
     config: dict[str, Any] = {"acks": acks}
     if "idempotence" in bench.driver.ready.config:
         bench.produce(**config, idempotence=False)
@@ -23,6 +24,7 @@ def check_acks(bench: Bench, acks: int) -> None:
 
 
 def check_codec(bench: Bench, codec: str) -> None:
+    """The batches in the log are compressed with `codec`."""
     _, log = bench.produce(padding=PADDING, compression=codec, linger_ms=20)
     # a library may send a batch plain that would not shrink: on a crowded machine one small record goes alone
     seen = {
@@ -36,6 +38,7 @@ def check_codec(bench: Bench, codec: str) -> None:
 
 
 def check_idempotent(bench: Bench) -> None:
+    """The batches of each partition carry one producer id, and sequences from 0 without a gap."""
     _, log = bench.produce(idempotence=True, acks=-1)
     for partition, entries in log.items():
         sequences = [entry.sequence for entry in entries]
@@ -46,6 +49,7 @@ def check_idempotent(bench: Bench) -> None:
 
 
 def check_consume(bench: Bench, *, exact: bool = False) -> None:
+    """A consumer reads the records of the log. exact: keys, values and headers are compared, with nulls."""
     topic, log = bench.produce(nulls=exact)
     consumer = bench.opened("consumer", offset_reset="earliest")
     where = [{"topic": topic, "partition": number, "offset": -2} for number in range(PARTITIONS)]
@@ -105,7 +109,7 @@ def check_commit(bench: Bench) -> None:
         min((offset for one, offset in seen if one == number), default=-1) for number in range(PARTITIONS)
     ]
     if first != [3 + number for number in range(PARTITIONS)]:
-        raise WrongError(f"expected to go on at {[one['offset'] for one in where]}, saw {first}")
+        raise WrongError(f"expected to continue at {[one['offset'] for one in where]}, saw {first}")
 
 
 def check_topics(bench: Bench, step: str) -> None:
@@ -152,5 +156,6 @@ def check_topics(bench: Bench, step: str) -> None:
 
 
 def retention(bench: Bench, admin: str, topic: str, wanted: str) -> tuple[bool, Any]:
+    """Whether the client `admin` reads `wanted` as the topic's retention.ms, and what it reads."""
     seen = bench.done("describe_configs", admin, topic=topic)["config"].get("retention.ms")
     return seen == wanted, seen

@@ -11,7 +11,7 @@ from fencepost.torture.protocol import decoded
 from fencepost.torture.truth import Entry
 
 PARTITIONS = 3
-"""Of every topic of a check."""
+"""Partitions of each topic of a check."""
 Wanted = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
 """Key, value and headers of a record."""
 
@@ -21,7 +21,7 @@ class WrongError(Exception):
 
 
 FIRST_MS = 1_700_000_000_000
-"""Of the records' times."""
+"""Timestamp of the first record, milliseconds since 1970."""
 
 
 def records(count: int, *, nulls: bool, padding: int = 0) -> list[Wanted]:

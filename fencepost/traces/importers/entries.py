@@ -82,7 +82,7 @@ class Pairing:
     where: str
     # Whether a failed cas is an observation.
     failed_cas_observes: bool = False
-    # By process: the position, the invocation and its function.
+    # What each process has in flight: the position, the invocation and its function.
     open: dict[int, tuple[int, HistoryEntry, Function]] = field(factory=dict)
     # Complete operations by op id.
     done: dict[int, Operation] = field(factory=dict)

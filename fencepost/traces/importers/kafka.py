@@ -40,7 +40,7 @@ class KafkaHistory:
 
     # The file, for errors.
     where: str
-    # By process: what it has in flight.
+    # What each process has in flight.
     open: dict[int, Asked] = field(factory=dict)
     # All invocations in order.
     asked: list[Asked] = field(factory=list)

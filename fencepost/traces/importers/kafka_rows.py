@@ -35,7 +35,7 @@ class Asked:
     line: int
     process: int
     function: str
-    # Of the completion if that says more.
+    # The value of the invocation, or of the completion if that says more.
     value: Any
     # Whether an assignment also seeks the beginning.
     seek: bool

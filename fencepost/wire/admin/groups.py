@@ -14,7 +14,7 @@ from fencepost.wire.apis.metadata import NOT_ASKED
 from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, grouped
 
 FIRST_WITH_STATES = 4
-"""Of ListGroups."""
+"""First version of ListGroups with states."""
 
 
 def describe_groups(call: Call, request: Any) -> Handling:

@@ -21,7 +21,7 @@ FIRST_WITH_INSTANCES = 7
 FIRST_WITH_STABLE = 7
 """Of OffsetFetch (KIP-447)."""
 FIRST_WITH_ERROR = 2
-"""Of OffsetFetch: before it, an error of the group is each partition's."""
+"""First version of OffsetFetch with an error of the group. Earlier versions put it into each partition."""
 
 
 def offset_commit(call: Call, request: Any) -> Handling:

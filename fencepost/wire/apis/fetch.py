@@ -29,7 +29,7 @@ from fencepost.wire.handling import (
 READ_COMMITTED = 1
 NO_SESSION = 0
 FIRST_EPOCH, FINAL_EPOCH = 0, -1
-"""Of a session that begins, and of a request without one."""
+"""Session epoch of a request that begins a session, and of a request without one."""
 FIRST_WITH_SESSIONS, FIRST_WITH_EPOCH = 7, 9
 
 

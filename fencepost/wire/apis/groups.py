@@ -13,7 +13,7 @@ from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, mil
 
 FIRST_WITH_REBALANCE_TIMEOUT, FIRST_WITH_REQUIRED_ID, FIRST_WITH_INSTANCES = 1, 4, 5
 FIRST_WITH_INSTANCE_IN_GROUP = 3
-"""Of Heartbeat, LeaveGroup and SyncGroup."""
+"""First version of Heartbeat, LeaveGroup and SyncGroup with an instance id."""
 GROUP_PATIENCE_MS = 1_800_000
 """A rebalance lasts as long as its slowest member may take; Kafka's largest session timeout bounds what we
 wait for."""

@@ -182,7 +182,7 @@ def test_a_folder_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     ):
         pass
     (tmp_path / "held" / "findings").mkdir()
-    with pytest.raises(FencepostError, match="expected the folder checkpoint beside"), held.held(asked):
+    with pytest.raises(FencepostError, match="expected the folder checkpoint next to"), held.held(asked):
         pass
     for there, out, sentence in (
         (folder, tmp_path / "used", "expected a new or an empty folder, or that of a watch before"),

@@ -127,7 +127,7 @@ REFUSED = [
     ),
     ("\n{:process 0 :type", "h:2: expected a closing }, saw the end of the file"),
     ("[{:process 0 :type :invoke :f :read}", "expected a closing ], saw the end of the file"),
-    ("[]\n4", "h:2: expected nothing behind the history, saw '4'"),
+    ("[]\n4", "h:2: expected nothing after the history, saw '4'"),
     ("{:process 0 :process 1}", "h:1: expected each key once, saw one of them twice"),
     ("{:a 1/2}", "saw '1/2'"),
     ('{:a #inst "2020"}', "h:1: expected a record as the only kind of tag, saw #inst"),

@@ -52,7 +52,7 @@ HOSTILE = [
     ("{:process true :type :invoke :f :read}", "expected an integer as process"),
     ("{:process 0 :type :invoke}", "expected a function out of"),
     ("#user.Thing 5", "expected a record as the only kind of tag"),
-    ("[] []", "expected nothing behind the history"),
+    ("[] []", "expected nothing after the history"),
     ("INFO  jepsen.util - 0 :invoke :write [1 2", "expected a closing ]"),
     ("INFO  jepsen.util - 0 :invoke :write \"", "expected EDN"),
     ("\x00", "expected a history in one of the formats"),

@@ -1,4 +1,4 @@
-// A test in Go: an idempotent producer meets a lost answer; nothing is lost and nothing stands twice.
+// A test in Go: an idempotent producer meets a lost answer; nothing is lost and nothing is written twice.
 // Run (with fencepost on the path): go test ./...
 package control
 

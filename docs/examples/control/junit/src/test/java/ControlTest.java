@@ -17,7 +17,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** An idempotent producer meets a lost answer; nothing is lost and nothing stands twice. Run: mvn -q test */
+/** An idempotent producer meets a lost answer; nothing is lost and nothing is written twice. Run: mvn -q test */
 class ControlTest {
     private Process cluster;
     private String servers;
