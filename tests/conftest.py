@@ -16,7 +16,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# Hypothesis draws some values from the constants of the modules that are loaded. So the examples of a test, and
+# Hypothesis draws some values from the constants of the loaded modules. So the examples of a test, and
 # whether it finds a planted bug, would depend on the tests that ran before it in the same process.
 NO_CONSTANTS = providers.Constants()
 setattr(providers, "_get_local_constants", lambda: NO_CONSTANTS)  # noqa: B010  (no setting for it)

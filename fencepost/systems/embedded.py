@@ -22,7 +22,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attrs import define, field, fields
+from attrs import define, field
 
 from fencepost import __version__
 from fencepost.impl.broker.parts import Parts
@@ -39,7 +39,6 @@ from fencepost.systems.simulation import Simulation
 from fencepost.systems.system import Inside, Pair, System
 from fencepost.systems.tap import Tap
 from fencepost.traces.errors import EnvironmentError_, PlanError
-from fencepost.traces.names import unknown_name
 from fencepost.traces.plan import ClusterOptions, DiskOptions, GroupOptions, NetworkOptions
 
 if TYPE_CHECKING:
