@@ -7,6 +7,8 @@ Owns the form, and its way into the detail of a `liveness_failed` event and out 
 import msgspec
 from attrs import frozen
 
+from fencepost.traces.decoding import from_json
+
 
 @frozen(kw_only=True)
 class BrokerSeen:
@@ -146,6 +148,7 @@ def diagnosis_of(detail: str) -> Diagnosis | None:
     """Out of the detail of an event; None where it holds none: an earlier version, or somebody else, wrote
     it."""
     try:
-        return msgspec.json.decode(detail, type=Diagnosis)
+        found: Diagnosis = from_json(detail, Diagnosis)
+        return found
     except msgspec.DecodeError:
         return None

@@ -25,8 +25,8 @@ USAGE = [
     (["campaign", "--bug", "KIP-999"], "planted bugs: expected one of KAFKA-10284, "),
     (
         ["campaign", "--checks", "lgo"],
-        "the list of checks: expected checks out of log, kafka, transactions, groups, invariants, "
-        "conformance, meantime, saw 'lgo'",
+        "the list of checks: expected checks out of log, kafka, transactions, groups, exactly_once, "
+        "invariants, conformance, meantime, saw 'lgo'",
     ),
     (["campaign", "--profile", "wild"], "swarm profile: expected one of"),
     (

@@ -10,6 +10,7 @@ import msgspec
 from attrs import define, frozen
 
 from fencepost.checkers.invariants.findings import Findings
+from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 
 
@@ -50,7 +51,7 @@ class NoCrash:
 def error_in_words(event: Event) -> str:
     """The exception, what was being stepped, and where: as far as the event says so."""
     try:
-        detail = msgspec.json.decode(event.detail or "{}", type=ErrorDetail)
+        detail = from_json(event.detail or "{}", ErrorDetail)
     except msgspec.DecodeError:
         return f"{event.cause}: {event.detail}"
     words = f"{event.cause}: {detail.says}" if detail.says else event.cause

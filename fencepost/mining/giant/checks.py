@@ -101,6 +101,7 @@ BEARING = {
         what="by consumers, of transactions, or sent without waiting for all replicas",
     ),
     "transactions": _Bearing(rows=_of_transactions, alone=False, what="transactions"),
+    "exactly_once": _Bearing(rows=_of_transactions, alone=False, what="transactions"),
     "groups": _Bearing(rows=_of_groups, alone=False, what="of consumer groups"),
     "invariants": _Bearing(
         rows=_of_invariants, alone=True, what="replies that show an end with its leader epoch"

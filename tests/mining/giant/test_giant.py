@@ -13,10 +13,11 @@ from long_histories import long_trace
 from loose_files import write_loose
 from mining_results import findings_in, plain, verdicts_in
 
-from fencepost.checkers.judges import DEFAULT_CHECKS, judge
+from fencepost.checkers.judges import CHECKS, DEFAULT_CHECKS, judge
 from fencepost.checkers.log.accounts import counts_of_trace
 from fencepost.mining.giant import fold as giant
 from fencepost.mining.giant import repeats
+from fencepost.mining.giant.checks import BEARING
 from fencepost.mining.giant.verdict import Judging, told
 from fencepost.mining.inputs import regroup, ungrouped_parts
 from fencepost.mining.inputs.contradictions import contradictions
@@ -350,3 +351,10 @@ def test_events_of_unknown_names_are_left_out_of_giants_too(tmp_path: Path, mixe
     (left,) = [one for result in results for one in result.counts.quarantined]
     assert (left.trace_id, "teleported" in left.reason) == (of, True)
     assert {trace_id for trace_id, _ in verdicts_in(tmp_path / "out")} == {trace.trace_id for trace in some}
+
+
+def test_it_is_known_which_operations_bear_on_each_check():
+    """Rule: of a giant a check gets only the operations that bear on it, so each check that reads operations
+    says which do; the log check has its own way."""
+    reads = {name for name, check in CHECKS.items() if check.operation_columns}
+    assert reads - {"log"} == set(BEARING)
