@@ -18,8 +18,7 @@ from fencepost.campaign.run.run import run
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Job
 from fencepost.report.commands import one_seed
-from fencepost.traces.errors import FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
 from fencepost.traces.trace import Trace

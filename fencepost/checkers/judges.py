@@ -16,8 +16,7 @@ from attrs import evolve, frozen
 
 from fencepost.checkers.columns_read import LOG_COLUMNS, SHOWN_COLUMNS
 from fencepost.checkers.verdict import Decision, Verdict
-from fencepost.traces.errors import FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.trace import Trace
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ import rich_click as click
 from fencepost import __version__
 from fencepost.console.heartbeat import heartbeat
 from fencepost.console.output import Output, said
-from fencepost.traces.errors import ExitCode, FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import ExitCode, FencepostError, unknown_name
 
 SUB_COMMANDS = {
     "demo": "Everything once, in under three minutes.",

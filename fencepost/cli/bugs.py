@@ -9,8 +9,7 @@ import rich_click as click
 from fencepost.cli.campaign import drive_with_bar
 from fencepost.console.options import jobs_option, json_option
 from fencepost.console.output import Output, add_row, table
-from fencepost.traces.errors import ExitCode, FencepostError, strongest
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import ExitCode, FencepostError, strongest, unknown_name
 
 if TYPE_CHECKING:
     from fencepost.campaign.bugs import PlantedBug

@@ -10,7 +10,7 @@ import rich_click as click
 from fencepost.report.commands import replay_plan as replay_plan
 from fencepost.report.commands import replay_seed as replay_seed
 from fencepost.report.commands import shrink_stored as shrink_stored
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import unknown_name
 
 LARGEST_SEED = 2**63 - 1
 """The largest seed. Reason: seeds are trace ids, which are 64-bit columns."""

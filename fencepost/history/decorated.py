@@ -12,8 +12,7 @@ from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from fencepost.history.arguments import shown
-from fencepost.traces.errors import FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import FencepostError, unknown_name
 
 Target = TypeVar("Target", bound=Callable[..., Any])
 

@@ -33,8 +33,7 @@ from fencepost.history.arguments import (
 )
 from fencepost.history.decorated import Target, check_parameters, wrapped
 from fencepost.history.together import CLIENT, TIMEOUT_S, together
-from fencepost.traces.errors import FencepostError, TraceError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import FencepostError, TraceError, unknown_name
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 

@@ -12,8 +12,7 @@ from attrs import fields, frozen
 
 from fencepost.model.explore.slotted import SlottedSystem
 from fencepost.model.tla.variants import Row
-from fencepost.traces.errors import FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.protections import BY_BUG
 
 NAMES: Mapping[str, str] = {

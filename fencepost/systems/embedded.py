@@ -22,7 +22,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attrs import define, field
+from attrs import define, field, fields
 
 from fencepost import __version__
 from fencepost.impl.broker.parts import Parts
@@ -38,7 +38,7 @@ from fencepost.systems.real_disk import RealDisk
 from fencepost.systems.simulation import Simulation
 from fencepost.systems.system import Inside, Pair, System
 from fencepost.systems.tap import Tap
-from fencepost.traces.errors import EnvironmentError_, PlanError
+from fencepost.traces.errors import EnvironmentError_, PlanError, unknown_name
 from fencepost.traces.plan import ClusterOptions, DiskOptions, GroupOptions, NetworkOptions
 
 if TYPE_CHECKING:
@@ -67,6 +67,14 @@ def quick_options(brokers: int = 3, **options: Any) -> ClusterOptions:
     """Options for tests: a dead broker is noticed after a second, a follower that does not fetch leaves the
     ISR after two, and a group's first rebalance does not wait. brokers: how many; options: other fields of
     ClusterOptions. Stalls of the machine do not count for these times. Raises PlanError."""
+    known = [each.name for each in fields(ClusterOptions)]
+    for name in options:
+        if name not in known:
+            raise PlanError(
+                expected="an option of a cluster (docs/reference/plans.md)",
+                seen=unknown_name(name, known),
+                where="an embedded cluster",
+            )
     values: dict[str, Any] = {
         "topics": (),
         "zookeeper_session_timeout_ms": 1_000,

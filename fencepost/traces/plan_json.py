@@ -14,8 +14,7 @@ import attrs
 import msgspec
 
 from fencepost.traces.decoding import from_json
-from fencepost.traces.errors import PlanError
-from fencepost.traces.names import did_you_mean
+from fencepost.traces.errors import PlanError, did_you_mean
 from fencepost.traces.plan import Plan
 
 HINT = "docs/reference/plans.md lists every field with its bounds"

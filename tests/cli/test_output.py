@@ -12,7 +12,7 @@ from rich.console import Console
 from fencepost.console import heartbeat
 from fencepost.console.output import Output
 from fencepost.console.tables import add_row, fitted, table
-from fencepost.traces.names import did_you_mean, unknown_name
+from fencepost.traces.errors import did_you_mean, unknown_name
 
 LIMIT_S = 600
 

@@ -31,8 +31,7 @@ from fencepost.campaign.bugs.replication import (
 )
 from fencepost.campaign.bugs.storage import appending, removing
 from fencepost.impl.broker.parts import Parts
-from fencepost.traces.errors import FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.protections import BY_BUG, Protection
 
 

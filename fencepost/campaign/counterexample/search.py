@@ -18,8 +18,7 @@ from fencepost.campaign.counterexample.story import Story
 from fencepost.campaign.run.run import run
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, Finding, Verdict
-from fencepost.traces.errors import FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.plan import Plan
 from fencepost.traces.protections import BY_BUG, BY_NAME, Protection
 

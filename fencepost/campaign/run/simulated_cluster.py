@@ -23,9 +23,8 @@ from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.run.run import Run
 from fencepost.checkers.judges import DEFAULT_CHECKS
 from fencepost.sim.scheduler import MILLISECOND
-from fencepost.traces.errors import FencepostError, PlanError
+from fencepost.traces.errors import FencepostError, PlanError, unknown_name
 from fencepost.traces.events import Name
-from fencepost.traces.names import unknown_name
 from fencepost.traces.operations import Operation
 from fencepost.traces.plan import Fault, Plan, PlannedOperation
 from fencepost.traces.trace import Trace

@@ -19,8 +19,7 @@ from fencepost.campaign.swarm.bounds import (
     Profile,
 )
 from fencepost.campaign.swarm.mark_weights import with_mark_weights
-from fencepost.traces.errors import FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import FencepostError, unknown_name
 
 ELECTIONS = Profile(
     says="quick elections: short sessions, brokers far apart, faults within round trips of each other that "

@@ -11,8 +11,7 @@ import numpy as np
 
 from fencepost.checkers.log.appends_and_reads import LogColumns
 from fencepost.checkers.operation_columns import NEVER, Array
-from fencepost.traces.errors import TraceError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import TraceError, unknown_name
 from fencepost.traces.trace import Claims
 
 

@@ -15,8 +15,7 @@ from fencepost.checkers.models.log import Log
 from fencepost.checkers.models.maps import Map
 from fencepost.checkers.models.queues import AtLeastOnceQueue, UnorderedQueue
 from fencepost.checkers.models.registers import CasRegister, KeyValue, Register
-from fencepost.traces.errors import FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import FencepostError, unknown_name
 
 __all__ = ["IMPOSSIBLE", "MODELS", "UNHEARD", "Call", "Model", "model_named"]
 

@@ -16,8 +16,7 @@ import rich_click as click
 from attrs import evolve, frozen
 
 from fencepost.console.options import Decorator
-from fencepost.traces.errors import FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.trace import Claims, LossRange, Trace
 
 LARGEST_FILE = 1 << 20

@@ -16,8 +16,7 @@ from fencepost.console.options import checks_option, jobs_option, json_option, s
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.commands import replay_stored, show_stored
 from fencepost.report.records import MOST_LOST, LogTotals
-from fencepost.traces.errors import ExitCode, strongest
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import ExitCode, strongest, unknown_name
 
 if TYPE_CHECKING:
     from fencepost.cli.check.work import Judgement, Question

@@ -14,8 +14,7 @@ import rich_click as click
 from attrs import frozen
 
 from fencepost.console.options import Decorator
-from fencepost.traces.errors import FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import FencepostError, unknown_name
 
 if TYPE_CHECKING:
     from fencepost.impl.runtime.addresses import Address

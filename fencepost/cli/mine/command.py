@@ -11,8 +11,7 @@ import rich_click as click
 from fencepost.cli.model.parameters import parameter_options, parameters_of
 from fencepost.console.options import Decorator, checks_option, json_option, out_option, split_names
 from fencepost.console.output import Output, add_row, table
-from fencepost.traces.errors import ExitCode
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import ExitCode, unknown_name
 
 if TYPE_CHECKING:
     from fencepost.mining.model_check import ModelQuestion

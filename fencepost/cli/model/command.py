@@ -13,8 +13,7 @@ from fencepost.cli.tlc.command import assignments
 from fencepost.console.options import Named, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.model.registry import NAMES, Model, shipped
-from fencepost.traces.errors import ExitCode, FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import ExitCode, FencepostError, unknown_name
 
 if TYPE_CHECKING:
     from fencepost.model.explore import SlottedSystem

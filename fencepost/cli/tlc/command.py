@@ -12,8 +12,7 @@ from fencepost.console.options import Decorator, Named, json_option
 from fencepost.console.output import Output
 from fencepost.model.tla import MODULES, SIZES, Size, files_of
 from fencepost.model.tlc import RunLimits, RunOptions, Spec, Walks, check, simulate
-from fencepost.traces.errors import ExitCode, FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import ExitCode, FencepostError, unknown_name
 
 
 class Workers(click.ParamType[int]):

@@ -15,8 +15,7 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.grouping import GROUPED, JUTE_MAXBUFFER, REQUEST_BYTES, write_size
 from fencepost.impl.zookeeper.interface import Create, Data, GetChildren, GetData, SetData, names_of
-from fencepost.traces.errors import FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.outcomes import ErrorCode
 
 Assignment = Mapping[int, tuple[int, ...]]

@@ -19,7 +19,7 @@ from fencepost.impl.core.topic_config import ACCEPTED, SETTINGS, Setting
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.grouping import GROUPED
 from fencepost.impl.zookeeper.interface import Create, Data, Failed, GetData, Multi, SetData
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import unknown_name
 from fencepost.traces.outcomes import ErrorCode
 
 Change = Callable[[Mapping[str, str]], dict[str, str]]

@@ -51,6 +51,10 @@ class MarkerWriter(DurableAppends):
     def write_markers(self, source: int, request: WriteTxnMarkersRequest) -> None:
         """Append the marker to every partition; answered when each has it everywhere, or never will."""
         marking = Marking(source, request)
+        if not _has_place(request.marker):
+            marking.errors = dict.fromkeys(request.marker.partitions, ErrorCode.INVALID_REQUEST)
+            self._reply(marking)
+            return
         for key in request.marker.partitions:
             self._mark(marking, key)
         if not request.marker.partitions:
@@ -132,3 +136,12 @@ class MarkerWriter(DurableAppends):
             leader_epoch=partition.leader_epoch,
             detail=msgspec.json.encode(told).decode(),
         )
+
+
+def _has_place(marker: TxnMarker) -> bool:
+    """Whether its numbers fit the fields of a batch (int64, int16) and of a marker's value (int32)."""
+    return (
+        0 <= marker.producer_id < 1 << 63
+        and 0 <= marker.producer_epoch < 1 << 15
+        and -(1 << 31) <= marker.coordinator_epoch < 1 << 31
+    )

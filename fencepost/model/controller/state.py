@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from attrs import field, frozen
 
 from fencepost.model.explore.system import Value
-from fencepost.traces.errors import FencepostError
-from fencepost.traces.names import did_you_mean
+from fencepost.traces.errors import FencepostError, did_you_mean
 from fencepost.traces.protections import BY_NAME
 
 CONTROL_PLANE = frozenset(

@@ -10,8 +10,7 @@ from attrs import field, frozen
 
 from fencepost.model.explore.system import Value
 from fencepost.model.replication.epochs import Epochs
-from fencepost.traces.errors import FencepostError
-from fencepost.traces.names import did_you_mean
+from fencepost.traces.errors import FencepostError, did_you_mean
 from fencepost.traces.protections import BY_NAME
 
 DATA_PATH = frozenset(

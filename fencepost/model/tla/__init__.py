@@ -15,8 +15,7 @@ Group.tla, MCGroup.tla                 the twin of model/group/system.py; MCGrou
 from pathlib import Path
 from typing import Literal, get_args
 
-from fencepost.traces.errors import FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import FencepostError, unknown_name
 
 FOLDER = Path(__file__).parent
 

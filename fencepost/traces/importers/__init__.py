@@ -6,12 +6,11 @@ line and reason.
 
 from pathlib import Path
 
-from fencepost.traces.errors import TraceError
+from fencepost.traces.errors import TraceError, unknown_name
 from fencepost.traces.importers.entries import Pairing, unique_values
 from fencepost.traces.importers.formats import FORMATS, SUFFIXES, recognised
 from fencepost.traces.importers.kafka import overlaps_itself, sends_unique
 from fencepost.traces.importers.window import Window
-from fencepost.traces.names import unknown_name
 from fencepost.traces.trace import Trace
 
 __all__ = ["FORMATS", "SUFFIXES", "import_file", "import_text"]

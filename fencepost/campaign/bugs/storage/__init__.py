@@ -12,8 +12,7 @@ from attrs import frozen
 from fencepost.campaign.bugs.injected import INJECTED
 from fencepost.campaign.bugs.storage import appending, loading, reading, removing
 from fencepost.campaign.bugs.storage.protections import STORAGE_BY_BUG
-from fencepost.traces.errors import FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.protections import Protection
 
 

@@ -29,8 +29,7 @@ from fencepost.campaign.machines.log.hunt import run_round
 from fencepost.campaign.run.run import run
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
-from fencepost.traces.errors import FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import FencepostError, unknown_name
 from fencepost.traces.plan_json import plan_from_json
 
 EXAMPLES_PER_ROUND = 10

@@ -22,8 +22,7 @@ from fencepost.impl.messages.group_api import (
     OffsetFetchRequest,
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
-from fencepost.traces.errors import EnvironmentError_, FencepostError
-from fencepost.traces.names import unknown_name
+from fencepost.traces.errors import EnvironmentError_, FencepostError, unknown_name
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 Make = Callable[[int], kafka.Message]
