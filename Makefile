@@ -6,8 +6,6 @@ export PYTHONNOUSERSITE := 1
 # Compiled kernels by the content of all files they may be made from: numba itself looks at the outermost file only.
 KERNELS := fencepost/checkers fencepost/model/explore
 export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba-$(shell find $(KERNELS) -name '*.py' | LC_ALL=C sort | xargs cat | cksum | cut -d ' ' -f 1)
-# Spark's classes as its JVMs map them, for the tests: half of what a short mining takes is to load them.
-export SPARK_CLASSES := $(CURDIR)/.venv/spark-classes.jsa
 MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -52,7 +50,6 @@ lint: $(READY) ## ruff (rules and format) and mypy (strict)
 
 .PHONY: test
 test: java lint ## lint, then all tests on all cores; ends with what each test folder took
-	@$(BIN)/python -m tools.spark_classes $(SPARK_CLASSES)
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup $(ARGS)
 
 .PHONY: bench

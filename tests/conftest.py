@@ -3,7 +3,6 @@
 import os
 import signal
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,12 +25,9 @@ setattr(providers, "_get_local_constants", lambda: NO_CONSTANTS)  # noqa: B010  
 os.environ.pop("COLUMNS", None)
 
 # A Spark of these tests lives for seconds: the JVM's second compiler costs it more than it gives. So do
-# Spark's own launchers. Its classes are taken as `make test` has kept them (tools/spark_classes.py).
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-CLASSES = Path(os.environ.get("SPARK_CLASSES", "") or "/nowhere")
-SHARED = f" -Xlog:disable -XX:SharedArchiveFile={CLASSES}" if CLASSES.is_file() else ""
-os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK_JAVA)
-os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA + SHARED)
+# Spark's own launchers.
+for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+    os.environ.setdefault(name, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 @define(kw_only=True)

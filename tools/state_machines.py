@@ -24,8 +24,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "state-machines.md"
 
 OPENING = """# State machines of controller and broker
 
-Drawn from the tables in `fencepost/impl/controller/machines.py` and `fencepost/impl/core/broker_states.py` by `python -m tools.state_machines`; a test
-holds this page and the tables together. A transition that is not here is refused, recorded as the mark `illegal_transition_refused` and counted.
+`python -m tools.state_machines` draws these diagrams from the tables in `fencepost/impl/controller/machines.py` and `fencepost/impl/core/broker_states.py`; a test
+compares this page with the tables. A transition that is not here is refused, recorded as the mark `illegal_transition_refused` and counted.
 The names are Kafka's.
 """
 
@@ -38,15 +38,15 @@ A partition is *online* while it has a leader, *offline* while it has none, *new
 REPLICAS = """
 ## Replicas
 
-One machine for each replica of a partition, as the controller sees it. Deletion starts only from a replica that is offline (its broker was told to stop it);
-where a broker is down the deletion is *ineligible* and waits for its return.
+There is one machine for each replica of a partition, as the controller sees it. Deletion starts only from a replica that is offline (its broker got the request to stop it).
+If a broker is down, the deletion is *ineligible* and waits for its return.
 """
 
 
 BROKERS = """
 ## Brokers
 
-What a broker is about, in the trace as the event `broker_state`. It recovers only if its logs were not closed whole; it is *NotRunning* from any state
+The state of a broker, in the trace as the event `broker_state`. A broker recovers only if its logs were not closed cleanly; it is *NotRunning* from any state
 when its log directory fails. A process that dies makes no transition.
 """
 

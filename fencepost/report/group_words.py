@@ -1,4 +1,5 @@
-"""Consumer groups in words: members' requests and their answers, and what coordinators report.
+"""Consumer groups and transactions in words: members' requests and their answers, and what coordinators
+report.
 
 Owns the sentences, not yet escaped. Must not know when and where.
 """
@@ -43,6 +44,29 @@ def _expired(event: Event) -> str:
     return f"lets {offset} expire, group {told.get('group')} is {event.cause}"
 
 
+def _transaction_phase(event: Event) -> str:
+    told = group_detail(event)
+    partitions = told.get("partitions") or ()
+    named = ", ".join(map(str, partitions[:MOST_NAMED])) or "no partition yet"
+    why = f": {told['why']}" if told.get("why") else ""
+    return (
+        f"transaction {told.get('transactional_id')} is {event.cause}, producer {told.get('producer_id')} "
+        f"in epoch {told.get('producer_epoch')}, {named}{why}"
+    )
+
+
+def _marker(event: Event) -> str:
+    told = group_detail(event)
+    end = "commit" if told.get("commit") else "abort"
+    marker = (
+        f"the {end} marker of producer {told.get('producer_id')} in epoch {told.get('producer_epoch')}, "
+        f"from coordinator epoch {told.get('coordinator_epoch')}"
+    )
+    if event.name is Name.MARKER_REFUSED:
+        return f"refuses {marker}: {told.get('error')}"
+    return f"appends {marker} at offset {event.offset}"
+
+
 GROUP_EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.GROUPS_LOADED: lambda e: (
         f"coordinates its groups in epoch {e.leader_epoch}, having read up to offset {e.offset}"
@@ -51,6 +75,13 @@ GROUP_EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.GROUP_PHASE: _phase,
     Name.GROUP_OFFSET_EXPIRED: _expired,
     Name.GROUP_REMOVED: lambda e: f"group {e.detail} has ended",
+    Name.TRANSACTIONS_LOADED: lambda e: (
+        f"coordinates its transactions in epoch {e.leader_epoch}, having read up to offset {e.offset}"
+    ),
+    Name.TRANSACTIONS_UNLOADED: lambda e: "coordinates its transactions no more",
+    Name.TRANSACTION_PHASE: _transaction_phase,
+    Name.MARKER_WRITTEN: _marker,
+    Name.MARKER_REFUSED: _marker,
 }
 
 

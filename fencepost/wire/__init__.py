@@ -13,7 +13,7 @@ from fencepost.traces.errors import MissingExtraError
 
 for package in ("kio", "h11", "junitparser"):
     # all of the extra at once: who installed kio alone would meet the others one by one, later
-    if package not in sys.modules and find_spec(package) is None:
+    if sys.modules.get(package) is None and find_spec(package) is None:
         raise MissingExtraError(package=package, extra="kafka", needed_for="Kafka's protocol")
 
 
