@@ -6,7 +6,8 @@ What a fault leaves (a follower that lags, a session that is about to end) passe
 from the options. Reads operations, of single traces.
 
 Not asked: networks that lose messages by chance; clients that are less patient than an answer takes; a read
-whose position may be out of range; groups, whose members are sent back to rebalance (rebalances.py).
+whose position may be out of range; groups, whose members are sent back to rebalance (rebalances.py);
+processes that write in transactions, whose appends fail with an aborted one.
 """
 
 from bisect import bisect_left, bisect_right
@@ -116,7 +117,10 @@ def judge_retries(findings: Findings, trace: Trace, options: Options) -> None:
     disturbances = disturbances_of(trace.events)
     settled, served = settled_ns(options), dict[tuple[int, str | None, int | None], int]()
     waits = (options.client.delivery_timeout_ms + options.client.request_timeout_ms) * MILLISECOND
+    transactional = {one.process for one in trace.operations if one.function is Function.TXN}
     for operation in sorted(trace.operations, key=lambda one: one.invoke_time):
+        if operation.process in transactional:
+            continue
         if operation.function not in ASKED or operation.group is not None or operation.acks == ACKS_NONE:
             continue
         place = operation.process, operation.topic, operation.partition
