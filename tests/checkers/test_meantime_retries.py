@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+from attrs import evolve
 
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.meantime import judge
@@ -71,6 +72,9 @@ def test_a_retry_has_a_reason(again: dict[str, object]) -> None:
     assert found((happened(Name.FAULT_BEGAN, 70),), served, retried)
     assert not found((), retried)  # it does not know the leader yet
     assert not found((), asked(50, process=1), retried)  # nor does another process help it
+    ended_one = evolve(asked(40), function=Function.TXN, topic=None, partition=None)
+    assert not found((), ended_one, served, retried)  # its appends fail with a transaction that is aborted
+    assert found((), evolve(ended_one, process=7), served, retried)
     assert not found((), served, retried, loss_ppm=1)
     assert not found((), served, retried, latency_max_us=400_000)  # it has no patience for that
 

@@ -225,3 +225,10 @@ def test_healthy_seeds_find_nothing(first):
     for seed in range(first, first + 15):
         verdict = combine(judge(run(swarm(seed))))
         assert verdict.decision is Decision.OK, (seed, verdict)
+
+
+def test_a_group_beyond_a_record_that_retention_deleted_has_caught_up() -> None:
+    """Rule (found by the profile everything, seed 710127): the last record was deleted before the group was
+    stable. Its members read beyond it, get nothing, and show no position: that is progress all the same."""
+    trace = run(swarm(710127, "everything"))
+    assert not [event.cause for event in trace.events if event.name is Name.LIVENESS_FAILED]
