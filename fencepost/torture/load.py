@@ -28,7 +28,7 @@ ROUND_MS = 6_000
 CHAOS_S = 60.0
 """How long faults last. The records are spread over this time: some clients send a hundred thousand in two
 seconds, which is shorter than a fault. A slower client sends the rest to the healed cluster."""
-LONGEST_S = 240.0
+LONGEST_S = 900.0
 """Longest time of sending; records that were not sent by then are left out."""
 MOST_EVENTS = 2_000_000
 """Most events of the brokers. They must cover a whole run, because they say which losses are allowed."""

@@ -9,20 +9,17 @@ the claims say that a topic is compacted. All other traces are judged without th
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from attrs import define, evolve, field
 
 from fencepost.checkers import conformance, invariants, meantime
-from fencepost.checkers.arrow_arrays import arrow
 from fencepost.checkers.columns_read import SHOWN_COLUMNS
+from fencepost.checkers.decoded import operations_of
 from fencepost.checkers.events.shown import mark_regresses
 from fencepost.checkers.invariants.findings import CHECK
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.errors import FencepostError
-from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.tables import Tables, events_of_table
 from fencepost.traces.trace import Trace
 
@@ -47,20 +44,9 @@ class EventTables:
 
     def with_operations(self, traces: Sequence[Trace]) -> list[Trace]:
         """The same traces with what the invariants read of their operations."""
-        found: dict[int, list[Operation]] = {trace.trace_id: [] for trace in traces}
-        if found:
-            table = self.tables.operations.select(list(SHOWN_COLUMNS))
-            wanted = arrow.is_in(table.column("trace_id"), value_set=pa.array(list(found), pa.int64()))
-            for row in table.filter(wanted).to_pylist():
-                found[row.pop("trace_id")].append(_operation(row))
-        return [evolve(trace, operations=tuple(found[trace.trace_id])) for trace in traces]
-
-
-def _operation(row: dict[str, Any]) -> Operation:
-    row["function"], row["outcome"] = Function(row["function"]), Outcome(row["outcome"])
-    row["records"] = tuple(Record(**record) for record in row["records"] or ())
-    row["positions"] = tuple(Position(**position) for position in row["positions"] or ())
-    return Operation(**row)
+        ids = [trace.trace_id for trace in traces]
+        found = operations_of(self.tables.operations, ids, SHOWN_COLUMNS) if ids else {}
+        return [evolve(trace, operations=tuple(found.get(trace.trace_id, ()))) for trace in traces]
 
 
 def judge_invariants(of: EventTables) -> dict[int, Verdict]:

@@ -18,12 +18,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from attrs import evolve
 
 from fencepost.checkers.arrow_arrays import arrow, table_column
+from fencepost.checkers.decoded import judge_decoded
 from fencepost.checkers.exactly_once.history import History, Log, Sent, history_of, source_of
 from fencepost.checkers.verdict import Decision, Finding, Verdict
-from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Claims, Trace
 
 CHECK = "exactly_once"
@@ -51,27 +51,7 @@ def judge_trace(trace: Trace) -> Verdict:
 def judge_table(table: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
     """The verdicts that are not Ok, by trace id. Raises TraceError where a column is missing."""
     of_txn = arrow.equal(table_column(table, "function").cast(pa.string()), Function.TXN.value)
-    ids: set[int] = set(table_column(table, "trace_id").filter(of_txn).to_pylist())
-    operations = _operations(table, ids) if ids else {}
-    verdicts = {}
-    for trace in traces:
-        if trace.trace_id in ids or trace.claims.assumption_broken:
-            verdict = judge_trace(evolve(trace, operations=tuple(operations.get(trace.trace_id, []))))
-            if verdict.decision is not Decision.OK:
-                verdicts[trace.trace_id] = verdict
-    return verdicts
-
-
-def _operations(table: pa.Table, ids: set[int]) -> dict[int, list[Operation]]:
-    wanted = arrow.is_in(table_column(table, "trace_id"), value_set=pa.array(sorted(ids), pa.int64()))
-    found: dict[int, list[Operation]] = {}
-    for row in table.select(list(COLUMNS)).filter(wanted).to_pylist():
-        trace_id = row.pop("trace_id")
-        row["function"], row["outcome"] = Function(row["function"]), Outcome(row["outcome"])
-        row["records"] = tuple(Record(**record) for record in row["records"] or ())
-        row["positions"] = tuple(Position(**position) for position in row["positions"] or ())
-        found.setdefault(trace_id, []).append(Operation(**row))
-    return found
+    return judge_decoded(table, traces, of_txn, COLUMNS, judge_trace)
 
 
 # ---- the rules

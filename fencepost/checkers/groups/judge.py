@@ -8,16 +8,15 @@ groups. The rules are in `membership`, `committed` and `processing`.
 from collections.abc import Sequence
 
 import pyarrow as pa
-from attrs import evolve
 
 from fencepost.checkers.arrow_arrays import arrow, table_column
+from fencepost.checkers.decoded import judge_decoded
 from fencepost.checkers.groups.committed import committed_findings, exact, older_commits, regressed_commits
 from fencepost.checkers.groups.findings import CHECK, GroupFact
 from fencepost.checkers.groups.history import GroupHistory, GroupOperations, history_of
 from fencepost.checkers.groups.membership import membership_findings
 from fencepost.checkers.groups.processing import processed
 from fencepost.checkers.verdict import Decision, Finding, Verdict
-from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.trace import Trace
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -110,26 +109,4 @@ def judge_table(table: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
         TraceError: if a column is missing.
     """
     named = arrow.is_valid(table_column(table, "group"))
-    ids: set[int] = set(table_column(table, "trace_id").filter(named).to_pylist())
-    operations = _operations(table, ids) if ids else {}
-    verdicts = {}
-    for trace in traces:
-        if trace.trace_id in ids or trace.claims.assumption_broken:
-            verdict = judge_trace(evolve(trace, operations=tuple(operations.get(trace.trace_id, []))))
-            if verdict.decision is not Decision.OK:
-                verdicts[trace.trace_id] = verdict
-    return verdicts
-
-
-def _operations(table: pa.Table, ids: set[int]) -> dict[int, list[Operation]]:
-    """The operations of these traces, with the columns that the check reads."""
-    wanted = arrow.is_in(table_column(table, "trace_id"), value_set=pa.array(sorted(ids), pa.int64()))
-    rows = table.select(list(COLUMNS)).filter(wanted).to_pylist()
-    found: dict[int, list[Operation]] = {}
-    for row in rows:
-        trace_id = row.pop("trace_id")
-        row["function"], row["outcome"] = Function(row["function"]), Outcome(row["outcome"])
-        row["records"] = tuple(Record(**record) for record in row["records"] or ())
-        row["positions"] = tuple(Position(**position) for position in row["positions"] or ())
-        found.setdefault(trace_id, []).append(Operation(**row))
-    return found
+    return judge_decoded(table, traces, named, COLUMNS, judge_trace)

@@ -48,7 +48,7 @@ from fencepost.impl.log.segmented_log import LogOfflineError
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.replication.fetcher import BACKOFF_TIMER, TIMEOUT_TIMER
-from fencepost.impl.replication.isr import NOTIFY_TIMER, SHRINK_TIMER
+from fencepost.impl.replication.isr import NOTIFY_TIMER, SHRINK_TIMER, InSyncReplicas
 from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.replication.log_manager import CLEANER_TIMER, RETENTION_TIMER, LogManager
 from fencepost.impl.replication.manager import CHECKPOINT_TIMER, ReplicaManager
@@ -250,25 +250,7 @@ def make_broker(
         high_watermark=parts.high_watermark(),
         purgatory=Purgatory(broker_context),
     )
-    fetcher = parts.fetcher(broker_context, parts.truncation())
-    logs = parts.log_directory(files, parts.log, parts.log_recovery, parts.epoch_cache)
-    replicas = parts.replica_manager(
-        broker_context=broker_context,
-        partitions=partitions,
-        leader=leader,
-        fetcher=fetcher,
-        isr=isr,
-        logs=logs,
-        metadata=metadata,
-        partition_type=parts.partition,
-    )
-    log_manager = parts.log_manager(
-        broker_context=broker_context,
-        partitions=partitions,
-        logs=logs,
-        retention=parts.retention,
-        cleaner=parts.cleaner,
-    )
+    replicas, log_manager = _replicas(broker_context, parts, partitions, leader, isr, metadata)
     controller = _controller(broker_context, procedures, parts)
     registration = parts.registration(broker_context, procedures, controller.on_session)
 
@@ -279,11 +261,6 @@ def make_broker(
             return
         leader.high_watermark.advance(partition)
         leader.complete(partition)
-
-    def configured(topic: str) -> None:
-        replicas.configure(topic)
-        if "compact" in broker_context.topic_options(topic).cleanup_policy:
-            log_manager.begin_cleaning()
 
     isr.on_settled.append(settled)
     groups = make_groups(parts, leader, metadata, procedures)
@@ -301,13 +278,7 @@ def make_broker(
         transactions=make_transactions(
             parts, groups, leader, parts.producer_ids(broker_context, procedures), procedures
         ),
-        config=DynamicConfig(
-            broker_context=broker_context,
-            procedures=Procedures(broker_context),
-            on_options=configured,
-            on_all_read=replicas.all_configured,
-            on_unclean_enabled=controller.on_unclean_enabled,
-        ),
+        config=_dynamic_config(broker_context, replicas, log_manager, controller),
         administration=make_administration(
             broker_context=broker_context,
             procedures=procedures,
@@ -319,6 +290,55 @@ def make_broker(
     )
     _connect(broker, parts)
     return broker
+
+
+def _replicas(
+    broker_context: BrokerContext,
+    parts: Parts,
+    partitions: dict[TopicPartition, Partition],
+    leader: LeaderRole,
+    isr: InSyncReplicas,
+    metadata: MetadataCache,
+) -> tuple[ReplicaManager, LogManager]:
+    """The partitions with a replica here, and their logs."""
+    logs = parts.log_directory(broker_context.files, parts.log, parts.log_recovery, parts.epoch_cache)
+    replicas = parts.replica_manager(
+        broker_context=broker_context,
+        partitions=partitions,
+        leader=leader,
+        fetcher=parts.fetcher(broker_context, parts.truncation()),
+        isr=isr,
+        logs=logs,
+        metadata=metadata,
+        partition_type=parts.partition,
+    )
+    log_manager = parts.log_manager(
+        broker_context=broker_context,
+        partitions=partitions,
+        logs=logs,
+        retention=parts.retention,
+        cleaner=parts.cleaner,
+    )
+    return replicas, log_manager
+
+
+def _dynamic_config(
+    broker_context: BrokerContext, replicas: ReplicaManager, log_manager: LogManager, controller: Controller
+) -> DynamicConfig:
+    """Changes of topic configuration reach the replicas, the cleaner and the controller."""
+
+    def configured(topic: str) -> None:
+        replicas.configure(topic)
+        if "compact" in broker_context.topic_options(topic).cleanup_policy:
+            log_manager.begin_cleaning()
+
+    return DynamicConfig(
+        broker_context=broker_context,
+        procedures=Procedures(broker_context),
+        on_options=configured,
+        on_all_read=replicas.all_configured,
+        on_unclean_enabled=controller.on_unclean_enabled,
+    )
 
 
 def _controller(broker_context: BrokerContext, procedures: Procedures, parts: Parts) -> Controller:

@@ -21,8 +21,8 @@ from fencepost.impl.coordinator.records import (
     OffsetKey,
     OffsetValue,
     encode_key,
-    encode_offset,
     fits,
+    offset_records,
 )
 from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.coordinator.table import GroupTable
@@ -73,20 +73,7 @@ class GroupOffsets:
         if not request.offsets:  # nothing to write or wait for
             self._committed(source, request, NO_ERROR, appended=False)
             return
-        now_ms = self.table.now_ms
-        values = [
-            OffsetValue(
-                offset=each.offset,
-                leader_epoch=each.leader_epoch,
-                metadata=each.metadata,
-                commit_timestamp_ms=now_ms,
-            )
-            for each in request.offsets
-        ]
-        records = [
-            (encode_key(OffsetKey(group.group_id, each.partition)), encode_offset(value))
-            for each, value in zip(request.offsets, values, strict=True)
-        ]
+        values, records = offset_records(group.group_id, request.offsets, self.table.now_ms)
         done = partial(self._stored, source, request, group, values)
         self.log.append(group.number, self.table.epoch_of(group), records, done)
 

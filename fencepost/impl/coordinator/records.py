@@ -7,9 +7,11 @@ decoded as None and skipped, as in Kafka.
 """
 
 import struct
+from collections.abc import Sequence
 
 from attrs import frozen
 
+from fencepost.impl.messages.group_api import CommittedOffset
 from fencepost.impl.messages.topic_partition import TopicPartition
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -135,6 +137,26 @@ def encode_offset(value: OffsetValue) -> bytes:
     """OffsetCommitValue, version 3."""
     head = struct.pack(">hqi", VALUE, value.offset, value.leader_epoch)
     return head + _string(value.metadata) + struct.pack(">q", value.commit_timestamp_ms)
+
+
+def offset_records(
+    group: str, offsets: Sequence[CommittedOffset], now_ms: int
+) -> tuple[list[OffsetValue], list[tuple[bytes, bytes | None]]]:
+    """What a commit of these offsets writes: the values, and the records (key, value) in the same order.
+    now_ms: host time of the commit."""
+    values = [
+        OffsetValue(
+            offset=each.offset,
+            leader_epoch=each.leader_epoch,
+            metadata=each.metadata,
+            commit_timestamp_ms=now_ms,
+        )
+        for each in offsets
+    ]
+    return values, [
+        (encode_key(OffsetKey(group, each.partition)), encode_offset(value))
+        for each, value in zip(offsets, values, strict=True)
+    ]
 
 
 def encode_group(value: GroupValue) -> bytes:

@@ -11,13 +11,7 @@ from attrs import define
 from fencepost.impl.coordinator.group import Group, StoredOffset
 from fencepost.impl.coordinator.group_log import GroupLog
 from fencepost.impl.coordinator.offsets import COMMIT_ERRORS, GroupOffsets
-from fencepost.impl.coordinator.records import (
-    OFFSETS_TOPIC,
-    OffsetKey,
-    OffsetValue,
-    encode_key,
-    encode_offset,
-)
+from fencepost.impl.coordinator.records import OFFSETS_TOPIC, offset_records
 from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.coordinator.table import GroupTable
 from fencepost.impl.messages.topic_partition import TopicPartition
@@ -76,20 +70,7 @@ class TransactionalOffsets:
         if group is None or error is not NO_ERROR:
             self._reply(source, request, error)
             return
-        now_ms = self.table.now_ms
-        values = [
-            OffsetValue(
-                offset=each.offset,
-                leader_epoch=each.leader_epoch,
-                metadata=each.metadata,
-                commit_timestamp_ms=now_ms,
-            )
-            for each in request.offsets
-        ]
-        records = [
-            (encode_key(OffsetKey(group.group_id, each.partition)), encode_offset(value))
-            for each, value in zip(request.offsets, values, strict=True)
-        ]
+        values, records = offset_records(group.group_id, request.offsets, self.table.now_ms)
         if not records:
             self._reply(source, request, NO_ERROR)
             return
