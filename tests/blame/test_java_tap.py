@@ -42,12 +42,15 @@ class Refuses:
         return PASS
 
     def on_answer(self, source, header, body, answer):
-        if header.api_key != PRODUCE or answer.responses[0].name != "small":
+        if header.api_key != PRODUCE or all(topic.name != "small" for topic in answer.responses):
             return PASS
-        (topic,) = answer.responses
+        topics = tuple(self._refused(topic) if topic.name == "small" else topic for topic in answer.responses)
+        return Replace(replace(answer, responses=topics))
+
+    def _refused(self, topic):
         (partition,) = topic.partition_responses
         refused = replace(partition, error_code=ErrorCode.message_too_large, base_offset=-1)
-        return Replace(replace(answer, responses=(replace(topic, partition_responses=(refused,)),)))
+        return replace(topic, partition_responses=(refused,))
 
 
 @pytest.fixture(scope="module")

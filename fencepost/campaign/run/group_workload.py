@@ -177,26 +177,31 @@ class GroupWorkload:
                 self.world.crash(FIRST_CLIENT_NODE + known)
                 del self.live[known]
 
-    def _beyond(self) -> dict[tuple[str, str, int], int]:
-        """Where members of each group read next."""
+    def _passed(self, deleted: dict[tuple[str, int], int]) -> dict[tuple[str, str, int], int]:
+        """Up to which deleted offset members of each group read on: an empty poll shows no position."""
         found: dict[tuple[str, str, int], int] = {}
         for process in self.live:
             core = self._host(process).core
             if isinstance(core, Consumer):
                 group = self.incarnations[process].group
-                for (topic, partition), position in core.fetcher.positions.items():
-                    key = group, topic, partition
-                    found[key] = max(position, found.get(key, 0))
+                for place, position in core.fetcher.positions.items():
+                    key = group, *place
+                    found[key] = max(min(position, deleted.get(place, 0)), found.get(key, 0))
         return found
 
-    def lagging(self, ends: dict[tuple[str, int], int]) -> list[str]:
-        """Groups that have not got the record at these offsets, and have no member beyond it: retention may
-        have deleted it before the group was stable, and an empty poll shows no position."""
-        beyond = self._beyond()
+    def lagging(self, ends: dict[tuple[str, int], int], deleted: dict[tuple[str, int], int]) -> list[str]:
+        """Groups that have not got the record at these offsets.
+
+        Args:
+            ends: offset of the last record, by topic and partition.
+            deleted: offset below which retention deleted, by topic and partition: a group with a member
+                beyond a record that was deleted before the group was stable does not lag.
+        """
+        passed = self._passed(deleted)
         return [
             f"{group} of {topic}-{partition}"
             for group, wanted in sorted({(mine.group, mine.topic) for mine in self.incarnations.values()})
             for (topic, partition), offset in sorted(ends.items())
             if topic == wanted
-            and max(self.reached.get(key := (group, topic, partition), -1), beyond.get(key, 0) - 1) < offset
+            and max(self.reached.get(key := (group, topic, partition), -1), passed.get(key, 0) - 1) < offset
         ]

@@ -159,7 +159,7 @@ class Run:
                 return self._never(f"an append to {topic}-{partition} is acknowledged")
             ends[topic, partition] = done.offset or 0
         if not self._caught_up(ends):
-            late = self.workload.groups.lagging(ends)[0]
+            late = self.workload.groups.lagging(ends, self._deleted())[0]
             return self._never(f"group {late} gets what is appended")
         if failed := self.workload.groups.failures():
             return self._never(f"consumer {failed[0]} goes on")
@@ -200,7 +200,13 @@ class Run:
     def _caught_up(self, ends: dict[tuple[str, int], int]) -> bool:
         """Whether each group gets what stands at these offsets."""
         groups = self.workload.groups
-        return self._wait_live(lambda: not groups.lagging(ends), lambda: dict(groups.reached))
+        return self._wait_live(
+            lambda: not groups.lagging(ends, self._deleted()), lambda: dict(groups.reached)
+        )
+
+    def _deleted(self) -> dict[tuple[str, int], int]:
+        """The offset below which retention deleted, by topic and partition."""
+        return {place: known.forgotten for place, known in self.cluster.observed_state.partitions.items()}
 
     def _copied(self) -> int:
         """How many records all replicas held together at most so far: each follower gets them once, however
