@@ -225,13 +225,23 @@ class ConfluentConsumer(_Consumer):
     """confluent_kafka.Consumer."""
 
     def poll(self, *arguments: Any, **options: Any) -> Any:
-        """As the client's."""
+        """As the client's, and writes down what is handed out.
+
+        Args:
+            arguments: as the client takes them.
+            options: as the client takes them.
+        """
         message = self.client.poll(*arguments, **options)
         self._got(message)
         return message
 
     def consume(self, *arguments: Any, **options: Any) -> Any:
-        """As the client's."""
+        """As the client's, and writes down what is handed out.
+
+        Args:
+            arguments: as the client takes them.
+            options: as the client takes them.
+        """
         messages = self.client.consume(*arguments, **options)
         for message in messages:
             self._got(message)
@@ -243,7 +253,12 @@ class ConfluentConsumer(_Consumer):
             self._delivered(message.topic(), message.partition(), message.offset(), content)
 
     def subscribe(self, topics: Any, **options: Any) -> Any:
-        """As the client's; a rebalance moves the consumer."""
+        """As the client's; a rebalance moves the consumer.
+
+        Args:
+            topics: the names, as the client takes them.
+            options: as the client takes them; callbacks for rebalances are called after the tap's own.
+        """
         for name in ("on_assign", "on_revoke", "on_lost"):
             options[name] = self._reported(options.get(name))
         return self.client.subscribe(topics, **options)
@@ -286,7 +301,12 @@ class KafkaPythonProducer(_Wrapper):
         return future
 
     def close(self, *arguments: Any, **options: Any) -> Any:
-        """As the client's."""
+        """As the client's; every callback has been called afterwards.
+
+        Args:
+            arguments: as the client takes them.
+            options: as the client takes them.
+        """
         done = self.client.close(*arguments, **options)
         self._closed()
         return done
@@ -296,7 +316,12 @@ class KafkaPythonConsumer(_Consumer):
     """kafka.KafkaConsumer."""
 
     def poll(self, *arguments: Any, **options: Any) -> Any:
-        """As the client's."""
+        """As the client's, and writes down what is handed out.
+
+        Args:
+            arguments: as the client takes them.
+            options: as the client takes them.
+        """
         found = self.client.poll(*arguments, **options)
         for messages in found.values():
             for message in messages:
@@ -316,7 +341,12 @@ class KafkaPythonConsumer(_Consumer):
         return message
 
     def subscribe(self, *arguments: Any, **options: Any) -> Any:
-        """As the client's."""
+        """As the client's; a rebalance moves the consumer.
+
+        Args:
+            arguments: as the client takes them.
+            options: as the client takes them.
+        """
         self._moved()
         return self.client.subscribe(*arguments, **options)
 
@@ -350,7 +380,12 @@ class AiokafkaProducer(_Wrapper):
         return future
 
     async def send_and_wait(self, *arguments: Any, **options: Any) -> Any:
-        """As the client's."""
+        """As the client's, and writes down the send and its acknowledgement.
+
+        Args:
+            arguments: as the client takes them.
+            options: as the client takes them.
+        """
         return await (await self.send(*arguments, **options))
 
     def _reported(self, number: str, done: Any) -> None:
@@ -376,7 +411,12 @@ class AiokafkaConsumer(KafkaPythonConsumer):
         return message
 
     async def getmany(self, *partitions: Any, **options: Any) -> Any:
-        """As the client's."""
+        """As the client's, and writes down what is handed out.
+
+        Args:
+            partitions: as the client takes them.
+            options: as the client takes them.
+        """
         found = await self.client.getmany(*partitions, **options)
         for messages in found.values():
             for message in messages:

@@ -61,8 +61,19 @@ class Keeping:
 
 
 def assert_ok(trace: Trace, keeping: Keeping, checks: tuple[str, ...] = DEFAULT_CHECKS) -> Verdict:
-    """Save a run, then judge it; only Ok passes. Raises RunFailedError with the report, whose parts are left
-    in the folder."""
+    """Save a run, then judge it. Of a run that is Ok nothing is kept.
+
+    Args:
+        trace: the run.
+        keeping: where to save it, and for how long to shrink.
+        checks: names of the checks to ask.
+
+    Returns:
+        The verdict, which is Ok.
+
+    Raises:
+        RunFailedError: for any other verdict, with the report. Its parts are left in the folder.
+    """
     keeping.folder.mkdir(parents=True, exist_ok=True)
     write_traces(keeping.folder / TRACE, [trace])
     verdict = combine(judge(trace, checks))

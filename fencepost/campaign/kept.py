@@ -44,7 +44,15 @@ def keep_cluster(cluster: "SimulatedCluster | RealCluster", folder: Path) -> str
 
 
 def keep_chunk(chunk: "Chunk", folder: Path) -> str:
-    """Keep the run that the test was looking at, unless a judge has kept it already; answers where."""
+    """Keep the run that the test was looking at, unless a judge has kept it already.
+
+    Args:
+        chunk: the test's run so far.
+        folder: where to keep it.
+
+    Returns:
+        A sentence that says where it is.
+    """
     for trace in chunk.ran:
         folder = folder / f"seed-{trace.seed}"
         if not (folder / TRACE).exists():

@@ -60,7 +60,12 @@ def _bytes(value: bytes | None) -> bytes:
 
 
 def records(*values: bytes | None, key: bytes | None = None) -> list[Rec]:
-    """One record a value, a millisecond apart."""
+    """One record a value, a millisecond apart.
+
+    Args:
+        values: of the records; None: a tombstone.
+        key: of all of them.
+    """
     return [Rec(value=value, key=key, delta=place, time=place) for place, value in enumerate(values)]
 
 

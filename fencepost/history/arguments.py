@@ -71,7 +71,15 @@ def _check(value: Any, levels: int) -> None:
 
 
 def check_errors(errors: object, where: str) -> None:
-    """Raises FencepostError unless these are kinds of exceptions, as `except` takes them, in a tuple."""
+    """Refuse anything but kinds of exceptions in a tuple, as `except` takes them.
+
+    Args:
+        errors: what was given.
+        where: the argument, for the message.
+
+    Raises:
+        FencepostError: if it is anything else.
+    """
     fine = isinstance(errors, tuple) and all(
         isinstance(one, type) and issubclass(one, BaseException) for one in errors
     )
@@ -95,13 +103,30 @@ def error_text(error: object) -> str | None:
 
 
 def check_callable(function: object, expected: str, where: str) -> None:
-    """Raises FencepostError for what cannot be called."""
+    """Refuse what cannot be called.
+
+    Args:
+        function: what was given.
+        expected: what it should be, for the message.
+        where: the argument, for the message.
+
+    Raises:
+        FencepostError: if it cannot be called.
+    """
     if not callable(function):
         raise FencepostError(expected=expected, seen=shown(function), where=where)
 
 
 def check_timeout(timeout_s: object, where: str) -> None:
-    """Raises FencepostError unless it is a number of seconds above zero."""
+    """Refuse anything but a number of seconds above zero.
+
+    Args:
+        timeout_s: what was given.
+        where: the argument, for the message.
+
+    Raises:
+        FencepostError: if it is anything else.
+    """
     number = isinstance(timeout_s, int | float) and not isinstance(timeout_s, bool)
     if not number or not 0 < float(timeout_s) <= LONGEST_TIMEOUT_S:  # type: ignore[arg-type]
         raise FencepostError(
@@ -129,6 +154,14 @@ def make_folder(folder: Path) -> None:
 
 
 def check_count(count: object, where: str) -> None:
-    """Raises FencepostError unless it is a whole number from 0 on."""
+    """Refuse anything but a whole number from 0 on.
+
+    Args:
+        count: what was given.
+        where: the argument, for the message.
+
+    Raises:
+        FencepostError: if it is anything else.
+    """
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise FencepostError(expected="a whole number from 0 on", seen=shown(count), where=where)

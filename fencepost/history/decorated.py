@@ -25,7 +25,15 @@ class Recorded(Protocol):
 
 
 def check_parameters(signature: inspect.Signature, *names: str | tuple[str, ...] | None) -> None:
-    """Raises FencepostError for a name that is no parameter."""
+    """Refuse names that are no parameters.
+
+    Args:
+        signature: of the function.
+        names: what was given; None: nothing.
+
+    Raises:
+        FencepostError: for the first name that is no parameter.
+    """
     several = (name if isinstance(name, tuple | list) else (name,) for name in names if name is not None)
     for one in chain.from_iterable(several):
         if not isinstance(one, str):

@@ -63,8 +63,18 @@ def key_of(record: KafkaRecord) -> bytes | None:
 
 
 def check(trace: Trace, name: str, problems: Iterable[Problem], folder: Path | None) -> None:
-    """Raises RunFailedError if there is a problem: the operations, the timeline with the faults around them,
-    the seed."""
+    """Do nothing without a problem.
+
+    Args:
+        trace: the run.
+        name: of the assertion.
+        problems: what it found.
+        folder: where the run is kept; None: nowhere.
+
+    Raises:
+        RunFailedError: if there is a problem, with the operations, the timeline with the faults, and the
+            seed.
+    """
     found = list(problems)
     if not found:
         return
@@ -101,7 +111,12 @@ def judged(trace: Trace, name: str, anomalies: frozenset[str], folder: Path | No
 
 
 def duplicates(trace: Trace, records: Iterable[KafkaRecord]) -> list[Problem]:
-    """Records that are in a log more often than clients sent them."""
+    """Records that are in a log more often than clients sent them.
+
+    Args:
+        trace: the run.
+        records: what the logs hold.
+    """
     appends = _appends(trace)
     standing: dict[tuple[Partition, int], list[KafkaRecord]] = defaultdict(list)
     for record in records:

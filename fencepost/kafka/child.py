@@ -117,7 +117,12 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Start the cluster that the first line describes, then carry verbs out until the input ends."""
+    """Start the cluster that the first line describes, then carry verbs out until the input ends.
+
+    Args:
+        requests: one JSON object a line.
+        answers: one JSON object a line, in the same order.
+    """
 
     def say(answer: dict[str, Any]) -> None:
         answers.write(msgspec.json.encode(answer) + b"\n")

@@ -30,7 +30,12 @@ ASSERTIONS = (
 
 
 def verbs_of(kafka: KafkaCluster, seed: int) -> Mapping[str, Callable[..., Any]]:
-    """Everything that may be called."""
+    """Everything that may be called.
+
+    Args:
+        kafka: the cluster.
+        seed: of verbs that draw and are given none.
+    """
 
     def state() -> dict[str, Any]:
         return {

@@ -114,7 +114,16 @@ class KafkaCluster(ABC):
         return int(self._ask("coordinator", group=group))
 
     def move_leader(self, topic: str, partition: int = 0, to: int | None = None) -> int:
-        """Let another replica in sync lead: this one, or the next. Returns which, once it leads."""
+        """Let another replica in sync lead.
+
+        Args:
+            topic: the topic's name.
+            partition: its number.
+            to: the broker; None: the next in the ISR.
+
+        Returns:
+            Which broker leads, once it does.
+        """
         return int(self._ask("move_leader", topic=topic, partition=partition, to=to))
 
     def move_coordinator(self, group: str, to: int | None = None) -> int:
@@ -128,11 +137,22 @@ class KafkaCluster(ABC):
     # ---- brokers
 
     def crash(self, broker: int, for_ms: int | None = None) -> None:
-        """Its process dies at once (kill -9); its files stay as written."""
+        """A broker's process dies at once (kill -9); its files stay as written.
+
+        Args:
+            broker: its number.
+            for_ms: it starts again after so many milliseconds; None: when asked to.
+        """
         self._ask("crash", broker=broker, for_ms=for_ms)
 
     def pause(self, broker: int, for_ms: int | None = None) -> None:
-        """Its process stops without ending (SIGSTOP, a long garbage collection). Connections stay open."""
+        """A broker's process stops without ending (SIGSTOP, a long garbage collection). Connections stay
+        open.
+
+        Args:
+            broker: its number.
+            for_ms: it goes on after so many milliseconds; None: when asked to.
+        """
         self._ask("pause", broker=broker, for_ms=for_ms)
 
     def resume(self, broker: int) -> None:
@@ -148,7 +168,13 @@ class KafkaCluster(ABC):
         self._ask("restart", broker=broker)
 
     def power_off(self, broker: int, for_ms: int | None = None) -> None:
-        """Its host loses power: what its disk had not synced is lost. Not with a directory of real files."""
+        """A broker's host loses power: what its disk had not synced is lost. Not with a directory of real
+        files.
+
+        Args:
+            broker: its number.
+            for_ms: it starts again after so many milliseconds; None: when asked to.
+        """
         self._ask("power_off", broker=broker, for_ms=for_ms)
 
     def expire_session(self, broker: int) -> None:
@@ -163,7 +189,13 @@ class KafkaCluster(ABC):
         self._ask("cut_off", broker=broker, side=side, for_ms=for_ms)
 
     def slow(self, broker: int, delay_ms: int, for_ms: int | None = None) -> None:
-        """What it sends to brokers and clients, and what they send to it, takes so much longer."""
+        """What a broker sends to brokers and clients, and what they send to it, takes longer.
+
+        Args:
+            broker: its number.
+            delay_ms: how much longer, in milliseconds each way.
+            for_ms: it ends after so many milliseconds; None: when asked to.
+        """
         self._ask("slow", broker=broker, delay_ms=delay_ms, for_ms=for_ms)
 
     def heal(self, broker: int | None = None) -> None:
@@ -174,8 +206,18 @@ class KafkaCluster(ABC):
     def fault(
         self, kind: str, target: str, *, for_ms: int | None = None, other: str = "", parameter: int = 0
     ) -> int:
-        """Begin any fault of docs/reference/plans.md, e.g. `fault("disk_full", "leader of t-0")`. Returns its
-        number, for `end_fault`."""
+        """Begin any fault of docs/reference/plans.md, e.g. `fault("disk_full", "leader of t-0")`.
+
+        Args:
+            kind: the fault.
+            target: a role or a broker, as plans name them.
+            for_ms: it ends after so many milliseconds; None: when asked to.
+            other: the second target of a link.
+            parameter: what the kind makes of it.
+
+        Returns:
+            Its number, for `end_fault`.
+        """
         return int(
             self._ask("fault", kind=kind, target=target, for_ms=for_ms, other=other, parameter=parameter)
         )

@@ -261,8 +261,12 @@ class HostedCluster(WorkingCluster):
         self.healing = False
 
     def restart_later(self, node: int, delay_ms: int) -> None:
-        """Start the host's process after so much virtual time, if it is down then. One restart is planned at
-        a time: the last one."""
+        """Start the host's process after a while, if it is down then. Only the last planned restart counts.
+
+        Args:
+            node: the host's number.
+            delay_ms: virtual milliseconds until the start.
+        """
         self._cancel_restart(node)
         self._restarts[node] = self.world.scheduler.after(delay_ms * MILLISECOND, self._restart, node)
 

@@ -86,7 +86,13 @@ def failed(trace: Trace, text: str, verdict: Verdict, folder: Path | None) -> No
 
 
 def told(trace: Trace, verdict: Verdict, again: str) -> str:
-    """The first finding, explained; why there is none."""
+    """The first finding, explained; or why there is none.
+
+    Args:
+        trace: the run.
+        verdict: of the run.
+        again: the command that judges it again.
+    """
     if not verdict.findings:
         return f"{verdict.decision.value}: {verdict.reason}"
     finding = min(verdict.findings, key=lambda one: BY_NAME[one.anomaly].rank)

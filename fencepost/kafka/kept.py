@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
 
 def keep_kafka(kafka: "KafkaCluster", folder: Path) -> str:
-    """Keep the run so far, unless a judge has kept it already; answers where, or why there is nothing."""
+    """Keep the run so far, unless a judge has kept it already.
+
+    Args:
+        kafka: the cluster.
+        folder: where to keep it.
+
+    Returns:
+        A sentence that says where it is, or why there is nothing.
+    """
     if (folder / TRACE).exists():
         return ""
     try:

@@ -214,8 +214,13 @@ class ClientRecord(Tap):
                 sent.completion_time = self.now()
 
     def unheard(self, source: int, keys: Collection[TopicPartition] | None = None) -> None:
-        """The client did not hear what the last answer says, or not of these partitions: its appends are in
-        doubt, and it has read nothing."""
+        """The client did not hear what the last answer says: its appends are in doubt, and it has read
+        nothing.
+
+        Args:
+            source: the connection.
+            keys: of which partitions; None: of all in the answer.
+        """
         for key, heard in self._latest.pop(source, []):
             if keys is not None and key not in keys:
                 continue

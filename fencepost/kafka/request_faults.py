@@ -46,7 +46,13 @@ class Heard:
     broker: int
 
     def on_request(self, source: int, header: RequestHeader, body: Any) -> Verdict:
-        """As Hook has it."""
+        """As `Hook.on_request`.
+
+        Args:
+            source: the connection.
+            header: of the request.
+            body: the request, decoded.
+        """
         self.clients.begins(source)
         verdict = self.hook.on_request(source, header, body)
         if header.api_key == PRODUCE and not isinstance(verdict, Pass):
@@ -70,7 +76,14 @@ class Heard:
                 )
 
     def on_answer(self, source: int, header: RequestHeader, body: Any, answer: Any) -> Verdict:
-        """As Hook has it."""
+        """As `Hook.on_answer`.
+
+        Args:
+            source: the connection.
+            header: of the request.
+            body: the request, decoded.
+            answer: decoded, not sent yet.
+        """
         verdict = self.hook.on_answer(source, header, body, answer)
         if header.api_key in RECORDED:
             if isinstance(verdict, Cut | Silence | Drop | Half):

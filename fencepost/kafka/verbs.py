@@ -74,15 +74,39 @@ class Verbs:
     # ---- brokers
 
     def crash(self, broker: int, for_ms: int | None = None) -> int:
-        """Its process dies at once; files stay as written."""
+        """A broker's process dies at once; files stay as written.
+
+        Args:
+            broker: its number.
+            for_ms: milliseconds; None: until it is ended.
+
+        Returns:
+            The fault's id.
+        """
         return self._fault("crash", broker, for_ms)
 
     def pause(self, broker: int, for_ms: int | None = None) -> int:
-        """Its process stops without ending."""
+        """A broker's process stops without ending.
+
+        Args:
+            broker: its number.
+            for_ms: milliseconds; None: until it is ended.
+
+        Returns:
+            The fault's id.
+        """
         return self._fault("pause", broker, for_ms)
 
     def power_off(self, broker: int, for_ms: int | None = None) -> int:
-        """Its host loses power, and what its disk had not synced."""
+        """A broker's host loses power, and what its disk had not synced.
+
+        Args:
+            broker: its number.
+            for_ms: milliseconds; None: until it is ended.
+
+        Returns:
+            The fault's id.
+        """
         return self._fault("power_loss", broker, for_ms)
 
     def stop(self, broker: int) -> int:
@@ -109,7 +133,16 @@ class Verbs:
         return [self._fault(kind, broker, for_ms) for kind in SIDES[side]]
 
     def slow(self, broker: int, delay_ms: int, for_ms: int | None = None) -> list[int]:
-        """Whatever it sends and receives takes so much longer: to and from brokers and clients."""
+        """What a broker sends and receives takes longer: to and from brokers and clients.
+
+        Args:
+            broker: its number.
+            delay_ms: how much longer, in milliseconds each way.
+            for_ms: milliseconds; None: until it is ended.
+
+        Returns:
+            The faults' ids.
+        """
         kinds = ["slow_client_link"] if len(self._system.brokers) == 1 else ["slow_link", "slow_client_link"]
         delay_us = delay_ms * 1_000
         return [self.fault(kind, _role(broker), for_ms=for_ms, parameter=delay_us) for kind in kinds]
@@ -128,7 +161,18 @@ class Verbs:
     def fault(
         self, kind: str, target: str, for_ms: int | None = None, other: str = "", parameter: int = 0
     ) -> int:
-        """Begin a fault of the campaign's table (docs/reference/plans.md); answers its id."""
+        """Begin a fault of docs/reference/plans.md.
+
+        Args:
+            kind: the fault.
+            target: a role or a broker, as plans name them.
+            for_ms: milliseconds; None: until it is ended.
+            other: the second target of a link.
+            parameter: what the kind makes of it.
+
+        Returns:
+            The fault's id.
+        """
         return self._do(
             self._cluster.fault, kind, target, duration_ms=for_ms, other=other, parameter=parameter
         )

@@ -43,8 +43,16 @@ class Cluster:
     """The names of topic ids."""
 
     def assign(self, node: int, host: str, port: int) -> Address:
-        """The address that clients are given for this listener of this broker. Raises EnvironmentError_ if
-        there is no room for another."""
+        """The address that clients are given for a listener of a broker.
+
+        Args:
+            node: the broker's number.
+            host: of the listener.
+            port: of the listener.
+
+        Raises:
+            EnvironmentError_: if there is no room for another.
+        """
         upstream = Upstream(node, host, port)
         self.nodes[host, port] = node
         known = self.local.get(upstream)
@@ -59,7 +67,12 @@ class Cluster:
         return known
 
     def node_at(self, host: str, port: int) -> int:
-        """The broker at an address; -1 if nobody has said."""
+        """The broker at an address; -1 if no answer has named it.
+
+        Args:
+            host: of the listener.
+            port: of the listener.
+        """
         return self.nodes.get((host, port), -1)
 
     def learn_topics(self, named: Iterable[Any]) -> None:

@@ -59,17 +59,34 @@ class Watcher(Protocol):
     """APIs with requests and answers that it wants to read."""
 
     def asked(self, pipe: "Pipe", exchange: Exchange) -> None:
-        """A request is about to leave for the broker."""
+        """A request is about to leave for the broker.
+
+        Args:
+            pipe: the connection.
+            exchange: the request.
+        """
 
     def answered(self, pipe: "Pipe", exchange: Exchange, body: Any, time: int, delivered: bool) -> None:
         """The broker has answered; body: None if nobody could read it. delivered: the client gets what the
         broker said."""
 
     def lost(self, pipe: "Pipe", exchange: Exchange, time: int) -> None:
-        """The connection ended before the answer came; also for a request that a hook swallowed."""
+        """The connection ended before the answer came; also for a request that a hook swallowed.
+
+        Args:
+            pipe: the connection.
+            exchange: the request.
+            time: nanoseconds.
+        """
 
     def closed(self, pipe: "Pipe", time: int, reason: str) -> None:
-        """The connection ended."""
+        """The connection ended.
+
+        Args:
+            pipe: the connection.
+            time: nanoseconds.
+            reason: in words.
+        """
 
 
 @define(eq=False, kw_only=True)

@@ -58,7 +58,12 @@ def library() -> str:
 
 
 def axis(title: str = "", **more: Any) -> Values:
-    """An axis that is readable on light and on dark."""
+    """An axis that is readable on light and on dark.
+
+    Args:
+        title: of the axis.
+        more: further values, as Plotly takes them.
+    """
     return {
         "title": {"text": title, "standoff": 6},
         "gridcolor": GREY,

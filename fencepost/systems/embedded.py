@@ -253,7 +253,19 @@ class Embedded:
 
     def do(self, function: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
         """Call something in the loop's thread with the world at the present time; what it changed shows at
-        once. Raises EnvironmentError_ once the world has stopped."""
+        once.
+
+        Args:
+            function: what to call.
+            args: of the call.
+            kwargs: of the call.
+
+        Returns:
+            What it returns.
+
+        Raises:
+            EnvironmentError_: once the world has stopped.
+        """
         answer: Answer = self.thread.call(self._do, function, *args, **kwargs)
         return answer
 

@@ -39,8 +39,16 @@ class LoopThread:
         return self._thread is not None and not self.loop.is_closed()
 
     def call(self, function: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
-        """Call it in the loop's thread and return what it returns, or raise what it raises. From the loop's
-        own thread it is called at once."""
+        """Call something in the loop's thread. From the loop's own thread it is called at once.
+
+        Args:
+            function: what to call.
+            args: of the call.
+            kwargs: of the call.
+
+        Returns:
+            What it returns; what it raises is raised here.
+        """
         if threading.current_thread() is self._thread:
             return function(*args, **kwargs)
         answer: Future[Answer] = Future()

@@ -29,7 +29,16 @@ class Draft:
     def fault(
         self, kind: str, at_ms: int, until_ms: int, target: str, other: str = "", parameter: int = 0
     ) -> None:
-        """One more; nothing if it would be over before it begins."""
+        """Add a fault; nothing if it would end before it begins.
+
+        Args:
+            kind: a kind of docs/reference/plans.md.
+            at_ms: when it begins, in virtual milliseconds.
+            until_ms: when it ends, in virtual milliseconds.
+            target: a role or a broker, as plans name them.
+            other: the second target of a link.
+            parameter: what the kind makes of it (a delay, a number of calls).
+        """
         if until_ms < at_ms:
             return
         self.faults.append(

@@ -50,8 +50,17 @@ def read_about(path: Path) -> About:
 
 
 def claim(path: Path, job: Job, *, software_version: str, resume: bool) -> TraceStore:
-    """The store of a new campaign, or of the same campaign resumed. Raises FencepostError in one sentence
-    otherwise."""
+    """The store of a new campaign, or of the same campaign resumed.
+
+    Args:
+        path: the campaign's folder.
+        job: what the campaign runs; a resumed one must run the same.
+        software_version: of this package; a campaign of another version is not resumed.
+        resume: whether a folder that exists may be used.
+
+    Raises:
+        FencepostError: in one sentence, if the folder holds something else.
+    """
     try:
         taken = path.is_dir() and any(path.iterdir())
         if taken and not resume:

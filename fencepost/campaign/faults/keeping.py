@@ -89,7 +89,12 @@ class Keeping:
             self.doubtful.add(node)
 
     def ended(self, fault_id: int, now: int) -> None:
-        """A fault ends."""
+        """A fault ends.
+
+        Args:
+            fault_id: as in `began`.
+            now: virtual nanoseconds.
+        """
         for broker in self._reached.pop(fault_id, ()):
             self._calm_at[broker] = now + self.calm
 
@@ -106,7 +111,13 @@ class Keeping:
     # ---- what may happen
 
     def may_start(self, node: int, observed_state: ObservedState, now: int) -> bool:
-        """Whether this host is not held, or was out of every ISR for long enough."""
+        """Whether this host is not held, or was out of every ISR for long enough.
+
+        Args:
+            node: the host's number.
+            observed_state: what the run has recorded so far.
+            now: virtual nanoseconds.
+        """
         if node not in self.held:
             return True
         if any(

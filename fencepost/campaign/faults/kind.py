@@ -29,19 +29,39 @@ class Breakable(Protocol):
         ...
 
     def restart_later(self, node: int, delay_ms: int) -> None:
-        """Start the host's process after so much virtual time, if it is down then."""
+        """Start the host's process after a while, if it is down then.
+
+        Args:
+            node: the host's number.
+            delay_ms: virtual milliseconds until the start.
+        """
         ...
 
     def arm_power_loss(self, fault: Fault, node: int) -> None:
-        """Let the power fail at the host's next file calls; the restart follows by itself."""
+        """Let the power fail at one of the host's next file calls; the restart follows by itself.
+
+        Args:
+            fault: `parameter` is the number of the call, 0 is at once.
+            node: the host's number.
+        """
         ...
 
     def stop_cleanly(self, node: int, delay_ms: int) -> None:
-        """Ask the process to stop; so long after it has ended it is started again."""
+        """Ask the process to stop, and start it again later.
+
+        Args:
+            node: the host's number.
+            delay_ms: virtual milliseconds between its end and its start.
+        """
         ...
 
     def rot(self, node: int, choice: int) -> None:
-        """Turn over one bit under a checksum of the last segment of one of the host's logs."""
+        """Turn over one bit under a checksum of the last segment of one of the host's logs.
+
+        Args:
+            node: the host's number.
+            choice: which log and which bit, modulo what there is.
+        """
         ...
 
     def disk_healed(self, node: int) -> None:
@@ -60,11 +80,24 @@ Ask = Callable[[Breakable, Fault], str]
 
 
 def begin_nothing(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
-    """A request hits no broker."""
+    """A request hits no broker, so that nothing begins.
+
+    Args:
+        cluster: not used.
+        fault: not used.
+        node: not used.
+        other: not used.
+    """
 
 
 def end_nothing(cluster: Breakable, fault: Fault, node: int) -> None:
-    """Ends by itself."""
+    """The fault ends by itself.
+
+    Args:
+        cluster: not used.
+        fault: not used.
+        node: not used.
+    """
 
 
 class Reach(Enum):

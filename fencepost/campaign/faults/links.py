@@ -23,14 +23,26 @@ def heal_links(cluster: Breakable, fault: Fault, node: int) -> None:
 
 
 def both_ways(cluster: Breakable, node: int, other: int | None) -> Pairs:
-    """Between a broker and another one, or all others."""
+    """The links between a broker and another one, in both directions.
+
+    Args:
+        cluster: names the other hosts.
+        node: the broker's number.
+        other: the other host's number; None: all others.
+    """
     others = [broker for broker in cluster.broker_ids if broker != node] if other is None else [other]
     return [pair for broker in others for pair in ((node, broker), (broker, node))]
 
 
 def ring(brokers: tuple[int, ...], first: int, *, reverse: bool) -> Pairs:
-    """The links that a ring of majorities cuts: each broker hears a majority around its place, itself
-    included, and no two hear the same one."""
+    """The links that a ring of majorities cuts. Each broker hears a majority around its place, itself
+    included, and no two hear the same one.
+
+    Args:
+        brokers: their numbers.
+        first: the number of the broker that is the first of the ring.
+        reverse: whether the ring goes the other way round.
+    """
     begin, count = brokers.index(first), len(brokers)
     order = [*brokers[begin:], *brokers[:begin]]
     if reverse:

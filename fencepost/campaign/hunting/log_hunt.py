@@ -102,8 +102,18 @@ def _listen(command: list[str], progress: Callable[[int], None], bug: str) -> di
 
 
 def read_log_record(out: Path | None, examples: int) -> dict[str, LogHunt]:
-    """The record of earlier hunts; one that gave up below today's budget does not count. Raises
-    TraceError."""
+    """The record of earlier hunts. One that gave up below today's budget does not count.
+
+    Args:
+        out: the folder of the hunts; None: there is no record.
+        examples: today's budget.
+
+    Returns:
+        The hunts by bug.
+
+    Raises:
+        TraceError: if the record cannot be read.
+    """
     if out is None or not (out / LOG_RECORD).exists():
         return {}
     try:

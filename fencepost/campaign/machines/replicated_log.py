@@ -121,7 +121,15 @@ class ReplicatedLogMachine(RuleBasedStateMachine):
         return False
 
     def try_read(self, offset: int, most: int = MOST_READ) -> Operation | None:
-        """Read; the row of an answer, None without one."""
+        """Read once.
+
+        Args:
+            offset: the first offset.
+            most: how many records at most.
+
+        Returns:
+            The row of the answer; None without one.
+        """
         row = self.begin(Function.POLL, offset=offset)
         try:
             batch = self.system.read(offset, most)
@@ -139,7 +147,16 @@ class ReplicatedLogMachine(RuleBasedStateMachine):
     def begin(
         self, function: Function, *, offset: int | None = None, records: tuple[Record, ...] = ()
     ) -> Operation:
-        """An operation begins now."""
+        """An operation begins now.
+
+        Args:
+            function: what it does.
+            offset: of a read.
+            records: of an append.
+
+        Returns:
+            Its row, without an outcome yet.
+        """
         self.time += MOMENT_NS
         row = Operation(
             op_id=len(self.operations) + 1,
@@ -190,7 +207,12 @@ class ReplicatedLogMachine(RuleBasedStateMachine):
         self.end_fault(*list(self.active)[which % len(self.active)])
 
     def end_fault(self, fault: str, node: int) -> None:
-        """End it."""
+        """End a fault.
+
+        Args:
+            fault: its kind.
+            node: which node it has hit.
+        """
         del self.active[fault, node]
         self.system.end_fault(fault, node)
         self.note(Name.FAULT_ENDED, fault, node)
@@ -202,7 +224,13 @@ class ReplicatedLogMachine(RuleBasedStateMachine):
             self.system.pass_time()
 
     def note(self, name: Name, cause: str, node: int = -1) -> None:
-        """An event of the run."""
+        """Record an event of the run.
+
+        Args:
+            name: the event.
+            cause: its cause.
+            node: where; -1: nowhere in particular.
+        """
         self.time += MOMENT_NS
         self.events.append(Event(time=self.time, name=name, node=node, cause=cause))
 

@@ -69,11 +69,21 @@ class SystemUnderTest(ABC):
         answers."""
 
     def begin_fault(self, kind: str, node: int) -> None:
-        """Break something. The machine begins no fault that is under way already."""
+        """Break something. The machine begins no fault that is under way already.
+
+        Args:
+            kind: one of `faults`.
+            node: which node.
+        """
         raise NotImplementedError(f"{type(self).__name__} lists the fault {kind} and does not begin it")
 
     def end_fault(self, kind: str, node: int) -> None:
-        """Mend it again (start the process, heal the link); nothing that was acknowledged may be gone."""
+        """Mend it again (start the process, heal the link). Nothing that was acknowledged may be gone.
+
+        Args:
+            kind: one of `faults`.
+            node: which node.
+        """
         raise NotImplementedError(f"{type(self).__name__} lists the fault {kind} and does not end it")
 
     def pass_time(self) -> None:

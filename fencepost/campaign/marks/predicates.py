@@ -31,23 +31,44 @@ def cause(*causes: str) -> EventPredicate:
 
 
 def exposed(past: EventHistory, event: Event) -> int:
-    """The largest high watermark that any leader of the partition had."""
+    """The largest high watermark that any leader of the partition had.
+
+    Args:
+        past: what was recorded before.
+        event: names the partition.
+    """
     return past.observed_state.partition(key_of(event)).exposed
 
 
 def cut_below_exposed(past: EventHistory, event: Event) -> bool:
-    """A cut, not to begin anew, of what had been exposed in the epochs of its own records."""
+    """Whether a log was cut below what had been exposed in the epochs of its own records. A cut to begin anew
+    does not count.
+
+    Args:
+        past: what was recorded before.
+        event: the cut.
+    """
     return event.cause != "full" and event.offset < min(past.exposed_to(replica_of(event)), event.end_offset)
 
 
 def unclean(past: EventHistory, event: Event) -> bool:
-    """Whoever leads now was not in the ISR before."""
+    """Whether a leader was not in the ISR before.
+
+    Args:
+        past: what was recorded before.
+        event: the election.
+    """
     isr = past.observed_state.partition(key_of(event)).isr
     return event.leader >= 0 and bool(isr) and event.leader not in isr
 
 
 def epoch_of_the_past(past: EventHistory, event: Event) -> bool:
-    """A leader appends, and ZooKeeper has a later epoch."""
+    """Whether a leader appends although ZooKeeper has a later epoch.
+
+    Args:
+        past: what was recorded before.
+        event: the append.
+    """
     return (
         event.cause == "leader"
         and event.leader_epoch < past.observed_state.partition(key_of(event)).leader_epoch
@@ -55,25 +76,45 @@ def epoch_of_the_past(past: EventHistory, event: Event) -> bool:
 
 
 def shorter(past: EventHistory, event: Event) -> bool:
-    """A log that is opened ends before the end that was recorded last."""
+    """Whether a log that is opened ends before the end that was recorded last.
+
+    Args:
+        past: what was recorded before.
+        event: the opening.
+    """
     replica = past.observed_state.partition(key_of(event)).replicas.get(event.node)
     return replica is not None and event.offset < replica.end
 
 
 def deletion_resumed(past: EventHistory, event: Event) -> bool:
-    """A deletion is done, and there is a later controller than when it was asked for."""
+    """Whether a deletion is done under a later controller than the one that was asked for it.
+
+    Args:
+        past: what was recorded before.
+        event: the end of the deletion.
+    """
     asked = past.deleting.get(event.topic or "")
     return event.cause == "done" and asked is not None and past.observed_state.controller_epoch > asked
 
 
 def coordinator_moved(past: EventHistory, event: Event) -> bool:
-    """Another broker loads the groups of an offsets partition, one of which was in a rebalance."""
+    """Whether another broker loads the groups of an offsets partition, one of which was in a rebalance.
+
+    Args:
+        past: what was recorded before.
+        event: the load.
+    """
     busy = any(place == event.partition and phase in REBALANCING for place, phase in past.phases.values())
     return busy and past.coordinators.get(event.partition, event.node) != event.node
 
 
 def commit_crossed(past: EventHistory, row: Operation) -> bool:
-    """A rebalance of its group began while a commit was under way."""
+    """Whether a rebalance of the group began while a commit was under way.
+
+    Args:
+        past: what was recorded before.
+        row: the commit.
+    """
     times = past.rebalances.get(row.group or "", [])
     begun = bisect_left(times, row.invoke_time)
     ended = row.completion_time
@@ -86,7 +127,12 @@ def error(function: Function, *errors: str) -> OperationPredicate:
 
 
 def answered_by_another(past: EventHistory, row: Operation) -> bool:
-    """A retry was answered by another broker than had written the batch first, as leader."""
+    """Whether a retry was answered by another broker than the leader that had written the batch first.
+
+    Args:
+        past: what was recorded before.
+        row: the append.
+    """
     if row.function is not Function.APPEND or row.outcome is not Outcome.OK or row.producer_id is None:
         return False
     wrote = past.wrote.get(row.records[0].value) if row.records else None

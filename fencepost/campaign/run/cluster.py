@@ -281,7 +281,12 @@ class FaultyCluster(Recorder):
         self.note(Name.FAULT_ENDED, node=node, cause=fault.kind, detail={"fault": fault.fault_id})
 
     def restart_later(self, node: int, delay_ms: int) -> None:
-        """Start the host's process after so much virtual time, if it is down then."""
+        """Start the host's process after a while, if it is down then.
+
+        Args:
+            node: the host's number.
+            delay_ms: virtual milliseconds until the start.
+        """
         self.world.scheduler.after(delay_ms * MILLISECOND, self._restart, node)
 
     def _restart(self, node: int) -> None:
@@ -295,7 +300,12 @@ class FaultyCluster(Recorder):
             self.restart_later(node, LOOK_AGAIN_MS)
 
     def arm_power_loss(self, fault: Fault, node: int) -> None:
-        """Let the power fail at the host's n-th file call from now, or at once."""
+        """Let the power fail at one of the host's next file calls, or at once.
+
+        Args:
+            fault: `parameter` is the number of the call, 0 is at once.
+            node: the host's number.
+        """
         self.armed[node] = fault
         if fault.parameter:
             self.world.arm_power_loss(node, fault.parameter)
@@ -303,7 +313,12 @@ class FaultyCluster(Recorder):
             self.world.power_loss(node)
 
     def lost_power(self, node: int, report: PowerLossReport) -> None:
-        """The power failed: now it is known when."""
+        """The power failed: the record says when.
+
+        Args:
+            node: the host's number.
+            report: what the disk lost.
+        """
         fault = self.armed.pop(node, None)
         if fault is None:
             self.restart_later(node, RESTART_AFTER_POWER_LOSS_MS)
@@ -317,12 +332,22 @@ class FaultyCluster(Recorder):
         return any(hit == node and self.kinds[fault.kind].disk for fault, hit in self.active.values())
 
     def stop_cleanly(self, node: int, delay_ms: int) -> None:
-        """Ask the process to stop; `halted` tells when it has."""
+        """Ask the process to stop; `halted` is called when it has.
+
+        Args:
+            node: the host's number.
+            delay_ms: virtual milliseconds between its end and its start.
+        """
         self.stopping[node] = delay_ms
         self.simulation.stop(node)
 
     def halted(self, node: int, reason: str) -> None:
-        """A broker ended itself: it had been asked to, or its disk failed."""
+        """A broker ended itself: it had been asked to, or its disk failed.
+
+        Args:
+            node: the broker's number.
+            reason: as the broker says it.
+        """
         if self._sick_disk(node):
             self.halted_by_disk[node] = None
         else:
@@ -330,7 +355,13 @@ class FaultyCluster(Recorder):
 
     def failed(self, node: int, error: Exception, events: list[Event]) -> None:
         """A process ended by a mistake of its own: a finding, not the end of the run. A broker is started
-        again like one that halted; a client stays away, and what it was about stays unknown."""
+        again like one that halted. A client stays away, and the outcome of what it did is unknown.
+
+        Args:
+            node: the host's number.
+            error: what was raised.
+            events: what the process recorded before.
+        """
         for event in events:
             self.recorded(event if node in self.broker_ids else of_client(event, node - FIRST_CLIENT_NODE))
         if node in self.broker_ids:
@@ -344,8 +375,13 @@ class FaultyCluster(Recorder):
 
     def rot(self, node: int, choice: int) -> None:
         """Turn over a bit of a batch in the last segment of one of the broker's logs. A segment before the
-        last is read again only if somebody asks for it, and what no checksum covers (offset, leader epoch,
-        the checkpoints) Kafka believes: neither would ever be found."""
+        last is read again only if somebody asks for it, and Kafka believes what no checksum covers
+        (offset, leader epoch, the checkpoints): neither would ever be found.
+
+        Args:
+            node: the host's number.
+            choice: which log, modulo their count.
+        """
         disk = self.world.hosts[node].disk
         last = {
             path.rpartition("/")[0]: path for path in sorted(self.world.files(node)) if path.endswith(".log")

@@ -34,7 +34,12 @@ class PollLoop:
         consumer.poll()
 
     def polled(self, consumer: Consumer, records: list[ConsumedRecord]) -> None:
-        """Work on it, or commit first."""
+        """Work on the records, or commit first.
+
+        Args:
+            consumer: whose poll ended.
+            records: what it returned.
+        """
         if not records:
             consumer.poll()
         elif self.style == "before":
@@ -56,22 +61,42 @@ class PollLoop:
         consumer.poll()
 
     def committed(self, consumer: Consumer, error: ErrorCode) -> None:
-        """Go on, whatever came of it."""
+        """Go on, whatever the answer was.
+
+        Args:
+            consumer: whose commit ended.
+            error: of the coordinator.
+        """
         if self.style == "before":
             consumer.sleep(self.processing_ms)
         else:
             consumer.poll()
 
     def assigned(self, consumer: Consumer, partitions: tuple[TopicPartition, ...]) -> None:
-        """Nothing has to be prepared."""
+        """Nothing has to be prepared.
+
+        Args:
+            consumer: which has new partitions.
+            partitions: all that it has now.
+        """
 
     def revoked(self, consumer: Consumer, partitions: tuple[TopicPartition, ...]) -> None:
-        """Nothing has to be put away."""
+        """Nothing has to be put away.
+
+        Args:
+            consumer: which gives partitions up.
+            partitions: those.
+        """
 
     def failed(self, consumer: Consumer, error: ErrorCode) -> None:
-        """Somebody starts it again after a while. (A static member that was given a new id while its group
-        rebalanced, and whose coordinator failed before that was written, is fenced by its own old id: Kafka's
-        hazard, and its operators'.)"""
+        """The process ends, and is started again after a while. A static member that was given a new id while
+        its group rebalanced, and whose coordinator failed before that was written, is fenced by its own
+        old id: Kafka has this hazard, too.
+
+        Args:
+            consumer: which cannot go on.
+            error: why.
+        """
         consumer.sleep(RESTART_MS)
 
 
@@ -81,7 +106,14 @@ def make_consumer(
     brokers: tuple[int, ...],
     coordinator: type[ConsumerCoordinator] = ConsumerCoordinator,
 ) -> Consumer:
-    """The core of a consumer's process."""
+    """The core of a consumer's process.
+
+    Args:
+        identity: its group, member and topics.
+        options: of the consumer.
+        brokers: the numbers of all brokers.
+        coordinator: the class of the part that talks to the group's coordinator.
+    """
     return Consumer(
         identity,
         options,
@@ -99,7 +131,15 @@ def make_transformer(
     loop: TransformLoop,
     coordinator: type[ConsumerCoordinator] = ConsumerCoordinator,
 ) -> Consumer:
-    """The core of a process that consumes, transforms and produces: it reads committed records, and nothing
-    but its transactions commits offsets."""
+    """The core of a process that consumes, transforms and produces. It reads committed records, and only its
+    transactions commit offsets.
+
+    Args:
+        identity: its group, member and topics.
+        options: of the consumer.
+        brokers: the numbers of all brokers.
+        loop: what it does with records.
+        coordinator: the class of the part that talks to the group's coordinator.
+    """
     committed = evolve(options, commit="none", isolation="read_committed")
     return Consumer(identity, committed, ClientMetadata(brokers), loop, coordinator)

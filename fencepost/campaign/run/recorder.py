@@ -55,7 +55,14 @@ class Recorder(Observer):
     def note(
         self, name: Name, *, node: int = -1, cause: str = "", detail: dict[str, Any] | None = None
     ) -> None:
-        """An event of the run itself."""
+        """Record an event of the run itself.
+
+        Args:
+            name: the event.
+            node: where; -1: nowhere in particular.
+            cause: its cause.
+            detail: further values.
+        """
         text = msgspec.json.encode(detail).decode() if detail else ""
         self.recorded(Event(time=self.now, name=name, node=node, cause=cause, detail=text))
 
@@ -147,8 +154,13 @@ class Recorder(Observer):
         self.invoked[operation.op_id] = (operation, self.now)
 
     def began(self, node: int, operation: Operation) -> None:
-        """A client began one by itself; or an answer came to one that is complete later, with its
-        transaction."""
+        """A client began an operation by itself; or an answer came to one that is complete later, with its
+        transaction.
+
+        Args:
+            node: the client's host.
+            operation: the row so far.
+        """
         if operation.op_id in self.begun:
             self.begun[operation.op_id] = (operation, self.begun[operation.op_id][1])
             self.answered[operation.op_id] = self.now
@@ -156,7 +168,12 @@ class Recorder(Observer):
             self.begun[operation.op_id] = (operation, self.now)
 
     def completed(self, node: int, operation: Operation) -> None:
-        """A client finished one."""
+        """A client finished an operation.
+
+        Args:
+            node: the client's host.
+            operation: the complete row.
+        """
         under_way = self.begun if operation.op_id in self.begun else self.invoked
         _, invoke_time = under_way.pop(operation.op_id)
         answered = self.answered.pop(operation.op_id, self.now)
@@ -195,7 +212,13 @@ class Recorder(Observer):
 
 
 def unfinished(planned: PlannedOperation, invoke_time: int, outcome: Outcome) -> Operation:
-    """An operation that nobody answered."""
+    """The row of an operation that nobody answered.
+
+    Args:
+        planned: as the plan has it.
+        invoke_time: virtual nanoseconds.
+        outcome: what is known of it.
+    """
     attempt = Attempt(planned, TopicPartition(planned.topic, planned.partition))
     return evolve(
         complete(planned.process, attempt, outcome).operation, invoke_time=invoke_time, completion_time=None

@@ -418,6 +418,11 @@ class WorkingCluster(FaultyCluster):
     workload: Workload
 
     def completed(self, node: int, operation: Operation) -> None:
-        """Record it, then let the process go on."""
+        """Record the operation, then let its process go on.
+
+        Args:
+            node: the client's host.
+            operation: the complete row.
+        """
         super().completed(node, operation)
         self.workload.on_completed(self.operations[-1])

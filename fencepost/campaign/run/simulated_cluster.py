@@ -98,11 +98,29 @@ class SimulatedCluster:
     # ---- operations
 
     def append(self, topic: str = "t", partition: int = 0, **options: Any) -> Operation:
-        """Append a batch (records=1, acks=-1, key="", process=0) and wait for its outcome, whatever it is."""
+        """Append a batch and wait for its outcome, whatever it is.
+
+        Args:
+            topic: the topic's name.
+            partition: its number.
+            options: records=1, acks=-1, key="", process=0.
+
+        Returns:
+            The complete row.
+        """
         return self.finish(self.begin("append", topic, partition, **options))
 
     def poll(self, topic: str = "t", partition: int = 0, **options: Any) -> Operation:
-        """Read on from where this process is (process=0), and wait for the answer."""
+        """Read on from the position of a process, and wait for the answer.
+
+        Args:
+            topic: the topic's name.
+            partition: its number.
+            options: process=0.
+
+        Returns:
+            The complete row.
+        """
         return self.finish(self.begin("poll", topic, partition, **options))
 
     def list_offsets(self, topic: str = "t", partition: int = 0, **options: Any) -> Operation:

@@ -55,13 +55,24 @@ def leave_out(
 
 
 def remove_from(shrinking: Shrinking, name: str) -> None:
-    """Leave out members of a list of the plan (operations or faults)."""
+    """Leave out members of a list of the plan.
+
+    Args:
+        shrinking: the search so far.
+        name: "operations" or "faults".
+    """
     plan = shrinking.plan
     leave_out(shrinking, getattr(plan, name), lambda kept: with_members(plan, name, kept))
 
 
 def with_members(plan: Plan, name: str, members: tuple[Any, ...]) -> Plan:
-    """A copy with another list of operations or faults."""
+    """A copy of a plan with another list.
+
+    Args:
+        plan: the plan.
+        name: "operations" or "faults".
+        members: the new list.
+    """
     changes: dict[str, Any] = {name: members}
     return evolve(plan, **changes)
 

@@ -65,7 +65,12 @@ def with_value(owner: Any, path: Path, value: Any) -> Any:
 
 
 def with_defaults(plan: Plan, paths: Collection[Path]) -> Plan:
-    """A copy in which these options have their defaults."""
+    """A copy of a plan in which some options have their defaults.
+
+    Args:
+        plan: the plan.
+        paths: where the options are.
+    """
     defaults = {path: default for path, _, default in _leaves(plan)}
     changed = plan
     for path in sorted(paths, key=str):

@@ -49,7 +49,12 @@ def _json(value: Any) -> str:
 
 
 def write_plan(path: Path, plan: Plan) -> None:
-    """Write the short form; a reader sees the old file or the new one, never a part."""
+    """Write the short form. A reader sees the old file or the new one, never a part.
+
+    Args:
+        path: of the file.
+        plan: what to write.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(short_plan(plan), encoding="utf-8")

@@ -26,7 +26,13 @@ class Draws:
         return low + self._randomness.below(high - low + 1, f"swarm.{purpose}", *cause)
 
     def chance(self, percent: int, purpose: str, *cause: int) -> bool:
-        """True in so many of a hundred."""
+        """True in some cases of a hundred.
+
+        Args:
+            percent: in how many.
+            purpose: what is drawn; equal purposes and causes draw the same.
+            cause: numbers that tell draws of one purpose apart.
+        """
         return self._randomness.chance(percent * 10_000, f"swarm.{purpose}", *cause)
 
     def choice(self, items: list[str], purpose: str, *cause: int) -> str:
@@ -37,6 +43,15 @@ class Draws:
 def faults_of(
     draw: Draws, bounds: Profile, topic: TopicOptions, safety_ms: int, brokers: int
 ) -> tuple[Fault, ...]:
+    """The faults of a plan.
+
+    Args:
+        draw: the seed's draws.
+        bounds: the profile.
+        topic: names the roles.
+        safety_ms: how long faults may begin, in virtual milliseconds.
+        brokers: how many there are.
+    """
     count = draw.between(bounds.faults, "faults")
     kinds = [kind for index, kind in enumerate(bounds.kinds) if draw.chance(50, "kind", index)]
     kinds = kinds or ["crash" if "crash" in bounds.kinds else kind for kind in bounds.kinds[:1]]
@@ -72,7 +87,12 @@ def faults_of(
 
 def requests_on(draw: Draws, bounds: Profile) -> list[str]:
     """The kinds of request of an administered plan; a profile that was cut down to a few kinds has one at
-    least."""
+    least.
+
+    Args:
+        draw: the seed's draws.
+        bounds: the profile.
+    """
     kinds = [kind for kind in bounds.request_kinds if draw.chance(50, f"request.{kind}")]
     return kinds if kinds or bounds.request_kinds == REQUESTS else list(bounds.request_kinds)
 
@@ -86,8 +106,18 @@ def requests_of(
     safety_ms: int,
     brokers: int,
 ) -> tuple[Fault, ...]:
-    """What operators ask for. Most of it near a fault: a request that nothing interrupts is seldom
-    interesting."""
+    """What operators ask for. Most of it is near a fault: a request that nothing interrupts is seldom
+    interesting.
+
+    Args:
+        draw: the seed's draws.
+        bounds: the profile.
+        topics: of the plan; the first one names the roles.
+        kinds: of requests.
+        faults: of the plan.
+        safety_ms: how long requests may begin, in virtual milliseconds.
+        brokers: how many there are.
+    """
     topic = topics[0]
     near = draw.chance(70, "request.together")
     requests: list[Fault] = []
@@ -139,6 +169,15 @@ def _soon(draw: Draws, kind: str, number: int) -> tuple[int, int]:
 
 
 def role_of(draw: Draws, topic: TopicOptions, purpose: str, number: int, brokers: int) -> str:
+    """A role or a broker, as plans name them.
+
+    Args:
+        draw: the seed's draws.
+        topic: names the roles.
+        purpose: what is drawn.
+        number: tells draws of one purpose apart.
+        brokers: how many there are.
+    """
     partition = draw.between((0, topic.partitions - 1), f"{purpose}.partition", number)
     key = f"{topic.name}-{partition}"
     roles = ["controller", f"leader of {key}", f"follower 1 of {key}", f"follower 2 of {key}"]

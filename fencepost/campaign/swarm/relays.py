@@ -102,7 +102,12 @@ def requests_in(plan: Plan) -> list[Fault]:
 
 
 def everywhere(topic: TopicOptions, brokers: int) -> TopicOptions:
-    """With a replica on each broker: whoever is left of an ISR leads."""
+    """A topic with a replica on each broker: whoever is left of an ISR leads.
+
+    Args:
+        topic: as it was drawn.
+        brokers: how many there are.
+    """
     return evolve(topic, replication_factor=brokers, min_insync_replicas=1)
 
 

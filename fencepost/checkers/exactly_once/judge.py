@@ -49,7 +49,18 @@ def judge_trace(trace: Trace) -> Verdict:
 
 
 def judge_table(table: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
-    """The verdicts that are not Ok, by trace id. Raises TraceError where a column is missing."""
+    """The verdicts that are not Ok.
+
+    Args:
+        table: of operations.
+        traces: the traces that it holds.
+
+    Returns:
+        Verdicts by trace id.
+
+    Raises:
+        TraceError: if a column is missing.
+    """
     of_txn = arrow.equal(table_column(table, "function").cast(pa.string()), Function.TXN.value)
     return judge_decoded(table, traces, of_txn, COLUMNS, judge_trace)
 

@@ -30,7 +30,13 @@ Place = tuple[str, str, int]
 
 
 def judge_reprocessing(findings: Findings, trace: Trace, options: Options) -> None:
-    """At most one finding for each partition."""
+    """Report records that a group got again without a reason; at most one finding for each partition.
+
+    Args:
+        findings: where to report.
+        trace: the run.
+        options: of the run.
+    """
     mode = options.consumer.commit
     if mode not in (*COMMITTED_AT_ONCE, "sync") or trace.claims.loss:
         return

@@ -108,7 +108,13 @@ def is_patient(options: Options) -> bool:
 
 
 def judge_retries(findings: Findings, trace: Trace, options: Options) -> None:
-    """At most one finding for each partition."""
+    """Report operations that failed without a reason; at most one finding for each partition.
+
+    Args:
+        findings: where to report.
+        trace: the run.
+        options: of the run.
+    """
     if not is_asked(options.network) or not is_patient(options) or trace.claims.loss:
         return
     small = {

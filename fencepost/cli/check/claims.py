@@ -90,8 +90,17 @@ def outside_claims(
     acks_1_may_lose: bool,
     topic_settings: tuple[str, ...],
 ) -> OutsideClaims:
-    """The claims that the options state. Each parameter is the value of the option with its name. Raises
-    FencepostError for a file or a setting that is not understood."""
+    """The claims that the options state.
+
+    Args:
+        claims_file: of `--claims`.
+        allow_duplicates: of `--allow-duplicates`.
+        acks_1_may_lose: of `--acks-1-may-lose`.
+        topic_settings: of `--topic-setting`.
+
+    Raises:
+        FencepostError: for a file or a setting that is not understood.
+    """
     fields = {} if claims_file is None else _read(claims_file)
     topics = fields.pop("topics", {})
     merged: Settings = {topic: dict(settings) for topic, settings in topics.items()}

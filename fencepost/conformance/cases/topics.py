@@ -10,7 +10,12 @@ LONGEST_NAME = 249
 
 
 def wanted(name: str, **values: Any) -> dict[str, Any]:
-    """A topic of one partition and replication factor 1."""
+    """A topic of one partition and replication factor 1.
+
+    Args:
+        name: of the topic.
+        values: fields of the request that differ.
+    """
     return {
         "name": name,
         "num_partitions": 1,

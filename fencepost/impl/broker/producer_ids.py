@@ -46,7 +46,12 @@ class ProducerIds:
     claiming: bool = False
 
     def init_producer_id(self, source: int, request: InitProducerIdRequest) -> None:
-        """Answer with the next id, now or when there is a block."""
+        """Answer with the next id, now or when there is a block of ids.
+
+        Args:
+            source: the node that asks.
+            request: InitProducerId without a transactional id.
+        """
         self.take(partial(self._answer, source, request.correlation_id))
 
     def take(self, then: Callable[[int], None]) -> None:

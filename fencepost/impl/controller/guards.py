@@ -29,8 +29,12 @@ class ControllerGuards:
         return tuple(replica for replica in target if replica in replicas)
 
     def resume_deletions(self, topics: tuple[str, ...], resume: Resume) -> ZooKeeperSteps:
-        """Protection KAFKA-1681: a new controller takes up the deletions that stand in
-        /admin/delete_topics."""
+        """Protection KAFKA-1681: a new controller takes up the deletions that are in /admin/delete_topics.
+
+        Args:
+            topics: their names.
+            resume: takes one deletion up.
+        """
         if topics:
             yield from resume(topics)
 
@@ -59,12 +63,19 @@ class ControllerGuards:
 
     def answers_a_deletion(self, request: StopReplicaRequest, key: TopicPartition) -> bool:
         """Protection KAFKA-9946: a replica is deleted when a StopReplica is answered that asked for its
-        deletion, not any other. Whether this one did.
+        deletion, and no other.
 
             1. a broker stops cleanly: a StopReplica that deletes nothing is on its way to it
             2. the topic is to be deleted: a second StopReplica, which deletes, waits for the response to the
                first
             3. the first one is answered
             4. the broker is gone before it gets the second: its replica still exists
+
+        Args:
+            request: the one that was answered.
+            key: the partition.
+
+        Returns:
+            Whether the request asked for the replica's deletion.
         """
         return any(stopped == key and delete for stopped, _, delete in request.partitions)

@@ -45,7 +45,12 @@ def read_topics(controller: ControllerState) -> ZooKeeperSteps:
 
 
 def read_assignments(controller: ControllerState, names: Sequence[str]) -> ZooKeeperSteps:
-    """The assignments of these topics, as far as they exist and can be read, watched."""
+    """The assignments of topics, as far as they exist and can be read; changes are watched.
+
+    Args:
+        controller: that loads.
+        names: of the topics.
+    """
     assignments = {}
     shared: dict[tuple[int, ...], tuple[int, ...]] = {}
     largest = znodes.TOPIC_BYTES

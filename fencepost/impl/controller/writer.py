@@ -284,9 +284,14 @@ class ControllerWriter:
     # ---- removal
 
     def delete_all(self, context: ControllerContext, paths: Sequence[str]) -> ZooKeeperSteps:
-        """Remove nodes in this order, in groups; those that are gone already are fine. Children come before
-        parents: a group waits for the one before. What somebody else has put below one of them goes with
-        it."""
+        """Remove nodes in order, in groups; those that are gone already are fine. Children come before
+        parents: a group waits for the one before. What somebody else has put below one of them is removed,
+        too.
+
+        Args:
+            context: the controller's.
+            paths: of the nodes.
+        """
         for group in groups(
             paths, lambda path: write_size(Delete(path)), self.broker_context.grouping, FENCE_SIZE
         ):

@@ -87,7 +87,12 @@ class GroupCoordinator:
         self.loading.moved(partition)
 
     def find(self, source: int, request: kafka.FindCoordinatorRequest) -> None:
-        """Who coordinates a group."""
+        """Answer who coordinates a group.
+
+        Args:
+            source: the node that asks.
+            request: names the group.
+        """
         self.topic.find(source, request, self.table.number_of(request.group_id))
 
     def create_topic(self) -> None:

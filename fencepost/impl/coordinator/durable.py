@@ -96,7 +96,13 @@ class DurableAppends:
         return base_offset
 
     def appended(self, partition: Partition, base_offset: int, count: int) -> None:
-        """Tell the trace of records of brokers."""
+        """Record that brokers' own records were appended.
+
+        Args:
+            partition: to which they were.
+            base_offset: of the first one.
+            count: how many.
+        """
         self.broker_context.record(
             Name.APPENDED,
             partition.key,

@@ -32,8 +32,14 @@ class InternalTopic:
     creating: bool = False
 
     def find(self, source: int, request: kafka.FindCoordinatorRequest, number: int) -> None:
-        """Answer with the leader of this partition, as this broker has heard; the topic is created if it may
-        be."""
+        """Answer with the leader of a partition, as far as this broker knows. The topic is created if it may
+        be.
+
+        Args:
+            source: the node that asks.
+            request: asks for a coordinator.
+            number: of the partition.
+        """
         leader, _ = self.metadata.leaders.get(TopicPartition(self.name, number), (-1, -1))
         error = NO_ERROR if self.count() and leader >= 0 else ErrorCode.COORDINATOR_NOT_AVAILABLE
         if not any(known.topic == self.name for known in self.metadata.leaders):

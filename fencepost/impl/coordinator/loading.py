@@ -51,7 +51,13 @@ class GroupLoading(PlaceLoading):
         )
 
     def new_load(self, order: int, start: int, end: int) -> GroupLoad:
-        """Nothing is known."""
+        """A load that has read nothing.
+
+        Args:
+            order: of its task: twice the leader epoch, one more for an unload.
+            start: the log start.
+            end: the log end.
+        """
         return GroupLoad(order, order // 2, start, end)
 
     def holds_anything(self, place: Place) -> bool:
@@ -68,8 +74,14 @@ class GroupLoading(PlaceLoading):
         self._tell(Name.GROUPS_UNLOADED, place, epoch)
 
     def apply_batch(self, load: GroupLoad, data: bytes, header: BatchHeader) -> None:
-        """Take in the records of one batch, in the order of the log; a tombstone takes away. A batch that
-        makes no sense says nothing of any group."""
+        """Take in the records of one batch, in the order of the log; a tombstone removes. A batch that cannot
+        be decoded changes no group.
+
+        Args:
+            load: what was read so far.
+            data: the bytes that hold the batch.
+            header: of the batch.
+        """
         try:
             records = read_records(data, header)
         except CorruptBatchError:
@@ -110,7 +122,12 @@ class GroupLoading(PlaceLoading):
                 load.offsets[place] = stored
 
     def take_over(self, place: Place, load: GroupLoad) -> None:
-        """The groups are served."""
+        """Serve the groups.
+
+        Args:
+            place: the partition.
+            load: all that was read.
+        """
         for group_id, value in load.groups.items():
             assert isinstance(value, GroupValue)
             group = self.table.groups[group_id] = group_of(group_id, place.number, value)

@@ -191,7 +191,15 @@ class GroupOffsets:
 
     def stable_offsets_only(self, group: Group, asked: Sequence[TopicPartition]) -> ErrorCode:
         """Protection KIP-447: whoever goes on from committed offsets waits for the transactions that commit
-        some; else the records between are processed twice."""
+        some; else the records between are processed twice.
+
+        Args:
+            group: whose offsets are fetched.
+            asked: the partitions.
+
+        Returns:
+            UNSTABLE_OFFSET_COMMIT if a transaction is open on one of them.
+        """
         unstable = any(group.is_unstable(key) for key in asked)
         return ErrorCode.UNSTABLE_OFFSET_COMMIT if unstable else NO_ERROR
 

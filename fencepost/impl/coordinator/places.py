@@ -94,7 +94,13 @@ class PlaceLoading:
 
     @abstractmethod
     def apply_batch(self, load: Any, data: bytes, header: BatchHeader) -> None:
-        """Take in the records of one batch."""
+        """Take in the records of one batch.
+
+        Args:
+            load: what was read so far.
+            data: the bytes that hold the batch.
+            header: of the batch.
+        """
 
     @abstractmethod
     def holds_anything(self, place: Place) -> bool:
@@ -106,7 +112,12 @@ class PlaceLoading:
 
     @abstractmethod
     def take_over(self, place: Place, load: Any) -> None:
-        """All is read and below the high watermark: serve it."""
+        """All is read and below the high watermark: serve it.
+
+        Args:
+            place: the partition.
+            load: all that was read.
+        """
 
     # ---- roles
 
@@ -130,12 +141,25 @@ class PlaceLoading:
         self.table.broker_context.outbox.append(SetTimer((kind, place.number, order), at))
 
     def coordinator_epoch_order(self, place: Place, order: int) -> bool:
-        """Protection KAFKA-10614: a load or an unload does nothing once one of a later leader epoch has
-        run."""
+        """Protection KAFKA-10614: a load or an unload does nothing once one of a later leader epoch has run.
+
+        Args:
+            place: the partition.
+            order: of the task: twice the leader epoch, one more for an unload.
+
+        Returns:
+            Whether the task may run.
+        """
         return order > place.latest
 
     def on_task(self, kind: str, number: int, order: int) -> None:
-        """A load (its first step, or a later one) or an unload has its turn."""
+        """A load (its first step, or a later one) or an unload has its turn.
+
+        Args:
+            kind: which of them.
+            number: of the partition.
+            order: of the task: twice the leader epoch, one more for an unload.
+        """
         place = self.table.place(number)
         if kind == self.LOAD_TIMER and place.load is not None and place.load.order == order:
             self._read(place, place.load)
@@ -183,12 +207,26 @@ class PlaceLoading:
         self.table.broker_context.outbox.append(SetTimer((self.LOAD_TIMER, place.number, load.order), at))
 
     def stop_on_empty_read(self, load: Load, headers: Sequence[BatchHeader]) -> bool:
-        """Protection KAFKA-9065: compaction may have taken the last records below the end, so that there is
-        nothing more to read although it is not reached."""
+        """Protection KAFKA-9065: compaction may have removed the last records below the end, so that there is
+        nothing more to read although the end is not reached.
+
+        Args:
+            load: what was read so far.
+            headers: of the batches that were read last.
+
+        Returns:
+            Whether the load is done.
+        """
         return not headers or load.next_offset >= load.end_offset
 
     def apply_whole_load(self, load: Any, data: bytes, headers: Sequence[BatchHeader]) -> None:
-        """Protection KAFKA-5600: every batch of what was read counts."""
+        """Protection KAFKA-5600: every batch of what was read counts.
+
+        Args:
+            load: what was read so far.
+            data: what was read last.
+            headers: of its batches.
+        """
         for header in headers:
             self.apply_batch(load, data, header)
 

@@ -155,7 +155,12 @@ class RecordEvent(Struct, frozen=True, gc=False):
     on_disk: bool = False
 
     def at(self, time: int, node: int) -> Event:
-        """The event, which happens now."""
+        """The event, which happens now.
+
+        Args:
+            time: virtual nanoseconds.
+            node: where.
+        """
         return make_event(time=time, name=self.name, node=node, **self.columns)
 
 

@@ -44,7 +44,12 @@ def events_of_failure(error: Exception, during: str) -> tuple[Exception, list[Re
 
 
 def implementation_error(error: Exception, during: str) -> RecordEvent:
-    """What says how a process ended."""
+    """The event that says how a process ended.
+
+    Args:
+        error: what was raised.
+        during: what the process was doing.
+    """
     message = _ADDRESS.sub("", str(error)).strip()
     if len(message) > LONGEST_MESSAGE:
         message = message[:LONGEST_MESSAGE] + "..."

@@ -211,8 +211,20 @@ class SegmentedLog(ReadableLog):
         *,
         now_ms: int,
     ) -> Appended:
-        """Append the end of a transaction. Raises InvalidProducerEpochError, CoordinatorFencedError (nothing
-        was written), LogOfflineError (nobody knows)."""
+        """Append the end of a transaction.
+
+        Args:
+            marker: commit or abort, and the coordinator's epoch.
+            producer_id: of the transaction.
+            producer_epoch: of the transaction.
+            leader_epoch: of the leader that appends.
+            now_ms: the timestamp.
+
+        Raises:
+            InvalidProducerEpochError: nothing was written.
+            CoordinatorFencedError: nothing was written.
+            LogOfflineError: perhaps something was written.
+        """
         base_offset = self.log_end_offset
         data = end_transaction_batch(
             marker,

@@ -25,7 +25,12 @@ class TransactionAdmission:
     verification: TransactionVerification
 
     def produce(self, source: int, request: ProduceRequest) -> None:
-        """Let a batch through, or ask first."""
+        """Let a batch through, or ask the coordinator first.
+
+        Args:
+            source: the node that sends it.
+            request: with the batch.
+        """
         subject = self._subject(request) if request.transactional_id else None
         if subject is None:
             self.leader.produce(source, request)

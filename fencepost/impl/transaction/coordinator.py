@@ -47,7 +47,12 @@ class Ids(Protocol):
     """Who gives producer ids (broker/producer_ids.py)."""
 
     def init_producer_id(self, source: int, request: kafka.InitProducerIdRequest) -> None:
-        """Answer an idempotent producer."""
+        """Answer an idempotent producer.
+
+        Args:
+            source: the node that asks.
+            request: InitProducerId without a transactional id.
+        """
 
     def take(self, then: Callable[[int], None]) -> None:
         """Hand over an id, now or later."""
@@ -110,7 +115,12 @@ class TransactionCoordinator:
     # ---- InitProducerId
 
     def init_producer_id(self, source: int, request: kafka.InitProducerIdRequest) -> None:
-        """An id and an epoch; with a transactional id those that nobody else has from now on."""
+        """Give out an id and an epoch; with a transactional id no other producer has the same from now on.
+
+        Args:
+            source: the node that asks.
+            request: InitProducerId.
+        """
         if request.transactional_id is None:
             self.ids.init_producer_id(source, request)
         else:
@@ -214,7 +224,12 @@ class TransactionCoordinator:
     # ---- what belongs to it
 
     def add_partitions(self, source: int, request: kafka.AddPartitionsToTxnRequest) -> None:
-        """Answered when it is durable that they are part of the transaction."""
+        """Add partitions to a transaction. The answer follows when that is durable.
+
+        Args:
+            source: the node that asks.
+            request: AddPartitionsToTxn.
+        """
 
         def answer(error: ErrorCode) -> None:
             answered = kafka.AddPartitionsToTxnResponse(correlation_id=request.correlation_id, error=error)
@@ -232,7 +247,12 @@ class TransactionCoordinator:
         return key in self.metadata.leaders
 
     def add_offsets(self, source: int, request: kafka.AddOffsetsToTxnRequest) -> None:
-        """As `add_partitions`, for the partition in which the group's offsets are."""
+        """As `add_partitions`, for the partition that holds the group's offsets.
+
+        Args:
+            source: the node that asks.
+            request: AddOffsetsToTxn.
+        """
 
         def answer(error: ErrorCode) -> None:
             answered = kafka.AddOffsetsToTxnResponse(correlation_id=request.correlation_id, error=error)
@@ -259,7 +279,15 @@ class TransactionCoordinator:
             self.log.store(transaction, transaction.prepare_partitions(partitions, self.table.now_ms), answer)
 
     def epoch_fencing(self, transaction: Transaction, producer_epoch: int) -> bool:
-        """Protection KIP-98: a producer of another epoch than the last one given out is refused."""
+        """Protection KIP-98: a producer of another epoch than the last one given out is refused.
+
+        Args:
+            transaction: as the coordinator knows it.
+            producer_epoch: of the request.
+
+        Returns:
+            Whether the request may go on.
+        """
         return producer_epoch == transaction.value.producer_epoch
 
     def _of_producer(self, request: Any) -> tuple[Transaction | None, ErrorCode]:
@@ -291,7 +319,12 @@ class TransactionCoordinator:
     # ---- EndTxn
 
     def end(self, source: int, request: kafka.EndTxnRequest) -> None:
-        """Answered when the decision is durable; the markers follow."""
+        """End a transaction. The answer follows when the decision is durable; the markers come later.
+
+        Args:
+            source: the node that asks.
+            request: EndTxn.
+        """
         name = request.transactional_id
 
         def answer(error: ErrorCode) -> None:

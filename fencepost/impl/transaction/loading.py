@@ -45,7 +45,13 @@ class TransactionLoading(PlaceLoading):
         )
 
     def new_load(self, order: int, start: int, end: int) -> TransactionLoad:
-        """Nothing is known."""
+        """A load that has read nothing.
+
+        Args:
+            order: of its task: twice the leader epoch, one more for an unload.
+            start: the log start.
+            end: the log end.
+        """
         return TransactionLoad(order, order // 2, start, end)
 
     def holds_anything(self, place: Place) -> bool:
@@ -62,7 +68,13 @@ class TransactionLoading(PlaceLoading):
         self._tell(Name.TRANSACTIONS_UNLOADED, place, epoch)
 
     def apply_batch(self, load: TransactionLoad, data: bytes, header: BatchHeader) -> None:
-        """Take in the records of one batch, in the order of the log; a tombstone takes away."""
+        """Take in the records of one batch, in the order of the log; a tombstone removes.
+
+        Args:
+            load: what was read so far.
+            data: the bytes that hold the batch.
+            header: of the batch.
+        """
         try:
             records = () if header.is_control else read_records(data, header)
         except CorruptBatchError:
@@ -77,7 +89,12 @@ class TransactionLoading(PlaceLoading):
                 load.values[transactional_id] = value
 
     def take_over(self, place: Place, load: TransactionLoad) -> None:
-        """The transactions are served; an end that was decided is carried out."""
+        """Serve the transactions; an end that was decided is carried out.
+
+        Args:
+            place: the partition.
+            load: all that was read.
+        """
         loaded = [
             self.loaded(transactional_id, place.number, value)
             for transactional_id, value in sorted(load.values.items())
@@ -90,7 +107,13 @@ class TransactionLoading(PlaceLoading):
         self.go_on_with_ends(loaded)
 
     def loaded(self, transactional_id: str, number: int, value: TransactionValue) -> Transaction:
-        """Protection KIP-98: epochs outlast their coordinator, or a producer that was fenced writes again."""
+        """Protection KIP-98: epochs outlast their coordinator; else a producer that was fenced writes again.
+
+        Args:
+            transactional_id: of the producer.
+            number: of the partition of `__transaction_state`.
+            value: the last record.
+        """
         return Transaction(transactional_id, number, value)
 
     def go_on_with_ends(self, loaded: list[Transaction]) -> None:

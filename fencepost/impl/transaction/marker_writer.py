@@ -49,7 +49,13 @@ class MarkerWriter(DurableAppends):
     on_durable: list[Told] = field(factory=list)
 
     def write_markers(self, source: int, request: WriteTxnMarkersRequest) -> None:
-        """Append the marker to every partition; answered when each has it everywhere, or never will."""
+        """Append markers to their partitions. The answer follows when every replica has each one, or never
+        will.
+
+        Args:
+            source: the node that asks.
+            request: WriteTxnMarkers.
+        """
         marking = Marking(source, request)
         if not _has_place(request.marker):
             marking.errors = dict.fromkeys(request.marker.partitions, ErrorCode.INVALID_REQUEST)

@@ -140,14 +140,24 @@ class TransactionMarkers:
     # ---- answers
 
     def on_request_timer(self, name: str, number: int) -> None:
-        """No answer came."""
+        """No answer came: send again.
+
+        Args:
+            name: the timer's.
+            number: of the request.
+        """
         ending = self.ends.get(name)
         if ending is not None and number in ending.asked:
             ending.waiting.update(ending.asked.pop(number))
             self._settle(ending)
 
     def on_answer(self, source: int, response: WriteTxnMarkersResponse) -> None:
-        """A leader has the markers, or has not."""
+        """A leader has written the markers, or refused them.
+
+        Args:
+            source: the leader's node.
+            response: WriteTxnMarkers.
+        """
         number = response.correlation_id
         ending = next((one for one in self.ends.values() if number in one.asked), None)
         if ending is None:

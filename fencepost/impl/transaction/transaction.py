@@ -105,7 +105,12 @@ class Transaction:
         )
 
     def prepare_partitions(self, partitions: tuple[TopicPartition, ...], now_ms: int) -> Transit:
-        """AddPartitionsToTxn: they are part of it, which begins if it is not open."""
+        """AddPartitionsToTxn: the partitions become part of the transaction, which begins if it is not open.
+
+        Args:
+            partitions: to be added.
+            now_ms: virtual milliseconds.
+        """
         begins = self.phase in BETWEEN
         return self._prepare(
             _T.ONGOING,

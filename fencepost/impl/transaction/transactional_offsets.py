@@ -40,8 +40,13 @@ class TransactionalOffsets:
     # ---- commit
 
     def commit(self, source: int, request: TxnOffsetCommitRequest) -> None:
-        """Write the offsets; answered when every replica has them. They count when the transaction
-        commits."""
+        """Write offsets. The answer follows when every replica has them. They count when the transaction
+        commits.
+
+        Args:
+            source: the node that asks.
+            request: TxnOffsetCommit.
+        """
         number = self.table.number_of(request.group_id)
         error = self.log.not_coordinator(number)
         partition = self.table.partitions.get(TopicPartition(OFFSETS_TOPIC, number))
@@ -100,7 +105,16 @@ class TransactionalOffsets:
 
     def group_fencing(self, group: Group, request: TxnOffsetCommitRequest) -> ErrorCode:
         """Protection KIP-447: offsets of a consumer that is not a member of the present generation are
-        refused; its partitions are somebody else's. Who names no member is believed, as before KIP-447."""
+        refused; another member has its partitions. A request that names no member is believed, as before
+        KIP-447.
+
+        Args:
+            group: as the coordinator knows it.
+            request: TxnOffsetCommit.
+
+        Returns:
+            NONE if the offsets may be written.
+        """
         named = request.member_id or request.group_instance_id is not None or request.generation_id >= 0
         if not named:
             return NO_ERROR
@@ -124,7 +138,13 @@ class TransactionalOffsets:
     # ---- the end
 
     def ended(self, key: TopicPartition, producer_id: int, commit: bool) -> None:
-        """Every replica has the marker of a transaction: its offsets count from now on, or never were."""
+        """Every replica has the marker of a transaction: its offsets count from now on, or never will.
+
+        Args:
+            key: the partition of `__consumer_offsets`.
+            producer_id: of the transaction.
+            commit: whether it committed.
+        """
         if key.topic != OFFSETS_TOPIC:
             return
         for group in self.table.of_place(key.partition):
@@ -133,6 +153,11 @@ class TransactionalOffsets:
                 self.count(group, waiting)
 
     def count(self, group: Group, waiting: dict[TopicPartition, StoredOffset]) -> None:
-        """Protection KIP-98: the offsets of a transaction that committed are what a fetch reads."""
+        """Protection KIP-98: a fetch reads the offsets of a transaction that committed.
+
+        Args:
+            group: whose offsets they are.
+            waiting: the offsets by partition.
+        """
         for key, stored in waiting.items():
             self.offsets.materialise(group, key, stored)

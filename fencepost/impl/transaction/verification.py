@@ -57,7 +57,14 @@ class TransactionVerification:
 
     def is_needed(self, partition: Partition, producer_id: int, producer_epoch: int, *, adds: bool) -> bool:
         """Protection KIP-890: whether a transactional batch would begin a transaction in this log, so that
-        the coordinator must know of it."""
+        the coordinator must know of it.
+
+        Args:
+            partition: to which it goes.
+            producer_id: of the batch.
+            producer_epoch: of the batch.
+            adds: whether the coordinator adds the partition by the same question (TV2).
+        """
         if partition.log.producers.has_open_transaction(producer_id, producer_epoch):
             return False
         return adds or self.table.options.verification
@@ -86,7 +93,12 @@ class TransactionVerification:
         self.broker_context.set_timer((TIMER, number), TIMEOUT_MS)
 
     def on_answer(self, source: int, response: AddPartitionsToTxnResponse) -> None:
-        """The coordinator has spoken."""
+        """The coordinator has answered.
+
+        Args:
+            source: the coordinator's node.
+            response: AddPartitionsToTxn.
+        """
         asked = self.waiting.pop(response.correlation_id, None)
         if asked is None:
             return
@@ -111,8 +123,13 @@ class TransactionVerification:
             self.marked(subject.partition, subject.producer_id, False)
 
     def still_guarded(self, subject: Subject, guard: int) -> bool:
-        """Protection KIP-890: nothing has ended the transaction here since the question was asked. Once
-        another batch of it is written, the log itself says that it is open."""
+        """Protection KIP-890: no marker has ended the transaction here since the question was asked. Once
+        another batch of it is written, the log itself says that it is open.
+
+        Args:
+            subject: the partition, and the producer's id and epoch.
+            guard: the number of the verification when the question was asked.
+        """
         partition = self.table.partitions.get(subject.partition)
         if partition is not None and partition.log.producers.has_open_transaction(
             subject.producer_id, subject.producer_epoch
@@ -129,9 +146,20 @@ class TransactionVerification:
             then(ErrorCode.NOT_ENOUGH_REPLICAS)
 
     def marked(self, key: TopicPartition, producer_id: int, commit: bool) -> None:
-        """A transaction has ended here."""
+        """A transaction has ended here.
+
+        Args:
+            key: the partition.
+            producer_id: of the transaction.
+            commit: whether it committed.
+        """
         self.guards.pop((key, producer_id), None)
 
     def begun(self, key: TopicPartition, producer_id: int) -> None:
-        """The first batch is written: the log itself says from now on that the transaction is open."""
+        """The first batch is written: from now on the log itself says that the transaction is open.
+
+        Args:
+            key: the partition.
+            producer_id: of the transaction.
+        """
         self.guards.pop((key, producer_id), None)

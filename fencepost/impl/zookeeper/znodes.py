@@ -155,7 +155,15 @@ class _Configuration(msgspec.Struct):
 
 
 def decode_configuration(data: bytes, path: str = TOPIC_CONFIGS) -> dict[str, str]:
-    """The overrides of /config/topics/T. Raises BadZnodeError."""
+    """The overrides of a topic.
+
+    Args:
+        data: of /config/topics/T.
+        path: of the node, for the message.
+
+    Raises:
+        BadZnodeError: if it is something else.
+    """
     return _read(path, data, _Configuration, 'a configuration, {"config":{"NAME":"VALUE"}}').config
 
 
@@ -171,7 +179,15 @@ class _ConfigChange(msgspec.Struct):
 
 
 def decode_config_change(data: bytes, path: str = CONFIG_CHANGES) -> str | None:
-    """The topic whose configuration changed; None if another entity's did. Raises BadZnodeError."""
+    """The topic that a notification names; None if the configuration of another entity changed.
+
+    Args:
+        data: of the notification.
+        path: of the node, for the message.
+
+    Raises:
+        BadZnodeError: if it is something else.
+    """
     expected = 'a notification, {"entity_path":"topics/NAME"}'
     kind, _, name = _read(path, data, _ConfigChange, expected).entity_path.partition("/")
     if kind != "topics":
@@ -294,7 +310,15 @@ _topic_of = msgspec.json.Decoder(_Topic).decode
 
 
 def decode_topic(data: bytes, path: str = TOPICS) -> dict[int, tuple[int, ...]]:
-    """Assigned replicas by partition number. Raises BadZnodeError."""
+    """The assigned replicas by partition number.
+
+    Args:
+        data: of /brokers/topics/T.
+        path: of the node, for the message.
+
+    Raises:
+        BadZnodeError: if it is something else.
+    """
     expected = 'assigned replicas, {"partitions":{"0":[1,2]}}, each broker once'
     try:
         partitions = _topic_of(data).partitions
@@ -334,8 +358,17 @@ _state_of = msgspec.json.Decoder(LeaderAndIsr).decode
 
 
 def decode_state(data: bytes, zk_version: int, mzxid: int = -1, path: str = TOPICS) -> LeaderAndIsr:
-    """The state with its version. The decoder makes it in one go; what the stat says is put into it before
-    anybody sees it. Raises BadZnodeError."""
+    """The state of a partition with its version.
+
+    Args:
+        data: of the node.
+        zk_version: of the node's stat.
+        mzxid: of the node's stat.
+        path: of the node, for the message.
+
+    Raises:
+        BadZnodeError: if it is something else.
+    """
     try:
         state = _state_of(data)
     except (ValueError, RecursionError):
@@ -412,8 +445,15 @@ class _Partitions(msgspec.Struct):
 
 
 def decode_partitions(data: bytes, path: str = PREFERRED_ELECTION) -> list[TopicPartition]:
-    """The partitions of a notification of ISR changes, or those whose preferred replica shall lead. Raises
-    BadZnodeError."""
+    """The partitions of a notification of ISR changes, or those to be led by their preferred replica.
+
+    Args:
+        data: of the node.
+        path: of the node, for the message.
+
+    Raises:
+        BadZnodeError: if it is something else.
+    """
     content = _read(path, data, _Partitions, 'partitions, {"partitions":[{"topic":"T","partition":N}]}')
     return [TopicPartition(entry.topic, entry.partition) for entry in content.partitions]
 

@@ -253,7 +253,12 @@ def rows() -> Iterator[tuple[str, str, str, bool]]:
 
 
 def may_answer(api: str, *, after_effect: bool) -> tuple[str, ...]:
-    """The errors that a correct broker may answer to a request at this moment, whatever its state."""
+    """The errors that a correct broker may answer to a request at this moment, whatever its state.
+
+    Args:
+        api: Kafka's name of the request.
+        after_effect: whether the request was carried out.
+    """
     row = ALLOWED.get(api, Row())
     if after_effect:
         return (*row.after, *(EVERYWHERE if row.effect else ()))

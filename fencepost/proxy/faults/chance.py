@@ -17,10 +17,20 @@ def drawn(below: int, *cause: int | str) -> int:
 
 
 def one_of(count: int, *cause: int | str) -> bool:
-    """True for one of so many causes."""
+    """True for one of so many causes.
+
+    Args:
+        count: how many.
+        cause: numbers and words that tell draws apart.
+    """
     return count == 1 or drawn(count, *cause) == 0
 
 
 def choice(options: Sequence[T], *cause: int | str) -> T:
-    """One of these."""
+    """One of the options.
+
+    Args:
+        options: at least one.
+        cause: numbers and words that tell draws apart.
+    """
     return options[drawn(len(options), *cause)]

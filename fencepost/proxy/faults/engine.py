@@ -127,7 +127,15 @@ class RequestFaults:
     # ---- what the hook calls
 
     def request(self, now: int, broker: int, source: int, header: RequestHeader, body: Any) -> Verdict:
-        """A request was decoded and is not yet carried out."""
+        """A request was decoded and is not yet carried out.
+
+        Args:
+            now: nanoseconds.
+            broker: to which it goes.
+            source: the connection.
+            header: of the request.
+            body: the request, decoded.
+        """
         self.requests += 1
         asked = Asked(header, body)
         carried = self._lasting.request(now, source, asked)

@@ -27,11 +27,24 @@ class FaultHook:
     now: Callable[[], int]
 
     def on_request(self, source: int, header: RequestHeader, body: Any) -> Verdict:
-        """As Hook has it."""
+        """As `Hook.on_request`.
+
+        Args:
+            source: the connection.
+            header: of the request.
+            body: the request, decoded.
+        """
         return self.faults.request(self.now(), self.broker, source, header, body)
 
     def on_answer(self, source: int, header: RequestHeader, body: Any, answer: Any) -> Verdict:
-        """As Hook has it."""
+        """As `Hook.on_answer`.
+
+        Args:
+            source: the connection.
+            header: of the request.
+            body: the request, decoded.
+            answer: decoded, not sent yet.
+        """
         return self.faults.answer(self.now(), self.broker, source, header, body, answer)
 
 

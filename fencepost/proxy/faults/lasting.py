@@ -74,12 +74,23 @@ class Lasting:
     # ---- what is looked at
 
     def wait(self, now: int, source: int) -> int:
-        """Milliseconds before the next request of this connection is read."""
+        """Milliseconds before the next request of this connection is read.
+
+        Args:
+            now: nanoseconds.
+            source: the connection.
+        """
         until = self._muted.pop(source, 0)
         return max(0, -(-(until - now) // MILLISECOND))
 
     def request(self, now: int, source: int, asked: Asked) -> Carried | None:
-        """What becomes of a request because of what lasts; None: nothing."""
+        """What becomes of a request because of what lasts; None: nothing.
+
+        Args:
+            now: nanoseconds.
+            source: the connection.
+            asked: the request.
+        """
         if self._leaders and asked.api in MOVED_APIS:
             hit = tuple(key for key in asked.partitions if self._lasts(self._leaders, key, now))
             if hit:

@@ -37,7 +37,13 @@ class Fetched:
 
 
 def fetched(records: bytes, offset: int, before: bytes) -> Fetched | None:
-    """What there is to reshape; None if that is nothing."""
+    """What there is to reshape; None if that is nothing.
+
+    Args:
+        records: of one partition of an answer.
+        offset: that was asked for.
+        before: the last batch that was handed out before; empty: none was kept.
+    """
     headers: list[BatchHeader] = []
     with suppress(CorruptBatchError):  # the broker has cut the last one; those before it count
         headers.extend(read_headers(records, check_crc=False))

@@ -141,7 +141,16 @@ class Appends:
         base_offset: int,
         log_start: int,
     ) -> None:
-        """A broker has answered a batch."""
+        """A broker has answered a batch.
+
+        Args:
+            identity: of the batch.
+            appends: the rows that wait for it.
+            time: nanoseconds.
+            error: Kafka's name; "": none.
+            base_offset: of the batch, as answered.
+            log_start: of the partition, as answered.
+        """
         code = error_code(error)
         outcome = outcome_of_attempt(code, appended=base_offset >= 0)
         for append in appends:

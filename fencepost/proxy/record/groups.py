@@ -37,7 +37,20 @@ class Groups:
     def answered(
         self, key: int, exchange: Exchange, body: Any, time: int, process: int, node: int, name_of: NameOf
     ) -> str:
-        """An answer of a coordinator; returns its error, "" for none."""
+        """An answer of a coordinator.
+
+        Args:
+            key: of the API.
+            exchange: the request.
+            body: the answer, decoded.
+            time: nanoseconds.
+            process: of the client.
+            node: the broker.
+            name_of: the name of a topic of the request.
+
+        Returns:
+            Its error; "" for none.
+        """
         if key == JOIN_GROUP:
             return self._join(exchange, body)
         if key == SYNC_GROUP:
@@ -106,7 +119,14 @@ class Groups:
         return next((error for error in by_error if error != "NONE"), "")
 
     def lost_commit(self, exchange: Exchange, process: int, node: int, name_of: NameOf) -> None:
-        """Nobody will say what became of a commit."""
+        """The outcome of a commit stays unknown.
+
+        Args:
+            exchange: the request.
+            process: of the client.
+            node: the broker.
+            name_of: the name of a topic of the request.
+        """
         self._commit(exchange, list(_offsets(exchange.body, name_of)), None, "", process, node)
 
     def _commit(

@@ -39,7 +39,14 @@ class Lines:
         self.emit(_encode({"type": "operation", **values}) + b"\n")
 
     def event(self, time: int, name: str, detail: dict[str, Any] | None = None, **values: Any) -> None:
-        """A row of an event."""
+        """Write the row of an event.
+
+        Args:
+            time: nanoseconds.
+            name: of the event.
+            detail: further values.
+            values: columns of the row.
+        """
         self.events += 1
         row = {"type": "event", "time": time, "name": name, **values}
         if detail is not None:

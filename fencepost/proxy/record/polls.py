@@ -83,7 +83,13 @@ class Polls:
     """The ends that a connection was shown last, by partition."""
 
     def asked(self, pipe: Pipe, exchange: Exchange, note: Note) -> None:
-        """A fetch is about to leave."""
+        """A fetch is about to leave.
+
+        Args:
+            pipe: the connection.
+            exchange: the request.
+            note: where its rows are kept until the answer.
+        """
         body, name_of = exchange.body, pipe.cluster.name_of
         session, note.epoch = getattr(body, "session_id", 0), getattr(body, "session_epoch", -1)
         new: Asked = {
@@ -99,7 +105,19 @@ class Polls:
         note.asked = self._sessions.asked(pipe.broker, session, note.epoch, new, forgotten)
 
     def fetched(self, pipe: Pipe, exchange: Exchange, note: Note, body: Any, time: int, process: int) -> str:
-        """Its answer; returns the worst error in it."""
+        """The answer to a fetch.
+
+        Args:
+            pipe: the connection.
+            exchange: the request.
+            note: what was kept of the request.
+            body: the answer, decoded.
+            time: nanoseconds.
+            process: of the client.
+
+        Returns:
+            The worst error in it; "" for none.
+        """
         assert note.asked is not None
         self._sessions.answered(pipe.broker, getattr(body, "session_id", 0), note.epoch, note.asked)
         committed = exchange.body.isolation_level == 1
@@ -234,7 +252,18 @@ class Polls:
         )
 
     def listed(self, pipe: Pipe, exchange: Exchange, body: Any, time: int, process: int) -> str:
-        """The answer to ListOffsets; returns the worst error in it."""
+        """The answer to ListOffsets.
+
+        Args:
+            pipe: the connection.
+            exchange: the request.
+            body: the answer, decoded.
+            time: nanoseconds.
+            process: of the client.
+
+        Returns:
+            The worst error in it; "" for none.
+        """
         wanted = {
             (topic.name, one.partition_index): one.timestamp
             for topic in exchange.body.topics

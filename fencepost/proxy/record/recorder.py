@@ -83,7 +83,12 @@ class Recorder:
     # ---- what pipes call
 
     def asked(self, pipe: Pipe, exchange: Exchange) -> None:
-        """A request is about to leave."""
+        """A request is about to leave.
+
+        Args:
+            pipe: the connection.
+            exchange: the request.
+        """
         if self.stopped or exchange.header is None:
             return
         if pipe.number not in self._processes:
@@ -104,7 +109,15 @@ class Recorder:
         self._open[exchange] = None
 
     def answered(self, pipe: Pipe, exchange: Exchange, body: Any, time: int, delivered: bool) -> None:
-        """A broker has answered."""
+        """A broker has answered.
+
+        Args:
+            pipe: the connection.
+            exchange: the request.
+            body: the answer, decoded.
+            time: nanoseconds.
+            delivered: whether the client gets the answer.
+        """
         note: Note | None = exchange.note
         if note is None or self.stopped or exchange.header is None:
             return
@@ -131,7 +144,13 @@ class Recorder:
         self._request(pipe, exchange, time, first, error, delivered=delivered)
 
     def lost(self, pipe: Pipe, exchange: Exchange, time: int) -> None:
-        """No answer will come."""
+        """No answer will come.
+
+        Args:
+            pipe: the connection.
+            exchange: the request.
+            time: nanoseconds.
+        """
         note: Note | None = exchange.note
         self._open.pop(exchange, None)
         if note is None or self.stopped or exchange.header is None:
@@ -146,13 +165,24 @@ class Recorder:
         self._request(pipe, exchange, None, first, "", delivered=False)
 
     def closed(self, pipe: Pipe, time: int, reason: str) -> None:
-        """A connection has ended."""
+        """A connection has ended.
+
+        Args:
+            pipe: the connection.
+            time: nanoseconds.
+            reason: in words.
+        """
         if self._processes.pop(pipe.number, None) is not None and not self.stopped:
             detail = {"connection": pipe.number, "client": pipe.client, "reason": reason[:200]}
             self.lines.event(time, "connection", detail, node=self._node(pipe), cause="closed")
 
     def unread(self, pipe: Pipe, header: RequestHeader) -> None:
-        """A request passes that nobody here can read."""
+        """A request passes that nobody here can read.
+
+        Args:
+            pipe: the connection.
+            header: of the request.
+        """
         if not self.stopped:
             api = f"{api_name(header.api_key)} {header.version}"
             self.lines.event(

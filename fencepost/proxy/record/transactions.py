@@ -51,7 +51,14 @@ class Transactions:
         return min((one.time for one in self.open.values() if one.offsets), default=None)
 
     def wrote(self, producer_id: int, epoch: int, process: int, time: int) -> None:
-        """A transactional batch is about to leave."""
+        """A transactional batch is about to leave.
+
+        Args:
+            producer_id: of the batch.
+            epoch: of the batch.
+            process: of the client.
+            time: nanoseconds.
+        """
         self._begun(producer_id, epoch, process, time)
 
     def _begun(self, producer_id: int, epoch: int, process: int, time: int) -> Transaction:
@@ -68,7 +75,14 @@ class Transactions:
         return made
 
     def asked(self, number: Number, pipe: Pipe, exchange: Exchange, body: Any) -> None:
-        """A request of a transaction is about to leave."""
+        """A request of a transaction is about to leave.
+
+        Args:
+            number: the number of a producer's process, by producer id.
+            pipe: the connection.
+            exchange: the request.
+            body: the request, decoded.
+        """
         assert exchange.header is not None
         if not hasattr(body, "producer_id"):
             return  # AddPartitionsToTxn 4 and later: between brokers
@@ -83,7 +97,19 @@ class Transactions:
     def answered(
         self, number: Number, pipe: Pipe, exchange: Exchange, body: Any, time: int, node: int
     ) -> str:
-        """An answer of a coordinator; returns its error, "" for none."""
+        """An answer of a coordinator.
+
+        Args:
+            number: the number of a producer's process, by producer id.
+            pipe: the connection.
+            exchange: the request.
+            body: the answer, decoded.
+            time: nanoseconds.
+            node: the broker.
+
+        Returns:
+            Its error; "" for none.
+        """
         assert exchange.header is not None
         request, key = exchange.body, exchange.header.api_key
         error = error_name(body.error_code) if hasattr(body, "error_code") else "NONE"

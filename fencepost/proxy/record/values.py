@@ -86,8 +86,18 @@ class Values:
         return int.from_bytes(blake2b(body, digest_size=8, key=self.key).digest(), "big")
 
     def of_batch(self, data: bytes, header: BatchHeader) -> tuple[Ids, list[int] | None]:
-        """The value ids of a batch's records, and their offset deltas (None: 0, 1, 2, ...). Raises
-        CorruptBatchError."""
+        """The value ids of a batch's records, and their offset deltas.
+
+        Args:
+            data: the bytes that hold the batch.
+            header: of the batch.
+
+        Returns:
+            (ids, deltas); deltas None: 0, 1, 2, ...
+
+        Raises:
+            CorruptBatchError: if it cannot be decoded.
+        """
         if header.count >= WORTH_IT and KERNELS.ready and self.kept is not Kept.SIZE:
             found = self._of_large(data, header)
             if found is not None:
@@ -136,12 +146,27 @@ class Values:
         return ids, None if len(deltas) == header.last_offset_delta + 1 else deltas
 
     def keys_of(self, data: bytes, header: BatchHeader) -> list[str | None]:
-        """What is written of each record's key. Raises CorruptBatchError."""
+        """What is written of each record's key.
+
+        Args:
+            data: the bytes that hold the batch.
+            header: of the batch.
+
+        Raises:
+            CorruptBatchError: if it cannot be decoded.
+        """
         return [self.key_text(content.key) for content in self.contents(data, header, [])]
 
     def tap_ids(self, data: bytes, header: BatchHeader) -> list[str | None] | None:
-        """The ids that a tap has put into the records of a batch; None if there is none. Raises
-        CorruptBatchError."""
+        """The ids that a tap has put into the records of a batch; None if there is none.
+
+        Args:
+            data: the bytes that hold the batch.
+            header: of the batch.
+
+        Raises:
+            CorruptBatchError: if it cannot be decoded.
+        """
         if header.codec == "none" and data.find(_TAP_BYTES, header.position, header.end_position) < 0:
             return None
         found = [_tap_id(content.rest) for content in self.contents(data, header, [])]

@@ -88,7 +88,12 @@ def ports_of(folder: Path) -> dict[str, int]:
 
 
 def keep_ports(folder: Path, ports: dict[str, int]) -> None:
-    """Write them down."""
+    """Write the ports down, so that a proxy that starts again uses the same.
+
+    Args:
+        folder: of the record.
+        ports: by listener.
+    """
     draft = folder / f".{PORTS}"
     draft.write_text(json.dumps(ports, indent=1) + "\n", encoding="utf-8")
     draft.replace(folder / PORTS)
@@ -181,7 +186,13 @@ class RecordFiles:
             self.flush()
 
     def keep(self, value_id: int, key: bytes | None, rest: bytes) -> None:
-        """Take a record in full."""
+        """Keep a record in full.
+
+        Args:
+            value_id: of the record.
+            key: of the record.
+            rest: value and headers.
+        """
         row = {
             "value": value_id,
             "key": None if key is None else base64.b64encode(key).decode(),

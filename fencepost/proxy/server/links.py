@@ -223,7 +223,21 @@ class Links:
         listener: str = "*",
         way: Way = Way.BOTH,
     ) -> list[Pair]:
-        """Every byte from now on takes so much longer; 0: none does. Raises FencepostError."""
+        """Every byte from now on takes longer.
+
+        Args:
+            milliseconds: how much longer; 0: no longer.
+            source: the client or broker, or "*".
+            target: the broker, or "*".
+            listener: its name, or "*".
+            way: in which direction.
+
+        Returns:
+            The pairs that it concerns.
+
+        Raises:
+            FencepostError: if nothing has that name.
+        """
         if not 0 <= milliseconds <= LONGEST_DELAY_MS:
             raise FencepostError(
                 expected=f"0 to {LONGEST_DELAY_MS} milliseconds",
@@ -233,7 +247,16 @@ class Links:
         return self._set(source, target, listener, way, delay_ms=milliseconds)
 
     def heal(self, source: str = "*", target: str = "*", listener: str = "*") -> list[Pair]:
-        """Bytes pass again, without delay."""
+        """Bytes pass again, without delay.
+
+        Args:
+            source: the client or broker, or "*".
+            target: the broker, or "*".
+            listener: its name, or "*".
+
+        Returns:
+            The pairs that it concerns.
+        """
         return self._set(source, target, listener, Way.BOTH, passes=True, delay_ms=0)
 
     def state(self) -> list[dict[str, object]]:

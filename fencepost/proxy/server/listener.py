@@ -173,7 +173,12 @@ class Proxy:
         return self.upstream if upstream is BOOTSTRAP else (upstream.host, upstream.port)
 
     def pipe(self, upstream: Upstream, client: str) -> Pipe:
-        """What a new connection knows."""
+        """The state machine of a new connection.
+
+        Args:
+            upstream: the listener's broker.
+            client: the peer's address.
+        """
         return Pipe(
             number=next(self._numbers),
             cluster=self.cluster,

@@ -40,7 +40,18 @@ class Bench:
         return name
 
     def opened(self, role: str, **config: Any) -> str:
-        """A fresh client. Raises WrongError."""
+        """Open a fresh client.
+
+        Args:
+            role: "producer" or "consumer".
+            config: of the client.
+
+        Returns:
+            Its name.
+
+        Raises:
+            WrongError: if the library failed.
+        """
         name = f"{role}-{next(NUMBERS)}"
         self.done("open", name, role=role, config={"bootstrap": self.bootstrap_servers, **config})
         return name

@@ -35,7 +35,12 @@ def told(call: Call, error: ErrorCode) -> WireError:
 
 
 def add_partitions(call: Call, request: Any) -> Handling:
-    """All partitions become part of the transaction, or each has the error."""
+    """All partitions become part of the transaction, or each has the error.
+
+    Args:
+        call: the connection and the broker.
+        request: AddPartitionsToTxn, decoded.
+    """
     keys = [
         TopicPartition(topic.name, index)
         for topic in request.v3_and_below_topics
@@ -77,7 +82,12 @@ def add_partitions(call: Call, request: Any) -> Handling:
 
 
 def add_offsets(call: Call, request: Any) -> Handling:
-    """The group's offsets become part of the transaction."""
+    """The group's offsets become part of the transaction.
+
+    Args:
+        call: the connection and the broker.
+        request: AddOffsetsToTxn, decoded.
+    """
     error = WireError.unsupported_version
     if call.broker.transactions:
         (answer,) = yield [
@@ -96,7 +106,12 @@ def add_offsets(call: Call, request: Any) -> Handling:
 
 
 def end(call: Call, request: Any) -> Handling:
-    """Commit or abort."""
+    """Commit or abort.
+
+    Args:
+        call: the connection and the broker.
+        request: EndTxn, decoded.
+    """
     error = WireError.unsupported_version
     if call.broker.transactions:
         (answer,) = yield [
@@ -115,7 +130,12 @@ def end(call: Call, request: Any) -> Handling:
 
 
 def commit_offsets(call: Call, request: Any) -> Handling:
-    """Offsets that count when the transaction commits."""
+    """Offsets that count when the transaction commits.
+
+    Args:
+        call: the connection and the broker.
+        request: TxnOffsetCommit, decoded.
+    """
     offsets = tuple(
         CommittedOffset(
             partition=TopicPartition(topic.name, each.partition_index),

@@ -91,7 +91,13 @@ class ReturnRules(ClusterSteps):
         up_ms=st.sampled_from((300, 1_500, 6_000)),
     )
     def starts_again(self, broker: int, times: int, up_ms: int) -> None:
-        """It is killed and started at once, and once more when it has been up for so long."""
+        """The broker is killed and started at once, several times.
+
+        Args:
+            broker: its number.
+            times: how often.
+            up_ms: how long it is up in between, in virtual milliseconds.
+        """
         for _ in range(times):
             self.fault("crash", f"broker {broker}", duration_ms=51)
             self.wait(up_ms)

@@ -99,7 +99,12 @@ class Watch:
     frozen: bool = False
 
     def ended(self, example: ClusterSteps, *, failed: bool) -> None:
-        """One more."""
+        """Count one example.
+
+        Args:
+            example: the machine.
+            failed: whether its rules raised.
+        """
         if self.frozen:
             return
         self.undecided += bool(example.undecided)

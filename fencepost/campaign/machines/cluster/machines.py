@@ -41,7 +41,15 @@ class ReassignmentMachine(OperatorRules, SessionRules, ProcessRules, TimeRules):
     def plan(
         self, seed: int, network: NetworkOptions, *, replicas: int, min_insync: int, session_ms: int
     ) -> Plan:
-        """`t` has two partitions; `u` and `v` come later, `v` with one replica only."""
+        """`t` has two partitions; `u` and `v` come later, `v` with one replica only.
+
+        Args:
+            seed: of the simulator.
+            network: delays and losses.
+            replicas: the replication factor of `t` and `u`.
+            min_insync: their min.insync.replicas.
+            session_ms: ZooKeeper's session time-out in milliseconds.
+        """
         plan = super().plan(seed, network, replicas=replicas, min_insync=min_insync, session_ms=session_ms)
         topics = (
             TopicOptions(partitions=2, replication_factor=replicas, min_insync_replicas=min_insync),

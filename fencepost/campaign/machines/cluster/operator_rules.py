@@ -59,7 +59,12 @@ class OperatorRules(ClusterSteps):
 
     @rule(topic=st.sampled_from(("u", "v")), first=st.sampled_from((0, 1, 2)))
     def create_topic(self, topic: str, first: int) -> None:
-        """Its name is used once."""
+        """Create a topic under a name that was not used before.
+
+        Args:
+            topic: the name.
+            first: the number of the first replica's broker.
+        """
         self.fault("create_topic", f"topic {topic}", parameter=first)
 
     @rule(topic=st.sampled_from(("u", "v")))
@@ -69,7 +74,12 @@ class OperatorRules(ClusterSteps):
 
     @rule(topic=TOPICS, first=st.sampled_from((0, 1, 2)))
     def add_partition(self, topic: str, first: int) -> None:
-        """One more."""
+        """Add a partition to a topic.
+
+        Args:
+            topic: the name.
+            first: the number of the first replica's broker.
+        """
         self.fault("add_partitions", f"topic {topic}", parameter=first)
 
     @rule(topic=TOPICS)

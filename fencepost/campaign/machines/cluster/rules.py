@@ -65,7 +65,14 @@ class AppendRules(ClusterSteps):
         wait_ms=WAITS,
     )
     def append(self, process: int, times: int, acks: int, wait_ms: int) -> None:
-        """So many records, one after another: the client is busy while other things happen."""
+        """Append records one after another. The client is busy while other things happen.
+
+        Args:
+            process: the client's number.
+            times: how many records.
+            acks: as Kafka's producers have it: -1, 1 or 0.
+            wait_ms: virtual milliseconds until the next rule.
+        """
         for _ in range(times):
             self.live.begin("append", process=process, acks=acks)
         self.wait(wait_ms)
@@ -81,12 +88,22 @@ class ClientRules(AppendRules):
 
     @rule(process=PROCESSES, wait_ms=WAITS)
     def poll(self, process: int, wait_ms: int) -> None:
-        """On from where the client is."""
+        """Read on from the client's position.
+
+        Args:
+            process: the client's number.
+            wait_ms: virtual milliseconds until the next rule.
+        """
         self.begin_operation("poll", process=process, wait_ms=wait_ms)
 
     @rule(process=PROCESSES, wait_ms=WAITS)
     def list_offsets(self, process: int, wait_ms: int) -> None:
-        """The end of the log."""
+        """Ask for the end of the log.
+
+        Args:
+            process: the client's number.
+            wait_ms: virtual milliseconds until the next rule.
+        """
         self.begin_operation("list_offsets", process=process, wait_ms=wait_ms)
 
 
@@ -95,7 +112,12 @@ class RestartRules(ClusterSteps):
 
     @rule(who=ROLES, duration_ms=DURATIONS)
     def crash(self, who: str, duration_ms: int) -> None:
-        """kill -9; it is started again."""
+        """kill -9, and a start later.
+
+        Args:
+            who: a role or a broker, as plans name them.
+            duration_ms: how long it is down, in virtual milliseconds.
+        """
         self.fault("crash", who, duration_ms=duration_ms)
 
     @rule(who=ROLES)
@@ -109,17 +131,33 @@ class ProcessRules(RestartRules):
 
     @rule(who=ROLES, duration_ms=DURATIONS, calls=st.sampled_from((0, 1, 2, 5)))
     def lose_power(self, who: str, duration_ms: int, calls: int) -> None:
-        """Inside the n-th file call from now, 0: now."""
+        """The power fails inside a file call.
+
+        Args:
+            who: a role or a broker, as plans name them.
+            duration_ms: how long the host is down, in virtual milliseconds.
+            calls: which call from now on; 0: at once.
+        """
         self.fault("power_loss", who, duration_ms=duration_ms, parameter=calls)
 
     @rule(who=ROLES, duration_ms=DURATIONS)
     def pause(self, who: str, duration_ms: int) -> None:
-        """A long garbage collection; then it goes on as if nothing had been."""
+        """A long garbage collection. Then the process goes on as if nothing had happened.
+
+        Args:
+            who: a role or a broker, as plans name them.
+            duration_ms: in virtual milliseconds.
+        """
         self.fault("pause", who, duration_ms=duration_ms)
 
     @rule(who=ROLES, down_ms=st.sampled_from((1, 501, 5_001)))
     def stop_cleanly(self, who: str, down_ms: int) -> None:
-        """SIGTERM: controlled shutdown; then it is started again."""
+        """SIGTERM: a controlled shutdown, and a start later.
+
+        Args:
+            who: a role or a broker, as plans name them.
+            down_ms: how long it is down, in virtual milliseconds.
+        """
         self.fault("clean_restart", who, parameter=down_ms)
 
 
@@ -128,17 +166,37 @@ class NetworkRules(ClusterSteps):
 
     @rule(who=ROLES, other=OTHERS, way=st.sampled_from((0, 1, 2)), duration_ms=DURATIONS)
     def cut(self, who: str, other: str, way: int, duration_ms: int) -> None:
-        """0 both ways, 1 what the target sends, 2 what it receives."""
+        """Cut the link between two targets.
+
+        Args:
+            who: a role or a broker, as plans name them.
+            other: the other end; "": all others.
+            way: 0: both ways; 1: what `who` sends; 2: what it receives.
+            duration_ms: in virtual milliseconds.
+        """
         self.fault("partition", who, other=other, parameter=way, duration_ms=duration_ms)
 
     @rule(who=ROLES, other=OTHERS, delay_ms=st.sampled_from((30, 300, 2_000)), duration_ms=DURATIONS)
     def slow_down(self, who: str, other: str, delay_ms: int, duration_ms: int) -> None:
-        """Messages take longer."""
+        """Messages between two targets take longer.
+
+        Args:
+            who: a role or a broker, as plans name them.
+            other: the other end; "": all others.
+            delay_ms: how much longer, in virtual milliseconds.
+            duration_ms: in virtual milliseconds.
+        """
         self.fault("slow_link", who, other=other, parameter=1_000 * delay_ms, duration_ms=duration_ms)
 
     @rule(who=ROLES, lost_percent=st.sampled_from((30, 80)), duration_ms=DURATIONS)
     def lose_messages(self, who: str, lost_percent: int, duration_ms: int) -> None:
-        """Between the target and all others."""
+        """Some messages between a target and all others are lost.
+
+        Args:
+            who: a role or a broker, as plans name them.
+            lost_percent: how many of a hundred.
+            duration_ms: in virtual milliseconds.
+        """
         self.fault("loss", who, parameter=10_000 * lost_percent, duration_ms=duration_ms)
 
 
@@ -153,8 +211,13 @@ class SessionRules(ClusterSteps):
 
     @rule(who=ROLES, duration_ms=DURATIONS)
     def fall_asleep(self, who: str, duration_ms: int) -> None:
-        """Its session ends in the moment in which the broker stands still: others take over, and it wakes up
-        as a zombie."""
+        """The session ends in the moment in which the broker pauses: others take over, and it goes on as a
+        zombie.
+
+        Args:
+            who: a role or a broker, as plans name them.
+            duration_ms: of the pause, in virtual milliseconds.
+        """
         self.live.fault("expire_session", who, duration_ms=1)
         self.fault("pause", who, duration_ms=duration_ms)
 
@@ -168,12 +231,23 @@ class SessionRules(ClusterSteps):
 
     @rule(who=ROLES, delay_ms=st.sampled_from((30, 300, 1_000)), duration_ms=DURATIONS)
     def slow_zookeeper(self, who: str, delay_ms: int, duration_ms: int) -> None:
-        """What it does there is cut short by whatever comes next."""
+        """ZooKeeper answers late, so that the next fault interrupts what the broker does there.
+
+        Args:
+            who: a role or a broker, as plans name them.
+            delay_ms: how much later, in virtual milliseconds.
+            duration_ms: in virtual milliseconds.
+        """
         self.fault("slow_zookeeper", who, parameter=1_000 * delay_ms, duration_ms=duration_ms)
 
     @rule(who=ROLES, replies=st.sampled_from((1, 2, 3)))
     def lose_replies(self, who: str, replies: int) -> None:
-        """Its next writes are committed, but the connection breaks before the reply."""
+        """The broker's next writes are committed, but the connection breaks before the reply.
+
+        Args:
+            who: a role or a broker, as plans name them.
+            replies: how many of them.
+        """
         self.fault("lose_zookeeper_replies", who, parameter=replies)
 
     @rule()
@@ -192,8 +266,14 @@ class ElectionRules(ClusterSteps):
         records=st.sampled_from((0, 1)),
     )
     def leaders_fall(self, times: int, between_ms: int, records: int) -> None:
-        """One after another: each loses its session, with an append that nobody may have fetched, as soon as
-        ZooKeeper names it."""
+        """Leaders lose their sessions one after another, each as soon as ZooKeeper names it, with an append
+        that perhaps no follower has fetched.
+
+        Args:
+            times: how many leaders.
+            between_ms: virtual milliseconds between two of them.
+            records: how many are appended to each.
+        """
         for _ in range(times):
             if records:
                 self.begin_operation("append", records=records, wait_ms=between_ms)
@@ -221,7 +301,12 @@ class ElectionRules(ClusterSteps):
 
     @rule(who=st.sampled_from((FIRST, SECOND)), wait_ms=st.sampled_from((2, 60, 180)))
     def leader_falls_when_a_follower_returns(self, who: str, wait_ms: int) -> None:
-        """It bounces behind an append, and has hardly found its leader again."""
+        """A follower restarts after an append; the leader fails when the follower has just found it again.
+
+        Args:
+            who: the follower, as plans name it.
+            wait_ms: virtual milliseconds until the leader fails.
+        """
         self.begin_operation("append", wait_ms=wait_ms)
         self.fault("bounce", who, parameter=101)
         self.until(Name.BECAME_FOLLOWER)

@@ -96,7 +96,15 @@ class ClusterSteps(RuleBasedStateMachine):
         session_ms=st.sampled_from((6_000, 2_000)),
     )
     def start(self, seed: int, network: str, replicas: int, min_insync: int, session_ms: int) -> None:
-        """Brokers run, topics have leaders."""
+        """Start the brokers; every topic has a leader afterwards.
+
+        Args:
+            seed: of the simulator.
+            network: the name of a network of this machine.
+            replicas: the replication factor.
+            min_insync: min.insync.replicas.
+            session_ms: ZooKeeper's session time-out in milliseconds.
+        """
         self.start_with(
             self.plan(
                 seed, NETWORKS[network], replicas=replicas, min_insync=min_insync, session_ms=session_ms
@@ -107,7 +115,15 @@ class ClusterSteps(RuleBasedStateMachine):
         self, seed: int, network: NetworkOptions, *, replicas: int, min_insync: int, session_ms: int
     ) -> Plan:
         """The options of an example. Override it for a cluster of another kind; operations and faults come
-        from the rules."""
+        from the rules.
+
+        Args:
+            seed: of the simulator.
+            network: delays and losses.
+            replicas: the replication factor.
+            min_insync: min.insync.replicas.
+            session_ms: ZooKeeper's session time-out in milliseconds.
+        """
         topic = TopicOptions(replication_factor=replicas, min_insync_replicas=min_insync)
         return Plan(
             seed=seed,

@@ -177,19 +177,41 @@ class TwoBrokers:
         self._step(node, TimerFired(EXPIRY_TIMER))
 
     def fire(self, node: int, *key: str) -> None:
-        """A timer of the coordinator is over."""
+        """A timer of the coordinator ends.
+
+        Args:
+            node: the broker's number.
+            key: the timer's name, in parts.
+        """
         self._step(node, TimerFired(key))
 
     # ---- a client
 
     def ask(self, node: int, make: Callable[[int], Any]) -> int:
-        """Send a request; returns the number under which the answer will stand in `answers`."""
+        """Send a request.
+
+        Args:
+            node: the broker's number.
+            make: makes the request from its number.
+
+        Returns:
+            The number under which `answers` will have the answer.
+        """
         self._last += 1
         self._step(node, MessageArrived(CLIENT, make(self._last)))
         return self._last
 
     def join(self, node: int, member: str, subscription: bytes) -> int:
-        """JoinGroup; who has no id gets one first."""
+        """JoinGroup. A member without an id gets one first.
+
+        Args:
+            node: the broker's number.
+            member: the member's name in this machine.
+            subscription: the bytes of the member's subscription.
+
+        Returns:
+            The request's number.
+        """
 
         def request(number: int) -> kafka.JoinGroupRequest:
             return kafka.JoinGroupRequest(
@@ -212,7 +234,17 @@ class TwoBrokers:
         return number
 
     def sync(self, node: int, member: str, generation: int, assignments: dict[str, bytes]) -> int:
-        """SyncGroup."""
+        """SyncGroup.
+
+        Args:
+            node: the broker's number.
+            member: the member's name in this machine.
+            generation: as the member knows it.
+            assignments: bytes by member; a member that does not lead sends none.
+
+        Returns:
+            The request's number.
+        """
         return self.ask(
             node,
             lambda number: kafka.SyncGroupRequest(
@@ -226,7 +258,13 @@ class TwoBrokers:
         )
 
     def heartbeat(self, node: int, member: str, generation: int) -> ErrorCode:
-        """What Heartbeat is answered with."""
+        """What Heartbeat is answered with.
+
+        Args:
+            node: the broker's number.
+            member: the member's name in this machine.
+            generation: as the member knows it.
+        """
         number = self.ask(
             node,
             lambda number: kafka.HeartbeatRequest(
@@ -241,7 +279,12 @@ class TwoBrokers:
         return error
 
     def leave(self, node: int, member: str) -> ErrorCode:
-        """What LeaveGroup is answered with."""
+        """What LeaveGroup is answered with.
+
+        Args:
+            node: the broker's number.
+            member: the member's name in this machine.
+        """
         number = self.ask(
             node,
             lambda number: kafka.LeaveGroupRequest(
@@ -252,7 +295,17 @@ class TwoBrokers:
         return error
 
     def commit(self, node: int, member: str, generation: int, offset: int) -> int:
-        """OffsetCommit of t-0."""
+        """OffsetCommit of t-0.
+
+        Args:
+            node: the broker's number.
+            member: the member's name in this machine.
+            generation: as the member knows it.
+            offset: what to commit.
+
+        Returns:
+            The request's number.
+        """
         return self.ask(
             node,
             lambda number: kafka.OffsetCommitRequest(

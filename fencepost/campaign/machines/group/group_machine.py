@@ -80,7 +80,12 @@ class GroupMachine(GroupLockstep):
 
     @rule(member=MEMBERS, replicated=st.booleans())
     def commits(self, member: int, replicated: bool) -> None:
-        """A commit that arrives at once, and is durable or not yet."""
+        """A commit that arrives at once.
+
+        Args:
+            member: the member's number.
+            replicated: whether it is durable at once, too.
+        """
         self.commit(member)
         self.commit_arrives(member)
         if replicated:

@@ -92,7 +92,13 @@ class FaultyDiskMachine(LogMachine):
     @precondition(well)
     @rule(call=CALLS, nth=st.integers(1, 12), times=st.sampled_from([1, 2, None]))
     def fail(self, call: str, nth: int, times: int | None) -> None:
-        """EIO."""
+        """Let file calls fail with EIO.
+
+        Args:
+            call: the name of the file call.
+            nth: which of the next ones fails first.
+            times: how many fail; None: all from then on.
+        """
         self.disk.fail_calls(DiskCall(call), nth=nth, times=times)
         self.armed = True
 
@@ -151,7 +157,13 @@ class FaultyDiskMachine(LogMachine):
     @precondition(well)
     @rule(keys=BATCH, producer=PRODUCERS, back=st.integers(0, 3))
     def read_while_appending(self, keys: list[str], producer: int | None, back: int) -> None:
-        """A reader without a bound of its own comes while an append is under way."""
+        """A reader without a bound of its own comes while an append is under way.
+
+        Args:
+            keys: of the records that are appended.
+            producer: the producer's number; None: none.
+            back: how far before the end the reader begins, in records.
+        """
         self.disk.look_inside_append(lambda _: self.read(back=back, bound_back=-len(keys)))
         self.append(keys=keys, tombstone=False, producer=producer, ms=0)
 

@@ -98,7 +98,16 @@ class DiskMachine(FaultyDiskMachine):
             self.checkpoint()
 
     def turn(self, paths: list[str], pick: int) -> RottenBit | None:
-        """One bit of one of these files; and what the model must expect if that bit is outside a checksum."""
+        """Turn over one bit of one of these files, and say what the model must expect if no checksum covers
+        it.
+
+        Args:
+            paths: the files.
+            pick: which file, modulo their count.
+
+        Returns:
+            The bit; None if there is none to turn over.
+        """
         if not paths:
             return None
         path = paths[pick % len(paths)]
@@ -109,8 +118,14 @@ class DiskMachine(FaultyDiskMachine):
         return rotten
 
     def expect_displaced(self, before: bytes, after: bytes, position: int) -> None:
-        """A base offset that rotted moves its batch, where offsets may have gaps; its leader epoch is
-        anything."""
+        """Expect what a rotten base offset does: it moves its batch to where offsets may have gaps. Its
+        leader epoch may be anything.
+
+        Args:
+            before: the file.
+            after: the file with the bit turned over.
+            position: of the bit's byte.
+        """
         start = 0
         while start + LENGTH_END <= position:
             size = LENGTH_END + int.from_bytes(before[start + BASE_OFFSET_BYTES : start + LENGTH_END], "big")
@@ -141,8 +156,13 @@ class DiskMachine(FaultyDiskMachine):
     @precondition(lambda self: self.in_service and len(self.log.segments) > 1)
     @rule(pick=st.integers(0, 30), ahead=st.integers(0, 8))
     def rot_index(self, pick: int, ahead: int) -> None:
-        """A bit turns over in the offset index of an old segment of a log in service; whoever reads finds the
-        records all the same."""
+        """A bit turns over in the offset index of an old segment of a log in service. Readers find the
+        records all the same.
+
+        Args:
+            pick: which old segment, modulo their count.
+            ahead: how many offsets after the segment's first the reader begins.
+        """
         old = self.log.segments.all[pick % (len(self.log.segments) - 1)]
         old.release()
         self.disk.rot_bit(old.offsets.path)
@@ -163,8 +183,15 @@ class DiskMachine(FaultyDiskMachine):
         ms=st.integers(0, 100),
     )
     def rot_unseen(self, pick: int, bits: int, restart: str, ms: int) -> None:
-        """Bits turn over in batches that no start will read. Whatever is asked is answered out of what was
-        written, or refused in a sentence."""
+        """Bits turn over in batches that no start reads. Each request is answered out of what was written, or
+        refused in a sentence.
+
+        Args:
+            pick: in which file the first bit is, modulo their count; each further bit is in the next one.
+            bits: how many.
+            restart: "crash" or "stop": the log is closed before and opened after; "": it stays open.
+            ms: virtual milliseconds that pass.
+        """
         self.flush()
         self.checkpoint()
         self.model.lied = True

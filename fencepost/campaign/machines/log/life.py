@@ -97,7 +97,16 @@ class LogLife(RuleBasedStateMachine):
         retention_ms: int,
         log_append_time: bool,
     ) -> None:
-        """A new log."""
+        """Open a new log.
+
+        Args:
+            policy: cleanup.policy.
+            segment_bytes: size of a segment.
+            flush_messages: records between two syncs.
+            retention_bytes: -1: no bound.
+            retention_ms: -1: no bound.
+            log_append_time: whether the log stamps records itself.
+        """
         delete, compact = POLICIES[policy]
         self.options = LogOptions(
             segment_bytes=segment_bytes,

@@ -179,7 +179,13 @@ class LogModel:
         return [*wrong, *(f"hole: {self.records[offset]} is missing" for offset in missing)]
 
     def adopt(self, found: list[Known], *, first: int, end: int) -> None:
-        """After a recovery: what is there is what counts, and is durable."""
+        """After a recovery: what is there is what counts, and it is durable.
+
+        Args:
+            found: the records.
+            first: the log start.
+            end: the log end.
+        """
         self.records = {record.offset: record for record in found} | {
             offset: record
             for offset, record in self.records.items()

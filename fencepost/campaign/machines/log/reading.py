@@ -45,8 +45,13 @@ class LogReading(LogLife):
             self.epochs_agree(headers)
 
     def producers_agree(self, headers: list[BatchHeader], first: int) -> None:
-        """What the log remembers of a producer is what its batches say; the last batch of each is there,
-        empty if need be, unless it was deleted."""
+        """The log remembers of each producer what its batches say. The last batch of each is there, empty if
+        need be, unless it was deleted.
+
+        Args:
+            headers: of the batches, in order.
+            first: the log start.
+        """
         log, model = self.log, self.model
         last = {
             header.producer_id: header
@@ -83,7 +88,12 @@ class LogReading(LogLife):
     @precondition(up)
     @rule(back=st.integers(0, 40), bound_back=st.integers(-3, 20))
     def read(self, back: int, bound_back: int) -> None:
-        """From so many offsets before the end, up to a bound before the end or beyond it."""
+        """Read from before the end up to a bound.
+
+        Args:
+            back: how far before the end to begin, in records.
+            bound_back: how far before the end to stop; below 0 it is beyond the end.
+        """
         log, model = self.log, self.model
         start, bound = max(model.end - back, log.log_start_offset), max(0, model.end - bound_back)
         answers: list[bytes] = []

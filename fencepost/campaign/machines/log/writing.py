@@ -68,7 +68,14 @@ class LogWriting(LogLife):
     @precondition(up)
     @rule(keys=BATCH, tombstone=st.booleans(), producer=PRODUCERS, ms=st.integers(0, 60))
     def append(self, keys: list[str], tombstone: bool, producer: int | None, ms: int) -> None:
-        """One batch."""
+        """Append one batch.
+
+        Args:
+            keys: one a record.
+            tombstone: whether the last record has no value.
+            producer: the producer's number; None: none.
+            ms: virtual milliseconds that pass before it.
+        """
         self.now_ms += ms
         batch = self.make_batch(
             keys,

@@ -162,8 +162,16 @@ class ConsumerDesk:
         return before + self._last_operation + 1
 
     def begin(self, function: Function, **columns: Any) -> Operation:
-        """A row begins; what is returned goes to `end`. If nothing more is heard of it, one of MAY_HAPPEN is
-        unknown and anything else has told nothing."""
+        """A row begins. If nothing more is heard of it, one of MAY_HAPPEN is unknown, and any other one read
+        nothing.
+
+        Args:
+            function: what it does.
+            columns: of the row.
+
+        Returns:
+            The row, for `end`.
+        """
         identity, number = self.identity, self.next_operation()
         self._last_operation += 1
         begun = Operation(

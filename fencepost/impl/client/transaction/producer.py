@@ -170,7 +170,15 @@ class TransactionalProducer:
         self.producer_id, self.producer_epoch, self.unresolved = producer_id, producer_epoch, False
 
     def send(self, key: TopicPartition, records: list[Record]) -> Procedure:
-        """Append one batch; returns the leader's answer. Its offsets count from 0."""
+        """Append one batch.
+
+        Args:
+            key: the partition.
+            records: with offsets that count from 0.
+
+        Returns:
+            The leader's answer, by the procedure.
+        """
         if self.version < 2 and key not in self.added:
             self.open = True
             yield from self._ask_coordinator(

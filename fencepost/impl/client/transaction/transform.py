@@ -101,7 +101,12 @@ class TransformLoop:
         self.producer.run(self.producer.init(), initialised)
 
     def polled(self, consumer: Consumer, records: list[ConsumedRecord]) -> None:
-        """Transform what came, in one transaction."""
+        """Transform what came, in one transaction.
+
+        Args:
+            consumer: whose poll ended.
+            records: what it returned.
+        """
         if not records or not self.still_member(consumer):
             consumer.poll()
             return
@@ -147,13 +152,28 @@ class TransformLoop:
         self._begin(consumer)
 
     def committed(self, consumer: Consumer, error: ErrorCode) -> None:
-        """It commits in transactions only."""
+        """Never called: offsets are committed in transactions only.
+
+        Args:
+            consumer: whose commit ended.
+            error: of the coordinator.
+        """
 
     def assigned(self, consumer: Consumer, partitions: tuple[TopicPartition, ...]) -> None:
-        """Nothing has to be prepared."""
+        """Nothing has to be prepared.
+
+        Args:
+            consumer: which has new partitions.
+            partitions: all that it has now.
+        """
 
     def revoked(self, consumer: Consumer, partitions: tuple[TopicPartition, ...]) -> None:
-        """No transaction is open while a poll is under way."""
+        """No transaction is open while a poll is under way.
+
+        Args:
+            consumer: which gives partitions up.
+            partitions: those.
+        """
 
     def failed(self, consumer: Consumer, error: ErrorCode) -> None:
         """The consumer cannot go on: begin anew after a while."""

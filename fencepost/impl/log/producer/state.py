@@ -123,7 +123,17 @@ class ProducerState:
         return duplicate
 
     def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
-        """Whether a marker may be appended. Raises InvalidProducerEpochError or CoordinatorFencedError."""
+        """Whether a marker may be appended.
+
+        Args:
+            producer_id: of the transaction.
+            producer_epoch: of the transaction.
+            coordinator_epoch: of the coordinator that decided.
+
+        Raises:
+            InvalidProducerEpochError: if the producer has a later epoch.
+            CoordinatorFencedError: if a later coordinator has written a marker.
+        """
         known = self.producers.get(producer_id)
         if known is None:
             return
@@ -135,8 +145,17 @@ class ProducerState:
         self.coordinator_fencing(known, coordinator_epoch, where)
 
     def coordinator_fencing(self, known: Producer, coordinator_epoch: int, where: str) -> None:
-        """Protection KIP-98: a marker of a coordinator that another one has replaced comes too late; the
-        transaction that it would end may be the next one."""
+        """Protection KIP-98: a marker of a coordinator that another one has replaced comes too late. The
+        transaction that it would end may be the next one.
+
+        Args:
+            known: what the log knows of the producer.
+            coordinator_epoch: of the marker.
+            where: the partition, for the message.
+
+        Raises:
+            CoordinatorFencedError: if a later coordinator has written a marker.
+        """
         if coordinator_epoch < known.coordinator_epoch:
             raise CoordinatorFencedError(
                 expected=f"coordinator epoch {known.coordinator_epoch} or later",
@@ -145,7 +164,12 @@ class ProducerState:
             )
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether the producer's transaction is open here."""
+        """Whether a transaction of the producer is open in this log.
+
+        Args:
+            producer_id: of the producer.
+            producer_epoch: of the producer.
+        """
         known = self.producers.get(producer_id)
         return known is not None and known.open_since != NO_OFFSET and known.epoch == producer_epoch
 
