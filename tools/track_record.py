@@ -19,9 +19,9 @@ BEGIN, END = "<!-- measured by make track-record -->\n", "<!-- end -->\n"
 RANGES = 5
 """Ranges of seeds of `make track-record`: a row of fewer has no median."""
 HEAD = (
-    f"| bug | breaks | seeds needed | median of {RANGES} ranges | found as | profile | the protection that "
-    f"is missing |",
-    "|---|---|---:|---:|---|---|---|",
+    f"| bug | breaks | seeds needed | median of {RANGES} ranges | found in | found as | profile | the protection "
+    f"that is missing |",
+    "|---|---|---:|---:|---:|---|---|---|",
 )
 
 
@@ -35,8 +35,20 @@ def _median(hunt: Hunt) -> str:
     return "not in most ranges" if hunt.median is None else f"{hunt.median:,}"
 
 
+def _found_in(hunt: Hunt) -> str:
+    """In how many of its ranges the bug was found."""
+    ranges = hunt.ranges or (hunt.seeds_needed,)
+    return f"{sum(needed is not None for needed in ranges)} of {len(ranges)}"
+
+
 def _row(hunt: Hunt) -> str:
-    cells = (hunt.bug, hunt.breaks, _number(hunt.seeds_needed, hunt.seeds_tried), _median(hunt))
+    cells = (
+        hunt.bug,
+        hunt.breaks,
+        _number(hunt.seeds_needed, hunt.seeds_tried),
+        _median(hunt),
+        _found_in(hunt),
+    )
     says = f"{hunt.says} (injected)" if BUGS[hunt.bug].injected else hunt.says
     return "| " + " | ".join((*cells, hunt.anomaly, BUGS[hunt.bug].profile, says)) + " |"
 

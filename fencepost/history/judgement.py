@@ -47,13 +47,23 @@ def assert_linearizable(
     folder: Path | None = None,
     minimum_overlap: int = 0,
 ) -> "Verdict":
-    """Assert that the history is linearizable with respect to the model; answers the verdict, which is Ok.
+    """Assert that the history is linearizable with respect to the model.
 
-    model: a name of docs/how-to/models.md, `module:Class`, a class or an instance (with parameters). folder:
-    where the trace is saved before it is judged; the history's own by default. minimum_overlap: with fewer
-    overlapping pairs of operations the history proves nothing; without any, and without a minimum, it warns.
-    Raises NotLinearizableError, FencepostError for a model that does not exist, TraceError for an operation
-    without its result.
+    Args:
+        history: what was recorded.
+        model: a name of docs/how-to/models.md, `module:Class`, a class, or an instance with its parameters.
+        timeout_s: seconds after which the search is given up.
+        folder: where the trace is saved before it is judged; None: the history's own folder.
+        minimum_overlap: with fewer overlapping pairs of operations the history proves nothing; 0: it only
+            warns if there are none.
+
+    Returns:
+        The verdict, which is Ok.
+
+    Raises:
+        NotLinearizableError: if no order of the operations explains the results.
+        FencepostError: for a model that does not exist.
+        TraceError: for an operation without its result.
     """
     __tracebackhide__ = True
     from fencepost.checkers.linearizability.overlap import overlapping_pairs

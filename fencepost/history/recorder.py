@@ -195,9 +195,16 @@ class History:
     ) -> Recording:
         """An operation to record: the block of a `with` or `async with` is the call.
 
-        function: what it is called in the model (docs/how-to/models.md). argument: what JSON can hold.
-        process: who does it, if not this thread or task. Raises FencepostError for an unknown function,
-        TraceError for a value that JSON cannot hold.
+        Args:
+            function: what it is called in the model (docs/how-to/models.md).
+            key: which of several independent objects it concerns; None: there is only one.
+            argument: what JSON can hold.
+            fail: kinds of exceptions that mean that the operation had no effect.
+            process: who does it; None: this thread or task.
+
+        Raises:
+            FencepostError: for an unknown function.
+            TraceError: for a value that JSON cannot hold.
         """
         named = function_named(function)
         check_errors(fail, f"the operation {named}")
@@ -224,10 +231,14 @@ class History:
         argument: str | tuple[str, ...] | None = None,
         fail: Errors = (),
     ) -> Callable[[Target], Target]:
-        """Decorate a function or a coroutine function: each call is an operation, what it returns is the
+        """Decorate a function or a coroutine function: each call is an operation, and what it returns is the
         result.
 
-        key, argument: names of its parameters (several make a list).
+        Args:
+            function: what it is called in the model.
+            key: the name of the parameter that is the key.
+            argument: the name of the parameter that is the argument; several names make a list.
+            fail: kinds of exceptions that mean that the operation had no effect.
         """
         function_named(function)
         check_errors(fail, f"the recorded function {function}")
@@ -256,12 +267,21 @@ class History:
     def clients(
         self, count: int, function: Callable[[int], Any], *, seed: int = 0, timeout_s: float = TIMEOUT_S
     ) -> Any:
-        """Run `function(0)` to `function(count - 1)` at the same time: begun together, with small seeded
-        pauses before operations (together.py).
+        """Run `function(0)` to `function(count - 1)` at the same time. They begin together, with small pauses
+        before operations (together.py).
 
-        Answers their results in this order. A function runs in threads; a coroutine function in tasks, and
-        what this answers is to be awaited. timeout_s: for all of them. Raises what a client raised (the first
-        one's), FencepostError for a count below 1 or a client that does not end.
+        Args:
+            count: how many clients.
+            function: run in a thread for each client; a coroutine function is run in tasks.
+            seed: of the pauses.
+            timeout_s: seconds for all of them.
+
+        Returns:
+            Their results, in this order; to be awaited if `function` is a coroutine function.
+
+        Raises:
+            FencepostError: for a count below 1, or a client that does not end.
+            Exception: what the first client that failed has raised.
         """
         return together(count, function, seed=seed, timeout_s=timeout_s)
 

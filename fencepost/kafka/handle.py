@@ -102,7 +102,15 @@ class KafkaCluster(ABC):
         return {int(number): tuple(replicas) for number, replicas in answer.items()}
 
     def leader(self, topic: str, partition: int = 0) -> int:
-        """Who leads a partition; -1 if nobody does."""
+        """Who leads a partition.
+
+        Args:
+            topic: the topic's name.
+            partition: its number.
+
+        Returns:
+            The broker's number; -1 if no broker leads.
+        """
         return int(self._ask("leader", topic=topic, partition=partition))
 
     def controller(self) -> int:
@@ -127,7 +135,15 @@ class KafkaCluster(ABC):
         return int(self._ask("move_leader", topic=topic, partition=partition, to=to))
 
     def move_coordinator(self, group: str, to: int | None = None) -> int:
-        """Let another broker coordinate a group. Returns which, once it does."""
+        """Let another broker coordinate a group.
+
+        Args:
+            group: the group's id.
+            to: the broker; None: the next one.
+
+        Returns:
+            Which broker coordinates, once it does.
+        """
         return int(self._ask("move_coordinator", group=group, to=to))
 
     def rebalance(self, group: str) -> None:
@@ -184,8 +200,13 @@ class KafkaCluster(ABC):
     # ---- links and anything else
 
     def cut_off(self, broker: int, side: str = "everybody", for_ms: int | None = None) -> None:
-        """It and this side do not reach each other: "brokers" (the others), "zookeeper", "clients", or
-        "everybody"."""
+        """A broker and one side of its network do not reach each other.
+
+        Args:
+            broker: its number.
+            side: "brokers" (the others), "zookeeper", "clients", or "everybody".
+            for_ms: it ends after so many milliseconds; None: when asked to.
+        """
         self._ask("cut_off", broker=broker, side=side, for_ms=for_ms)
 
     def slow(self, broker: int, delay_ms: int, for_ms: int | None = None) -> None:
@@ -274,13 +295,30 @@ class KafkaCluster(ABC):
     def answer_with(
         self, error: str, request: str, target: str = "", *, times: int = 1, after_effect: bool = False
     ) -> int:
-        """The next such request is answered with this error, by Kafka's name, and has no effect, or only
-        then. times: how many of them. Raises PlanError for what no correct broker answers."""
+        """Answer the next requests of a kind with an error.
+
+        Args:
+            error: Kafka's name of the error.
+            request: Kafka's name of the request.
+            target: a topic or a partition; "": any.
+            times: how many requests.
+            after_effect: whether the request is carried out first; else it has no effect.
+
+        Raises:
+            PlanError: if no correct broker answers so.
+        """
         effect = ", after effect" if after_effect else ""
         return self.request_fault(f"answer {error} to {request}{_on(target)}, at most {times} times{effect}")
 
     def delay(self, request: str, milliseconds: int, target: str = "", *, times: int = 1) -> int:
-        """The answer to the next such request comes so much later."""
+        """Answer the next requests of a kind later.
+
+        Args:
+            request: Kafka's name of the request.
+            milliseconds: how much later.
+            target: a topic or a partition; "": any.
+            times: how many requests.
+        """
         return self.request_fault(
             f"delay answer to {request}{_on(target)} by {milliseconds}ms, at most {times} times"
         )
@@ -420,8 +458,15 @@ class KafkaCluster(ABC):
         assertions.check(trace, "assert_order", found, folder or self.folder)
 
     def assert_no_duplicates(self, topic: str = "", *, folder: Path | None = None) -> None:
-        """No record is in a log more often than a client sent it. A retry is the same sending. topic: only of
-        this one; empty: of all. Raises RunFailedError."""
+        """Assert that no record is in a log more often than a client sent it. A retry is the same sending.
+
+        Args:
+            topic: only of this one; "": of all.
+            folder: as of `assert_ok`.
+
+        Raises:
+            RunFailedError: if one is.
+        """
         from fencepost.kafka import assertions
 
         trace = self.end()
@@ -429,7 +474,15 @@ class KafkaCluster(ABC):
         assertions.check(trace, "assert_no_duplicates", found, folder or self.folder)
 
     def assert_delivered(self, topic: str, *, folder: Path | None = None) -> None:
-        """Every acknowledged record of a topic reached some client. Raises RunFailedError."""
+        """Assert that every acknowledged record of a topic reached some client.
+
+        Args:
+            topic: the topic's name.
+            folder: as of `assert_ok`.
+
+        Raises:
+            RunFailedError: if one did not.
+        """
         from fencepost.kafka import assertions
 
         trace = self.end()
