@@ -12,6 +12,8 @@ from fencepost.campaign.bugs import BUGS
 from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.events import table
+from fencepost.checkers.events.shown import shown_ends
+from fencepost.checkers.invariants.hw_mono import shown_by
 from fencepost.traces.errors import TraceError
 from fencepost.traces.plan import ClusterOptions, Plan, TopicOptions
 from fencepost.traces.plan_json import plan_to_json
@@ -166,8 +168,8 @@ def test_events_of_no_trace_and_unknown_names_are_refused() -> None:
 
 
 def test_without_its_operations_a_read_that_went_back_would_be_missed(monkeypatch) -> None:
-    """The tests above can fail: with a screen that marks nothing, HW-MONO convicts nobody."""
-    monkeypatch.setattr(table, "mark_regresses", lambda operations, headers, marked: None)
+    """The tests above can fail: if no end is decoded, HW-MONO convicts nobody."""
+    monkeypatch.setattr(table, "shown_ends", lambda operations, ids: {})
     traces = [bounded(reads_trace(Random(f"shown {seed}"))) for seed in range(60)]
     assert differences("invariants", traces)
 
@@ -182,3 +184,14 @@ def test_events_of_a_table_are_cut_between_traces() -> None:
     assert events_of_table(events.slice(0, 0), {0}) == {}
     halves = events_of_table(pa.concat_tables([events, events.slice(0, 2)]), {0, 1, 2})
     assert halves[0] == numbered[0].events + numbered[0].events[:2]
+
+
+def test_ends_of_columns_are_those_of_operations() -> None:
+    """Rule: which ends clients were shown is read the same from columns and from objects."""
+    of, numbered = row_group([reads_trace(Random(f"ends {seed}")) for seed in range(40)])
+    found = shown_ends(of.tables.operations, [trace.trace_id for trace in numbered])
+    expected = {trace.trace_id: list(shown_by(trace.operations)) for trace in numbered}
+    assert found == {trace_id: ends for trace_id, ends in expected.items() if ends}
+    assert sum(map(len, found.values())) > 100
+    with pytest.raises(TraceError, match="a row in traces for every trace"):
+        shown_ends(of.tables.operations, [])

@@ -19,15 +19,12 @@ from log_special_histories import special_trace
 
 from fencepost.checkers import compiled
 from fencepost.checkers.compiled import AUTO, COMPILED, PLAIN, Kernels, engine
-from fencepost.checkers.events.shown import mark_regresses
 from fencepost.checkers.kafka import judge_trace as judge_kafka
 from fencepost.checkers.linearizability import judge_counted
 from fencepost.checkers.linearizability.limits import Guard, LimitReached, SearchLimits
 from fencepost.checkers.linearizability.screen import screened
 from fencepost.checkers.log.screen.kernels import find_hashed, find_sorted, hash_values
 from fencepost.traces.trace import Trace
-from tests.checkers.event_tables import row_group
-from tests.checkers.test_invariants_differential import reads_trace
 
 PROFILES = ("default", "session", "strong", "content")
 TEN = """{:type :invoke, :f :write, :value 1, :process 0, :time 1}
@@ -43,14 +40,6 @@ def logs(seed: int) -> Iterator[Trace]:
     random = Random(seed)
     yield with_claims(random, random_trace(random, clocks=2, profiles=PROFILES))
     yield special_trace(random, clocks=2, profiles=PROFILES)
-
-
-def regresses(seed: int) -> Any:
-    """What the screen of shown ends says."""
-    of, _ = row_group([reads_trace(Random(f"{seed} {number}")) for number in range(3)])
-    marked = np.zeros(3, np.bool_)
-    mark_regresses(of.tables.operations, of.headers, marked)
-    return marked.tolist()
 
 
 def values(seed: int) -> Any:
@@ -70,7 +59,6 @@ QUESTIONS = {
     "values": values,
     "log": lambda seed: judge_traces(list(logs(seed))),
     "kafka": lambda seed: judge_kafka(random_history(seed)),
-    "events": regresses,
     "models": lambda seed: [
         judge_counted(history(name, Random(seed)), model_of(name), deciders=bool(seed % 2)) for name in DRAW
     ],
@@ -80,7 +68,7 @@ QUESTIONS = {
     ],
 }
 """Each asks kernels about random input of a seed."""
-SEEDS = {"values": 300, "log": 300, "kafka": 300, "events": 60, "models": 40, "keys": 300}
+SEEDS = {"values": 300, "log": 300, "kafka": 300, "models": 40, "keys": 300}
 
 
 def differing(question: str, seeds: int) -> list[int]:

@@ -3,20 +3,19 @@ only what a rule has to see.
 
 Owns which operations are decoded. Must not know rules.
 
-The invariants read operations for two rules. HW-MONO asks which ends clients were shown; a screen over
-columns (shown.py) says in which traces one may have gone back. Compaction asks for the keys of records, where
-the claims say that a topic is compacted. All other traces are judged without their operations.
+The invariants read operations for two rules. HW-MONO asks which ends clients were shown; these are decoded
+column by column (shown.py). Compaction asks for the keys of records, where the claims say that a topic is
+compacted. All other traces are judged without their operations.
 """
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 from attrs import define, evolve, field
 
 from fencepost.checkers import conformance, invariants, meantime
 from fencepost.checkers.columns_read import SHOWN_COLUMNS
 from fencepost.checkers.decoded import operations_of
-from fencepost.checkers.events.shown import mark_regresses
+from fencepost.checkers.events.shown import shown_ends
 from fencepost.checkers.invariants.findings import CHECK
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.errors import FencepostError
@@ -51,14 +50,10 @@ class EventTables:
 
 def judge_invariants(of: EventTables) -> dict[int, Verdict]:
     """The verdicts that are not a plain Ok, by trace id. Raises TraceError for rows that make no trace."""
-    traces = of.traces
-    needed = np.array([bool(trace.claims.compacted) for trace in traces], np.bool_)
-    mark_regresses(of.tables.operations, of.headers, needed)
-    asks = needed.tolist()
-    alone = [trace for trace, asked in zip(traces, asks, strict=True) if not asked]
-    wrong = _judged(alone, invariants.judge, CHECK)
-    suspects = [trace for trace, asked in zip(traces, asks, strict=True) if asked or trace.trace_id in wrong]
-    return _judged(of.with_operations(suspects), invariants.judge, CHECK)
+    shown = shown_ends(of.tables.operations, {header.trace_id for header in of.headers})
+    keyed = iter(of.with_operations([trace for trace in of.traces if trace.claims.compacted]))
+    traces = [next(keyed) if trace.claims.compacted else trace for trace in of.traces]
+    return _judged(traces, lambda trace: invariants.judge(trace, shown.get(trace.trace_id, ())), CHECK)
 
 
 def judge_conformance(of: EventTables) -> dict[int, Verdict]:

@@ -9,7 +9,7 @@ A finding is the first of its anomaly in its partition. Its certificate is the t
 contradict each other.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from fencepost.checkers.invariants.assign import Assign
 from fencepost.checkers.invariants.commit_safe import CommitSafe, keys_of
@@ -19,7 +19,7 @@ from fencepost.checkers.invariants.epoch_mono import EpochMono
 from fencepost.checkers.invariants.findings import CHECK, Findings
 from fencepost.checkers.invariants.hw_bounds import HighWatermarkBounds
 from fencepost.checkers.invariants.hw_kept import HighWatermarkKept
-from fencepost.checkers.invariants.hw_mono import HighWatermarkMono
+from fencepost.checkers.invariants.hw_mono import HighWatermarkMono, Shown, shown_by
 from fencepost.checkers.invariants.in_sync import InSync
 from fencepost.checkers.invariants.incarnation import Incarnation
 from fencepost.checkers.invariants.live import Live
@@ -34,8 +34,14 @@ Handler = Callable[[int, Event], None]
 """Receives an event with its position in the trace."""
 
 
-def judge(trace: Trace) -> Verdict:
-    """Check all event invariants. A run that was too weak is not checked."""
+def judge(trace: Trace, shown: Iterable[Shown] | None = None) -> Verdict:
+    """Check all event invariants. A run that was too weak is not checked.
+
+    Args:
+        trace: the trace.
+        shown: the log ends that clients were shown, if they were decoded already; None: those of the trace's
+            operations.
+    """
     if trace.claims.assumption_broken:
         return Verdict(
             decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=trace.claims.assumption_broken
@@ -70,6 +76,6 @@ def judge(trace: Trace) -> Verdict:
             handler(position, event)
     commit_safe.at_the_end()
     log_match.at_the_end()
-    high_watermark_mono.judge(trace.operations)
+    high_watermark_mono.judge(shown_by(trace.operations) if shown is None else shown)
     decision = Decision.ILLEGAL if findings.found else Decision.OK
     return Verdict(decision=decision, check=CHECK, findings=tuple(findings.found.values()))

@@ -15,7 +15,7 @@ Three cases are no regression:
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from attrs import define, field, frozen
 
@@ -51,6 +51,8 @@ class ShownEnd:
     listed: bool
 
 
+Shown = tuple[Key, ShownEnd]
+"""An end, and whose it is."""
 Term = tuple[int, int]
 """A leader epoch, and how often its leader had taken over again."""
 
@@ -77,16 +79,11 @@ class HighWatermarkMono:
             self.led_again.setdefault(term, []).append(event.time)
         self.led.add(term)
 
-    def judge(self, operations: tuple[Operation, ...]) -> None:
-        """Check all operations of the trace."""
+    def judge(self, ends: Iterable[Shown]) -> None:
+        """Check all ends that clients of the trace were shown."""
         partitions: dict[Key, list[ShownEnd]] = {}
-        for operation in operations:
-            if operation.outcome is Outcome.OK and operation.function in (
-                Function.POLL,
-                Function.LIST_OFFSETS,
-            ):
-                for key, shown in _shown(operation):
-                    partitions.setdefault(key, []).append(shown)
+        for key, shown in ends:
+            partitions.setdefault(key, []).append(shown)
         for key, all_shown in partitions.items():
             self._judge_partition(key, all_shown)
 
@@ -163,7 +160,14 @@ def _told(shown: ShownEnd) -> str:
     return f"{'ListOffsets' if shown.listed else 'poll'} {shown.op_id}"
 
 
-def _shown(operation: Operation) -> Iterator[tuple[Key, ShownEnd]]:
+def shown_by(operations: Iterable[Operation]) -> Iterator[Shown]:
+    """The ends that clients were shown by these operations."""
+    for operation in operations:
+        if operation.outcome is Outcome.OK and operation.function in (Function.POLL, Function.LIST_OFFSETS):
+            yield from _shown(operation)
+
+
+def _shown(operation: Operation) -> Iterator[Shown]:
     """The ends that an operation showed, one for each partition with a leader epoch."""
     assert operation.completion_time is not None, operation
     listed = operation.function is Function.LIST_OFFSETS
