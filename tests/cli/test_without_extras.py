@@ -123,7 +123,11 @@ def test_the_rest_works_without_any_of_them(folder) -> None:
 BROKEN = [
     ("kio", "raise RuntimeError('half installed')", ["produce", "t", "--bootstrap", "127.0.0.1:1"]),
     ("kazoo", "import no_such_part_of_it", ["topics", "list", *STATE]),
-    ("pyspark", "raise OSError(2, 'cannot open shared object file', 'libx.so')", [*CAMPAIGN, "--engine", "spark"]),
+    (
+        "pyspark",
+        "raise OSError(2, 'cannot open shared object file', 'libx.so')",
+        [*CAMPAIGN, "--engine", "spark"],
+    ),
     ("pandas", "def late(): 1 / 0\nlate()", ["mine", "in", "--out", "o"]),
     ("rich_click", "raise AttributeError('too new')", ["bugs", "list"]),
 ]
