@@ -181,8 +181,12 @@ def _run(words: list[str]) -> tuple[ExitCode, str]:
         return code if isinstance(code, ExitCode) else ExitCode.NOTHING_FOUND, ""
     except FencepostError as error:
         return error.exit_code, _say(str(error))
-    except SystemExit as error:  # no arguments at all: the help was printed
-        return ExitCode(error.code) if error.code in set(ExitCode) else ExitCode.USAGE, "no sub-command"
+    except SystemExit as error:
+        if words:  # a caller's code ended the program: nothing was judged
+            return ExitCode.USAGE, _say(
+                f"expected the command to end, saw a call of sys.exit({error.code!r})"
+            )
+        return ExitCode.USAGE, "no sub-command"  # the help was printed
     except click.ClickException as error:
         sentence = _say(error.format_message())
         context = getattr(error, "ctx", None)
