@@ -52,7 +52,10 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "h11": ("proxy.control",),
     "hypothesis": ("campaign.machines", "pytest_plugin"),
     "pyarrow": ("traces", "checkers", "mining"),
-    "numba": ("checkers", "model.explore", "proxy.record.machine", "proxy.record.lanes"),
+    "numba": (
+        *("checkers", "model.explore", "proxy.record.machine", "proxy.record.lanes"),
+        "impl.log.batch.machine_walk",
+    ),
     "llvmlite": ("proxy.record.lanes",),
     "junitparser": ("conformance",),
 }
@@ -266,6 +269,7 @@ THIRD_PARTY_BAD = [
     ("impl.messages", "import kio"),
     ("campaign.swarm", "from hypothesis import given"),
     ("impl.log.batch", "import pyarrow"),
+    ("impl.log.batch.record_walk", "import numba"),
     ("report.text", "import pyarrow.parquet as pq"),
     ("model.replication", "from numba import njit"),
     ("mining.mine", "import numba"),

@@ -41,3 +41,4 @@ export PIP_CONSTRAINT
 "$directory/bin/python" -m pip check --disable-pip-version-check >&2
 "$directory/bin/python" -m fencepost.checkers.compile_all
 "$directory/bin/python" -c 'from fencepost.proxy.record.kernels import KERNELS; KERNELS.load()'
+"$directory/bin/python" -c 'import fencepost.impl.log.batch.machine_walk'

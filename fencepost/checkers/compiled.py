@@ -181,6 +181,13 @@ class Kernels:
         """Whether all of them run as machine code from now on."""
         return _choice != PLAIN and all(kernel.ready for kernel in self._kernels)
 
+    def near(self) -> bool:
+        """Whether it is time to ask `due`. That may import numba, and an import must not be interrupted
+        either: half of numba would stay in the process, and every later kernel would fail."""
+        if _choice != AUTO or self.ready or self._under_way:
+            return self.due()
+        return sum(kernel.spent_s for kernel in self._kernels) > LOAD_AFTER_S
+
     def due(self, steps: int = 0) -> bool:
         """Whether to change to machine code now. steps: an estimate of the loops to come."""
         if _choice != AUTO or self.ready or self._under_way:

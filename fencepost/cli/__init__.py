@@ -17,7 +17,13 @@ import rich_click as click
 from fencepost import __version__
 from fencepost.console.heartbeat import heartbeat
 from fencepost.console.output import Output, said
-from fencepost.traces.errors import ExitCode, FencepostError, unknown_name
+from fencepost.traces.errors import (
+    BrokenLibraryError,
+    ExitCode,
+    FencepostError,
+    broken_library,
+    unknown_name,
+)
 
 SUB_COMMANDS = {
     "demo": "Everything once, in under three minutes.",
@@ -62,7 +68,7 @@ FOLDERS = frozenset({"check", "cluster", "log", "mine", "model", "proxy", "tlc",
 EXIT_CODES = """\
 0 nothing found, 1 findings, 2 usage or nothing readable, 3 undecided, 4 part of the input was unreadable \
 (the rest judged without
-findings), 130 interrupted"""
+findings), 5 a library that cannot be imported, 130 interrupted"""
 
 
 ELSEWHERE = {
@@ -175,8 +181,12 @@ def _run(words: list[str]) -> tuple[ExitCode, str]:
         return code if isinstance(code, ExitCode) else ExitCode.NOTHING_FOUND, ""
     except FencepostError as error:
         return error.exit_code, _say(str(error))
-    except SystemExit as error:  # no arguments at all: the help was printed
-        return ExitCode(error.code) if error.code in set(ExitCode) else ExitCode.USAGE, "no sub-command"
+    except SystemExit as error:
+        if words:  # a caller's code ended the program: nothing was judged
+            return ExitCode.USAGE, _say(
+                f"expected the command to end, saw a call of sys.exit({error.code!r})"
+            )
+        return ExitCode.USAGE, "no sub-command"  # the help was printed
     except click.ClickException as error:
         sentence = _say(error.format_message())
         context = getattr(error, "ctx", None)
@@ -185,9 +195,13 @@ def _run(words: list[str]) -> tuple[ExitCode, str]:
         return ExitCode.USAGE, sentence
     except (KeyboardInterrupt, click.Abort):
         return ExitCode.INTERRUPTED, _say("interrupted")
-    except OSError as error:
-        return ExitCode.USAGE, _say(f"{error.filename or 'the system'}: {error.strerror or error}")
     except Exception as error:
+        library = broken_library(error)
+        if library:
+            broken = BrokenLibraryError(library, error)
+            return broken.exit_code, _say(str(broken))
+        if isinstance(error, OSError):
+            return ExitCode.USAGE, _say(f"{error.filename or 'the system'}: {error.strerror or error}")
         traceback.print_exc()
         _say("this is a mistake in fencepost itself, please report it with the lines above")
         return ExitCode.USAGE, f"a mistake in fencepost itself: {type(error).__name__}"

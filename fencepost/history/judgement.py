@@ -116,10 +116,11 @@ def judged(
     """The verdict of the linearizability judge. trace: the history; model: the sequential model; timeout_s:
     of the search; minimum_overlap: pairs of operations that must overlap. Returns Assumption broken if no
     operation succeeded, or too few overlapped."""
-    from fencepost.checkers.linearizability import SearchLimits, judge_trace
+    from fencepost.checkers.linearizability import SearchLimits, judge_counted
     from fencepost.checkers.linearizability.overlap import strong_enough
 
-    return strong_enough(trace, judge_trace(trace, model, SearchLimits(timeout_s=timeout_s)), minimum_overlap)
+    found = judge_counted(trace, model, SearchLimits(timeout_s=timeout_s))
+    return strong_enough(trace, found, minimum_overlap)
 
 
 def _model(model: "str | Model | type[Model]") -> "Model":

@@ -179,7 +179,11 @@ class _Mining:
                 unfinished=len(self.keys()) - len(results),
             ),
             giants=len(self.prepared.giants),
-            uncounted=sum(one.operations > WHOLE_OPERATIONS for one in self.prepared.giants),
+            uncounted=tuple(
+                f"{one.source} trace {one.trace_id}"
+                for one in self.prepared.giants
+                if one.operations > WHOLE_OPERATIONS
+            ),
             regrouped=self.prepared.regrouped,
         )
         self._write(summary, page=page)

@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
-from fencepost.checkers.linearizability import CHECK, SearchLimits, judge_trace
+from fencepost.checkers.linearizability import CHECK, SearchLimits, judge_counted
 from fencepost.checkers.linearizability.overlap import strong_enough
 from fencepost.checkers.models import Model, model_named
 from fencepost.checkers.verdict import Decision, Verdict
@@ -44,7 +44,7 @@ class ModelQuestion:
             return self.too_large(len(trace.operations))
         try:
             limits = SearchLimits(timeout_s=self.timeout_s, memory_bytes=self.memory_bytes)
-            return strong_enough(trace, judge_trace(trace, self.model(), limits))
+            return strong_enough(trace, judge_counted(trace, self.model(), limits))
         except FencepostError as error:
             return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=str(error))
 

@@ -27,6 +27,7 @@ from attrs import define, field, fields
 from fencepost import __version__
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.runtime.driver import load_when_due
 from fencepost.sim.host import Observer
 from fencepost.sim.scheduler import MILLISECOND, NO_BOUND, SECOND
 from fencepost.sim.world import World
@@ -293,6 +294,7 @@ class Embedded:
         if self.world.now >= self._next_look:
             self._next_look = self.world.now + HOUSEKEEPING
             self._look_after_memory()
+            load_when_due()
 
     def _look_for_ends(self) -> None:
         """A broker's process that has ended takes its connections with it."""

@@ -18,11 +18,13 @@ class ExitCode(IntEnum):
     USAGE = 2
     UNDECIDED = 3
     QUARANTINED = 4
+    BROKEN_LIBRARY = 5
     INTERRUPTED = 130
 
 
 PRECEDENCE = (
     ExitCode.INTERRUPTED,
+    ExitCode.BROKEN_LIBRARY,
     ExitCode.USAGE,
     ExitCode.FINDINGS,
     ExitCode.QUARANTINED,
@@ -88,6 +90,39 @@ class MissingExtraError(EnvironmentError_):
             where=needed_for,
             hint=install_extra(extra),
         )
+
+
+class BrokenLibraryError(EnvironmentError_):
+    """A library that is installed, and raises when it is imported."""
+
+    exit_code = ExitCode.BROKEN_LIBRARY
+
+    def __init__(self, library: str, error: BaseException) -> None:
+        super().__init__(
+            expected="a library that can be imported",
+            seen=f"{type(error).__name__}: {error}",
+            where=f"import of {library}",
+            hint=f"install it again: pip install --force-reinstall {quote(library)}",
+        )
+
+
+def broken_library(error: BaseException) -> str:
+    """The top-level package of the library that raised `error` at an import; empty for any other error.
+
+    Python removes the frames of its import system, so the body of a module that is not ours, below our last
+    call, shows an import. An ImportError names the module that could not be loaded.
+    """
+    library, traceback = "", error.__traceback__
+    while traceback is not None:
+        package = str(traceback.tb_frame.f_globals.get("__name__")).partition(".")[0]
+        if package == "fencepost":
+            library = ""
+        elif not library and traceback.tb_frame.f_code.co_name == "<module>" and package != "__main__":
+            library = package
+        traceback = traceback.tb_next
+    if not library and isinstance(error, ImportError):
+        library = (error.name or "").partition(".")[0]
+    return "" if library == "fencepost" else library
 
 
 MOST_SUGGESTED = 3

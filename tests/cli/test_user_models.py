@@ -157,3 +157,118 @@ def test_mistakes_of_a_model_are_told(fencepost, models: Path) -> None:
         told = fencepost("check", "h.edn", "--model", model)
         assert told.code == 2 and says in told.sentence, told
     sys.modules.pop("bad_model", None)
+
+
+WRONG = """
+from fencepost.checkers.models import IMPOSSIBLE, Model
+
+
+class Fine(Model):
+    functions = {"read", "write"}
+
+    def init(self):
+        return 0
+
+    def step(self, state, call):
+        return IMPOSSIBLE
+
+
+class Init(Fine):
+    def init(self):
+        return {}[1]
+
+
+class InitExits(Fine):
+    def init(self):
+        raise SystemExit(0)
+
+
+class StepExits(Fine):
+    def step(self, state, call):
+        raise SystemExit(0)
+
+
+class Yields(Fine):
+    def step(self, state, call):
+        yield state
+
+
+class Async(Fine):
+    async def step(self, state, call):
+        return state
+
+
+class Equal(Fine):
+    def equal(self, one, other):
+        raise ValueError("equal")
+
+    def init(self):
+        return []
+
+
+class Describe(Fine):
+    def describe(self, call):
+        raise ValueError("describe")
+
+
+class Part(Fine):
+    def partition(self, call):
+        raise ValueError("part")
+
+
+class AsCall(Fine):
+    def call(self, operation):
+        raise ValueError("call")
+
+
+class Observes(Fine):
+    def observes(self, call):
+        raise ValueError("observes")
+
+
+class Nothing(Fine):
+    def call(self, operation):
+        return None
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("Init", "expected an answer of `init`, saw KeyError: 1"),
+        ("InitExits", "expected an answer of `init`, saw SystemExit: 0"),
+        ("StepExits", "saw SystemExit: 0"),
+        ("Yields", "without `yield` and `async`, saw generator"),
+        ("Async", "without `yield` and `async`, saw coroutine"),
+        ("Equal", "expected an answer of `equal`, saw ValueError"),
+        ("Describe", "expected an answer of `describe`, saw ValueError"),
+        ("Part", "expected an answer of `partition`, saw ValueError"),
+        ("AsCall", "expected an answer of `call`, saw ValueError"),
+        ("Observes", "expected an answer of `observes`, saw ValueError"),
+    ],
+)
+def test_whatever_a_model_raises_is_its_own_mistake(fencepost, models: Path, model: str, says: str) -> None:
+    """Rule: no function of a model, and no value that it returns, can end the judge with a traceback or with
+    exit code 0."""
+    (models / "h.edn").write_text(entries(0, "write", "1", "1") + entries(1, "read", "nil", "2"))
+    (models / "wrong_models.py").write_text(WRONG)
+    told = fencepost("check", "h.edn", "--model", f"wrong_models:{model}")
+    sys.modules.pop("wrong_models", None)
+    assert told.code == 2 and f"the model {model}" in told.sentence and says in told.sentence, told
+
+
+def test_a_model_that_looks_at_nothing_proves_nothing(fencepost, models: Path) -> None:
+    """Rule: an ok needs operations that the model looked at."""
+    (models / "h.edn").write_text(entries(0, "write", "1", "1") + entries(1, "read", "nil", "2"))
+    (models / "wrong_models.py").write_text(WRONG)
+    told = fencepost("check", "h.edn", "--model", "wrong_models:Nothing")
+    sys.modules.pop("wrong_models", None)
+    assert told.code == 3 and "looked at none of the 2 recorded operations" in " ".join(told.out.split())
+
+
+def test_a_module_that_ends_the_program_is_no_success(fencepost, models: Path) -> None:
+    """Rule: sys.exit(0) in a caller's module is a mistake with exit code 2."""
+    (models / "h.edn").write_text(entries(0, "read", "nil", "nil"))
+    (models / "exiting_model.py").write_text("import sys\nsys.exit(0)\n")
+    told = fencepost("check", "h.edn", "--model", "exiting_model:X")
+    assert told.code == 2 and "saw SystemExit: 0" in told.sentence

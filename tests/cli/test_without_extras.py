@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.traces.errors import EXTRAS, install_extra
+from fencepost.traces.errors import EXTRAS, broken_library, install_extra
 
 PROGRAM = """
 import sys
@@ -118,6 +118,53 @@ def test_the_rest_works_without_any_of_them(folder) -> None:
     ):
         done = without(hidden, command, folder)
         assert done.returncode == 0, done.stderr
+
+
+BROKEN = [
+    ("kio", "raise RuntimeError('half installed')", ["produce", "t", "--bootstrap", "127.0.0.1:1"]),
+    ("kazoo", "import no_such_part_of_it", ["topics", "list", *STATE]),
+    (
+        "pyspark",
+        "raise OSError(2, 'cannot open shared object file', 'libx.so')",
+        [*CAMPAIGN, "--engine", "spark"],
+    ),
+    ("pandas", "def late(): 1 / 0\nlate()", ["mine", "in", "--out", "o"]),
+    ("rich_click", "raise AttributeError('too new')", ["bugs", "list"]),
+]
+
+
+@pytest.mark.parametrize(("library", "body", "command"), BROKEN, ids=[row[0] for row in BROKEN])
+def test_a_library_that_raises_at_import_is_named(library, body, command, folder, monkeypatch) -> None:
+    """Rule: a library that is installed and broken is one sentence with an exit code of its own, not a
+    mistake in fencepost itself."""
+    (folder / "broken").mkdir()
+    (folder / "broken" / f"{library}.py").write_text(body + "\n")
+    monkeypatch.setenv("PYTHONPATH", f"{folder / 'broken'}:{Path(__file__).parents[2]}")
+    done = subprocess.run(
+        [sys.executable, "-m", "fencepost", *command, "--json"],
+        cwd=folder, capture_output=True, text=True, timeout=600, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == 5, done.stderr
+    (sentence,) = [line for line in done.stderr.splitlines() if line.startswith("fencepost: ")]
+    assert f"import of {library}: expected" in sentence and "mistake in fencepost" not in done.stderr
+    assert "Traceback" not in done.stderr
+    if library != "rich_click":  # before there is a command line, there is no --json
+        assert json.loads(done.stdout) == {"error": sentence.removeprefix("fencepost: "), "exit_code": 5}
+
+
+def test_a_module_of_ours_that_raises_at_import_is_our_mistake() -> None:
+    """Rule: only a library that we import is named; what a library calls back is ours."""
+    ours = {"__name__": "fencepost.some.module"}
+    outer = {"__name__": "outer_library"}
+    with pytest.raises(ZeroDivisionError) as caught:
+        exec(compile("1 / 0", "ours", "exec"), ours)
+    assert broken_library(caught.value) == ""
+    with pytest.raises(ZeroDivisionError) as caught:
+        exec(compile("exec('1 / 0', ours)", "outer", "exec"), {**outer, "ours": ours})
+    assert broken_library(caught.value) == ""
+    with pytest.raises(ZeroDivisionError) as caught:
+        exec(compile("exec('1 / 0', outer)", "ours", "exec"), {**ours, "outer": outer})
+    assert broken_library(caught.value) == "outer_library"
 
 
 def test_the_hint_names_the_libraries_of_pyproject() -> None:

@@ -20,6 +20,13 @@ CHECKERS = Path(__file__).parents[1] / "checkers"
 sys.path.insert(0, str(Path(__file__).parent))  # helper modules of this folder
 sys.path += map(str, (CHECKERS / "log" / "ranges", CHECKERS / "log"))  # random histories
 
+SMALL_TABLES = {
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Settings of Spark for tables of tests."""
 KINDS = (
     "legal",
     "lost_write",
@@ -154,8 +161,9 @@ def campaign(tmp_path_factory: pytest.TempPathFactory, mixed: list[Trace]) -> Pa
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """One local Spark session on the loopback for the whole run."""
+    """One local Spark session on the loopback for the whole run. Its tables have few rows: compiled queries
+    and 200 partitions, as they are by default, would cost more than they save."""
     from fencepost.mining.spark.session import session
 
-    with session("local[2]", settings={"spark.driver.memory": "1g"}) as running:
+    with session("local[2]", settings=SMALL_TABLES) as running:
         yield running

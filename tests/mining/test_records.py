@@ -14,7 +14,7 @@ from fencepost.checkers.log.accounts import counts_of_trace
 from fencepost.mining.results.checkpoint import from_json, to_json
 from fencepost.mining.results.page import page_of
 from fencepost.mining.results.rows import Counts
-from fencepost.mining.results.summary import Summary, summary_of
+from fencepost.mining.results.summary import MOST_NAMED, Summary, summary_of
 from fencepost.report.records import MOST_LOST, LogTotals
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
@@ -100,7 +100,12 @@ def test_they_are_on_the_page_and_in_the_text(tmp_path: Path) -> None:
     assert "t-0 offset 50, value 50, acks=all" in text and f"and 327 more (all of them: {out}/lost)" in text
     assert "<h2>Records</h2>" in html and "<h2>Lost records</h2>" in html
     assert "The first 100 of 427; the table lost has all." in html
-    assert "records of 1 giant history are not counted" in evolve(summary, giants=2, uncounted=1).plain()
+    giant = evolve(summary, giants=2, uncounted=("in/a trace 7", "in/a trace 9"))
+    assert "records of 2 giant histories are not counted: in/a trace 7, in/a trace 9" in giant.plain()
+    assert "Not counted are the records of in/a trace 7, in/a trace 9" in page_of(giant)
+    assert json.loads(giant.to_json())["uncounted"] == ["in/a trace 7", "in/a trace 9"]
+    many = evolve(summary, uncounted=tuple(f"in trace {n}" for n in range(MOST_NAMED + 3)))
+    assert f"in trace {MOST_NAMED - 1} and 3 more" in many.plain()
 
 
 def test_without_the_log_check_nothing_is_said_of_records(tmp_path: Path) -> None:

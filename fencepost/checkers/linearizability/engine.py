@@ -83,9 +83,10 @@ def search(arrays: Arrays, table: Table, guard: Guard, *, most_effort: int | Non
     first, filled = table.state(table.model.init()), table.filled
     asks, fresh = 0, True
     while True:
-        if KERNELS.due():
+        if KERNELS.near():
             with guard.stopped():
-                KERNELS.get_ready()
+                if KERNELS.due():
+                    KERNELS.get_ready()
         slice_ = max(SLICE if KERNELS.ready else PLAIN_SLICE, 4 * len(arrays.asked))
         effort = int(work.control[kernel.VISITS]) + QUESTION * (table.filled - filled)
         if fresh:

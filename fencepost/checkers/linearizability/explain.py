@@ -257,7 +257,7 @@ def explain(arrays: Arrays, outcome: SearchOutcome, table: Table, guard: Guard, 
     proof, exact = shrunk(arrays, outcome, _wide(model, arrays.asked), half)
     seen = (
         f"{least}the first {outcome.level} completions can be ordered (for instance to the state "
-        f"{model.describe_state(table.states[state])[:200]}), the next one cannot: "
+        f"{str(model.describe_state(table.states[state]))[:200]}), the next one cannot: "
         f"{model.describe(culprit.call)} of process "
         f"{culprit.operation.process}; {listed(model, proof, exact, 'whatever the others did')}"
     )

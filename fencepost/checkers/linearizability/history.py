@@ -101,7 +101,7 @@ def split(model: Model, trace: Trace, widen: int = 0) -> dict[str, list[Asked]]:
         name = model.partition(asked.call)
         if name is None:
             return {"": everything}
-        parts[name].append(asked)
+        parts[str(name)].append(asked)
     return dict(sorted(parts.items(), key=lambda item: (len(item[1]), item[0])))
 
 

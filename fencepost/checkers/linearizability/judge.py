@@ -17,7 +17,7 @@ from fencepost.checkers.linearizability.history import Asked, arrays_of, split
 from fencepost.checkers.linearizability.limits import Guard, LimitReached, SearchLimits
 from fencepost.checkers.linearizability.screen import KERNELS as SCREEN
 from fencepost.checkers.linearizability.screen import STEPS, fits, screened
-from fencepost.checkers.linearizability.table import ModelError, Table
+from fencepost.checkers.linearizability.table import ModelError, Table, mistake_of
 from fencepost.checkers.models.base import Model
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.errors import FencepostError
@@ -152,6 +152,11 @@ def judge_counted(
         raise
     except FencepostError as error:
         return _broken(str(error))
+    except (Exception, SystemExit) as error:
+        mistake = mistake_of(model, error)
+        if mistake is None:
+            raise
+        raise mistake from error
 
 
 def _guarded(trace: Trace, model: Model, guard: Guard, widen: int, way: _Way) -> Judged:

@@ -14,6 +14,7 @@ from typing import Any
 
 from attrs import evolve
 
+from fencepost.checkers.linearizability.judge import Judged
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.trace import Trace
@@ -43,23 +44,29 @@ def _pairs(intervals: list[Interval]) -> int:
     return len(intervals) * (len(intervals) - 1) // 2 - apart
 
 
-def strong_enough(trace: Trace, verdict: Verdict, minimum_overlap: int = 0) -> Verdict:
-    """Replace Ok by Assumption broken if no operation succeeded, or if too few operations overlapped.
+def strong_enough(trace: Trace, judged: Judged, minimum_overlap: int = 0) -> Verdict:
+    """Replace Ok by Assumption broken if no operation succeeded, if the model looked at none, or if too few
+    operations overlapped.
 
     Args:
         trace: the history.
-        verdict: the verdict of a checker.
+        judged: the checker's verdict and counts.
         minimum_overlap: the number of overlapping pairs that an Ok needs; 0 turns this check off.
 
     Returns:
         the verdict to report.
     """
+    verdict, reason = judged.verdict, ""
     if verdict.decision is not Decision.OK:
         return verdict
-    reason = ""
     if not any(operation.outcome is Outcome.OK for operation in trace.operations):
         reason = (
             f"none of the {len(trace.operations)} recorded operations succeeded: the history proves nothing"
+        )
+    elif not judged.operations:
+        reason = (
+            f"the model looked at none of the {len(trace.operations)} recorded operations: its `call` "
+            "returned None for each"
         )
     elif minimum_overlap and (pairs := overlapping_pairs(trace.operations)) < minimum_overlap:
         reason = f"{pairs} pairs of operations overlapped, where at least {minimum_overlap} were asked for"

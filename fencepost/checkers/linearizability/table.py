@@ -5,7 +5,7 @@ Owns interning, and all calls of a model's `step`. Must not know histories or se
 The model computes each step once. States that are == (or equal by the model's own `equal`) share a number.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,34 @@ from fencepost.traces.errors import FencepostError
 
 class ModelError(FencepostError):
     """A model that raised, or states that cannot be compared: an error of the model, not of the history."""
+
+
+def mistake_of(model: Model, error: BaseException) -> ModelError | None:
+    """Whose mistake an exception is.
+
+    Args:
+        model: the model that was asked.
+        error: an exception that the judge does not expect.
+
+    Returns:
+        a ModelError if it came through a function of a caller's model; otherwise None.
+    """
+    theirs = {
+        cls.__module__ for cls in type(model).__mro__[:-1] if not cls.__module__.startswith("fencepost.")
+    }
+    through, traceback = "", error.__traceback__
+    while traceback is not None and not through:
+        frame = traceback.tb_frame
+        if frame.f_globals.get("__name__") in theirs:
+            through = frame.f_code.co_name
+        traceback = traceback.tb_next
+    if not through:
+        return None
+    return ModelError(
+        expected=f"an answer of `{through}`",
+        seen=f"{type(error).__name__}: {error}",
+        where=f"the model {type(model).__name__}",
+    )
 
 
 SMALLEST = 1 << 10
@@ -73,7 +101,8 @@ class Table:
     def state(self, state: Any) -> int:
         """The number of a state.
 
-        Raises FencepostError if a state cannot be hashed while `equal` is not overridden.
+        Raises ModelError if a state cannot be hashed while `equal` is not overridden, or if it is a generator
+        or a coroutine.
         """
         try:
             number = self._numbers.get(state)
@@ -91,6 +120,15 @@ class Table:
             alike = (n for n, known in enumerate(self.states) if self.model.equal(known, state))
             number = next(alike, None)
         if number is None:
+            if isinstance(
+                state, Generator | Coroutine
+            ):  # its identity differs each time: all would be allowed
+                state.close()
+                raise ModelError(
+                    expected="a state or IMPOSSIBLE, from functions without `yield` and `async`",
+                    seen=type(state).__name__,
+                    where=f"the model {type(self.model).__name__}",
+                )
             number = len(self.states)
             self.states.append(state)
         if hashable:
@@ -154,7 +192,7 @@ class Table:
             after = self.model.step(self.states[state], self.calls[call])
         except (FencepostError, MemoryError):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ModelError(
                 expected="a state or IMPOSSIBLE from `step`",
                 seen=f"{type(error).__name__}: {error}",

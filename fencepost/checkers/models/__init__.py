@@ -60,7 +60,7 @@ def model_named(name: str, parameters: Mapping[str, Any] | None = None, *, where
         raise FencepostError(
             expected=f"its parameters ({wanted})", seen=str(error), where=f"{where} {name}"
         ) from None
-    except Exception as error:  # the constructor of a caller's class may raise anything
+    except (Exception, SystemExit) as error:  # the constructor of a caller's class may raise anything
         raise _unmade(name, where, error) from None
 
 
@@ -74,7 +74,7 @@ def _imported(name: str, where: str) -> type[Model]:
         raise FencepostError(
             expected="a module that can be imported", seen=str(error), where=f"{where} {name}"
         ) from None
-    except Exception as error:  # importing a caller's module may raise anything
+    except (Exception, SystemExit) as error:  # importing a caller's module may raise anything
         raise _unmade(name, where, error) from None
     if not (isinstance(found, type) and issubclass(found, Model)):
         raise FencepostError(
@@ -85,7 +85,7 @@ def _imported(name: str, where: str) -> type[Model]:
     return found
 
 
-def _unmade(name: str, where: str, error: Exception) -> FencepostError:
+def _unmade(name: str, where: str, error: BaseException) -> FencepostError:
     return FencepostError(
         expected="a model that can be made", seen=f"{type(error).__name__}: {error}", where=f"{where} {name}"
     )

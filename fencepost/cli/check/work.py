@@ -117,7 +117,7 @@ def _judgement(found: Found, index: int, question: Question) -> Judgement:
         from fencepost.checkers.linearizability.overlap import overlapping_pairs, strong_enough
 
         judged = judge_counted(found.trace, *question.asked_model())
-        verdict = strong_enough(found.trace, judged.verdict, question.minimum_overlap)
+        verdict = strong_enough(found.trace, judged, question.minimum_overlap)
         counts = {
             name: getattr(judged, name) for name in ("operations", "parts", "decided", "steps", "nodes")
         }

@@ -103,10 +103,10 @@ def _records(data: bytes, header: BatchHeader) -> Walked:
             expected=f"at most {MOST_PRODUCED_RECORDS} records",
             seen=f"{header.count}",
         )
-    payload = data[HEADER_SIZE:]
     try:
-        if header.codec != "none":
-            payload = decompress(header.codec, payload, bound=MOST_PRODUCED_BYTES)
+        if header.codec == "none":
+            return examine(data, header.count, header.last_offset_delta, HEADER_SIZE)
+        payload = decompress(header.codec, data[HEADER_SIZE:], bound=MOST_PRODUCED_BYTES)
         return examine(payload, header.count, header.last_offset_delta)
     except TooMuchDataError as error:
         raise RefusedBatchError(

@@ -118,7 +118,7 @@ def _records(summary: Summary, records: LogTotals) -> list[Table]:
         f" {_number(records.unknown_present)} records of unknown outcome present."
     )
     if summary.uncounted:
-        note += f" Records of giant histories ({summary.uncounted}) are not counted."
+        note += f" Not counted are the records of {summary.uncounted_named}: giant histories."
     columns = ("acks", "acknowledged", "lost", "lost, allowed")
     tables = [Table(heading="Records", columns=columns, rows=tuple(rows), note=note)]
     if records.lost:

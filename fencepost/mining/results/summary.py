@@ -63,8 +63,8 @@ class Summary:
     unfinished: int = 0
     # Histories that were judged by slot ranges.
     giants: int = 0
-    uncounted: int = 0
-    """Histories that are too large for their records to be counted."""
+    uncounted: tuple[str, ...] = ()
+    """Which histories are too large for their records to be counted: input and trace id."""
     regrouped: int = 0
     # What became of the records of logs, in all histories but giants; None: the log check did not run.
     records: LogTotals | None = None
@@ -87,6 +87,12 @@ class Summary:
             f"keep each within one row group"
         )
         return "; ".join(part for part in (told, moved if self.regrouped else "") if part)
+
+    @property
+    def uncounted_named(self) -> str:
+        """The first MOST_NAMED histories whose records are not counted, and how many more there are."""
+        more = len(self.uncounted) - MOST_NAMED
+        return ", ".join(self.uncounted[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
     @property
     def exit_code(self) -> ExitCode:
@@ -119,9 +125,8 @@ class Summary:
             return []
         lines = list(self.records.lines(f"{self.out}/lost"))
         if self.uncounted:
-            lines.append(
-                f"records of {_many(self.uncounted, 'giant history', 'giant histories')} are not counted"
-            )
+            many = _many(len(self.uncounted), "giant history", "giant histories")
+            lines.append(f"records of {many} are not counted: {self.uncounted_named}")
         return lines
 
     def plain(self) -> str:

@@ -40,7 +40,7 @@ from fencepost.systems.apache_kafka import settings
 from fencepost.systems.apache_kafka.jars import Release
 from fencepost.systems.apache_kafka.settings import SESSION_MS, Ports
 from fencepost.systems.system import Inside, Pair, System, UnsupportedError
-from fencepost.traces.errors import EnvironmentError_, FencepostError, MissingExtraError
+from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 STATE = "apache-kafka.json"
 START_S = 300.0
@@ -398,11 +398,8 @@ class ApacheKafka:
 
 
 def _importable() -> None:
-    """Whether the cluster's health can be asked. Raises MissingExtraError."""
-    try:
-        import fencepost.wire.client  # noqa: F401
-    except ImportError:
-        raise MissingExtraError(package="kio", extra="kafka", needed_for="Apache Kafka as a system") from None
+    """Raises MissingExtraError unless the cluster's health can be asked."""
+    import fencepost.wire.client  # noqa: F401
 
 
 def _random_id() -> str:

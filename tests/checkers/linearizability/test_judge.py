@@ -1,11 +1,15 @@
 """Verdicts of the general judge beyond the decision: limits, contradictions, clocks, models that go wrong."""
 
 import time
+from contextlib import contextmanager
 
 import pytest
 from attrs import evolve
 
-from fencepost.checkers.linearizability import SearchLimits, judge, judge_counted, judge_trace
+from fencepost.checkers import compiled
+from fencepost.checkers.compiled import Kernels
+from fencepost.checkers.linearizability import SearchLimits, engine, judge, judge_counted, judge_trace
+from fencepost.checkers.linearizability.limits import Guard
 from fencepost.checkers.linearizability.table import ModelError
 from fencepost.checkers.models import Model, model_named
 from fencepost.checkers.models.containers import Counter
@@ -249,3 +253,48 @@ def test_unknown_outcomes_do_not_blow_up() -> None:
     assert (legal.verdict.decision, illegal.verdict.decision) == (Decision.OK, Decision.ILLEGAL)
     assert legal.steps < 20_000
     assert illegal.steps < 200_000
+
+
+def test_no_limit_falls_into_the_import_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule: the question whether machine code pays may import numba, so limits are suspended while it is
+    asked. An import that is interrupted leaves half of numba in the process, and every later search fails."""
+    suspended: list[bool] = []
+    stopped = Guard.stopped
+
+    @contextmanager
+    def noted(guard: Guard):
+        with stopped(guard):
+            suspended.append(True)
+            yield
+            suspended.append(False)
+
+    class Asked:
+        ready = False
+
+        def near(self) -> bool:
+            return True
+
+        def due(self) -> bool:
+            assert suspended[-1]
+            return False
+
+    monkeypatch.setattr(Guard, "stopped", noted)
+    monkeypatch.setattr(engine, "KERNELS", Asked())
+    assert judge_trace(writes(2, last=3), model_named("counter")).decision is Decision.OK
+    assert suspended and not suspended[-1]
+
+
+def test_a_kernel_that_is_near_is_asked_for() -> None:
+    """Rule: `near` never misses a moment at which `due` would say yes, and costs nothing before."""
+    kernels = Kernels(call=lambda: None)
+    assert kernels.ready and not kernels.near() and not kernels.due()
+    slow = compiled.Kernel(lambda: None, when_asked=True)
+    kernels = Kernels(slow, call=lambda: None)
+    assert not kernels.near()
+    slow.spent_s = compiled.COMPILE_AFTER_S + 1
+    with compiled.engine(compiled.AUTO):
+        assert kernels.near() and kernels.due()
+    with compiled.engine(compiled.PLAIN):
+        assert not kernels.near() and not kernels.due()
+    with compiled.engine(compiled.COMPILED):
+        assert kernels.near() and kernels.due()

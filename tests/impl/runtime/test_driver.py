@@ -1,6 +1,7 @@
 """The driver steps a core in order, keeps its timers, and releases nothing of a step whose files failed."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -14,6 +15,7 @@ from fencepost.impl.core.core_interface import (
     Started,
     TimerFired,
 )
+from fencepost.impl.log.batch.record_walk import MACHINE_CODE_AFTER, MachineWalk
 from fencepost.impl.messages.broker_api import MetadataRequest
 from fencepost.impl.runtime.driver import Driver, HostClock
 from fencepost.traces.events import Name
@@ -178,3 +180,22 @@ def test_an_invocation_takes_its_turn_like_an_input():
 
     _, line, _, halts = drive(answers, lambda core, line, halts: line.sent, start)
     assert seen == ["stepped", "called"] and len(line.sent) == 1 and halts == []
+
+
+def test_machine_code_is_loaded_in_another_thread_once_it_is_due(monkeypatch):
+    """Rule: records validated in plain Python make the process load machine code, once."""
+    form, threads = MachineWalk(), []
+    monkeypatch.setattr("fencepost.impl.runtime.driver.MACHINE", form)
+    monkeypatch.setattr(MachineWalk, "load", lambda form: threads.append(threading.current_thread()))
+
+    def walked(input, now):
+        form.walked += MACHINE_CODE_AFTER // 2
+
+    def three(driver):
+        driver.start()
+        assert not threads
+        driver.start()
+        driver.start()
+
+    drive(walked, lambda core, line, halts: threads, three)
+    assert len(threads) == 1 and threads[0] is not threading.current_thread()

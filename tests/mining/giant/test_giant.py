@@ -15,6 +15,7 @@ from mining_results import findings_in, plain, verdicts_in
 
 from fencepost.checkers.judges import CHECKS, DEFAULT_CHECKS, judge
 from fencepost.checkers.log.accounts import counts_of_trace
+from fencepost.mining import mine as mining
 from fencepost.mining.giant import fold as giant
 from fencepost.mining.giant import repeats
 from fencepost.mining.giant.checks import BEARING
@@ -126,8 +127,8 @@ def test_a_giant_history_is_as_weak_as_a_small_one(tmp_path: Path, giant: int) -
 
 
 @pytest.mark.spark
-def test_giants_and_cut_traces_on_spark(tmp_path: Path, mixed, make, spark) -> None:
-    """On Spark the same, and the summary says what was judged how."""
+def test_giants_and_cut_traces_on_spark(tmp_path: Path, mixed, make, spark, monkeypatch) -> None:
+    """On Spark the same; the summary says what was judged how, and names a history that is not counted."""
     last = make(499, "legal").operations[-1]
     reads = [
         attrs.evolve(
@@ -138,12 +139,15 @@ def test_giants_and_cut_traces_on_spark(tmp_path: Path, mixed, make, spark) -> N
     long = make(499, "legal")
     some = [*mixed[:4], attrs.evolve(long, operations=(*long.operations, *reads))]
     write_loose(tmp_path / "in", some, Random(1), parts=2, rows=20)
+    monkeypatch.setattr(mining, "WHOLE_OPERATIONS", 50)
     summary = mine([tmp_path / "in"], tmp_path / "out", spark=spark, giant=50)
     assert (verdicts_in(tmp_path / "out"), findings_in(tmp_path / "out")) == plain(some)
     assert summary.shapes.startswith(
         "1 giant history by slot ranges, 4 small ones by row group; 4 traces regrouped first"
     )
     assert summary.shapes in summary.plain()
+    assert summary.uncounted == (f"{tmp_path / 'in'} trace 499",)
+    assert f"records of 1 giant history are not counted: {tmp_path / 'in'} trace 499" in summary.plain()
     assert not (tmp_path / "out" / ".work").exists()
 
 

@@ -1,40 +1,28 @@
 """Verify the structure of a batch's records without creating an object per record.
 
-Owns two forms of one rule. `walk`, in plain Python, decides. `screen`, over whole columns with numpy, only
-says "good" or "ask walk". Must not know the writer of a batch. Both accept exactly what
-record_batch.read_records reads. The second form is for speed (docs/decisions/record-validation.md;
-bench/validation.py). tests/impl/log/test_record_walk.py compares walk with read_records, and screen with
-walk.
+Owns the rule: `walk`, in plain Python, decides. It accepts exactly what record_batch.read_records reads. Must
+not know the writer of a batch. machine_walk.py has the same rule as machine code, for speed
+(docs/decisions/record-validation.md; bench/validation.py): it only says "good" or "ask walk", and its result
+is that of `walk`. tests/impl/log/batch/test_record_walk.py compares the three.
 """
 
-from functools import lru_cache
 from typing import Any
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from fencepost.impl.log.batch.varint import decode_varint
+from fencepost.traces.making import maker_of
 
 SMALLEST_RECORD = 7
 """The bytes of the smallest record: length, attributes, two deltas, two null lengths and a count. More
 records than the bytes can hold mean corruption."""
-SCREENED_RECORDS = 96
-"""From this many records on, columns are faster than a loop (bench/validation.py). Below, numpy's fixed cost
-is higher than the loop's."""
-SCREENED_BYTES = 4 * 1024 * 1024
-"""The columns temporarily take about four times the records' bytes. Larger batches are walked, which needs no
-memory."""
-_MOST_SCREENED = 1 << 13
-"""Smaller offset deltas have at most two bytes."""
-_LONGEST_SCREENED = 5
-"""The most bytes of a number that the screen reads: 34 bits of milliseconds are 198 days."""
-_KNOWN_COUNTS = 32
-"""The number of record counts with cached offset deltas: a producer's batches mostly have the same size."""
-
-
+MACHINE_CODE_AFTER = 1_000_000
+"""Records that a process walks in plain Python before machine code is worth it: those cost 0.45 s of CPU, as
+much as the import of numba and the load of what is compiled. That takes 130 MB."""
 _TIME_BOUND = 1 << 63
 
 
-@frozen
+@frozen(weakref_slot=False)
 class Walked:
     """A summary of the records of a batch."""
 
@@ -46,21 +34,66 @@ class Walked:
     """The number of records without a key."""
 
 
-def examine(data: bytes, count: int, last_delta: int) -> Walked:
-    """Verify the structure of all records of a batch, by the faster of the two forms.
+_walked = maker_of(Walked, keywords=False)
 
-    data: the records, decompressed. count: their number by the header. last_delta: the header's last offset
-    delta; offset deltas ascend up to it. Raises ValueError or IndexError if the records are invalid.
-    """
-    if SCREENED_RECORDS <= count == last_delta + 1 and len(data) <= SCREENED_BYTES:
-        found = screen(data, count)
-        if found is not None:
-            return found
-    return walk(data, count, last_delta)
+
+@define(eq=False)
+class MachineWalk:
+    """The machine code of `walk` in this process: not there until somebody loads it."""
+
+    # Records walked in plain Python so far; moves with each batch.
+    walked: int = field(default=0, init=False)
+    # machine_walk.walk_of; None until `load` has ended.
+    _function: Any = field(default=None, init=False)
+    # Whether `due` was true: once is enough, also where `load` fails.
+    _due: bool = field(default=False, init=False)
+
+    def due(self) -> bool:
+        """Whether to call `load` now, in another thread: true once, after enough records."""
+        if self._due or self.walked < MACHINE_CODE_AFTER:
+            return False
+        self._due = True
+        return True
+
+    def load(self) -> None:
+        """Compile it, or take what an earlier process has compiled. Nothing changes where that is
+        impossible."""
+        try:
+            from fencepost.impl.log.batch.machine_walk import walk_of
+        except (ImportError, RuntimeError, OSError):  # numba finds no place for what it compiles
+            return
+        self._function = walk_of
+
+    def examine(self, data: bytes, count: int, last_delta: int, start: int = 0) -> Walked:
+        """Verify the structure of all records of a batch, by the faster of the two forms.
+
+        Args:
+            data: ends with the records, decompressed.
+            count: their number by the header.
+            last_delta: the header's last offset delta; offset deltas ascend up to it.
+            start: the position of the first record in the data.
+
+        Returns:
+            a summary of the records.
+
+        Raises:
+            ValueError, IndexError: if the records are invalid.
+        """
+        if self._function is not None and type(data) is bytes and count > 0:
+            keyless, largest, smallest = self._function(data, start, count, last_delta)
+            if keyless >= 0:
+                return _walked(largest, smallest, keyless)
+        self.walked += count
+        return walk(data[start:] if start else data, count, last_delta)
+
+
+MACHINE = MachineWalk()
+"""Of this process."""
+examine = MACHINE.examine
 
 
 def walk(data: bytes, count: int, last_delta: int) -> Walked:  # noqa: PLR0915  (a call a field would cost twice as much)
-    """As `examine`, record by record, in constant memory.
+    """Verify the structure of all records of a batch, record by record, in constant memory.
 
     Numbers stay in zigzag form: an even one is twice a number from 0 up, an odd one is negative. Numbers of
     one or two bytes, the usual case, are read without a call.
@@ -174,112 +207,3 @@ def _after_headers(data: bytes, position: int) -> int:
         byte = data[position]
         position = position + 1 + (byte >> 1) if byte & 0x81 == 0 else _after_bytes(data, position)
     return position
-
-
-# ---- whole columns
-
-
-def screen(data: bytes, count: int) -> Walked | None:
-    """The result of `walk` for a batch with the offset deltas 0 to count - 1; None if only `walk` can decide.
-
-    Sound, not complete. The screen guesses the beginning of each record: a byte of no headers, then a length
-    with as many bytes as the first record's (one or two), then an attributes byte of 0. The guess counts only
-    if all lengths agree: each record ends where the next one begins, the last one at the end of the data.
-    Records with headers, with set attributes, or with lengths of different widths are left to `walk`. Columns
-    are compared as bytes; for some hundred records that costs a quarter of numpy's own reductions.
-    """
-    import numpy as np  # imported late: a broker without large batches saves the memory
-
-    expected = _expected_deltas(count)
-    if expected is None:
-        return None
-    try:
-        octets, width = np.frombuffer(data, np.uint8), 1 + (data[0] >> 7)
-        starts, ends = _places(np, octets, count, width)
-        position = starts + (width + 1)
-        time_deltas, position = _numbers(np, octets, position)
-        first, second, widths = expected
-        if octets[position].tobytes() != first or octets[position[-len(second) :] + 1].tobytes() != second:
-            return None
-        position += widths
-        key, position = _numbers(np, octets, position)
-        keyless = _nulls(key, count)
-        position += key >> 1
-        value, position = _numbers(np, octets, position)
-        nulls = _nulls(value, count)
-        position += value >> 1
-        headers = octets[position].tobytes()
-    except (IndexError, _NotScreenedError):
-        return None
-    position += 1
-    if headers.count(0) != count or position.tobytes() != ends.tobytes() or keyless < 0 or nulls < 0:
-        return None
-    time_deltas = (time_deltas >> 1) ^ -(time_deltas & 1)
-    return Walked(int(time_deltas.max()), int(time_deltas.min()), keyless)
-
-
-class _NotScreenedError(Exception):
-    """A case that the screen leaves to `walk`."""
-
-
-def _places(np: Any, octets: Any, count: int, width: int) -> tuple[Any, Any]:
-    """The beginnings and ends of the records, if the guess agrees with every length. Raises IndexError or
-    _NotScreenedError if it does not."""
-    zero, step = octets == 0, width + 1
-    found = np.flatnonzero(zero[:-step] & zero[step:])
-    starts = np.zeros(len(found) + 1, np.intp)
-    np.add(found, 1, out=starts[1:])
-    low = octets[starts]
-    ends = starts + ((low >> 1) & 0x3F)
-    ends += width
-    good = low & 0x81
-    if width > 1:
-        high = octets[starts + 1]
-        ends += high.astype(np.intp) << 6
-        good = (good ^ 0x80) | (high & 0x80)
-    if len(starts) > count:  # zeros inside values look like records, but almost none leads to another one
-        known = np.zeros(len(octets) + 1, np.bool_)
-        known[starts] = known[-1] = True
-        kept = (good == 0) & known[np.minimum(ends, len(octets))]
-        starts, ends, good = starts[kept], ends[kept], good[kept]
-    agree = len(starts) == count and not good.any() and ends[-1] == len(octets) and starts[0] == 0
-    if not agree or ends[:-1].tobytes() != starts[1:].tobytes():
-        raise _NotScreenedError
-    return starts, ends
-
-
-def _numbers(np: Any, octets: Any, position: Any) -> tuple[Any, Any]:
-    """The zigzag number at each position, and the position after it. Raises IndexError, or _NotScreenedError
-    for a number that is too long."""
-    byte = octets[position]
-    if byte.tobytes().isascii():
-        return byte.astype(np.intp), position + 1
-    number, more = (byte & 0x7F).astype(np.intp), byte >> 7
-    for shift in range(7, 7 * _LONGEST_SCREENED, 7):
-        position = position + more
-        byte = octets[position]
-        number |= ((byte & 0x7F) * more).astype(np.intp) << shift
-        if byte.tobytes().isascii():
-            return number, position + 1
-        more &= byte >> 7
-    raise _NotScreenedError
-
-
-def _nulls(lengths: Any, count: int) -> int:
-    """The number of null lengths; -1 if a length is below null."""
-    odd = lengths & 1
-    nulls = int(odd.sum())
-    return nulls if not nulls or int((lengths * odd).sum()) == nulls else -1
-
-
-@lru_cache(maxsize=_KNOWN_COUNTS)
-def _expected_deltas(count: int) -> tuple[bytes, bytes, Any] | None:
-    """The offset deltas 0 to count - 1: the first bytes, the second bytes of those that have one, and the
-    number of bytes of each."""
-    import numpy as np
-
-    if not SCREENED_RECORDS <= count <= _MOST_SCREENED:
-        return None
-    zigzag = np.arange(count, dtype=np.intp) << 1
-    first = np.where(zigzag < 0x80, zigzag, zigzag & 0x7F | 0x80).astype(np.uint8)
-    return first.tobytes(), (zigzag[0x40:] >> 7).astype(np.uint8).tobytes(), 1 + (zigzag >= 0x80)

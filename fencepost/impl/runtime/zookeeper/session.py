@@ -58,7 +58,9 @@ try:
     from kazoo.protocol.connection import ConnectionHandler
     from kazoo.protocol.states import KazooState
     from kazoo.retry import KazooRetry
-except ImportError:
+except ModuleNotFoundError as error:
+    if error.name != "kazoo":
+        raise  # it is installed, and broken
     raise MissingExtraError(
         package="kazoo", extra="zookeeper", needed_for="talking to a real ZooKeeper"
     ) from None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from attrs import evolve
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from fencepost.campaign.machines.group.brokers import BROKERS
@@ -27,6 +27,8 @@ QUICK = settings(
     suppress_health_check=list(HealthCheck),
     phases=[Phase.generate],
 )
+QUICKLY = {"KAFKA-13636": 15}
+"""A seed that finds a bug among the first examples, where the derived one takes hundreds."""
 
 
 def test_the_coordinator_and_the_model_agree() -> None:
@@ -52,7 +54,8 @@ def test_the_machine_finds_what_is_planted(bug: str, complaint: str) -> None:
     """Rule: nothing is trusted until it has failed on purpose, by the assertion that the bug breaks and no
     other."""
     with pytest.raises(AssertionError, match=complaint):
-        run_state_machine_as_test(planted(bug), settings=settings(QUICK, max_examples=4000))
+        machine = planted(bug) if bug not in QUICKLY else seed(QUICKLY[bug])(planted(bug))
+        run_state_machine_as_test(machine, settings=settings(QUICK, max_examples=4000))
 
 
 def taken(machine: GroupMachine, *steps: Callable[[], None]) -> GroupMachine:

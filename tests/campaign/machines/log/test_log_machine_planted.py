@@ -18,7 +18,7 @@ FOUND_IN_ROUND = {
     "KAFKA-2477": 3,
     "KAFKA-5829": 1,
     "KAFKA-6683": 5,
-    "KAFKA-7400": 9,
+    "KAFKA-7400": 59,
     "KAFKA-7866": 2,
     "LOG-FSYNCGATE": 66,
     "LOG-GOES-ON": 9,
