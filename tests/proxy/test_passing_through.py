@@ -1,6 +1,7 @@
 """With nothing to break, every frame is equal on both sides but for addresses and ApiVersions: a tap on each
 side says so."""
 
+import socket
 import struct
 
 import confluent_kafka as ck
@@ -146,3 +147,24 @@ def test_frames_are_equal_on_both_sides_but_for_addresses_and_versions(lab, tmp_
                 changed += 1
         assert same > 10 and changed > 3
         assert kinds >= KINDS, KINDS - kinds
+
+
+def test_no_answer_waits_for_an_acknowledgement_of_tcp(lab):
+    """Both sockets of a connection have TCP_NODELAY: with Nagle's algorithm an answer waited until the
+    client's system acknowledged the answer before it, which it may delay by 40 ms."""
+    with proxy_lab(lab.bootstrap) as proxied:
+        admin = AdminClient({"bootstrap.servers": proxied.bootstrap, "log_level": 0})
+        admin.list_topics(timeout=60)
+
+        async def delayed():
+            sides = [
+                side.transport.get_extra_info("socket")
+                for each in proxied.proxy.connections.values()
+                for side in (each, each.broker)
+                if side is not None and side.transport is not None
+            ]
+            return [not each.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for each in sides]
+
+        found = proxied.run(delayed())
+    assert len(found) >= 2
+    assert not any(found)
