@@ -8,59 +8,13 @@ import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 from proxy_lab import proxy_lab
+from tapped_sockets import Tapped
 from wire_lab import wire_lab
 
 from fencepost.proxy.chunks import Chunks
-from fencepost.proxy.server.listener import BrokerSide, ClientSide
 from fencepost.traces.plan import TopicOptions
 from fencepost.wire.decoder import Places
 from fencepost.wire.passing import answer_body, clamped, has_addresses, header_of, rewritten
-
-
-class Tapped:
-    """What went over each socket, by connection. Answers are kept with what they answer."""
-
-    def __init__(self, monkeypatch) -> None:
-        self.streams: dict[int, dict[str, bytearray]] = {}
-        tapped = self
-
-        def hear(side: str, number: int, data: bytes) -> None:
-            tapped.streams.setdefault(number, {}).setdefault(side, bytearray()).extend(data)
-
-        class Transport:
-            def __init__(self, inner, side, number):
-                self.inner, self.side, self.number = inner, side, number
-
-            def write(self, data):
-                hear(self.side, self.number, data)
-                self.inner.write(data)
-
-            def __getattr__(self, name):
-                return getattr(self.inner, name)
-
-        client_made, client_data = ClientSide.connection_made, ClientSide.data_received
-        broker_made, broker_data = BrokerSide.connection_made, BrokerSide.data_received
-
-        def made(side, transport):
-            client_made(side, transport)
-            side.transport = Transport(transport, "to client", side.pipe.number)
-
-        def got(side, data):
-            hear("from client", side.pipe.number, data)
-            client_data(side, data)
-
-        def broker(side, transport):
-            broker_made(side, transport)
-            side.transport = Transport(transport, "to broker", side.client.pipe.number)
-
-        def answered(side, data):
-            hear("from broker", side.client.pipe.number, data)
-            broker_data(side, data)
-
-        monkeypatch.setattr(ClientSide, "connection_made", made)
-        monkeypatch.setattr(ClientSide, "data_received", got)
-        monkeypatch.setattr(BrokerSide, "connection_made", broker)
-        monkeypatch.setattr(BrokerSide, "data_received", answered)
 
 
 @pytest.fixture(scope="module")
