@@ -30,7 +30,9 @@ from tools.kafka_shell.jars import JVM, class_path
 
 RATE = 50
 """Records a second of each producer."""
-BEFORE_S, DOWN_S, AFTER_S = 5, 8, 20
+WARM = 100
+"""Records of each that were acknowledged before the fault."""
+DOWN_S, AFTER_S = 8, 12
 DELIVERY_MS, REQUEST_MS = 30_000, 3_000
 """Delivery outlives the fault, so that recovery is seen; a request does not."""
 CLIENT = "4.3.1"
@@ -46,8 +48,10 @@ class Producer:
     rows: list[tuple[float, float, bool]] = field(factory=list)
 
 
-def librdkafka(producer: Producer, bootstrap: str, topic: str, seconds: int, delivery_ms: int) -> None:
-    """Send for so many seconds."""
+def librdkafka(
+    producer: Producer, bootstrap: str, topic: str, delivery_ms: int, over: threading.Event
+) -> None:
+    """Send until it is over."""
     client = ck.Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -59,8 +63,7 @@ def librdkafka(producer: Producer, bootstrap: str, topic: str, seconds: int, del
             "log_level": 0,
         }
     )
-    end = time.time() + seconds
-    while time.time() < end:
+    while not over.is_set():
         sent = time.time() * 1000
         client.produce(
             topic,
@@ -73,15 +76,22 @@ def librdkafka(producer: Producer, bootstrap: str, topic: str, seconds: int, del
     client.flush(60)
 
 
-def java(producer: Producer, bootstrap: str, topic: str, seconds: int, delivery_ms: int) -> None:
+def java(producer: Producer, bootstrap: str, topic: str, delivery_ms: int, over: threading.Event) -> None:
     """The same with Kafka's own client."""
     program = str(HERE / "ProxyUpstream.java")
-    asked = (bootstrap, topic, str(seconds), str(RATE), str(delivery_ms), str(REQUEST_MS))
+    asked = (bootstrap, topic, str(RATE), str(delivery_ms), str(REQUEST_MS))
     command = ["java", *JVM, "-cp", class_path(CLIENT), program, *asked]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
-    for line in done.stdout.splitlines():
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdin is not None and process.stdout is not None
+    ending = threading.Thread(target=lambda: (over.wait(), process.stdin.write("x"), process.stdin.flush()))
+    ending.start()
+    for line in process.stdout:
         sent, known, acknowledged = line.split()
         producer.rows.append((float(sent), float(known), acknowledged == "1"))
+    process.wait(60)
+    ending.join()
 
 
 def break_it(kafka: ApacheKafka, fault: str) -> float:
@@ -107,20 +117,22 @@ def one_round(kafka: ApacheKafka, through: str, fault: str, delivery_ms: int) ->
     admin = AdminClient({"bootstrap.servers": direct, "log_level": 0})
     topic = f"upstream-{os.getpid()}-{next(TOPICS)}"
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(60)
-    seconds = BEFORE_S + DOWN_S + AFTER_S
-    producers, threads = [], []
+    over, producers, threads = threading.Event(), [], []
     for name, send in (("librdkafka", librdkafka), ("Java", java)):
         for way, bootstrap in (("without", direct), ("with", through)):
             producer = Producer(f"{name}, {way}")
             producers.append(producer)
             threads.append(
-                threading.Thread(target=send, args=(producer, bootstrap, topic, seconds, delivery_ms))
+                threading.Thread(target=send, args=(producer, bootstrap, topic, delivery_ms, over))
             )
     for thread in threads:
         thread.start()
-    time.sleep(BEFORE_S)
+    while any(len(each.rows) < WARM for each in producers):
+        time.sleep(0.1)
     began = time.time() * 1000
     back = break_it(kafka, fault)
+    time.sleep(AFTER_S)
+    over.set()
     for thread in threads:
         thread.join()
     found = {}
@@ -130,7 +142,7 @@ def one_round(kafka: ApacheKafka, through: str, fault: str, delivery_ms: int) ->
         later = [known - back for _, known, good in producer.rows if good and known > back]
         found[producer.name] = {
             "sent before": len(before),
-            "longest wait ms": max((known - sent for sent, known, _ in producer.rows), default=-1.0),
+            "longest wait ms": max(known - sent for sent, known, _ in producer.rows if known > began),
             "first failure ms": min(failed, default=-1.0),
             "failed": len(failed),
             "back ms": min(later, default=-1.0),
