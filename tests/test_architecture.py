@@ -7,6 +7,7 @@ by one that does not (GOOD). Imports inside functions and under TYPE_CHECKING co
 """
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -463,3 +464,22 @@ def test_no_folder_has_more_rooms_than_a_reader_keeps_in_mind():
     rooms = {parent or "fencepost": len(folders_of(graph(), parent)) for parent in PACKAGES}
     assert {name: count for name, count in rooms.items() if count > MOST_ROOMS} == {}
     assert rooms["campaign"] <= 20
+
+
+def libraries_of(page: str) -> dict[str, tuple[str, ...]]:
+    """Library -> its places, of the table in docs/explanation/architecture.md."""
+    found = {}
+    for line in page.splitlines():
+        cells = [re.findall(r"`([\w.]+)`", cell) for cell in line.split("|")[1:-1]]
+        if len(cells) == 3 and len(cells[0]) == 1 and cells[1]:
+            found[cells[0][0]] = tuple(cells[1])
+    return found
+
+
+def test_the_page_names_every_library_and_where_it_may_be_imported():
+    """Who reads the page sees the places that the rule allows; a row that lacks or differs is seen."""
+    page = (PACKAGE.parent / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    assert libraries_of(page) == ONLY_IN
+    assert "llvmlite" not in libraries_of(page.replace("| `llvmlite` |", "| llvmlite |"))
+    changed = libraries_of(page.replace("| `proxy.record.lanes` | vector", "| `proxy.record` | vector"))
+    assert changed["llvmlite"] == ("proxy.record",)

@@ -49,3 +49,44 @@ def test_the_healthy_service_survives(typed):
     """Rule: whatever chaos does, nothing is found."""
     outcomes = typed("test_healthy.py").parseoutcomes()
     assert outcomes["passed"] == SEEDS and "failed" not in outcomes
+
+
+NOTHING_ASSIGNED = """
+import runpy
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor as Assignor
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
+
+right, made = Assignor.assign, []
+
+def assign(cluster, members):
+    made.append(members)
+    if len(made) > 1:
+        return right(cluster, members)
+    return {member: ConsumerProtocolMemberAssignment(0, [], b"") for member in members}
+
+Assignor.assign = assign
+runpy.run_path("healthy.py", run_name="__main__")
+"""
+ITS_TEST = """
+import sys
+import pytest
+from orders import send_orders
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.fencepost_kafka(topics={"orders": 2, "invoices": 2})
+def test_a_consumer_without_partitions(fencepost_kafka):
+    kafka = fencepost_kafka
+    with kafka.service([sys.executable, "nothing.py"]):
+        send_orders(kafka, 4)
+        kafka.until(lambda: sum(kafka.committed("billing").values()) == 4)
+    kafka.assert_processed_once("orders", "invoices", group="billing")
+"""
+
+
+def test_a_service_that_owns_nothing_goes_on(typed):
+    """Rule: an assignment without partitions that counts although metadata has them, as after two SyncGroup
+    of one generation, ends the healthy service's consumer; the next one reads."""
+    (typed.folder / "nothing.py").write_text(NOTHING_ASSIGNED)
+    (typed.folder / "test_nothing.py").write_text(ITS_TEST)
+    result = typed("test_nothing.py")
+    assert result.parseoutcomes()["passed"] == 1

@@ -1,65 +1,20 @@
 """With nothing to break, every frame is equal on both sides but for addresses and ApiVersions: a tap on each
 side says so."""
 
+import socket
 import struct
 
 import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 from proxy_lab import proxy_lab
+from tapped_sockets import Tapped
 from wire_lab import wire_lab
 
 from fencepost.proxy.chunks import Chunks
-from fencepost.proxy.server.listener import BrokerSide, ClientSide
 from fencepost.traces.plan import TopicOptions
 from fencepost.wire.decoder import Places
 from fencepost.wire.passing import answer_body, clamped, has_addresses, header_of, rewritten
-
-
-class Tapped:
-    """What went over each socket, by connection. Answers are kept with what they answer."""
-
-    def __init__(self, monkeypatch) -> None:
-        self.streams: dict[int, dict[str, bytearray]] = {}
-        tapped = self
-
-        def hear(side: str, number: int, data: bytes) -> None:
-            tapped.streams.setdefault(number, {}).setdefault(side, bytearray()).extend(data)
-
-        class Transport:
-            def __init__(self, inner, side, number):
-                self.inner, self.side, self.number = inner, side, number
-
-            def write(self, data):
-                hear(self.side, self.number, data)
-                self.inner.write(data)
-
-            def __getattr__(self, name):
-                return getattr(self.inner, name)
-
-        client_made, client_data = ClientSide.connection_made, ClientSide.data_received
-        broker_made, broker_data = BrokerSide.connection_made, BrokerSide.data_received
-
-        def made(side, transport):
-            client_made(side, transport)
-            side.transport = Transport(transport, "to client", side.pipe.number)
-
-        def got(side, data):
-            hear("from client", side.pipe.number, data)
-            client_data(side, data)
-
-        def broker(side, transport):
-            broker_made(side, transport)
-            side.transport = Transport(transport, "to broker", side.client.pipe.number)
-
-        def answered(side, data):
-            hear("from broker", side.client.pipe.number, data)
-            broker_data(side, data)
-
-        monkeypatch.setattr(ClientSide, "connection_made", made)
-        monkeypatch.setattr(ClientSide, "data_received", got)
-        monkeypatch.setattr(BrokerSide, "connection_made", broker)
-        monkeypatch.setattr(BrokerSide, "data_received", answered)
 
 
 @pytest.fixture(scope="module")
@@ -146,3 +101,24 @@ def test_frames_are_equal_on_both_sides_but_for_addresses_and_versions(lab, tmp_
                 changed += 1
         assert same > 10 and changed > 3
         assert kinds >= KINDS, KINDS - kinds
+
+
+def test_no_answer_waits_for_an_acknowledgement_of_tcp(lab):
+    """Both sockets of a connection have TCP_NODELAY: with Nagle's algorithm an answer waited until the
+    client's system acknowledged the answer before it, which it may delay by 40 ms."""
+    with proxy_lab(lab.bootstrap) as proxied:
+        admin = AdminClient({"bootstrap.servers": proxied.bootstrap, "log_level": 0})
+        admin.list_topics(timeout=60)
+
+        async def delayed():
+            sides = [
+                side.transport.get_extra_info("socket")
+                for each in proxied.proxy.connections.values()
+                for side in (each, each.broker)
+                if side is not None and side.transport is not None
+            ]
+            return [not each.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for each in sides]
+
+        found = proxied.run(delayed())
+    assert len(found) >= 2
+    assert not any(found)

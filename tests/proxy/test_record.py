@@ -12,6 +12,7 @@ from pathlib import Path
 
 import confluent_kafka as ck
 import pytest
+from disk_bound import judged_at_the_bound
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from proxy_lab import proxy_lab
@@ -35,7 +36,7 @@ from fencepost.proxy.record.polls import LAST_STABLE_LATER
 from fencepost.proxy.record.reads import Sessions, shown
 from fencepost.proxy.record.recorder import Recorder
 from fencepost.proxy.record.values import Kept, Values, content_of
-from fencepost.proxy.server.files import TO_END_BYTES, Bounds, key_of
+from fencepost.proxy.server.files import key_of
 from fencepost.proxy.server.recorded import WhenFull
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Name
@@ -246,71 +247,13 @@ def test_an_answer_that_the_client_never_got_leaves_the_outcome_unknown(lab, tmp
     assert all(row.completion_time is None for row in appends)
 
 
-def sent_until_it_stops(proxy, topic, count):
-    """(offsets that the producer was given, by partition; how many records failed). It gives up once it is
-    refused."""
-    few = {"linger.ms": 0, "batch.num.messages": 10, "max.in.flight": 1}
-    producer = ck.Producer({"bootstrap.servers": proxy.bootstrap, "log_level": 0, **few})
-    given, failed = {0: set(), 1: set()}, []
-
-    def heard(error, message):
-        if error is None:
-            given[message.partition()].add(message.offset())
-        else:
-            failed.append(error)
-
-    for n in range(count):
-        producer.produce(topic, b"%d" % n, partition=n % 2, on_delivery=heard)
-        producer.poll(0)
-    deadline = time.monotonic() + 600
-    while len(producer) and not proxy.proxy.refuses() and time.monotonic() < deadline:
-        producer.poll(0.05)
-    if proxy.proxy.refuses():
-        producer.purge()
-    producer.flush(600)
-    return given, len(failed)
-
-
-def ends(bootstrap, topic):
-    """Log end offsets of both partitions, asked around the proxy."""
-    consumer = ck.Consumer({"bootstrap.servers": bootstrap, "group.id": "ends", "log_level": 0})
-    found = [consumer.get_watermark_offsets(ck.TopicPartition(topic, n), timeout=60)[1] for n in (0, 1)]
-    consumer.close()
-    return found
-
-
 @pytest.mark.parametrize("kept", [Kept.HASH, Kept.FULL])
 @pytest.mark.parametrize("when_full", list(WhenFull))
 def test_at_the_disk_bound_recording_or_traffic_stops(lab, tmp_path, when_full, kept):
     """Rule: what is on disk never exceeds the bound, and is readable: a whole beginning of what passed. With
     stop-traffic no broker gets a record that is not in it; with stop-recording the application notices
     nothing. How many records a row has is the client's choice: as many as were queued when it sent."""
-    count, bound, topic = 3_000, 60_000, f"full-{when_full}-{kept}"
-    recording = {"bounds": Bounds(part_ns=10**8, disk_bytes=bound), "when_full": when_full, "kept": kept}
-    with proxy_lab(lab.address, tmp_path, recording) as proxy:
-        given, failed = sent_until_it_stops(proxy, topic, count)
-        assert proxy.record.stopped
-        in_the_log = ends(lab.address, topic)
-    known = sum(
-        path.stat().st_size for path in tmp_path.rglob("*") if path.is_file() and path.name != "ports"
-    )
-    assert bound - TO_END_BYTES - 2_000 < known <= bound
-    assert not list(tmp_path.rglob(".part*"))
-    appends = [row for row in proxy.trace().operations if row.function is Function.APPEND]
-    for partition in (0, 1):
-        rows = [row for row in appends if row.partition == partition]
-        ok_offsets = sorted(
-            record.offset for row in rows if row.outcome is Outcome.OK for record in row.records
-        )
-        assert ok_offsets == list(range(len(ok_offsets))) != []
-        unknown = sum(len(row.records) for row in rows if row.outcome is Outcome.UNKNOWN)
-        if when_full is WhenFull.STOP_TRAFFIC:
-            assert in_the_log[partition] <= len(ok_offsets) + unknown
-            assert len(given[partition] - set(ok_offsets)) <= unknown
-    if when_full is WhenFull.STOP_RECORDING:
-        assert (failed, sum(map(len, given.values())), sum(in_the_log)) == (0, count, count)
-    else:
-        assert failed > 0
+    judged_at_the_bound(lab.address, tmp_path, f"full-{when_full}-{kept}", when_full, kept)
 
 
 def test_an_appended_row_after_a_refusal_waits_for_another_try():

@@ -6,7 +6,10 @@ folder=$(mktemp -d)
 fencepost cluster up --embedded --kafka-port 0 --control 0 --directory "$folder" >"$folder/log" 2>&1 &
 cluster=$!
 trap 'kill $cluster 2>/dev/null; wait $cluster 2>/dev/null || true; rm -rf "$folder"' EXIT
-for _ in $(seq 1800); do grep -q control= "$folder/log" && break; sleep 0.1; done
+until grep -q control= "$folder/log"; do
+    kill -0 $cluster || { cat "$folder/log"; exit 1; }
+    sleep 0.1
+done
 url=$(sed -n 's/^control=\(http[^ ]*\) .*/\1/p' "$folder/log")
 servers=$(sed -n 's/^bootstrap.servers=//p' "$folder/log")
 

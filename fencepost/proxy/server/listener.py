@@ -126,7 +126,9 @@ class Proxy:
     # ---- listeners
 
     def _bound(self, port: int) -> socket.socket | None:
-        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # asyncio sets TCP_NODELAY only where the protocol is named. Without it an answer that follows another
+        # waits for the client's delayed acknowledgement, up to 40 ms.
+        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((self.host, port))

@@ -35,7 +35,7 @@ func up(t *testing.T) cluster {
 	}
 	t.Cleanup(func() { command.Process.Signal(os.Interrupt); command.Wait(); log.Close() })
 	line := regexp.MustCompile(`bootstrap.servers=(\S+)[\s\S]*control=(\S+)`)
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		text, _ := os.ReadFile(log.Name())
 		out.Reset()
 		out.Write(text)
@@ -44,7 +44,7 @@ func up(t *testing.T) cluster {
 			return cluster{found[1], found[2], strings.TrimSpace(string(token))}
 		}
 	}
-	t.Fatal("no cluster within two minutes: ", out.String())
+	t.Fatal("no cluster within ten minutes: ", out.String())
 	return cluster{}
 }
 

@@ -32,7 +32,7 @@ class ControlTest {
                 "--control", "0", "--directory", folder.toString())
             .redirectErrorStream(true).redirectOutput(log).start();
         Pattern line = Pattern.compile("bootstrap.servers=(\\S+)[\\s\\S]*control=(\\S+)");
-        for (int look = 0; look < 1200; look++) {
+        for (int look = 0; look < 6000 && cluster.isAlive(); look++) {
             Matcher found = line.matcher(Files.readString(log.toPath()));
             if (found.find()) {
                 servers = found.group(1);
@@ -42,7 +42,7 @@ class ControlTest {
             }
             Thread.sleep(100);
         }
-        throw new IllegalStateException("no cluster within two minutes: " + Files.readString(log.toPath()));
+        throw new IllegalStateException("no cluster within ten minutes: " + Files.readString(log.toPath()));
     }
 
     @AfterEach
