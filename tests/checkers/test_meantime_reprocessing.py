@@ -1,6 +1,7 @@
 """A group does a record's work again only after a crash, an expulsion or a fault."""
 
 import pytest
+from attrs import evolve
 
 from fencepost.checkers.meantime import judge
 from fencepost.traces.events import Event, Name
@@ -37,13 +38,15 @@ def found(
     events: tuple[Event, ...] = (),
     moves: tuple[PlannedOperation, ...] = (),
     latency_us: int = 1_000,
+    slowest_us: int = 500,
+    patience_ms: int = 1_500,
 ) -> bool:
     """Whether work that was done again has no reason."""
     plan = Plan(
         seed=1,
         cluster=ClusterOptions(zookeeper_session_timeout_ms=1_000, replica_lag_time_max_ms=1_000),
-        network=NetworkOptions(latency_min_us=latency_us, latency_max_us=latency_us + 500),
-        consumer=ConsumerOptions(commit=commit),
+        network=NetworkOptions(latency_min_us=latency_us, latency_max_us=latency_us + slowest_us),
+        consumer=ConsumerOptions(commit=commit, request_timeout_ms=patience_ms),
         operations=moves,
     )
     trace = Trace(
@@ -92,3 +95,17 @@ def test_what_explains_work_that_is_done_again() -> None:
     assert not found(*again, moves=move("unsubscribe"), latency_us=50_000)
     late = PlannedOperation(op_id=1, process=9, at_ms=70_000, function="crash", key="g")
     assert found(*again, moves=(late,))
+
+
+def test_what_has_no_bound_is_not_asked() -> None:
+    """Rule (JUSTIFIED; seeds 710320 and 710390 of the profile everything): a commit may be held back for
+    seconds, its time-out is shorter than it takes, or it is part of a transaction that is aborted."""
+    again = (*FIRST, poll(54, "b", 2, 2, 3))
+    assert found(*again, commit="before")
+    assert not found(*again, commit="before", slowest_us=700_000)
+    assert not found(*again, commit="before", patience_ms=150)
+    began = Operation(
+        op_id=1, process=ord("a"), function=Function.TXN, invoke_time=0, completion_time=1, outcome=Outcome.OK
+    )
+    assert not found(began, *again, commit="before")
+    assert found(evolve(began, process=99), *again, commit="before")
