@@ -27,6 +27,7 @@ from fencepost.checkers.meantime.reprocessing import judge_reprocessing
 from fencepost.checkers.meantime.retention import Retention
 from fencepost.checkers.meantime.retries import judge_retries
 from fencepost.checkers.meantime.shrinks import Shrinks
+from fencepost.checkers.meantime.timeouts import judge_timeouts
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
@@ -76,6 +77,7 @@ def judge(trace: Trace) -> Verdict:
     findings = Findings(CHECK)
     judge_answers(findings, trace, options.compacted)
     judge_retries(findings, trace, options)
+    judge_timeouts(findings, trace, options)
     judge_reprocessing(findings, trace, options)
     if not findings.found:
         return verdict

@@ -191,6 +191,13 @@ CONTROL: tuple[Anomaly, ...] = (
         "asked for anything since the same client was served at that partition",
     ),
     Anomaly(
+        name="needless_timeout",
+        rank=70,
+        breaks="JUSTIFIED",
+        definition="a client or a consumer waited in vain for an answer although nothing was broken and "
+        "every broker ran",
+    ),
+    Anomaly(
         name="needless_reprocessing",
         rank=70,
         breaks="JUSTIFIED",
