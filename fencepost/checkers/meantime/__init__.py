@@ -20,6 +20,7 @@ from fencepost.checkers.meantime.delivery import Delivery
 from fencepost.checkers.meantime.elections import Elections
 from fencepost.checkers.meantime.handover import Handover
 from fencepost.checkers.meantime.options import options_of
+from fencepost.checkers.meantime.placement import Placement
 from fencepost.checkers.meantime.progress import Progress
 from fencepost.checkers.meantime.rebalances import Rebalances
 from fencepost.checkers.meantime.recovery import Recovery, bounds_of
@@ -61,6 +62,7 @@ NAMES = frozenset(
         Name.REASSIGNMENT,
         Name.TOPIC_CONFIGURED,
         Name.TOPIC_DELETION,
+        Name.TRANSACTION_PHASE,
         Name.TRUNCATED,
     }
 )
@@ -106,6 +108,7 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
         | Rebalances
         | Delivery
         | Handover
+        | Placement
         | Progress
         | Retention
     ] = [
@@ -113,6 +116,7 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
         Shrinks(findings, options.lag_ns),
         Checkpoints(findings, options),
         Retention(findings, options),
+        Placement(findings),
     ]
     bounds = bounds_of(options)
     if bounds is not None:

@@ -170,6 +170,13 @@ CONTROL: tuple[Anomaly, ...] = (
         definition="a consumer was refused for its protocol, although all consumers of the plan are alike",
     ),
     Anomaly(
+        name="misplaced_group",
+        rank=70,
+        breaks="PLACED",
+        definition="a coordinator served a group or a transactional id in another partition than the hash of "
+        "its name says",
+    ),
+    Anomaly(
         name="early_deletion",
         rank=14,
         breaks="RETENTION",
