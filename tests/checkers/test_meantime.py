@@ -330,6 +330,18 @@ def test_what_stands_still_while_nothing_is_broken() -> None:
     assert found(*small, moved, END) == set()
 
 
+def test_a_process_that_came_back_is_not_what_its_old_node_says() -> None:
+    """Rule (MEANTIME): while the node of an earlier incarnation stays, /controller may name a broker that is
+    none, so nobody is asked for an election. The bound begins once that node has gone."""
+    killed = Event(time=SECOND, name=Name.FAULT_BEGAN, node=3, cause="bounce", detail='{"fault":1}')
+    back = Event(time=2 * SECOND, name=Name.BROKER_STARTED, node=3)
+    small = (*UP[:5], state(-1, 1, 1), *ROLES)
+    heal = Event(time=20 * SECOND, name=Name.PHASE, cause="heal")
+    assert "late_election" in found(*small, heal)
+    assert "late_election" not in found(*small, killed, back, heal)
+    assert "late_election" in found(*small, killed, back, gone(3, at=3 * SECOND), heal)
+
+
 def test_everybody_is_told() -> None:
     """Rule (MEANTIME): each registered broker takes over metadata after the last state, each replica its role
     in that epoch."""

@@ -1,5 +1,7 @@
 """Records stay for retention.ms, and are gone soon after it."""
 
+from random import Random
+
 import pytest
 
 from fencepost.checkers.meantime import judge
@@ -83,3 +85,92 @@ def test_a_followers_copy_is_as_old_as_the_record() -> None:
     """Rule (RETENTION): the age counts from the first append anywhere."""
     copied = (appended(1, 0, 7, node=2), appended(11, 0, 7), committed(11, 1), deleted(13, 1))
     assert found(*copied) == set()
+
+
+RETENTION_NS, KEPT_NS, LATE_NS = 10 * SECOND, SECOND + 2_000_000, 5 * SECOND
+"""retention.ms; how long a client keeps a record: its time-out and two messages; two checks and 3 s."""
+
+
+def by_definition(events: list[Event]) -> set[str]:
+    """What is wrong, with the whole log written down anew before each event: an offset has a value, and its
+    age is that of the first append of this value anywhere."""
+    wrong = set()
+    for number, event in enumerate(events):
+        ages: dict[int, int] = {}
+        first: dict[int, int] = {}
+        start = high_watermark = changed = well = 0
+        broken = False
+        for before in events[:number]:
+            if before.name is Name.APPENDED:
+                for value in before.values:
+                    first.setdefault(value, before.time)
+            if before.node != 1:
+                continue
+            if before.name in (Name.APPENDED, Name.TRUNCATED):
+                ages = {offset: age for offset, age in ages.items() if offset < before.offset}
+                for place, value in enumerate(before.values):
+                    ages[before.offset + place] = first[value]
+                changed = before.time
+                if before.name is Name.TRUNCATED:
+                    high_watermark = min(high_watermark, before.offset)
+            elif before.name is Name.HIGH_WATERMARK:
+                if before.high_watermark != high_watermark:
+                    changed = before.time
+                high_watermark = before.high_watermark
+            elif before.name is Name.LOG_START:
+                start, changed = before.log_start_offset, before.time
+                ages = {offset: age for offset, age in ages.items() if offset >= start}
+            else:
+                broken, well = before.name is Name.FAULT_BEGAN, before.time
+        if event.name is Name.LOG_START:
+            gone = [age for offset, age in ages.items() if offset < event.log_start_offset]
+            if gone and event.time - max(gone) + KEPT_NS < RETENTION_NS:
+                wrong.add("early_deletion")
+        if ages and not broken and high_watermark > max(ages):
+            due = max(max(ages.values()) + RETENTION_NS, changed, well) + LATE_NS
+            if event.time > due:
+                wrong.add("late_deletion")
+    return wrong
+
+
+def test_the_twin_agrees() -> None:
+    """Rule (STYLE 15): a form that writes the whole log down before each event says the same."""
+    counts = {"early_deletion": 0, "late_deletion": 0}
+    for seed in range(200):
+        random = Random(seed)
+        events: list[Event] = []
+        ends, start, value = [0], 0, 0
+        for at in sorted(random.sample(range(1, 60), 9)):
+            kind = random.choice(("append", "append", "append", "delete", "cut", "fault", "copy"))
+            if kind in ("append", "copy"):
+                values = tuple(range(value, value + random.randrange(1, 3)))
+                value = values[-1] + 1
+                if kind == "copy":  # the leader had it before
+                    events.append(appended(at, ends[-1], *values, node=2))
+                    at += random.randrange(3)
+                events.append(appended(at, ends[-1], *values))
+                ends.append(ends[-1] + len(values))
+                if random.random() < 0.8:
+                    events.append(committed(at, ends[-1]))
+            elif kind == "delete" and (left := [one for one in ends if one > start]):
+                start = random.choice(left)
+                events.append(deleted(at, start))
+            elif kind == "cut" and (left := [one for one in ends if one >= start]):
+                cut_to = random.choice(left)
+                ends = [one for one in ends if one <= cut_to]
+                events.append(Event(time=at * SECOND, name=Name.TRUNCATED, offset=ends[-1], **T0))
+            elif kind == "fault":
+                events.append(Event(**{**_fields(FAULT), "time": at * SECOND}))
+                over = {"time": (at + 2) * SECOND, "name": Name.FAULT_ENDED}
+                events.append(Event(**{**_fields(FAULT), **over}))
+        events.sort(key=lambda event: event.time)
+        events.append(end(90))
+        expected, seen = by_definition(events), found(*events)
+        assert seen == expected, seed
+        for anomaly in expected:
+            counts[anomaly] += 1
+    assert all(20 < count < 180 for count in counts.values()), counts
+
+
+def _fields(event: Event) -> dict[str, object]:
+    return {"name": event.name, "node": event.node, "cause": event.cause, "detail": event.detail}

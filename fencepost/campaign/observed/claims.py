@@ -60,15 +60,16 @@ def derive_claims(
         dense=not (
             duplicates or losses or of_clients or observed_state.retained or plan.cluster.has_transactions
         ),
-        assumption_broken="" if stuck else _too_weak(plan, operations),
+        assumption_broken="" if stuck else _too_weak(plan, operations, observed_state.retained),
         reasons=tuple(dict.fromkeys(reasons)),
         retention=observed_state.retained,
         compacted=compacted,
     )
 
 
-def _too_weak(plan: Plan, operations: tuple[Operation, ...]) -> str:
-    """Why nothing can be concluded from this run; "" if something can."""
+def _too_weak(plan: Plan, operations: tuple[Operation, ...], retained: bool) -> str:
+    """Why nothing can be concluded from this run; "" if something can. retained: whether records were deleted
+    from the beginning of a log; then a read that found none says what the log held."""
     if not any(planned.function == "append" and planned.acks == ACKS_ALL for planned in plan.operations):
         return ""
     acknowledged = any(
@@ -79,6 +80,10 @@ def _too_weak(plan: Plan, operations: tuple[Operation, ...]) -> str:
     )
     if not acknowledged:
         return "no append with acks=all was ever acknowledged"
-    if not any(operation.function is Function.POLL and operation.records for operation in operations):
+    if not any(
+        operation.function is Function.POLL
+        and (operation.records or (retained and operation.outcome is Outcome.OK))
+        for operation in operations
+    ):
         return "no read ever returned a record"
     return ""

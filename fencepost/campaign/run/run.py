@@ -13,7 +13,7 @@ Owns the phases and their bounds. The story in order:
 5. final     one client reads every partition to its end; all replicas' logs are written into the trace
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -25,6 +25,7 @@ from fencepost.campaign.run.cluster import FaultyCluster
 from fencepost.campaign.run.diagnosis import diagnose
 from fencepost.campaign.run.group_workload import CONSUMER_FUNCTIONS, uses_groups
 from fencepost.campaign.run.observed_groups import with_group_facts
+from fencepost.campaign.run.strays import stray_leaders
 from fencepost.campaign.run.workload import Workload
 from fencepost.impl.client.attempt import READ_COMMITTED
 from fencepost.impl.core.broker_context import INTERNAL_TOPICS
@@ -149,9 +150,13 @@ class Run:
             ("every ISR is full", self._in_sync),
             ("no operation hangs", self.workload.idle),
         )
-        for name, reached in waits:
-            if not self._wait_live(reached, self._copied):
-                return self._never(name)
+        if not self._waited(waits):
+            return False
+        if strays := stray_leaders(self.cluster):
+            for broker in strays:
+                self.cluster.stop_cleanly(broker, 0)
+            if not self._waited(waits):
+                return False
         ends: dict[tuple[str, int], int] = {}
         for topic, partition in self._partitions_of_clients():
             done = self._do(topic, partition, "append")
@@ -164,6 +169,13 @@ class Run:
         if failed := self.workload.groups.failures():
             return self._never(f"consumer {failed[0]} goes on")
         return self._transactions_end()
+
+    def _waited(self, waits: Iterable[tuple[str, Callable[[], bool]]]) -> bool:
+        """Whether each of these came, in this order."""
+        for name, reached in waits:
+            if not self._wait_live(reached, self._copied):
+                return self._never(name)
+        return True
 
     def _transactions_end(self) -> bool:
         """Whether every transaction is decided within its time-out: what hangs would keep readers of

@@ -103,6 +103,9 @@ class Profile:
     gentle: int = 0
     """Of a hundred plans with groups: how many have consumers that only come and leave, with time between.
     What a group does then has no excuse."""
+    named: int = 0
+    """Of a hundred plans with groups: how many have names of any length and script, and one to five
+    partitions of __consumer_offsets, so that their hash matters."""
     lone: int = 0
     """Plans in a hundred in which each fault comes when the cluster has got over the last one."""
     calm: int = 0

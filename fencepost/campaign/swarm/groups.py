@@ -27,6 +27,8 @@ REBALANCE_TRIPS = 16
 of the assignment included, and as many again."""
 MOVES = ("reassign_move", "reassign_grow", "reassign_reorder")
 """What operators ask for the offsets topic."""
+NAMES = ("orders", "payments-v2.eu", "größe", "注文", "😀")
+"""Beginnings of names of groups: in one, two and four bytes of UTF-8, the last with two units of UTF-16."""
 STYLES = ["auto", "auto", "sync", "sync", "async", "async", "before"]
 
 
@@ -35,12 +37,16 @@ def with_groups(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     plan as it is."""
     if not bounds.groups or not draw.chance(bounds.groups, "groups"):
         return plan
-    offsets = offsets_topic(draw)
+    offsets, named = offsets_topic(draw), draw.chance(bounds.named, "groups.named")
+    if named:
+        offsets = evolve(offsets, partitions=draw.between((1, 5), "groups.named_partitions"))
     slow_ms = slow_ms_of(plan)
     cluster = evolve(
         plan.cluster, topics=(*plan.cluster.topics, offsets), groups=coordinator_options(draw, slow_ms)
     )
     lives = _lives(plan, draw, bounds)
+    if named:
+        lives = tuple(evolve(one, key=_name(draw, one.key)) for one in lives)
     return evolve(
         plan,
         cluster=cluster,
@@ -145,6 +151,12 @@ def _lives(plan: Plan, draw: Draws, bounds: Profile) -> tuple[PlannedOperation, 
             at_ms += draw.between((100, most), "groups.gap", cause)
             turn += 1
     return tuple(sorted(operations, key=lambda operation: (operation.at_ms, operation.op_id)))
+
+
+def _name(draw: Draws, group: str) -> str:
+    """Another name for this group."""
+    beginning = draw.choice(list(NAMES), "groups.name", int(group[1:]))
+    return f"{beginning}{draw.between((0, 999_999), 'groups.number', int(group[1:]))}"
 
 
 def _next_step(draw: Draws, runs: bool, cause: int, *, gentle: bool) -> str:

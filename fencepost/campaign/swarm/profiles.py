@@ -62,6 +62,7 @@ PROFILES: dict[str, Profile] = {
         followed=60,
         groups=35,
         gentle=25,
+        named=40,
         unclean=10,
         relayed=7,
         silenced=8,

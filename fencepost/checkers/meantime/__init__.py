@@ -20,6 +20,7 @@ from fencepost.checkers.meantime.delivery import Delivery
 from fencepost.checkers.meantime.elections import Elections
 from fencepost.checkers.meantime.handover import Handover
 from fencepost.checkers.meantime.options import options_of
+from fencepost.checkers.meantime.placement import Placement
 from fencepost.checkers.meantime.progress import Progress
 from fencepost.checkers.meantime.rebalances import Rebalances
 from fencepost.checkers.meantime.recovery import Recovery, bounds_of
@@ -27,6 +28,7 @@ from fencepost.checkers.meantime.reprocessing import judge_reprocessing
 from fencepost.checkers.meantime.retention import Retention
 from fencepost.checkers.meantime.retries import judge_retries
 from fencepost.checkers.meantime.shrinks import Shrinks
+from fencepost.checkers.meantime.timeouts import judge_timeouts
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
@@ -60,6 +62,7 @@ NAMES = frozenset(
         Name.REASSIGNMENT,
         Name.TOPIC_CONFIGURED,
         Name.TOPIC_DELETION,
+        Name.TRANSACTION_PHASE,
         Name.TRUNCATED,
     }
 )
@@ -76,6 +79,7 @@ def judge(trace: Trace) -> Verdict:
     findings = Findings(CHECK)
     judge_answers(findings, trace, options.compacted)
     judge_retries(findings, trace, options)
+    judge_timeouts(findings, trace, options)
     judge_reprocessing(findings, trace, options)
     if not findings.found:
         return verdict
@@ -104,6 +108,7 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
         | Rebalances
         | Delivery
         | Handover
+        | Placement
         | Progress
         | Retention
     ] = [
@@ -111,6 +116,7 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
         Shrinks(findings, options.lag_ns),
         Checkpoints(findings, options),
         Retention(findings, options),
+        Placement(findings),
     ]
     bounds = bounds_of(options)
     if bounds is not None:

@@ -50,7 +50,11 @@ class Calm:
     active: set[str] = field(factory=set)
     """Active faults by id, without those that ended a process."""
     down: set[int] = field(factory=set)
-    """Brokers that were ended or asked to stop, and not started since."""
+    """Brokers that were ended or asked to stop, and not started since; also those that started again while
+    the node of their earlier incarnation stays, until that node goes."""
+    returned: set[int] = field(factory=set)
+    """Of those in `down`: the brokers that run again. Until the node of the earlier incarnation goes, the
+    others take them for what they were before, perhaps the controller, which does nothing now."""
     registered: set[int] = field(factory=set)
     """Brokers that have a node."""
 
@@ -83,15 +87,23 @@ class Calm:
     def _began(self, position: int, event: Event) -> None:
         if event.cause in STOPS:
             self.down.add(event.node)
+            self.returned.discard(event.node)
         else:
             self.active.add(fault_of(event))
         self._disturbed(position, event)
 
     def _started(self, position: int, event: Event) -> None:
-        self.down.discard(event.node)
+        if event.node in self.registered:
+            self.down.add(event.node)
+            self.returned.add(event.node)
+        else:
+            self.down.discard(event.node)
         self._disturbed(position, event)
 
     def _broker_znode(self, position: int, event: Event) -> None:
+        if event.node in self.returned:
+            self.returned.discard(event.node)
+            self.down.discard(event.node)
         (self.registered.discard if event.broker_epoch < 0 else self.registered.add)(event.node)
         self._disturbed(position, event)
 
@@ -105,6 +117,7 @@ class Calm:
 
     def _down(self, position: int, event: Event) -> None:
         self.down.add(event.node)
+        self.returned.discard(event.node)
         self._disturbed(position, event)
 
     def _phase(self, position: int, event: Event) -> None:

@@ -87,6 +87,7 @@ class Client(Struct, frozen=True, kw_only=True):
     request_timeout_ms: int = 1_500
     delivery_timeout_ms: int = 6_000
     fetch_wait_max_ms: int = 100
+    retry_backoff_ms: int = 100
     producer: Producer = field(default_factory=Producer)
 
 

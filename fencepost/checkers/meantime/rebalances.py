@@ -58,6 +58,14 @@ class Detail(msgspec.Struct, frozen=True):
     why: str = ""
 
 
+def is_prompt(options: Options) -> bool:
+    """Whether a commit is answered within a client's patience. If not, it is sent again and again, until the
+    time for the next poll is over and the member leaves."""
+    network = options.network
+    usual_us = min(network.latency_max_us, network.latency_min_us + 2 * network.latency_tail_us)
+    return COMMIT_TRIPS * usual_us // 1_000 + DISK_MS <= options.consumer.request_timeout_ms
+
+
 @define
 class Rebalances:
     """The state of the rules."""
@@ -185,16 +193,8 @@ class Rebalances:
             events=(position,),
         )
 
-    @property
-    def prompt(self) -> bool:
-        """Whether a commit is answered within a client's patience. If not, it is sent again and again, until
-        the time for the next poll is over and the member leaves."""
-        network = self.options.network
-        usual_us = min(network.latency_max_us, network.latency_min_us + 2 * network.latency_tail_us)
-        return COMMIT_TRIPS * usual_us // 1_000 + DISK_MS <= self.options.consumer.request_timeout_ms
-
     def _moved(self, position: int, event: Event, told: Detail) -> None:
-        if told.why.endswith(LEAVES) and not self.prompt:
+        if told.why.endswith(LEAVES) and not is_prompt(self.options):
             return
         joined = self.long_ago + (JOIN_MS + 2 * self.options.consumer.request_timeout_ms) * MILLISECOND
         if not self._well_since(event.time - joined, event.time, self.moves):

@@ -5,7 +5,9 @@ Owns needless_reprocessing. A member that rejoins or leaves commits first what i
 is broken that commit is stored before anybody else gets the partition; so nothing comes again, except the
 last poll of a member in mode `sync`. Reads operations, of single traces.
 
-Not asked: `async` and `none`, whose commits may be on the way or missing.
+Not asked: `async` and `none`, whose commits may be on the way or missing; groups whose offsets are committed
+in transactions, which may be aborted; networks on which a commit has no bound, and consumers with less
+patience than a commit takes.
 """
 
 from collections.abc import Iterator
@@ -13,8 +15,9 @@ from collections.abc import Iterator
 from attrs import evolve
 
 from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.meantime.calm import is_asked
 from fencepost.checkers.meantime.options import MILLISECOND, Options, Planned
-from fencepost.checkers.meantime.rebalances import COMMIT_TRIPS, DISK_MS, PAUSE_MS
+from fencepost.checkers.meantime.rebalances import COMMIT_TRIPS, DISK_MS, PAUSE_MS, is_prompt
 from fencepost.checkers.meantime.retries import Disturbances, disturbances_of, settled_ns
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Operation
@@ -40,9 +43,14 @@ def judge_reprocessing(findings: Findings, trace: Trace, options: Options) -> No
     mode = options.consumer.commit
     if mode not in (*COMMITTED_AT_ONCE, "sync") or trace.claims.loss:
         return
+    if not is_asked(options.network) or not is_prompt(options):
+        return
+    transactional = {one.process for one in trace.operations if one.function is Function.TXN}
     disturbances: Disturbances | None = None
     settled = settled_ns(options)
     for place, earlier, later, offset in repeated(trace, last_poll_too=mode != "sync"):
+        if earlier.process in transactional:
+            continue
         if disturbances is None:
             disturbances = _all_disturbances(trace, options)
         end = later.invoke_time if later.completion_time is None else later.completion_time

@@ -66,11 +66,11 @@ class Disturbances:
         return any(begun <= end and ended >= begin for begun, ended in self.broken)
 
 
-def disturbances_of(events: Iterable[Event]) -> Disturbances:
-    """Of a trace."""
+def disturbances_of(events: Iterable[Event], names: frozenset[Name] = DISTURBING) -> Disturbances:
+    """Of a trace. names: the events that disturb, besides faults and phases."""
     found, active = Disturbances(), dict[str, int]()
     for event in events:
-        if event.name in DISTURBING or (event.name is Name.PHASE and event.cause != "final"):
+        if event.name in names or (event.name is Name.PHASE and event.cause != "final"):
             found.times.append(event.time)
         elif event.name is Name.FAULT_BEGAN:
             found.times.append(event.time)
@@ -98,13 +98,15 @@ def settled_ns(options: Options) -> int:
     return wait_ms * MILLISECOND + row_ns(options.network, 40)
 
 
+def takes_ms(options: Options) -> int:
+    """The longest time until an answer."""
+    takes = row_ns(options.network, TRIPS) // MILLISECOND + SYNCS * options.disk.fsync_us // 1_000 + HOST_MS
+    return takes + max(options.client.fetch_wait_max_ms, options.cluster.replica_fetch_wait_max_ms)
+
+
 def is_patient(options: Options) -> bool:
     """Whether an answer comes within a client's patience."""
-    client, cluster = options.client, options.cluster
-    takes = row_ns(options.network, TRIPS) // MILLISECOND + SYNCS * options.disk.fsync_us // 1_000 + HOST_MS
-    return (
-        takes + max(client.fetch_wait_max_ms, cluster.replica_fetch_wait_max_ms) < client.request_timeout_ms
-    )
+    return takes_ms(options) < options.client.request_timeout_ms
 
 
 def judge_retries(findings: Findings, trace: Trace, options: Options) -> None:

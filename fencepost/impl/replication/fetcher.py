@@ -88,7 +88,8 @@ class ReplicaFetcher:
     """The fetcher of one broker.
 
     conversations: by broker id of the leader. max_wait: how long a leader may hold a fetch, in nanoseconds.
-    patience: how long the response may take, in nanoseconds.
+    patience: how long the response may take, in nanoseconds. backoff: how long a partition waits after an
+    error, in nanoseconds.
     """
 
     broker_context: BrokerContext
@@ -96,11 +97,13 @@ class ReplicaFetcher:
     conversations: dict[int, Conversation] = field(factory=dict)
     max_wait: int = field(init=False)
     patience: int = field(init=False)
+    backoff: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         options = self.broker_context.options
         self.max_wait = options.replica_fetch_wait_max_ms * MILLISECOND
         self.patience = self.max_wait + options.controller_request_timeout_ms * MILLISECOND
+        self.backoff = options.replica_fetch_backoff_ms * MILLISECOND
 
     # ---- what to fetch
 
@@ -123,7 +126,9 @@ class ReplicaFetcher:
             return
         now = self.broker_context.now
         ready = [
-            following for following in conversation.followings.values() if following.delayed_until <= now
+            following
+            for following in conversation.followings.values()
+            if not self._waits(following.delayed_until, self.backoff)
         ]
         if not ready:
             earliest = min(following.delayed_until for following in conversation.followings.values())
@@ -235,11 +240,16 @@ class ReplicaFetcher:
         conversation = self.conversations[leader]
         if kind == TIMEOUT_TIMER:
             conversation.watched = False
-            if conversation.in_flight and self.broker_context.now < conversation.deadline:
+            if conversation.in_flight and self._waits(conversation.deadline, self.patience):
                 self._watch(conversation)
                 return
             conversation.in_flight = 0
         self._go_on(conversation)
+
+    def _waits(self, until: int, longest: int) -> bool:
+        """Whether a wait of at most `longest` nanoseconds until the host time `until` goes on. If the time of
+        day was set back meanwhile, what is left seems longer than the whole wait: then it is over."""
+        return 0 < until - self.broker_context.now <= longest
 
     # ---- responses
 
@@ -395,6 +405,4 @@ class ReplicaFetcher:
             )
 
     def _delay(self, following: Following) -> None:
-        following.delayed_until = (
-            self.broker_context.now + self.broker_context.options.replica_fetch_backoff_ms * MILLISECOND
-        )
+        following.delayed_until = self.broker_context.now + self.backoff

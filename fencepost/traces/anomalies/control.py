@@ -170,6 +170,13 @@ CONTROL: tuple[Anomaly, ...] = (
         definition="a consumer was refused for its protocol, although all consumers of the plan are alike",
     ),
     Anomaly(
+        name="misplaced_group",
+        rank=70,
+        breaks="PLACED",
+        definition="a coordinator served a group or a transactional id in another partition than the hash of "
+        "its name says",
+    ),
+    Anomaly(
         name="early_deletion",
         rank=14,
         breaks="RETENTION",
@@ -189,6 +196,13 @@ CONTROL: tuple[Anomaly, ...] = (
         breaks="JUSTIFIED",
         definition="a client's operation was sent again, or failed, although nothing was broken and nobody "
         "asked for anything since the same client was served at that partition",
+    ),
+    Anomaly(
+        name="needless_timeout",
+        rank=70,
+        breaks="JUSTIFIED",
+        definition="a client or a consumer waited in vain for an answer although nothing was broken and "
+        "every broker ran",
     ),
     Anomaly(
         name="needless_reprocessing",

@@ -212,6 +212,12 @@ def test_a_run_without_acknowledgement_or_read_is_too_weak():
     assert derive_claims(PLAN, ObservedState(), (APPEND, POLL)).assumption_broken == ""
     assert "acknowledged" in derive_claims(PLAN, ObservedState(), (POLL,)).assumption_broken
     assert "read" in derive_claims(PLAN, ObservedState(), (APPEND,)).assumption_broken
+    empty = evolve(POLL, records=())
+    assert "read" in derive_claims(PLAN, ObservedState(), (APPEND, empty)).assumption_broken
+    deleted = ObservedState(retained=True)  # then a read that finds nothing says what the log holds
+    assert derive_claims(PLAN, deleted, (APPEND, empty)).assumption_broken == ""
+    refused = evolve(empty, outcome=Outcome.FAIL)
+    assert "read" in derive_claims(PLAN, deleted, (APPEND, refused)).assumption_broken
 
 
 def test_retries_of_unknown_appends_allow_duplicates_and_lift_density():

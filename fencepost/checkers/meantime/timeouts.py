@@ -1,0 +1,154 @@
+"""JUSTIFIED: a broker that runs answers every request, if only with an error.
+
+Owns needless_timeout. Leaders may move, replicas too: whoever is asked says at once that it is the wrong one,
+and a request that waits is answered when the role ends. So a client's request times out only where something
+is broken or was a little while ago. needless_retry (retries.py) is excused by each move of a leader; this
+rule is not, and it includes the requests of consumers in groups. Reads operations, of single traces.
+
+Not asked: networks that lose messages by chance; clients with less patience than an answer takes; topics that
+come or go during the run; processes that write in transactions.
+"""
+
+from collections.abc import Iterable
+
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.meantime.calm import is_asked, row_ns
+from fencepost.checkers.meantime.options import MILLISECOND, Options
+from fencepost.checkers.meantime.rebalances import MOVES, PAUSE_MS, is_prompt
+from fencepost.checkers.meantime.retries import (
+    TRIPS,
+    Disturbances,
+    disturbances_of,
+    is_patient,
+    settled_ns,
+    takes_ms,
+)
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome
+from fencepost.traces.trace import Trace
+
+UNANSWERED = frozenset({"NETWORK_EXCEPTION", "REQUEST_TIMED_OUT"})
+"""Errors of a client that waited in vain."""
+NO_ANSWER = "NETWORK_EXCEPTION"
+"""The same of a consumer in a group. A coordinator may answer REQUEST_TIMED_OUT, which is an answer."""
+OF_GROUPS = frozenset({Function.JOIN, Function.FETCH_COMMITTED, Function.COMMIT})
+OF_CLIENTS = frozenset({Function.APPEND, Function.POLL, Function.LIST_OFFSETS})
+BREAKING = frozenset(
+    {
+        Name.BROKER_STARTED,
+        Name.BROKER_STATE,
+        Name.BROKER_ZNODE,
+        Name.CONTROLLER_EPOCH,
+        Name.IMPLEMENTATION_ERROR,
+        Name.LOG_DIRECTORY_FAILED,
+        Name.SESSION_EXPIRED,
+        Name.TRUNCATED,
+    }
+)
+"""Besides faults and phases: events after which a broker may owe an answer."""
+OPERATORS = frozenset(
+    {
+        "add_partitions",
+        "alter_topic",
+        "preferred_election",
+        "reassign_back",
+        "reassign_grow",
+        "reassign_move",
+        "reassign_reorder",
+        "reassign_shrink",
+    }
+)
+"""Requests of operators, which are recorded like faults and break nothing."""
+
+
+def judge_timeouts(findings: Findings, trace: Trace, options: Options) -> None:
+    """At most one finding for each partition."""
+    if not is_asked(options.network) or trace.claims.loss:
+        return
+    suspects = [one for one in _suspects(trace, options) if not _foreign(one)]
+    if not suspects:
+        return
+    broken, unsettled = broken_times(trace.events, options), _unsettled_topics(trace.events)
+    settled = settled_ns(options)
+    waits = (options.client.delivery_timeout_ms + options.client.request_timeout_ms) * MILLISECOND
+    for one in suspects:
+        until = one.invoke_time + waits if one.completion_time is None else one.completion_time
+        if one.topic in unsettled or broken.within(one.invoke_time - settled, until):
+            continue
+        findings.add(
+            "needless_timeout",
+            expected=f"each request of process {one.process} to be answered: nothing was broken for "
+            f"{settled // MILLISECOND} ms",
+            seen=f"{one.function.value}: {one.outcome.value} after {one.attempts} attempts and "
+            f"{(until - one.invoke_time) // MILLISECOND} ms at most: {one.error or 'no error'}",
+            topic=one.topic,
+            partition=-1 if one.partition is None else one.partition,
+            operations=(one.op_id,),
+        )
+
+
+def _foreign(one: Operation) -> bool:
+    """Whether no request of the cluster is in question."""
+    return one.acks == ACKS_NONE or one.argument in ("txn", "expired")
+
+
+def _suspects(trace: Trace, options: Options) -> list[Operation]:
+    """The operations of which a request was not answered."""
+    transactional = {one.process for one in trace.operations if one.function is Function.TXN}
+    clients, groups = is_patient(options), is_prompt(options)
+    return [
+        one
+        for one in trace.operations
+        if one.process not in transactional
+        and (
+            (groups and one.function in OF_GROUPS and one.group is not None and one.error == NO_ANSWER)
+            or (clients and one.function in OF_CLIENTS and one.group is None and _waited(one, options))
+        )
+    ]
+
+
+def _waited(one: Operation, options: Options) -> bool:
+    """Whether a request waited in vain: the row says so, or it took longer than that many answers."""
+    if one.outcome is Outcome.UNKNOWN:
+        return one.error in UNANSWERED
+    if one.completion_time is None or (one.function is Function.APPEND and options.client.producer.pipelined):
+        return False
+    each = takes_ms(options) + options.client.retry_backoff_ms
+    most = (one.attempts * each + each) * MILLISECOND + one.attempts * row_ns(options.network, TRIPS)
+    return one.completion_time - one.invoke_time > max(most, options.client.request_timeout_ms * MILLISECOND)
+
+
+def _unsettled_topics(events: Iterable[Event]) -> set[str | None]:
+    """Topics that came after the beginning, were to go, or had no leader at some time."""
+    found: set[str | None] = set()
+    known: set[str | None] = set()
+    begun = False
+    for event in events:
+        if event.name is Name.PHASE:
+            begun = begun or event.cause == "safety"
+        elif event.name is Name.ASSIGNMENT:
+            if begun and event.topic not in known:
+                found.add(event.topic)
+            known.add(event.topic)
+        elif event.name is Name.TOPIC_DELETION:
+            found.add(event.topic)
+    return found
+
+
+def broken_times(events: Iterable[Event], options: Options) -> Disturbances:
+    """When something was broken, a partition had no leader, or a consumer's process did not run as usual."""
+    kept, began = [], 0
+    for event in events:
+        if event.name is Name.PHASE and event.cause == "safety":
+            began = event.time
+        if event.cause not in OPERATORS or event.name not in (Name.FAULT_BEGAN, Name.FAULT_ENDED):
+            kept.append(event)
+    found = disturbances_of(kept, BREAKING)
+    found.times += [event.time for event in kept if event.name is Name.PARTITION_STATE and event.leader < 0]
+    for one in options.operations:
+        if one.function in MOVES:
+            at = began + one.at_ms * MILLISECOND
+            length = one.records * PAUSE_MS * MILLISECOND if one.function == "pause" else 0
+            found.broken.append((at, at + length))
+    found.times.sort()
+    return found
