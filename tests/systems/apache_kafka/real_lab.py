@@ -1,0 +1,87 @@
+"""Apache Kafka itself for tests: a cluster of each version for a module, and appends that see what happened."""
+
+import asyncio
+import os
+
+import pytest
+
+from fencepost.impl.log.values import batch_of
+from fencepost.impl.messages.broker_api import LATEST, ListOffsetsRequest, ProduceRequest
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.systems.apache_kafka.administration import Administration, TopicOptions
+from fencepost.systems.apache_kafka.cluster import ApacheKafka
+from fencepost.systems.apache_kafka.jars import RECOMMENDED, Release
+from fencepost.wire.client import Link, look_around
+from fencepost.wire.outward import TRANSLATIONS
+
+PATIENCE_S = 600
+"""Of the wall clock, for a crowded machine."""
+real = pytest.mark.skipif(
+    not os.environ.get("FENCEPOST_APACHE_KAFKA"),
+    reason="starts Apache Kafka from its jars (Maven fetches 45 MB a version): set FENCEPOST_APACHE_KAFKA=1",
+)
+VERSIONS = [pytest.param(version, marks=real, id=version) for version in RECOMMENDED]
+SECOND = 1_000_000_000
+
+
+def started(directory, version, **options):
+    """A cluster of three, not yet started."""
+    return ApacheKafka(directory=directory, release=Release(version=version), size=3, **options)
+
+
+class Lab:
+    """A running cluster with a topic `t` of one partition."""
+
+    def __init__(self, cluster, topic="t", **settings):
+        self.cluster, self.topic = cluster, topic
+        self.direct = tuple(("127.0.0.1", cluster.running.ports[broker].client) for broker in cluster.brokers)
+        self.admin = Administration(",".join(f"{host}:{port}" for host, port in self.direct))
+        options = TopicOptions(name=topic, assignment=((1, 2, 3),), settings=settings)
+        assert self.admin.create_topic(options) == "NONE"
+        self.until(lambda: self.state() is not None and len(self.state().isr) == 3, "a full ISR")
+
+    def until(self, condition, what="what a test waits for"):
+        return self.admin.wait_for(condition, what, PATIENCE_S)
+
+    def state(self):
+        """Of the partition, as the brokers have it."""
+        found = self.admin.partitions().get((self.topic, 0))
+        return found if found is not None and found.leader >= 0 else None
+
+    def isr(self):
+        state = self.state()
+        return set() if state is None else set(state.isr)
+
+    def live(self):
+        """Brokers that the first one with an answer knows."""
+        return set(asyncio.run(look_around(self.direct, self.admin.access))[1].live_brokers)
+
+    async def _ask(self, address, request):
+        link = Link(address)
+        await link.open()
+        try:
+            translation = TRANSLATIONS[type(request)]
+            return translation.tell(request, await link.ask(translation.ask(link.dialogue, request)))
+        finally:
+            await link.close()
+
+    def end(self, broker):
+        """The high watermark of the partition at its leader, asked for directly."""
+        request = ListOffsetsRequest(
+            correlation_id=1, partition=TopicPartition(self.topic, 0), timestamp=LATEST
+        )
+        return asyncio.run(self._ask(self.direct[broker - 1], request)).offset
+
+    def append(self, broker, value, *, acks=-1, address=None, timeout_s=60):
+        """One record to its leader; returns the answer."""
+        return asyncio.run(self.append_async(broker, value, acks=acks, address=address, timeout_s=timeout_s))
+
+    async def append_async(self, broker, value, *, acks=-1, address=None, timeout_s=60):
+        request = ProduceRequest(
+            correlation_id=1,
+            partition=TopicPartition(self.topic, 0),
+            acks=acks,
+            records=batch_of((value,)),
+            timeout=timeout_s * SECOND,
+        )
+        return await self._ask(address or self.direct[broker - 1], request)
