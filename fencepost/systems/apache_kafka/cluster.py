@@ -55,7 +55,11 @@ ZOOKEEPER_HEAP_MB = 64
 JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 """Small and quick to start rather than quick later; no files of counters, which a killed process would
 leave."""
-QUIET = "-Dorg.slf4j.simpleLogger.showDateTime=true"
+QUIET = (
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss,SSSZ",
+)
+"""Lines of broker.log begin with the time; inside/broker_log.py reads it."""
 FORMAT_S = 60
 Answer = TypeVar("Answer")
 
@@ -397,7 +401,7 @@ class ApacheKafka:
         configuration, release = self._write_properties(broker), self.releases.get(broker, self.release)
         heap = self.heap_mb or HEAP_MB[release.kraft]
         command = [
-            *(java(), f"-Xmx{heap}m", *JVM, *release.sharing(), *self._flags(broker), *self.jvm, QUIET),
+            *(java(), f"-Xmx{heap}m", *JVM, *release.sharing(), *self._flags(broker), *self.jvm, *QUIET),
             *("-cp", release.class_path(), "kafka.Kafka", str(configuration)),
         ]
         with (self._folder(broker) / "broker.log").open("ab") as log:

@@ -24,9 +24,14 @@ VERSIONS = [pytest.param(version, marks=real, id=version) for version in RECOMME
 SECOND = 1_000_000_000
 
 
-def started(directory, version, **options):
+CALM = {"zookeeper.session.timeout.ms": "9000", "broker.session.timeout.ms": "6000"}
+"""On a crowded machine a broker is silent for seconds."""
+
+
+def started(directory, version, settings=None, **options):
     """A cluster of three, not yet started."""
-    return ApacheKafka(directory=directory, release=Release(version=version), size=3, **options)
+    release, more = Release(version=version), CALM | (settings or {})
+    return ApacheKafka(directory=directory, release=release, size=3, settings=more, **options)
 
 
 class Lab:
