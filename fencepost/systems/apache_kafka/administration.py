@@ -216,7 +216,9 @@ class Administration:
         _, seen = asyncio.run(look_around(self._addresses, self.access))
         return {(each.partition.topic, each.partition.partition): each for each in seen.partitions}
 
-    def wait_for(self, condition: Callable[[], Value | None], what: str, seconds: float = PATIENCE_S) -> Value:
+    def wait_for(
+        self, condition: Callable[[], Value | None], what: str, seconds: float = PATIENCE_S
+    ) -> Value:
         """Ask again until something true comes; returns it. what: in words. Raises EnvironmentError_ when the
         time is over."""
         deadline, seen = time.monotonic() + seconds, "no"
@@ -298,9 +300,7 @@ def rolling_restart(cluster: ApacheKafka, between: Callable[[int], None] | None 
         _restart(cluster, broker, between)
 
 
-def rolling_upgrade(
-    cluster: ApacheKafka, to: Release, between: Callable[[int], None] | None = None
-) -> None:
+def rolling_upgrade(cluster: ApacheKafka, to: Release, between: Callable[[int], None] | None = None) -> None:
     """As `rolling_restart`, and each broker comes back in another version. What the brokers say to each other
     stays in the old one's language: with KRaft by the metadata version of the format step, with ZooKeeper if
     the cluster's settings have `inter.broker.protocol.version`.

@@ -193,10 +193,10 @@ class Network:
             for link, way in self._ways(cut.pairs, cut.listener):
                 before = wanted.get((link, way), -1)
                 wanted[link, way] = 0 if 0 in (before, cut.delay_ms) else max(before, cut.delay_ms)
-        for name, link in self._links.links.items():
+        for name, proxy in self._links.links.items():
             for way in (Way.THERE, Way.BACK):
                 delay = wanted.get((name, way), -1)
-                link.set(way, passes=delay != 0, delay_ms=max(0, delay))
+                proxy.set(way, passes=delay != 0, delay_ms=max(0, delay))
 
     # ---- pairs and links
 

@@ -1,6 +1,7 @@
-"""Apache Kafka itself for tests: a cluster of each version for a module, and appends that see what happened."""
+"""Apache Kafka itself for tests: a cluster of each version for a module, and appends with their answers."""
 
 import asyncio
+import contextlib
 import os
 
 import pytest
@@ -11,6 +12,7 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.systems.apache_kafka.administration import Administration, TopicOptions
 from fencepost.systems.apache_kafka.cluster import ApacheKafka
 from fencepost.systems.apache_kafka.jars import RECOMMENDED, Release
+from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.client import Link, look_around
 from fencepost.wire.outward import TRANSLATIONS
 
@@ -35,13 +37,16 @@ def started(directory, version, settings=None, **options):
 
 
 class Lab:
-    """A running cluster with a topic `t` of one partition."""
+    """A running cluster with a topic `t` of one partition. With ZooKeeper its first leader is the controller,
+    so that a leader can change the ISR while it is cut off its followers."""
 
     def __init__(self, cluster, topic="t", **settings):
         self.cluster, self.topic = cluster, topic
         self.direct = tuple(("127.0.0.1", cluster.running.ports[broker].client) for broker in cluster.brokers)
         self.admin = Administration(",".join(f"{host}:{port}" for host, port in self.direct))
-        options = TopicOptions(name=topic, assignment=((1, 2, 3),), settings=settings)
+        first = asyncio.run(look_around(self.direct, self.admin.access))[1].controller_id
+        replicas = (first, *sorted({1, 2, 3} - {first}))
+        options = TopicOptions(name=topic, assignment=(replicas,), settings=settings)
         assert self.admin.create_topic(options) == "NONE"
         self.until(lambda: self.state() is not None and len(self.state().isr) == 3, "a full ISR")
 
@@ -49,17 +54,25 @@ class Lab:
         return self.admin.wait_for(condition, what, PATIENCE_S)
 
     def state(self):
-        """Of the partition, as the brokers have it."""
-        found = self.admin.partitions().get((self.topic, 0))
-        return found if found is not None and found.leader >= 0 else None
+        """Of the partition, as the leader of the highest epoch has it; one that is cut off may not hear of a
+        change."""
+        views = {}
+        for broker, address in enumerate(self.direct, 1):
+            with contextlib.suppress(EnvironmentError_):
+                _, seen = asyncio.run(look_around((address,), self.admin.access))
+                for each in seen.partitions:
+                    if each.partition == (self.topic, 0) and each.leader >= 0:
+                        views[broker] = each
+        best = max(views.values(), key=lambda each: each.leader_epoch, default=None)
+        return None if best is None else views.get(best.leader, best)
 
     def isr(self):
         state = self.state()
         return set() if state is None else set(state.isr)
 
     def live(self):
-        """Brokers that the first one with an answer knows."""
-        return set(asyncio.run(look_around(self.direct, self.admin.access))[1].live_brokers)
+        """Brokers that broker 1 knows."""
+        return set(asyncio.run(look_around(self.direct[:1], self.admin.access))[1].live_brokers)
 
     async def _ask(self, address, request):
         link = Link(address)

@@ -8,11 +8,11 @@ import asyncio
 import time
 
 import pytest
-from tests.systems.apache_kafka.real_lab import VERSIONS, Lab, started
 
 from fencepost.systems.apache_kafka import network as n
 from fencepost.systems.apache_kafka.settings import Ports, properties, with_kraft
 from fencepost.traces.errors import EnvironmentError_, FencepostError
+from tests.systems.apache_kafka.real_lab import VERSIONS, Lab, started
 
 
 @pytest.fixture
@@ -125,10 +125,12 @@ def healed(request):
 
 
 def test_a_cut_follower_leaves_the_isr_and_comes_back(lab):
-    """Only the link between leader and one follower is cut, without a reset; the other follower stays."""
+    """Only the link between leader and one follower is cut, without a reset; the other follower stays. The
+    follower lags once something is written that it does not get."""
     leader = lab.state().leader
     one, other = sorted({1, 2, 3} - {leader})
-    lab.cluster.cut("off", n.both_ways([(leader, one)]))
+    lab.cluster.network.cut("off", n.both_ways([(leader, one)]), n.INTER)
+    assert lab.append(leader, 1, acks=1).error == "NONE"
     lab.until(lambda: lab.isr() == {leader, other}, "an ISR without the follower")
     assert lab.append(leader, 1).error == "NONE"
     assert lab.live() == {1, 2, 3}

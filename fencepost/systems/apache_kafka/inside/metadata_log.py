@@ -21,20 +21,23 @@ from fencepost.impl.log.batch.record_batch import Record
 from fencepost.impl.log.dump.dump import BatchSeen, Extent, walk_log
 from fencepost.impl.log.metadata_records import TOPIC, decode_metadata
 from fencepost.systems.apache_kafka.inside.files import ReadOnly
+from fencepost.systems.apache_kafka.inside.states import (
+    ELIGIBLE,
+    MILLISECOND,
+    NOBODY,
+    UNCLEAN,
+    event_of,
+    reassigned,
+)
 from fencepost.traces.errors import FencepostError
-from fencepost.traces.events import Event, EventColumns, Name
+from fencepost.traces.events import Event, Name
 
 MOST_BYTES = 256 * 1024 * 1024
-"""Of one segment. Kafka rolls at 1 GiB by default; a cluster of tests writes some hundred kilobytes an hour."""
-MILLISECOND = 1_000_000
-NOBODY = -1
+"""Of one segment. Kafka rolls at 1 GiB by default; a cluster of tests writes 100 kB a minute at most."""
 UNCHANGED = -2
 """The leader in a change record that names none."""
 RECOVERING = 1
 """LeaderRecoveryState after an unclean election (KIP-704)."""
-UNCLEAN, ELIGIBLE = "unclean", "eligible"
-"""Causes of a partition state: elected outside the ISR; from the eligible leader replicas, which hold
-everything that was committed (KIP-966)."""
 TOPIC_CONFIG = 2
 _LEADER = struct.Struct(">hi")
 
@@ -109,7 +112,10 @@ class MetadataFold:
         _, self.controller = _LEADER.unpack_from(record.value)
         self.controller_epoch = epoch
         yield Event(
-            time=time, name=Name.CONTROLLER_EPOCH, node=self.controller, controller_epoch=self.controller_epoch
+            time=time,
+            name=Name.CONTROLLER_EPOCH,
+            node=self.controller,
+            controller_epoch=self.controller_epoch,
         )
         yield Event(
             time=time,
@@ -124,9 +130,7 @@ class MetadataFold:
     def _registered(self, fields: Mapping[str, Any], time: int) -> Iterator[Event]:
         broker = fields["broker_id"]
         self.brokers[broker], self.fenced[broker] = fields["broker_epoch"], fields["fenced"]
-        yield Event(
-            time=time, name=Name.BROKER_REGISTERED, node=broker, broker_epoch=fields["broker_epoch"]
-        )
+        yield Event(time=time, name=Name.BROKER_REGISTERED, node=broker, broker_epoch=fields["broker_epoch"])
         if not fields["fenced"]:
             yield self._alive(broker, time)
 
@@ -165,11 +169,18 @@ class MetadataFold:
     def _topic_removed(self, fields: Mapping[str, Any], time: int) -> Iterator[Event]:
         topic = fields["topic_id"]
         name = self.topics.get(topic, topic)
+        removed: dict[str, Any] = {
+            "time": time,
+            "name": Name.TOPIC_DELETION,
+            "node": self.controller,
+            "topic": name,
+        }
+        yield Event(**removed, cause="requested")  # one record is the request and its end
         for key in [key for key in self.partitions if key[0] == topic]:
             del self.partitions[key]
             yield self._event(Name.ASSIGNMENT, time, key, replicas=())
         self.configs.pop(name, None)
-        yield Event(time=time, name=Name.TOPIC_DELETION, node=self.controller, topic=name, cause="done")
+        yield Event(**removed, cause="done")
 
     def _partition(self, fields: Mapping[str, Any], time: int) -> Iterator[Event]:
         key = fields["topic_id"], fields["partition_id"]
@@ -203,10 +214,13 @@ class MetadataFold:
         yield from self._changed(key, before, now, time)
 
     def _changed(self, key: tuple[str, int], before: Partition, now: Partition, time: int) -> Iterator[Event]:
-        if now.replicas != before.replicas:
-            yield self._event(Name.ASSIGNMENT, time, key, replicas=now.replicas)
-        if now.target != before.target:
-            yield self._event(Name.REASSIGNMENT, time, key, replicas=now.target)
+        name = self.topics.get(key[0], key[0]), key[1]
+        placed = (before.replicas, before.target), (now.replicas, now.target)
+        written = list(reassigned(time, self.controller, name, *placed))
+        # one record writes both; the ISR is out of the replicas before and after
+        grows = not set(now.isr) <= set(before.replicas)
+        if grows:
+            yield from written
         yield self._event(
             Name.PARTITION_STATE,
             time,
@@ -218,11 +232,11 @@ class MetadataFold:
             zk_version=now.partition_epoch,
             cause=_kind_of_election(before, now),
         )
+        if not grows:
+            yield from written
 
     def _event(self, name: Name, time: int, key: tuple[str, int], **columns: Any) -> Event:
-        given: EventColumns = columns  # type: ignore[assignment]
-        topic = self.topics.get(key[0], key[0])
-        return Event(time=time, name=name, node=self.controller, topic=topic, partition=key[1], **given)
+        return event_of(name, time, self.controller, (self.topics.get(key[0], key[0]), key[1]), **columns)
 
     def _config(self, fields: Mapping[str, Any], time: int) -> Iterator[Event]:
         if fields["resource_type"] != TOPIC_CONFIG:
@@ -267,6 +281,8 @@ def _ids(given: Any) -> tuple[int, ...]:
 
 
 def _kind_of_election(before: Partition, now: Partition) -> str:
+    if not now.isr and now.eligible:
+        return ELIGIBLE
     if now.leader < 0 or now.leader_epoch <= before.leader_epoch or before.leader_epoch < 0:
         return ""
     if now.recovering and not before.recovering:
@@ -292,13 +308,13 @@ def read_metadata_log(directories: Mapping[int, Path]) -> tuple[Event, ...]:
         FencepostError: where there is none, or it begins with a snapshot: what was before is not known.
     """
     logs = {
-        broker: found
-        for broker, folder in directories.items()
-        if (found := _segments(folder / f"{TOPIC}-0"))
+        broker: found for broker, folder in directories.items() if (found := _segments(folder / f"{TOPIC}-0"))
     }
     if not logs:
         raise FencepostError(
-            expected=f"a folder {TOPIC}-0 with a log", seen="none", where=", ".join(map(str, directories.values()))
+            expected=f"a folder {TOPIC}-0 with a log",
+            seen="none",
+            where=", ".join(map(str, directories.values())),
         )
     read = {broker: _read(segments) for broker, segments in logs.items()}
     _, events = max(read.values(), key=lambda each: each[0])
@@ -318,7 +334,8 @@ def _read(segments: list[Path]) -> tuple[tuple[int, int], tuple[Event, ...]]:
             where=str(segments[0].parent),
             hint="read it before metadata.max.retention.bytes (100 MB) is reached",
         )
-    fold, last, events = MetadataFold(), (-1, -1), []
+    fold, last = MetadataFold(), (-1, -1)
+    events: list[Event] = []
     for path in segments:
         with ReadOnly(path, MOST_BYTES) as source:
             for seen in walk_log(source, Extent(), base_offset=int(path.stem), deep=True):

@@ -1,7 +1,7 @@
 """ZooKeeper's transaction log as changes of nodes.
 
-Owns the format. Must not know what the nodes mean. A file is preallocated: the log ends where zeros begin, and
-a server that was killed leaves at most an entry that is not whole.
+Owns the format. Must not know what the nodes mean. A file is preallocated: the log ends where zeros begin,
+and a server that was killed leaves at most an entry that is not whole.
 
     file   magic "ZKLG" (int32), version 2 (int32), database (int64), then entries
     entry  checksum (int64, Adler-32 of the bytes), length (int32), bytes, "B"
@@ -146,9 +146,7 @@ def changes_of(entry: bytes) -> Iterator[Change]:
 def _changes(cursor: _Cursor, kind: int, session: int, zxid: int, time_ms: int) -> Iterator[Change]:
     if kind in CREATES:
         path, data = cursor.text(), cursor.buffer()
-        yield Change(
-            kind=Kind.CREATED, path=path, data=data, session=session, zxid=zxid, time_ms=time_ms
-        )
+        yield Change(kind=Kind.CREATED, path=path, data=data, session=session, zxid=zxid, time_ms=time_ms)
     elif kind in DELETES:
         yield Change(kind=Kind.DELETED, path=cursor.text(), session=session, zxid=zxid, time_ms=time_ms)
     elif kind == SET:
@@ -169,6 +167,4 @@ def _changes(cursor: _Cursor, kind: int, session: int, zxid: int, time_ms: int) 
                 yield from _changes(_Cursor(data), part, session, zxid, time_ms)
     elif kind == CLOSE_SESSION and cursor.at < len(cursor.data):
         for _ in range(max(0, cursor.number())):
-            yield Change(
-                kind=Kind.DELETED, path=cursor.text(), session=session, zxid=zxid, time_ms=time_ms
-            )
+            yield Change(kind=Kind.DELETED, path=cursor.text(), session=session, zxid=zxid, time_ms=time_ms)

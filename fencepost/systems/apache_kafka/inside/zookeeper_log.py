@@ -1,25 +1,29 @@
 """What a cluster with ZooKeeper decided, as events: from ZooKeeper's own transaction log.
 
-Owns what the transactions mean together. Must not know bytes (transactions.py) or judges. Watches are one-shot
-and would miss what is overwritten between two looks; the log of the server has every write in the order of
-commits, with its time and the session that wrote. Whoever created /brokers/ids/N in a session is broker N.
+Owns what the transactions mean together. Must not know bytes (transactions.py) or judges. Watches are
+one-shot and would miss what is overwritten between two looks. The log of the server has every write in the
+order of commits, with its time and the session that wrote. Whoever created /brokers/ids/N in a session is broker N.
 """
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from attrs import define, field
 
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.znodes import BadZnodeError, LeaderAndIsr
-from fencepost.systems.apache_kafka.inside.metadata_log import MILLISECOND, NOBODY, UNCLEAN
+from fencepost.systems.apache_kafka.inside.states import (
+    MILLISECOND,
+    NOBODY,
+    UNCLEAN,
+    Key,
+    event_of,
+    reassigned,
+)
 from fencepost.systems.apache_kafka.inside.transactions import Change, Kind, read_transactions
 from fencepost.traces.errors import FencepostError
-from fencepost.traces.events import Event, EventColumns, Name
-
-Key = tuple[str, int]
+from fencepost.traces.events import Event, Name
 
 
 class _Moving(msgspec.Struct):
@@ -100,10 +104,8 @@ class ZooKeeperFold:
         removing = moving.removing_replicas.get(number, ())
         under_way = bool(removing or moving.adding_replicas.get(number))
         target = tuple(each for each in replicas if each not in removing) if under_way else ()
-        if replicas != self.assigned.get(key, ()):
-            yield _event(Name.ASSIGNMENT, time, node, key, replicas=replicas)
-        if target != self.moving.get(key, ()):
-            yield _event(Name.REASSIGNMENT, time, node, key, replicas=target)
+        before = self.assigned.get(key, ()), self.moving.get(key, ())
+        yield from reassigned(time, node, key, before, (replicas, target))
         self.assigned[key], self.moving[key] = replicas, target
         if not replicas:
             self.assigned.pop(key), self.moving.pop(key), self.states.pop(key, None)
@@ -117,7 +119,7 @@ class ZooKeeperFold:
         self.states[key] = now
         elected = before is not None and now.leader_epoch > before.leader_epoch and now.leader >= 0
         unclean = elected and before is not None and now.leader not in before.isr
-        yield _event(
+        yield event_of(
             Name.PARTITION_STATE,
             time,
             node,
@@ -156,11 +158,6 @@ _PLACES: tuple[tuple[str, Handler], ...] = (
 )
 
 
-def _event(name: Name, time: int, node: int, key: Key, **columns: Any) -> Event:
-    given: EventColumns = columns  # type: ignore[assignment]
-    return Event(time=time, name=name, node=node, topic=key[0], partition=key[1], **given)
-
-
 def read_zookeeper_log(directory: Path) -> tuple[Event, ...]:
     """Every event of a server's transaction logs.
 
@@ -178,7 +175,8 @@ def read_zookeeper_log(directory: Path) -> tuple[Event, ...]:
         raise FencepostError(
             expected="ZooKeeper's transaction logs, version-2/log.*", seen="none", where=str(directory)
         )
-    fold, events = ZooKeeperFold(), []
+    fold = ZooKeeperFold()
+    events: list[Event] = []
     for change in read_transactions(logs):
         events += fold.take(change)
     return tuple(events)
