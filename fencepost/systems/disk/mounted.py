@@ -4,6 +4,7 @@ Owns the process, the pipe and the mount. Must not know the rules of the disk (v
 the pipe ends, and the process takes its mount away.
 """
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -139,7 +140,8 @@ class MountedDisk:
             return
         unmount(self.folder)
         if process.stdin is not None:
-            process.stdin.close()
+            with contextlib.suppress(OSError):  # it has ended
+                process.stdin.close()
         try:
             process.wait(END_S)
         except subprocess.TimeoutExpired:

@@ -39,7 +39,13 @@ VERSIONS = [pytest.param(version, marks=real, id=version) for version in RECOMME
 SECOND = 1_000_000_000
 
 
-CALM = {"zookeeper.session.timeout.ms": "9000", "broker.session.timeout.ms": "6000"}
+CALM = {
+    "zookeeper.session.timeout.ms": "9000",
+    "broker.session.timeout.ms": "6000",
+    "controller.quorum.election.timeout.ms": "3000",
+    "controller.quorum.fetch.timeout.ms": "6000",
+    "initial.broker.registration.timeout.ms": "300000",
+}
 """On a crowded machine a broker is silent for seconds."""
 
 

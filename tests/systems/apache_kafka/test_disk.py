@@ -1,7 +1,7 @@
 """Real brokers on disks that lose power: Kafka keeps what it synced, and loses what a disk only said it had.
 
-Kafka does not sync what it appends; the topics here ask for it (flush.messages=1), so that nothing but a lie can
-lose an acknowledged record.
+Kafka does not sync what it appends. The topics here ask for it (flush.messages=1), so that nothing but a lie
+can lose an acknowledged record.
 """
 
 import pytest

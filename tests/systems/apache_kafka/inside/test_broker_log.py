@@ -87,7 +87,7 @@ def test_a_cut_says_why_and_what_it_took():
         Name.TRUNCATED, 6, 11, 4, 1, "leader_epoch",
     )  # fmt: skip
     local = CUT[0].partition(" due to")[0] + " due to local high watermark 0"
-    idle = "[UnifiedLog partition=t-0, dir=/d] Truncating to 6 has no effect as the largest offset in the log is 5"
+    idle = "[UnifiedLog partition=t-0, dir=/d] Truncating to 6 has no effect as the largest offset in it is 5"
     assert events(local, idle) == []
     assert [each.cause for each in events(local, CUT[2])] == ["high_watermark"]
     assert [each.cause for each in events("[Log partition=t-0, dir=/d] Truncate and start at offset 40")] == [
@@ -103,13 +103,13 @@ def test_other_sentences():
         "[Partition t-0 broker=2] ISR updated to 2,1  and version updated to 8",
         "[Partition t-0 broker=2] ISR updated to 2 (under-min-isr) and version updated to 9",
         "[Partition t-0 broker=2] ISR updated to [1,2] and zkVersion updated to [10]",
-        "Completed load of Log(dir=/d/t-0, topicId=x, topic=t, partition=0, highWatermark=3, lastStableOffset=3,"
-        " logStartOffset=2, logEndOffset=17) with 1 segments, local-log-start-offset 0 in 84ms",
+        "Completed load of Log(dir=/d/t-0, topicId=x, topic=t, partition=0, highWatermark=3,"
+        " lastStableOffset=3, logStartOffset=2, logEndOffset=17) with 1 segments in 84ms",
         "[ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Partition t-0 has an older epoch (2) than the"
         " current leader. Will await the new LeaderAndIsr state before resuming fetching.",
         "Log for partition t-0 is renamed to /d/t-0.abc-delete and is scheduled for deletion",
-        "[Controller id=2] 2 successfully elected as the controller. Epoch incremented to 5 and epoch zk version"
-        " is now 5",
+        "[Controller id=2] 2 successfully elected as the controller. Epoch incremented to 5 and epoch zk"
+        " version is now 5",
         "[Controller id=2] Resigned",
         "[Broker id=2] Ignoring LeaderAndIsr request from controller 1 with correlation id 3 since its"
         " controller epoch 4 is old. Latest known controller epoch is 5",
