@@ -51,6 +51,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "kazoo": ("impl.runtime",),
     "kio": ("wire",),
     "h11": ("proxy.control",),
+    "mfusepy": ("systems.disk",),
     "hypothesis": ("campaign.machines", "pytest_plugin"),
     "pyarrow": ("traces", "checkers", "mining"),
     "numba": (
@@ -277,6 +278,7 @@ THIRD_PARTY_BAD = [
     ("impl.broker.broker", "from kio.schema import types"),
     ("proxy.rules", "import kio"),
     ("kafka.control", "import h11"),
+    ("systems.apache_kafka.disk", "import mfusepy"),
     ("campaign.run", "import importlib\nimportlib.import_module('pyspark')"),
     ("campaign.run", "if TYPE_CHECKING:\n    import pyspark"),
     ("campaign.run", "from traces.plan import Plan"),
