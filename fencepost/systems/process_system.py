@@ -106,6 +106,10 @@ class Processes:
         if not self._lives(broker):
             self.cluster.start(broker)
 
+    def runs(self, broker: int) -> bool:
+        """Whether its process is there, paused or not."""
+        return self._lives(broker)
+
     def power_off(self, broker: int) -> None:
         """Raises UnsupportedError: the machine keeps what a process has written."""
         raise self._cannot("a system that can lose power")

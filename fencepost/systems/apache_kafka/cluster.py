@@ -280,6 +280,10 @@ class ApacheKafka:
             time.sleep(POLL_S)
         self._start_broker(broker)
 
+    def runs(self, broker: int) -> bool:
+        """Whether its process is there, paused or not."""
+        return self._lives(broker)
+
     def power_off(self, broker: int) -> None:
         """Raises UnsupportedError: the machine keeps what a process has written."""
         raise self._cannot("a system that can lose power")
