@@ -24,7 +24,7 @@ from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.plan import ClusterOptions
 
 if TYPE_CHECKING:
-    from fencepost.systems.processes import BrokerProcess
+    from fencepost.systems.processes import BrokerProcess, ListenerOptions
 
 
 @define(eq=False, kw_only=True, repr=False)
@@ -35,6 +35,8 @@ class Processes:
     """Where everything is."""
     options: ClusterOptions = field(factory=ClusterOptions)
     """Options of the brokers."""
+    listeners: "ListenerOptions | None" = None
+    """How the brokers listen for clients of Kafka's protocol; None: they do not."""
     cluster: ProcessCluster = field(init=False)
     """The processes."""
 
@@ -51,7 +53,14 @@ class Processes:
 
     def start(self) -> None:
         """Start everything; returns once every broker is registered and there is a controller."""
-        self.cluster = ProcessCluster.up(self.directory, self.options)
+        if self.listeners is None:
+            self.cluster = ProcessCluster.up(self.directory, self.options)
+            return
+        from fencepost.systems.broker_process import PROGRAM  # needs the extra kafka
+
+        self.cluster = ProcessCluster.up(
+            self.directory, self.options, program=PROGRAM, listeners=self.listeners
+        )
 
     def close(self) -> None:
         """End everything."""

@@ -4,6 +4,9 @@ controller, asked again and again while a run lasts.
 Owns the order of what was seen. Must not know where the claims of a run come from (claims.py). Brokers hear of
 changes at different times. So a state counts only if its leader epoch is not below the known one, and one
 broker is asked until it does not answer.
+
+What was seen is a sample: states between two looks are missing. So it is recorded as marks, which no
+invariant reads as the cluster's own record.
 """
 
 import asyncio
@@ -19,8 +22,8 @@ from fencepost.traces.events import Event, Name
 
 LOOK_S = 0.04
 """Between two looks: the ISR changes after two seconds of silence, and an election takes 50 ms."""
-OBSERVED = "observed"
-"""The cause of events that were seen from outside."""
+SEEN_STATE, SEEN_CONTROLLER = "partition_state_seen", "controller_seen"
+"""The causes of these marks."""
 
 
 @frozen(kw_only=True)
@@ -32,7 +35,8 @@ class Election:
     leader_epoch: int
     clean: bool
     """Whether the new leader was in the ISR that was seen last, no epoch between was missed, and the ISR did
-    not grow with it."""
+    not grow with it. An election from the eligible leader replicas (KIP-966) does not count as clean: the
+    metadata of a topic do not name them."""
 
 
 @define(eq=False, kw_only=True)
@@ -78,7 +82,7 @@ class Observer:
             return
         self.state.controller = broker
         self.record(
-            Event(time=self.now(), name=Name.CONTROLLER_ZNODE, node=broker, leader=broker, cause=OBSERVED)
+            Event(time=self.now(), name=Name.MARK, node=broker, leader=broker, cause=SEEN_CONTROLLER)
         )
 
     def _learn(self, seen: PartitionMetadata) -> None:
@@ -110,13 +114,13 @@ class Observer:
         self.record(
             Event(
                 time=self.now(),
-                name=Name.PARTITION_STATE,
+                name=Name.MARK,
                 topic=self.shown,
                 partition=key[1],
                 leader=seen.leader,
                 leader_epoch=seen.leader_epoch,
                 isr=tuple(seen.isr),
-                cause=OBSERVED,
+                cause=SEEN_STATE,
             )
         )
 

@@ -218,21 +218,10 @@ class ApacheKafka:
         """Whether every broker runs, knows all others, and each partition has a leader and a full ISR."""
         if not all(state(self.running.processes[broker]) == "running" for broker in self.brokers):
             return False
-        return bool(self._in_starter(asyncio.run, self._all_agree()))
+        from fencepost.systems.agreement import all_agree
 
-    async def _all_agree(self) -> bool:
-        from fencepost.wire.client import Access, look_around
-
-        for broker in self.brokers:
-            try:
-                _, seen = await look_around(((HOST, self.running.ports[broker].client),), Access())
-            except EnvironmentError_:
-                return False
-            if seen.live_brokers != self.brokers or seen.controller_id not in self.brokers:
-                return False
-            if any(set(each.isr) != set(each.replicas) or each.leader < 0 for each in seen.partitions):
-                return False
-        return True
+        addresses = {broker: (HOST, self.running.ports[broker].client) for broker in self.brokers}
+        return bool(self._in_starter(asyncio.run, all_agree(addresses)))
 
     def bootstrap_servers(self) -> str:
         """Addresses for Kafka's clients."""

@@ -21,7 +21,12 @@ ZOOKEEPER, KRAFT = "3.9.2", "4.4.0"
 """The last line with ZooKeeper, and a recent one with KRaft: what everything here was measured with."""
 RECOMMENDED = (ZOOKEEPER, KRAFT)
 FIRST_KRAFT = 4
-"""Major version of the first release without ZooKeeper; 3.x runs with ZooKeeper here."""
+"""Major version of the first release without ZooKeeper; 3.x runs with ZooKeeper here, unless KRaft is asked
+for."""
+CONTROLLERS = ("", "kraft", "zookeeper")
+"""How a release keeps the cluster's state; empty: by version."""
+FIRST_WITH_KRAFT = (3, 5)
+"""Below it, KRaft lacks what the settings here need."""
 SCALA = "2.13"
 LOGGER = "org.slf4j:slf4j-simple:1.7.36"
 MAVEN_S = 600
@@ -52,10 +57,27 @@ class Release:
     version: str = field(default=KRAFT, validator=_checked)
     home: Path | None = None
     """An unpacked release, with the folder libs; None: Maven fetches the jars."""
+    controllers: str = ""
+    """One of CONTROLLERS."""
+
+    def __attrs_post_init__(self) -> None:
+        major, minor = (int(part) for part in self.version.split(".")[:2])
+        known = self.controllers in CONTROLLERS
+        fits = not (self.controllers == "zookeeper" and major >= FIRST_KRAFT) and not (
+            self.controllers == "kraft" and (major, minor) < FIRST_WITH_KRAFT
+        )
+        if not known or not fits:
+            raise FencepostError(
+                expected="kraft (3.5 and later) or zookeeper (before 4.0)",
+                seen=f"{self.controllers!r} for {self.version}",
+                where="Apache Kafka's controllers",
+            )
 
     @property
     def kraft(self) -> bool:
         """Whether its brokers are their own controllers (KIP-500); with ZooKeeper otherwise."""
+        if self.controllers:
+            return self.controllers == "kraft"
         return int(self.version.partition(".")[0]) >= FIRST_KRAFT
 
     def class_path(self) -> str:
