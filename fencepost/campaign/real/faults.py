@@ -85,9 +85,7 @@ def _heal(system: System, fault: Fault, node: int) -> None:
 
 
 REAL_FAULTS: Mapping[str, RealFault] = {
-    "bounce": RealFault(
-        verbs=frozenset({"kill"}), begin=_kill, end=_restart, down=True, by_parameter=True
-    ),
+    "bounce": RealFault(verbs=frozenset({"kill"}), begin=_kill, end=_restart, down=True, by_parameter=True),
     "clean_restart": RealFault(
         verbs=frozenset({"stop"}), begin=_stop, end=_restart, down=True, by_parameter=True
     ),

@@ -81,9 +81,7 @@ class Observer:
         if broker < 0 or broker == self.state.controller:
             return
         self.state.controller = broker
-        self.record(
-            Event(time=self.now(), name=Name.MARK, node=broker, leader=broker, cause=SEEN_CONTROLLER)
-        )
+        self.record(Event(time=self.now(), name=Name.MARK, node=broker, leader=broker, cause=SEEN_CONTROLLER))
 
     def _learn(self, seen: PartitionMetadata) -> None:
         key = (self.shown, seen.partition.partition)

@@ -118,9 +118,7 @@ class RealRecord:
     def history(self, undecided: Mapping[int, Operation]) -> tuple[Operation, ...]:
         """All operations by invoke time. undecided: rows of some under way, where their clients know more; of
         the others an append is unknown and a read has learnt nothing."""
-        rows = [
-            evolve(row, strong=True) if row.op_id in self.trusted else row for row in self.operations
-        ]
+        rows = [evolve(row, strong=True) if row.op_id in self.trusted else row for row in self.operations]
         for op_id, (planned, process, time) in self.invoked.items():
             outcome = Outcome.UNKNOWN if planned.function == "append" else Outcome.FAIL
             row = unfinished(planned, time, outcome)

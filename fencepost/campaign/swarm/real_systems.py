@@ -133,7 +133,9 @@ def _within(faults: tuple[Fault, ...], safety_ms: int) -> tuple[Fault, ...]:
             fault,
             at_ms=min(fault.at_ms, safety_ms * 4 // 5),
             duration_ms=min(fault.duration_ms, 1 + fault.duration_ms % LONGEST_FAULT_MS),
-            parameter=fault.parameter % LONGEST_FAULT_MS if fault.kind == "clean_restart" else fault.parameter,
+            parameter=fault.parameter % LONGEST_FAULT_MS
+            if fault.kind == "clean_restart"
+            else fault.parameter,
         )
         for fault in faults
     )

@@ -129,11 +129,31 @@ def missing() -> str:
     return f"needs {' and '.join(absent)} on the PATH (Java 17 or later, Maven 3)" if absent else ""
 
 
-def _cache(version: str) -> Path:
+def _caches() -> Path:
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = base / "fencepost" / "apache-kafka" / version
+    return base / "fencepost" / "apache-kafka"
+
+
+def _cache(version: str) -> Path:
+    folder = _caches() / version
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def cached() -> tuple[str, ...]:
+    """The versions whose jars were fetched before, and are still there."""
+    found = [
+        path.name
+        for path in _caches().glob("*")
+        if VERSION.fullmatch(path.name) and _known_class_path(path / "class-path")
+    ]
+    return tuple(sorted(found, key=lambda one: [int(part) for part in one.split(".")]))
+
+
+def _known_class_path(file: Path) -> str:
+    """The class path that was found before; empty if there is none, or a jar of it is gone."""
+    path = file.read_text(encoding="utf-8").strip() if file.exists() else ""
+    return path if path and all(Path(jar).exists() for jar in path.split(os.pathsep)) else ""
 
 
 def _from_home(home: Path) -> str:
@@ -149,10 +169,8 @@ def _from_home(home: Path) -> str:
 def _from_maven(version: str) -> str:
     folder = _cache(version)
     known = folder / "class-path"
-    if known.exists():
-        path = known.read_text(encoding="utf-8").strip()
-        if path and all(Path(jar).exists() for jar in path.split(os.pathsep)):
-            return path
+    if path := _known_class_path(known):
+        return path
     maven = shutil.which("mvn")
     if maven is None:
         raise EnvironmentError_(
