@@ -17,6 +17,10 @@ from fencepost.traces.events import Event, Name
 DELETED, FAILED_OVER = "replica_deleted", "failed_over"
 """Marks: of a broker that deleted its replica; of a controller that has taken over."""
 
+ELIGIBLE = "eligible"
+"""The cause of a state in which eligible leader replicas hold what was committed: the ISR may be empty
+(KIP-966)."""
+
 
 @define
 class InSyncState:
@@ -78,7 +82,7 @@ class InSync:
         versions = before.versions if before is not None and same else {}
         versions[event.zk_version] = event.isr
         self.states[key] = InSyncState(event.leader, event.leader_epoch, event.isr, position, versions)
-        if not event.isr:
+        if not event.isr and event.cause != ELIGIBLE:
             self.findings.add(
                 "empty_isr",
                 expected="the last member to stay in the ISR, so that no other broker can lead cleanly",

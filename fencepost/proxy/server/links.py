@@ -120,6 +120,8 @@ class Link:
     bytes_passed: int = 0
     _server: asyncio.Server | None = None
     _tasks: "set[asyncio.Task[None]]" = field(factory=set)
+    _closing: bool = False
+    """Whether `close` has begun: a connection that it cancels ends in silence."""
 
     async def listen(self, address: Address) -> None:
         """Raises EnvironmentError_ for an address that is taken."""
@@ -172,6 +174,9 @@ class Link:
                     one.cancel()
         except (OSError, TimeoutError):
             await self._both_open()  # a reset is news, too
+        except asyncio.CancelledError:
+            if not self._closing:
+                raise
         finally:
             self.connections -= 1
             self._tasks.discard(task)
@@ -185,6 +190,7 @@ class Link:
 
     async def close(self) -> None:
         """Cut every connection and stop listening."""
+        self._closing = True
         if self._server is not None:
             self._server.close()
         for task in list(self._tasks):

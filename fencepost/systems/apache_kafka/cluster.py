@@ -38,7 +38,8 @@ from fencepost.impl.runtime.zookeeper.server import (
 )
 from fencepost.systems.apache_kafka import settings
 from fencepost.systems.apache_kafka.jars import Release
-from fencepost.systems.apache_kafka.settings import SESSION_MS, Ports
+from fencepost.systems.apache_kafka.network import NAMES, ZOOKEEPER, Network, host_name, listeners_of
+from fencepost.systems.apache_kafka.settings import DIRECT, SESSION_MS, Names, Ports
 from fencepost.systems.system import Inside, Pair, System, UnsupportedError
 from fencepost.traces.errors import EnvironmentError_, FencepostError, MissingExtraError
 
@@ -54,7 +55,11 @@ ZOOKEEPER_HEAP_MB = 64
 JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 """Small and quick to start rather than quick later; no files of counters, which a killed process would
 leave."""
-QUIET = "-Dorg.slf4j.simpleLogger.showDateTime=true"
+QUIET = (
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss,SSSZ",
+)
+"""Lines of broker.log begin with the time; inside/broker_log.py reads it."""
 FORMAT_S = 60
 Answer = TypeVar("Answer")
 
@@ -92,7 +97,13 @@ class ApacheKafka:
     """More flags of each broker's Java."""
     outlives_us: bool = False
     """Whether the processes continue when this one ends; otherwise the kernel kills them with it (Linux)."""
+    proxied: bool = False
+    """Whether every connection passes a proxy of this process, so that links can be cut."""
+    releases: dict[int, Release] = field(factory=dict)
+    """Brokers that run another version than `release`, as in a rolling upgrade."""
     running: Running = field(factory=Running)
+    network: Network | None = field(default=None, init=False)
+    """The proxies, from the start to `close`; None if connections are direct."""
     _starter: ThreadPoolExecutor | None = field(default=None, init=False)
     """One thread, from the first process to `close`: the kernel ends a process with the thread that began
     it."""
@@ -169,6 +180,8 @@ class ApacheKafka:
             self._format()
         else:
             self._in_starter(self._start_zookeeper)
+        if self.proxied:
+            self.network = Network.open(listeners_of(self.running.ports, self.running.zookeeper))
         sharing = self.release.sharing()
         for broker in self.brokers:
             self._start_broker(broker)
@@ -184,6 +197,8 @@ class ApacheKafka:
         if self.running.zookeeper_process is not None:
             processes.append(self.running.zookeeper_process)
         end(processes, how=signal.SIGKILL)
+        if self.network is not None:
+            self.network.close()
         if self._starter is not None:
             self._starter.shutdown()
             self._starter = None
@@ -225,7 +240,10 @@ class ApacheKafka:
 
     def bootstrap_servers(self) -> str:
         """Addresses for Kafka's clients."""
-        return ",".join(f"{HOST}:{self.running.ports[broker].client}" for broker in self.brokers)
+        host = self._names.clients
+        return ",".join(
+            f"{host.format(broker)}:{self.running.ports[broker].client}" for broker in self.brokers
+        )
 
     def directories(self) -> Mapping[int, Path]:
         """Each broker's log directory."""
@@ -278,11 +296,16 @@ class ApacheKafka:
         raise self._cannot("a system that can lose power")
 
     def cut(self, name: str, pairs: Iterable[Pair]) -> None:
-        """Raises UnsupportedError: brokers are connected directly. name: of the cut; pairs: of brokers."""
-        raise self._cannot("a system with links that can be cut")
+        """Nothing gets over these directed links until `heal(name)`. Raises UnsupportedError where brokers
+        are connected directly."""
+        if self.network is None:
+            raise self._cannot("a system with links that can be cut")
+        self.network.cut(name, pairs)
 
     def heal(self, name: str) -> None:
-        """Nothing happens: no link was cut."""
+        """End the cut of this name. Nothing happens if there is none."""
+        if self.network is not None:
+            self.network.heal(name)
 
     def _cannot(self, expected: str) -> UnsupportedError:
         return UnsupportedError(expected=expected, seen="processes of this machine", where=repr(self))
@@ -294,6 +317,10 @@ class ApacheKafka:
         return broker in view(self.running.zookeeper).registered
 
     # ---- processes
+
+    @property
+    def _names(self) -> Names:
+        return NAMES if self.proxied else DIRECT
 
     def _known(self, broker: int) -> ProcessId:
         if broker not in self.running.processes:
@@ -327,16 +354,17 @@ class ApacheKafka:
         self._save()
 
     def _write_properties(self, broker: int) -> Path:
-        ports, folder = self.running.ports, self._folder(broker)
+        ports, folder, names = self.running.ports, self._folder(broker), self._names
         (folder / "data").mkdir(parents=True, exist_ok=True)
-        mode = (
-            settings.with_kraft(broker, ports)
-            if self.release.kraft
-            else settings.with_zookeeper(self.running.zookeeper)
-        )
+        zookeeper = self.running.zookeeper
+        if self.proxied:
+            zookeeper = zookeeper.replace(HOST, host_name(ZOOKEEPER))
+        kraft = self.release.kraft
+        mode = settings.with_kraft(broker, ports, names) if kraft else settings.with_zookeeper(zookeeper)
         data = str((folder / "data").absolute())
         path = folder / "server.properties"
-        path.write_text(settings.properties(broker, ports, data, mode, self.settings), encoding="utf-8")
+        text = settings.properties(broker, ports, data, mode, self.settings, names)
+        path.write_text(text, encoding="utf-8")
         return path
 
     def _format(self) -> None:
@@ -363,15 +391,18 @@ class ApacheKafka:
             meta.write_text(_as_node(meta.read_text(encoding="utf-8"), broker), encoding="utf-8")
 
     def _start_broker(self, broker: int) -> None:
-        configuration = self._write_properties(broker)
-        heap = self.heap_mb or HEAP_MB[self.release.kraft]
+        configuration, release = self._write_properties(broker), self.releases.get(broker, self.release)
+        heap = self.heap_mb or HEAP_MB[release.kraft]
         command = [
-            *(java(), f"-Xmx{heap}m", *JVM, *self.release.sharing(), *self.jvm, QUIET),
-            *("-cp", self.release.class_path(), "kafka.Kafka", str(configuration)),
+            *(java(), f"-Xmx{heap}m", *JVM, *release.sharing(), *self._flags(broker), *self.jvm, *QUIET),
+            *("-cp", release.class_path(), "kafka.Kafka", str(configuration)),
         ]
         with (self._folder(broker) / "broker.log").open("ab") as log:
             self.running.processes[broker] = self._in_starter(self._spawn, command, log)
         self._save()
+
+    def _flags(self, broker: int) -> list[str]:
+        return [] if self.network is None else [self.network.write_hosts(broker, self._folder(broker))]
 
     def _spawn(self, command: list[str], log: Any) -> ProcessId:
         return spawn(command, log, dies_with_us=not self.outlives_us)

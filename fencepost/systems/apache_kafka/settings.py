@@ -6,7 +6,7 @@ itself: CLIENT, INTER (between brokers) and, with KRaft, CTRL (between controlle
 
 from collections.abc import Mapping
 
-from attrs import define
+from attrs import define, frozen
 
 from fencepost.impl.runtime.zookeeper.server import HOST
 
@@ -40,6 +40,20 @@ class Ports:
     control: int = 0
 
 
+@frozen
+class Names:
+    """The hosts that brokers advertise; `{}` is the broker's number."""
+
+    clients: str = HOST
+    """To clients."""
+    brokers: str = HOST
+    """To each other, and as controllers."""
+
+
+DIRECT = Names()
+"""Every broker is reached where it listens."""
+
+
 def with_zookeeper(zookeeper: str) -> dict[str, str]:
     """What a broker of the ZooKeeper era wants. zookeeper: HOST:PORT."""
     return {
@@ -49,13 +63,13 @@ def with_zookeeper(zookeeper: str) -> dict[str, str]:
     }
 
 
-def with_kraft(broker: int, ports: Mapping[int, Ports]) -> dict[str, str]:
-    """What a combined node wants: each broker is a controller, too."""
+def with_kraft(broker: int, ports: Mapping[int, Ports], names: Names = DIRECT) -> dict[str, str]:
+    """What a combined node wants: each broker is a controller, too. names: of the hosts."""
     return {
         "process.roles": "broker,controller",
         "node.id": str(broker),
         "controller.quorum.voters": ",".join(
-            f"{each}@{HOST}:{ports[each].control}" for each in sorted(ports)
+            f"{each}@{names.brokers.format(each)}:{ports[each].control}" for each in sorted(ports)
         ),
         "controller.listener.names": "CTRL",
         "controller.quorum.election.timeout.ms": "500",
@@ -67,17 +81,23 @@ def with_kraft(broker: int, ports: Mapping[int, Ports]) -> dict[str, str]:
 
 
 def properties(
-    broker: int, ports: Mapping[int, Ports], log_dirs: str, mode: Mapping[str, str], more: Mapping[str, str]
+    broker: int,
+    ports: Mapping[int, Ports],
+    log_dirs: str,
+    mode: Mapping[str, str],
+    more: Mapping[str, str],
+    names: Names = DIRECT,
 ) -> str:
     """The text of server.properties. mode: of `with_zookeeper` or `with_kraft`. more: settings of the caller,
-    which win."""
+    which win. names: of the hosts."""
     mine, copies = ports[broker], str(min(3, len(ports)))
-    advertised = f"CLIENT://{HOST}:{mine.client},INTER://{HOST}:{mine.inter}"
+    listeners = f"CLIENT://{HOST}:{mine.client},INTER://{HOST}:{mine.inter}"
     control = f",CTRL://{HOST}:{mine.control}" if mine.control else ""
+    clients, brokers = names.clients.format(broker), names.brokers.format(broker)
     settings = {
         "broker.id": str(broker),
-        "listeners": advertised + control,
-        "advertised.listeners": advertised,
+        "listeners": listeners + control,
+        "advertised.listeners": f"CLIENT://{clients}:{mine.client},INTER://{brokers}:{mine.inter}",
         "listener.security.protocol.map": "CLIENT:PLAINTEXT,INTER:PLAINTEXT,CTRL:PLAINTEXT",
         "inter.broker.listener.name": "INTER",
         "log.dirs": log_dirs,

@@ -1,0 +1,105 @@
+"""Apache Kafka itself for tests: a cluster of each version for a module, and appends with their answers."""
+
+import asyncio
+import contextlib
+import os
+
+import pytest
+
+from fencepost.impl.log.values import batch_of
+from fencepost.impl.messages.broker_api import LATEST, ListOffsetsRequest, ProduceRequest
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.systems.apache_kafka.administration import Administration, TopicOptions
+from fencepost.systems.apache_kafka.cluster import ApacheKafka
+from fencepost.systems.apache_kafka.jars import RECOMMENDED, Release
+from fencepost.traces.errors import EnvironmentError_
+from fencepost.wire.client import Link, look_around
+from fencepost.wire.outward import TRANSLATIONS
+
+PATIENCE_S = 600
+"""Of the wall clock, for a crowded machine."""
+real = pytest.mark.skipif(
+    not os.environ.get("FENCEPOST_APACHE_KAFKA"),
+    reason="starts Apache Kafka from its jars (Maven fetches 45 MB a version): set FENCEPOST_APACHE_KAFKA=1",
+)
+VERSIONS = [pytest.param(version, marks=real, id=version) for version in RECOMMENDED]
+SECOND = 1_000_000_000
+
+
+CALM = {"zookeeper.session.timeout.ms": "9000", "broker.session.timeout.ms": "6000"}
+"""On a crowded machine a broker is silent for seconds."""
+
+
+def started(directory, version, settings=None, **options):
+    """A cluster of three, not yet started."""
+    release, more = Release(version=version), CALM | (settings or {})
+    return ApacheKafka(directory=directory, release=release, size=3, settings=more, **options)
+
+
+class Lab:
+    """A running cluster with a topic `t` of one partition. With ZooKeeper its first leader is the controller,
+    so that a leader can change the ISR while it is cut off its followers."""
+
+    def __init__(self, cluster, topic="t", **settings):
+        self.cluster, self.topic = cluster, topic
+        self.direct = tuple(("127.0.0.1", cluster.running.ports[broker].client) for broker in cluster.brokers)
+        self.admin = Administration(",".join(f"{host}:{port}" for host, port in self.direct))
+        first = asyncio.run(look_around(self.direct, self.admin.access))[1].controller_id
+        replicas = (first, *sorted({1, 2, 3} - {first}))
+        options = TopicOptions(name=topic, assignment=(replicas,), settings=settings)
+        assert self.admin.create_topic(options) == "NONE"
+        self.until(lambda: self.state() is not None and len(self.state().isr) == 3, "a full ISR")
+
+    def until(self, condition, what="what a test waits for"):
+        return self.admin.wait_for(condition, what, PATIENCE_S)
+
+    def state(self):
+        """Of the partition, as the leader of the highest epoch has it; one that is cut off may not hear of a
+        change."""
+        views = {}
+        for broker, address in enumerate(self.direct, 1):
+            with contextlib.suppress(EnvironmentError_):
+                _, seen = asyncio.run(look_around((address,), self.admin.access))
+                for each in seen.partitions:
+                    if each.partition == (self.topic, 0) and each.leader >= 0:
+                        views[broker] = each
+        best = max(views.values(), key=lambda each: each.leader_epoch, default=None)
+        return None if best is None else views.get(best.leader, best)
+
+    def isr(self):
+        state = self.state()
+        return set() if state is None else set(state.isr)
+
+    def live(self):
+        """Brokers that broker 1 knows."""
+        return set(asyncio.run(look_around(self.direct[:1], self.admin.access))[1].live_brokers)
+
+    async def _ask(self, address, request):
+        link = Link(address)
+        await link.open()
+        try:
+            translation = TRANSLATIONS[type(request)]
+            return translation.tell(request, await link.ask(translation.ask(link.dialogue, request)))
+        finally:
+            await link.close()
+
+    def end(self, broker):
+        """The high watermark of the partition at its leader, asked for directly."""
+        request = ListOffsetsRequest(
+            correlation_id=1, partition=TopicPartition(self.topic, 0), timestamp=LATEST
+        )
+        return asyncio.run(self._ask(self.direct[broker - 1], request)).offset
+
+    def append(self, broker, value, *, acks=-1, address=None, timeout_s=60):
+        """One record to its leader; returns the answer."""
+        return asyncio.run(self.append_async(broker, value, acks=acks, address=address, timeout_s=timeout_s))
+
+    async def append_async(self, broker, value, *, acks=-1, address=None, timeout_s=60):
+        request = ProduceRequest(
+            correlation_id=1,
+            partition=TopicPartition(self.topic, 0),
+            acks=acks,
+            records=batch_of((value,)),
+            timeout=timeout_s * SECOND,
+        )
+        return await self._ask(address or self.direct[broker - 1], request)
