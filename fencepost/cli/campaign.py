@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import rich_click as click
 
+from fencepost.cli.real.options import (
+    real_campaign,
+    real_job,
+    real_options,
+    refuse_for_real,
+    refuse_for_simulation,
+)
 from fencepost.console.files import read_bytes
 from fencepost.console.options import (
     Named,
@@ -21,13 +28,6 @@ from fencepost.console.options import (
     split_names,
 )
 from fencepost.console.output import Output, add_row, table
-from fencepost.cli.real.options import (
-    real_campaign,
-    real_job,
-    real_options,
-    refuse_for_real,
-    refuse_for_simulation,
-)
 from fencepost.report.commands import replay_stored, show_stored, shrink_stored
 from fencepost.traces.errors import ExitCode
 

@@ -3,6 +3,7 @@
 Owns the table. Must not know how a system works: a new one is a file of this folder and a row here.
 """
 
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -51,6 +52,7 @@ def _apache_kafka(after: str, folder: Path, options: Options) -> System:
     return ApacheKafka(
         directory=folder,
         release=Release(version=version or KRAFT, home=home, controllers=controllers),
+        proxied=sys.platform == "linux",  # elsewhere 127.0.0.1 is the only address of loopback
         settings={"delete.topic.enable": "true", "auto.create.topics.enable": "false"},
     )
 

@@ -100,7 +100,8 @@ class Asking:
         this is no cluster with KRaft."""
         topics = [{"topic_name": METADATA_TOPIC, "partitions": [{"partition_index": 0}]}]
         try:
-            link = await asyncio.wait_for(self._link(broker), ANSWER_S)
+            async with asyncio.timeout(ANSWER_S):
+                link = await self._link(broker)
             versions = link.dialogue.versions
             if versions is None or DESCRIBE_QUORUM not in versions.ranges:
                 return -1

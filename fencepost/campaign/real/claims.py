@@ -8,15 +8,45 @@ its last one and its own had put other records.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from attrs import evolve
 
 from fencepost.campaign.observed.claims import EVERYTHING, derive_claims
 from fencepost.campaign.observed.observed_state import Key, ObservedState
-from fencepost.campaign.real.observer import Election
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.plan import Plan
 from fencepost.traces.trace import Claims, LossRange
+
+
+class Election(Protocol):
+    """A change of leader: recorded by the cluster itself (systems/apache_kafka/inside/elections.py), or seen
+    from outside (observer.py)."""
+
+    @property
+    def key(self) -> Key:
+        """Topic and partition."""
+        ...
+
+    @property
+    def leader(self) -> int:
+        """The new one."""
+        ...
+
+    @property
+    def leader_epoch(self) -> int:
+        """Its epoch."""
+        ...
+
+    @property
+    def clean(self) -> bool:
+        """Whether it had everything that was committed."""
+        ...
+
+    @property
+    def start_offset(self) -> int:
+        """Where its epoch began, as it said; -1: it did not say."""
+        ...
 
 
 def claims_of_run(
@@ -66,6 +96,8 @@ def loss_of(election: Election, operations: Iterable[Operation], reader: int) ->
     begins = [record.offset for record in final if record.leader_epoch >= election.leader_epoch]
     before = [record for record in final if record.leader_epoch < election.leader_epoch]
     start = min(begins, default=1 + max((record.offset for record in before), default=-1))
+    if election.start_offset >= 0:
+        start = election.start_offset
     last = max((record.leader_epoch for record in before if record.offset < start), default=-1)
     skipped = [record.offset for record in seen if last < record.leader_epoch < election.leader_epoch]
     return LossRange(
@@ -73,7 +105,7 @@ def loss_of(election: Election, operations: Iterable[Operation], reader: int) ->
         partition=election.key[1],
         start=min([start, *skipped]),
         end=EVERYTHING,
-        reason=f"broker {election.leader} was elected in leader epoch {election.leader_epoch} outside the ISR",
+        reason=f"broker {election.leader} was elected outside the ISR, in leader epoch {election.leader_epoch}",
     )
 
 

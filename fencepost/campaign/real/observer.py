@@ -1,8 +1,8 @@
 """What can be seen of a real cluster from outside: leader, leader epoch and ISR of each partition, and the
 controller, asked again and again while a run lasts.
 
-Owns the order of what was seen. Must not know where the claims of a run come from (claims.py). Brokers hear of
-changes at different times. So a state counts only if its leader epoch is not below the known one, and one
+Owns the order of what was seen. Must not know where the claims of a run come from (claims.py). Brokers hear
+of changes at different times. So a state counts only if its leader epoch is not below the known one, and one
 broker is asked until it does not answer.
 
 What was seen is a sample: states between two looks are missing. So it is recorded as marks, which no
@@ -27,7 +27,7 @@ SEEN_STATE, SEEN_CONTROLLER = "partition_state_seen", "controller_seen"
 
 
 @frozen(kw_only=True)
-class Election:
+class SeenElection:
     """A change of leader that was seen."""
 
     key: Key
@@ -37,6 +37,8 @@ class Election:
     """Whether the new leader was in the ISR that was seen last, no epoch between was missed, and the ISR did
     not grow with it. An election from the eligible leader replicas (KIP-966) does not count as clean: the
     metadata of a topic do not name them."""
+    start_offset: int = -1
+    """Where the epoch began is not seen from outside."""
 
 
 @define(eq=False, kw_only=True)
@@ -53,15 +55,21 @@ class Observer:
     """Gets every change that was seen."""
     state: ObservedState = field(factory=ObservedState)
     """What was seen last: roles are resolved by it."""
-    elections: list[Election] = field(factory=list)
+    elections: list[SeenElection] = field(factory=list)
     live: tuple[int, ...] = ()
     _turn: int = 0
+    _stopped: bool = False
 
     async def look_on(self) -> None:
-        """Ask until it is cancelled."""
-        while True:
+        """Ask until `stop`, or until it is cancelled. A cancellation that meets a time-out is lost, so that
+        it alone would not do."""
+        while not self._stopped:
             await self.look()
             await asyncio.sleep(LOOK_S)
+
+    def stop(self) -> None:
+        """Let `look_on` return."""
+        self._stopped = True
 
     async def look(self) -> bool:
         """Ask one broker; whether it answered. The next call asks another one, if it did not."""
@@ -101,7 +109,7 @@ class Observer:
                 and seen.leader_epoch == known.leader_epoch + 1
             )
             self.elections.append(
-                Election(key=key, leader=seen.leader, leader_epoch=seen.leader_epoch, clean=clean)
+                SeenElection(key=key, leader=seen.leader, leader_epoch=seen.leader_epoch, clean=clean)
             )
         if seen.leader < 0 and seen.leader_epoch == known.leader_epoch:
             return  # nobody leads for a moment: epoch and ISR of the last leader still count

@@ -42,7 +42,9 @@ class RealRecord:
 
     @classmethod
     def open(cls, path: Path | None, names: Mapping[str, str], head: Trace) -> "RealRecord":
-        """A record that is written to `path`. head: the trace without operations. Raises EnvironmentError_."""
+        """A record that is written to `path`. head: the trace without operations.
+
+        Raises EnvironmentError_."""
         if path is None:
             return cls(names=names)
         try:

@@ -22,6 +22,7 @@ from fencepost.campaign.faults.roles import resolve
 from fencepost.campaign.real.asking import Asking
 from fencepost.campaign.real.claims import claims_of_run, demanded
 from fencepost.campaign.real.faults import REAL_FAULTS
+from fencepost.campaign.real.inside import inside_of
 from fencepost.campaign.real.observer import Observer, nanoseconds_since
 from fencepost.campaign.real.record import RealRecord
 from fencepost.campaign.swarm.producers import is_pipelined, make_client
@@ -76,6 +77,8 @@ class RealRun:
     timings: dict[str, float] = field(factory=dict, init=False)
     """Seconds of each phase."""
     _first: int = field(factory=time.monotonic_ns, init=False)
+    _began: int = field(factory=time.time_ns, init=False)
+    """The same moment of the wall clock."""
     _addresses: dict[int, Address] = field(factory=dict, init=False)
     _clients: dict[int, RunningClient] = field(factory=dict, init=False)
     _waiting: "dict[int, deque[PlannedOperation]]" = field(factory=dict, init=False)
@@ -125,6 +128,7 @@ class RealRun:
                     if healed:
                         await self._final(stack)
                 finally:
+                    self.observer.stop()
                     looking.cancel()
                     await asyncio.gather(looking, return_exceptions=True)
                 self.record.note(self.now, Name.PHASE, cause="end")
@@ -307,7 +311,8 @@ class RealRun:
         self._held.clear()
 
     def _start(self, broker: int) -> None:
-        """Start a broker that is down; one that was asked to stop gets the time that it needs, then is killed."""
+        """Start a broker that is down. One that was asked to stop gets the time that it needs, then it is
+        killed."""
         stopping = self._held.get(broker)
         if stopping is not None and stopping.kind == "clean_restart":
             deadline = time.monotonic() + self.plan.liveness_ms / MILLISECONDS / 4
@@ -415,10 +420,14 @@ class RealRun:
             row.op_id: row for core in cores if isinstance(core, PipelinedClient) for row in core.undecided()
         }
         operations = self.record.history(undecided)
+        inside = inside_of(self.system, self._began, self.record.names)
+        if inside.missing:
+            self.record.note(self.now, Name.MARK, cause="inside_unknown", detail={"why": inside.missing})
+        seen = self.observer.elections
         claims = claims_of_run(
             self.plan,
             operations,
-            self.observer.elections,
+            seen if inside.elections is None else inside.elections,
             reader=self.reader,
             stuck=bool(self.stuck),
             may_repeat=any(one.attempts > 1 for one in operations if one.function is Function.APPEND),
@@ -433,6 +442,6 @@ class RealRun:
             claims=demanded(claims, self.control),
             concurrent_processes=self.plan.client.producer.pipelined,
             operations=operations,
-            events=tuple(sorted(self.record.events, key=lambda event: event.time)),
+            events=tuple(sorted((*inside.events, *self.record.events), key=lambda event: event.time)),
         )
         return evolve(trace, digest=digest_of(trace))

@@ -70,11 +70,14 @@ def replay_real(
 
     plan = _plan(job, seed, plan_file)
     asked = job if checks is None else attrs.evolve(job, checks=checks)
-    with tempfile.TemporaryDirectory(prefix="fencepost-") as place, Repeater(asked, Path(place)) as repeater:
-        with output.progress("runs", times) as bar:
-            rate = repeater.rate(
-                plan, times, lambda number, result: bar.to(number, result.anomaly or "no finding")
-            )
+    with (
+        tempfile.TemporaryDirectory(prefix="fencepost-") as place,
+        Repeater(asked, Path(place)) as repeater,
+        output.progress("runs", times) as bar,
+    ):
+        rate = repeater.rate(
+            plan, times, lambda number, result: bar.to(number, result.anomaly or "no finding")
+        )
     if seed is not None:
         output.say(f"The recorded run: {show_stored(folder, seed)}")
     _tell(rate, output)

@@ -40,7 +40,7 @@ from fencepost.systems.apache_kafka import settings
 from fencepost.systems.apache_kafka.jars import Release
 from fencepost.systems.apache_kafka.network import NAMES, ZOOKEEPER, Network, host_name, listeners_of
 from fencepost.systems.apache_kafka.settings import DIRECT, SESSION_MS, Names, Ports
-from fencepost.systems.system import Inside, Pair, System, UnsupportedError
+from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System, UnsupportedError
 from fencepost.traces.errors import EnvironmentError_, FencepostError, MissingExtraError
 
 STATE = "apache-kafka.json"
@@ -257,6 +257,7 @@ class ApacheKafka:
             records_events=False,
             real_processes=True,
             real_files=True,
+            can=PROCESS_VERBS | {"cut"} if self.proxied else PROCESS_VERBS,
         )
 
     # ---- brokers
