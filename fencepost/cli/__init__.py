@@ -46,6 +46,7 @@ SUB_COMMANDS = {
     "proxy": "Run between an application and any Kafka: record and break requests.",
     "blame": "Say which side lost, doubled or reordered records: application or cluster.",
     "cluster": "A cluster of real processes: up, status, stop, kill, pause, resume.",
+    "kafka": "Apache Kafka's own brokers on this machine: up, down, versions.",
     "groups": "Consumer groups of a running cluster: list, describe, reset-offsets.",
     "topics": "Create, delete, list, describe and alter topics of a running cluster.",
     "reassign": "Move partitions between brokers: --generate, --execute, --verify.",
@@ -59,7 +60,7 @@ SUB_COMMANDS = {
 LINES_OF_THEIR_OWN = frozenset({"consume"})
 """Sub-commands that print a line of JSON for each record; their standard output has only records."""
 
-WAITING = frozenset({"cluster", "consume", "produce"})
+WAITING = frozenset({"cluster", "consume", "kafka", "produce"})
 """Sub-commands that wait for others while they run: no progress line every half minute."""
 
 FOLDERS = frozenset({"check", "cluster", "log", "mine", "model", "proxy", "tlc", "torture"})
@@ -76,6 +77,7 @@ ELSEWHERE = {
     "consume": "fencepost.cli.client.consume",
     "drivers": "fencepost.cli.torture.drivers",
     "explain": "fencepost.cli.mine.explain",
+    "kafka": "fencepost.cli.real.kafka",
     "produce": "fencepost.cli.client.produce",
 }
 """Sub-commands that are in the same file as another one."""

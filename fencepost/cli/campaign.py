@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import rich_click as click
 
+from fencepost.cli.real.options import (
+    real_campaign,
+    real_job,
+    real_options,
+    refuse_for_real,
+    refuse_for_simulation,
+)
 from fencepost.console.files import read_bytes
 from fencepost.console.options import (
     Named,
@@ -21,8 +28,10 @@ from fencepost.console.options import (
     split_names,
 )
 from fencepost.console.output import Output, add_row, table
-from fencepost.report.commands import replay_stored, shrink_stored
+from fencepost.report.commands import replay_stored, show_stored, shrink_stored
 from fencepost.traces.errors import ExitCode
+
+SIMULATION = "simulation"
 
 if TYPE_CHECKING:
     from fencepost.campaign.driver.driver import Campaign, CampaignProgress
@@ -89,6 +98,7 @@ MOST_NAMED = 5
     help="Write the result also as a page, with the first run of each anomaly drawn, and a page of each of "
     "these runs next to it.",
 )
+@real_options
 @json_option
 def command(
     seeds: range,
@@ -108,6 +118,7 @@ def command(
     master: str | None,
     html: Path | None,
     as_json: bool,
+    **real: Any,
 ) -> ExitCode:
     """Run seeded fault-injection runs against the reference implementation, and judge each.
 
@@ -132,6 +143,8 @@ def command(
       fencepost campaign --seeds 0:100000 --out /shared/out/wide --engine spark --master spark://host:7077
       # the result as a page
       fencepost campaign --seeds 0:500 --out out/healthy --resume --html out/healthy.html
+      # Apache Kafka's own brokers
+      fencepost campaign --system apache-kafka:4.4.0 --seeds 0:20 --out out/kafka
       # judge the traces again, on Spark
       fencepost mine out/healthy --out out/mined
     """
@@ -145,10 +158,16 @@ def command(
         return show_marks(output)
     if master is not None and engine != "spark":
         raise click.UsageError("expected --master with --engine spark, saw it alone")
-    job = _job(bugs, profile, faults, plan_file, checks, steer_from=seeds.start if steer else -1)
-    campaign = Campaign(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume)
+    if real["system"] != SIMULATION:
+        refuse_for_real(profile=profile != "default", steer=steer, shrink=shrink, engine=engine != "local")
+        job = real_job(real, bugs, split_names(faults), plan_file, split_names(checks), output)
+        campaign = real_campaign(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume)
+    else:
+        refuse_for_simulation(real)
+        job = _job(bugs, profile, faults, plan_file, checks, steer_from=seeds.start if steer else -1)
+        campaign = Campaign(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume)
     result = drive_with_bar(campaign, output, driver=driver_of(engine, master))
-    show(result, out, output, checks=job.checks or ())
+    show(result, out, output, checks=job.checks or (), real=job.real)
     if html is not None:
         write_html(html, result, out, output, checks=job.checks or ())
     shrunk, code = shrink_found(result, job, out, output, jobs) if shrink else ([], result.exit_code)
@@ -275,9 +294,16 @@ def _named(seeds: tuple[int, ...]) -> str:
     )
 
 
-def show(result: "CampaignResult", out: Path | None, output: Output, *, checks: tuple[str, ...] = ()) -> None:
+def show(
+    result: "CampaignResult",
+    out: Path | None,
+    output: Output,
+    *,
+    checks: tuple[str, ...] = (),
+    real: bool = False,
+) -> None:
     """Print the summary of a campaign. out: its folder, None if nothing was kept; checks: the judges that
-    were asked, () for the default ones."""
+    were asked, () for the default ones. real: whether its runs took real time."""
     sums = table("", ">", "")
     add_row(
         sums,
@@ -320,8 +346,10 @@ def show(result: "CampaignResult", out: Path | None, output: Output, *, checks: 
     output.say(sums)
     if result.failing and out is not None:
         first = result.failing[0][0]
+        again = replay_stored(out, first, checks=checks)
         output.say(
-            f"\nSee the first one: {replay_stored(out, first, checks=checks)}",
+            f"\nSee the first one: {show_stored(out, first) if real else again}",
+            *([f"How often it shows: {again} --times 10"] if real else []),
             f"Shrink it: {shrink_stored(out, first)}",
         )
     if result.interrupted:

@@ -23,6 +23,8 @@ from fencepost.traces.errors import ExitCode, FencepostError, TraceError, did_yo
 from fencepost.traces.plan import Plan
 from fencepost.traces.trace import Trace
 
+TIMES = 10
+"""Repetitions of a real run."""
 MOST_LISTED = 10
 """Findings after the first that get a line each."""
 
@@ -78,6 +80,13 @@ class ReplayRequest:
     "plan (JSON).",
 )
 @click.option("--no-timeline", is_flag=True, help="Verdicts only.")
+@click.option(
+    "--times",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="Of a campaign against a real system, whose runs do not repeat: run the plan so often and count. "
+    "[default: 10]",
+)
 @json_option
 def command(
     folder: Path | None,
@@ -92,6 +101,7 @@ def command(
     html: Path | None,
     beside: str | None,
     no_timeline: bool,
+    times: int | None,
     as_json: bool,
 ) -> ExitCode:
     """Run a seed again: the same plan gives the same run, on every machine.
@@ -110,11 +120,20 @@ def command(
       fencepost replay --plan mine.json --lines 300
       # a page of the run, with the healthy run next to it
       fencepost replay --seed 17 --bug KIP-101 --html run.html --beside healthy
+      # a plan of a campaign against Apache Kafka: how often does it show?
+      fencepost replay out/kafka --trace 17 --times 20
     """
     from fencepost.campaign.run.run import run
     from fencepost.checkers.judges import DEFAULT_CHECKS, judge
+    from fencepost.cli.real.again import real_job_of, replay_real
 
     output = Output(as_json)
+    real = real_job_of(folder)
+    if folder is not None and real is not None:
+        asked_for = split_names(checks)
+        return replay_real(folder, real, trace_id, plan_file, times or TIMES, asked_for, output)
+    if times is not None:
+        raise click.UsageError("expected the folder of a campaign against a real system with --times")
     if beside is not None and html is None:
         raise click.UsageError("expected --html with --beside, saw none")
     names = split_names(checks) or ()

@@ -94,13 +94,19 @@ def command(
       fencepost shrink --seed 20 --bug KIP-101 --out small.json
       # your own plan, one minute at most
       fencepost shrink mine.json --seconds 60
+      # by its rate: a run against Apache Kafka, ten minutes at most
+      fencepost shrink out/kafka --trace 17 --seconds 600
       # then look at it
       fencepost replay --plan small.json
     """
     from fencepost.campaign.bugs import parts_with
     from fencepost.campaign.shrink.oracle import target_of
+    from fencepost.cli.real.again import real_job_of, shrink_real
 
     output = Output(as_json)
+    real = real_job_of(source)
+    if source is not None and real is not None:
+        return shrink_real(source, real, trace_id, _known(anomaly), out, seconds, output)
     names = split_names(checks)
     request = _request(source, trace_id, seed, bugs, profile, names)
     parts_with(request.plan.cluster.bugs)

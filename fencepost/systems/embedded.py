@@ -37,7 +37,7 @@ from fencepost.systems.loop_thread import LoopThread
 from fencepost.systems.pace import Pace
 from fencepost.systems.real_disk import RealDisk
 from fencepost.systems.simulation import Simulation
-from fencepost.systems.system import Inside, Pair, System
+from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System
 from fencepost.systems.tap import Tap
 from fencepost.traces.errors import EnvironmentError_, PlanError, unknown_name
 from fencepost.traces.plan import ClusterOptions, DiskOptions, GroupOptions, NetworkOptions
@@ -366,6 +366,7 @@ class Embedded:
             records_events=True,
             real_processes=False,
             real_files=self.directory is not None,
+            can=PROCESS_VERBS | ({"cut"} if self.directory is not None else {"cut", "power_off"}),
         )
 
     # ---- brokers
@@ -389,6 +390,10 @@ class Embedded:
     def restart(self, broker: int) -> None:
         """Start the process of a broker that is down."""
         self.do(self.simulation.restart, broker)
+
+    def runs(self, broker: int) -> bool:
+        """Whether its process is there, paused or not."""
+        return self.do(self.simulation.runs, broker)
 
     def power_off(self, broker: int) -> None:
         """Its host loses power. Raises UnsupportedError on real files."""

@@ -24,7 +24,7 @@ from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.plan import ClusterOptions
 
 if TYPE_CHECKING:
-    from fencepost.systems.processes import BrokerProcess
+    from fencepost.systems.processes import BrokerProcess, ListenerOptions
 
 
 @define(eq=False, kw_only=True, repr=False)
@@ -35,6 +35,8 @@ class Processes:
     """Where everything is."""
     options: ClusterOptions = field(factory=ClusterOptions)
     """Options of the brokers."""
+    listeners: "ListenerOptions | None" = None
+    """How the brokers listen for clients of Kafka's protocol; None: they do not."""
     cluster: ProcessCluster = field(init=False)
     """The processes."""
 
@@ -51,7 +53,14 @@ class Processes:
 
     def start(self) -> None:
         """Start everything; returns once every broker is registered and there is a controller."""
-        self.cluster = ProcessCluster.up(self.directory, self.options)
+        if self.listeners is None:
+            self.cluster = ProcessCluster.up(self.directory, self.options)
+            return
+        from fencepost.systems.broker_process import PROGRAM  # needs the extra kafka
+
+        self.cluster = ProcessCluster.up(
+            self.directory, self.options, program=PROGRAM, listeners=self.listeners
+        )
 
     def close(self) -> None:
         """End everything."""
@@ -105,6 +114,10 @@ class Processes:
         """Start the process of a broker that is down. Nothing happens if it runs."""
         if not self._lives(broker):
             self.cluster.start(broker)
+
+    def runs(self, broker: int) -> bool:
+        """Whether its process is there, paused or not."""
+        return self._lives(broker)
 
     def power_off(self, broker: int) -> None:
         """Raises UnsupportedError: the machine keeps what a process has written."""

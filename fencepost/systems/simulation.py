@@ -27,7 +27,7 @@ from fencepost.sim.host import Host
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.sim.world import World
 from fencepost.systems.requests import carry_out
-from fencepost.systems.system import Inside, Pair, System, UnsupportedError
+from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System, UnsupportedError
 from fencepost.traces.errors import EnvironmentError_, PlanError
 from fencepost.traces.plan import ClusterOptions
 
@@ -139,6 +139,7 @@ class Simulation:
             records_events=True,
             real_processes=False,
             real_files=False,
+            can=PROCESS_VERBS | {"cut", "power_off"},
         )
 
     # ---- brokers
@@ -167,6 +168,10 @@ class Simulation:
         host = self.host(broker)
         if not host.up:
             host.start()
+
+    def runs(self, broker: int) -> bool:
+        """Whether its process is there, paused or not."""
+        return self.host(broker).up
 
     def power_off(self, broker: int) -> None:
         """Its host loses power."""

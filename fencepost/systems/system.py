@@ -6,6 +6,7 @@ simulated world, paced by the wall clock).
 
 Every call may come from any thread, and returns when the system has done it; the brokers' reactions
 show later. A call that the system cannot carry out raises `UnsupportedError` with a sentence, and changes
+nothing. What it can carry out is in `inside().can`, which may be asked before it is started.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,10 @@ from fencepost.traces.errors import FencepostError
 
 Pair = tuple[int, int]
 """A directed link between two brokers: source, target."""
+
+
+PROCESS_VERBS = frozenset({"kill", "pause", "stop"})
+"""What every system can do to a broker, in addition to bringing it back."""
 
 
 class UnsupportedError(FencepostError, NotImplementedError):
@@ -37,6 +42,8 @@ class Inside:
     """Whether each broker is an operating-system process."""
     real_files: bool
     """Whether the brokers' files are files of the operating system."""
+    can: frozenset[str] = PROCESS_VERBS
+    """Verbs of the interface that it carries out: kill, pause, stop, cut, power_off."""
 
 
 class System(Protocol):
@@ -87,6 +94,10 @@ class System(Protocol):
     def restart(self, broker: int) -> None:
         """Start the process of a broker that is down, on the files that are there. Nothing happens if it
         runs."""
+        ...
+
+    def runs(self, broker: int) -> bool:
+        """Whether its process is there, paused or not."""
         ...
 
     def power_off(self, broker: int) -> None:

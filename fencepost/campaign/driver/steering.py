@@ -32,13 +32,15 @@ class Steering:
 
     def __attrs_post_init__(self) -> None:
         self.possible = (
-            () if self.job.plan else marks_possible(profile_named(self.job.profile, self.job.faults))
+            ()
+            if self.job.plan or self.job.real
+            else marks_possible(profile_named(self.job.profile, self.job.faults))
         )
 
     @property
     def on(self) -> bool:
         """Whether the campaign is steered."""
-        return self.job.steer_from >= 0 and not self.job.plan
+        return self.job.steer_from >= 0 and not self.job.plan and not self.job.real
 
     def add(self, result: RunResult) -> None:
         """Take the result of a run in."""

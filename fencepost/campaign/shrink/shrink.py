@@ -12,12 +12,12 @@ keyed by cause: an operation that goes reshuffles no other.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from attrs import define, field, frozen
 
 from fencepost.campaign.shrink.cluster import cluster_passes
-from fencepost.campaign.shrink.lists import remove_from, remove_pairs
+from fencepost.campaign.shrink.lists import Pass, Shrinking, remove_from, remove_pairs
 from fencepost.campaign.shrink.options import option_passes
 from fencepost.campaign.shrink.oracle import Oracle, OutOfTimeError
 from fencepost.campaign.shrink.times import time_passes
@@ -89,18 +89,11 @@ class Shrinker:
         )
         return place
 
-    def to_the_end(self) -> bool:
+    def to_the_end(self, passes: Sequence[Pass]) -> bool:
         """All passes until a round changes nothing; whether that was reached."""
         for _ in range(MOST_ROUNDS):
             before = self.plan
-            for one in (
-                _faults,
-                _operations,
-                *cluster_passes(),
-                *option_passes(),
-                *time_passes(),
-                remove_pairs,
-            ):
+            for one in passes:
                 one(self)
             self.rounds += 1
             if self.plan == before:
@@ -108,12 +101,26 @@ class Shrinker:
         return False
 
 
-def _faults(shrinker: Shrinker) -> None:
+def remove_faults(shrinker: Shrinking) -> None:
+    """Leave out faults."""
     remove_from(shrinker, "faults")
 
 
-def _operations(shrinker: Shrinker) -> None:
+def remove_operations(shrinker: Shrinking) -> None:
+    """Leave out operations."""
     remove_from(shrinker, "operations")
+
+
+def all_passes() -> tuple[Pass, ...]:
+    """Everything that is simpler in one respect."""
+    return (
+        remove_faults,
+        remove_operations,
+        *cluster_passes(),
+        *option_passes(),
+        *time_passes(),
+        remove_pairs,
+    )
 
 
 def shrink(
@@ -122,11 +129,13 @@ def shrink(
     *,
     on_better: Callable[[Plan], None] = _ignore_plan,
     on_progress: Callable[[ShrinkProgress], None] = _ignore_progress,
+    passes: Sequence[Pass] | None = None,
 ) -> Shrunk:
     """Shrink a plan that shows the oracle's anomaly (shrink_oracle.target_of says which). A Ctrl-C or the
     oracle's limit of time ends it with the best so far.
 
-    on_better: is given each plan that replaces the one before it, so that it can be kept. Raises
+    on_better: is given each plan that replaces the one before it, so that it can be kept. passes: None for
+    all of them. Raises
     FencepostError for a plan that does not show it where the oracle runs it: every candidate would be
     refused, and the plan taken for small.
     """
@@ -141,7 +150,7 @@ def shrink(
                 where="the plan to shrink",
                 hint="a run that does not repeat cannot be shrunk",
             )
-        finished = shrinker.to_the_end()
+        finished = shrinker.to_the_end(all_passes() if passes is None else passes)
     except OutOfTimeError:
         pass
     except KeyboardInterrupt:

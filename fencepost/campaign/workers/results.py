@@ -12,6 +12,7 @@ from attrs.validators import in_
 
 from fencepost.campaign.marks.marks import NAMES
 from fencepost.checkers.verdict import Decision, Finding
+from fencepost.systems.named import SIMULATION
 from fencepost.traces.errors import ExitCode, strongest
 
 MOST_SEEDS_NAMED = 1_000
@@ -34,6 +35,20 @@ class Job:
     checks: tuple[str, ...] | None = None
     faults: tuple[str, ...] = ()
     steer_from: int = -1
+    system: str = SIMULATION
+    """What is broken (systems/named.py). In another system than the simulation a seed determines the plan,
+    but not the run."""
+    system_options: dict[str, str] = Factory(dict)
+    """Options of a system, by the names of systems/named.py."""
+    control: str = ""
+    """Of a real system: what the campaign has to find (swarm/real_systems.py: CONTROLS)."""
+    runs_per_cluster: int = 25
+    """Of a real system: runs before it is started anew. A finding does that, too."""
+
+    @property
+    def real(self) -> bool:
+        """Whether the runs take real time."""
+        return self.system != SIMULATION
 
 
 @frozen(kw_only=True)

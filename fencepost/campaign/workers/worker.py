@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -61,14 +62,16 @@ class Worker:
         return evolve(result, wall_ms=int((time.monotonic() - started) * 1000))
 
     def _do(self, task: Task) -> RunResult:
-        job = self.orders.job
         if task.kind == "judge":
             return self._judged(task, TraceStore.open(Path(self.orders.out)).read(task.seed), rotated=False)
-        trace, rows = run_with_rows(plan_of(job, task.seed, task.profile))
+        trace, rows = self._run(task)
         if task.kind == "recheck":
             return RunResult(seed=task.seed, kind=task.kind, digest=trace.digest)
         rotated = self._keep(rows) if self.orders.out else False
         return self._judged(task, trace, rotated=rotated)
+
+    def _run(self, task: Task) -> tuple[Trace, Rows]:
+        return run_with_rows(plan_of(self.orders.job, task.seed, task.profile))
 
     def _keep(self, rows: Rows) -> bool:
         """Append a finished run; whether a new journal was begun for it."""
@@ -104,6 +107,9 @@ class Worker:
             self.journal.close()
             self.journal = None
 
+    def release(self) -> None:
+        """Let go of what the runs were made with, whatever happened."""
+
 
 def _in_one_line(error: Exception) -> str:
     """What was raised and where."""
@@ -119,10 +125,14 @@ def settle_memory() -> None:
     gc.freeze()
 
 
-def serve(tasks: BinaryIO, results: BinaryIO) -> None:
-    """Answer tasks until the pipe closes. An error of the environment is the last line: {"fatal": {...}}."""
-    orders = msgspec.json.decode(tasks.readline(), type=Orders)
-    worker = Worker(orders=orders)
+def _simulating(orders: Orders) -> Worker:
+    return Worker(orders=orders)
+
+
+def serve(tasks: BinaryIO, results: BinaryIO, make: Callable[[Orders], Worker] = _simulating) -> None:
+    """Answer tasks until the pipe closes. An error of the environment is the last line: {"fatal": {...}}.
+    make: builds the worker."""
+    worker = make(msgspec.json.decode(tasks.readline(), type=Orders))
     try:
         for line in tasks:
             result = worker.do(msgspec.json.decode(line, type=Task))
@@ -135,16 +145,18 @@ def serve(tasks: BinaryIO, results: BinaryIO) -> None:
         told = {"expected": error.expected, "seen": error.seen, "where": error.where, "hint": error.hint}
         results.write(msgspec.json.encode({"fatal": told}) + b"\n")
         results.flush()
+    finally:
+        worker.release()
 
 
-def main() -> None:
+def main(make: Callable[[Orders], Worker] = _simulating) -> None:
     """Entry of the process. What libraries print goes to standard error: standard output belongs to the
-    results."""
+    results. make: builds the worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     try:
-        serve(sys.stdin.buffer, results)
+        serve(sys.stdin.buffer, results, make)
     except BrokenPipeError:  # the driver is gone; what was run is in the journal
         os._exit(0)
 

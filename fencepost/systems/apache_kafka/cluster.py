@@ -42,7 +42,7 @@ from fencepost.systems.apache_kafka.disk import Disks
 from fencepost.systems.apache_kafka.jars import Release
 from fencepost.systems.apache_kafka.network import NAMES, ZOOKEEPER, Network, host_name, listeners_of
 from fencepost.systems.apache_kafka.settings import DIRECT, SESSION_MS, Names, Ports
-from fencepost.systems.system import Inside, Pair, System, UnsupportedError
+from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System, UnsupportedError
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 STATE = "apache-kafka.json"
@@ -247,21 +247,10 @@ class ApacheKafka:
         """Whether every broker runs, knows all others, and each partition has a leader and a full ISR."""
         if not all(state(self.running.processes[broker]) == "running" for broker in self.brokers):
             return False
-        return bool(self._in_starter(asyncio.run, self._all_agree()))
+        from fencepost.systems.agreement import all_agree
 
-    async def _all_agree(self) -> bool:
-        from fencepost.wire.client import Access, look_around
-
-        for broker in self.brokers:
-            try:
-                _, seen = await look_around(((HOST, self.running.ports[broker].client),), Access())
-            except EnvironmentError_:
-                return False
-            if seen.live_brokers != self.brokers or seen.controller_id not in self.brokers:
-                return False
-            if any(set(each.isr) != set(each.replicas) or each.leader < 0 for each in seen.partitions):
-                return False
-        return True
+        addresses = {broker: (HOST, self.running.ports[broker].client) for broker in self.brokers}
+        return bool(self._in_starter(asyncio.run, all_agree(addresses)))
 
     def bootstrap_servers(self) -> str:
         """Addresses for Kafka's clients."""
@@ -282,6 +271,7 @@ class ApacheKafka:
             records_events=False,
             real_processes=True,
             real_files=True,
+            can=PROCESS_VERBS | {"cut"} if self.proxied else PROCESS_VERBS,
         )
 
     # ---- brokers
@@ -311,6 +301,10 @@ class ApacheKafka:
         while self._registered(broker) and time.monotonic() < deadline:
             time.sleep(POLL_S)
         self._start_broker(broker)
+
+    def runs(self, broker: int) -> bool:
+        """Whether its process is there, paused or not."""
+        return self._lives(broker)
 
     def power_off(self, broker: int) -> None:
         """Its process ends, and what its disk had not synced is lost. Raises UnsupportedError where files are

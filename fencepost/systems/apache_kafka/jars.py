@@ -21,7 +21,12 @@ ZOOKEEPER, KRAFT = "3.9.2", "4.4.0"
 """The last line with ZooKeeper, and a recent one with KRaft: what everything here was measured with."""
 RECOMMENDED = (ZOOKEEPER, KRAFT)
 FIRST_KRAFT = 4
-"""Major version of the first release without ZooKeeper; 3.x runs with ZooKeeper here."""
+"""Major version of the first release without ZooKeeper; 3.x runs with ZooKeeper here, unless KRaft is asked
+for."""
+CONTROLLERS = ("", "kraft", "zookeeper")
+"""How a release keeps the cluster's state; empty: by version."""
+FIRST_WITH_KRAFT = (3, 5)
+"""Below it, KRaft lacks what the settings here need."""
 SCALA = "2.13"
 LOGGER = "org.slf4j:slf4j-simple:1.7.36"
 MAVEN_S = 600
@@ -52,10 +57,27 @@ class Release:
     version: str = field(default=KRAFT, validator=_checked)
     home: Path | None = None
     """An unpacked release, with the folder libs; None: Maven fetches the jars."""
+    controllers: str = ""
+    """One of CONTROLLERS."""
+
+    def __attrs_post_init__(self) -> None:
+        major, minor = (int(part) for part in self.version.split(".")[:2])
+        known = self.controllers in CONTROLLERS
+        fits = not (self.controllers == "zookeeper" and major >= FIRST_KRAFT) and not (
+            self.controllers == "kraft" and (major, minor) < FIRST_WITH_KRAFT
+        )
+        if not known or not fits:
+            raise FencepostError(
+                expected="kraft (3.5 and later) or zookeeper (before 4.0)",
+                seen=f"{self.controllers!r} for {self.version}",
+                where="Apache Kafka's controllers",
+            )
 
     @property
     def kraft(self) -> bool:
         """Whether its brokers are their own controllers (KIP-500); with ZooKeeper otherwise."""
+        if self.controllers:
+            return self.controllers == "kraft"
         return int(self.version.partition(".")[0]) >= FIRST_KRAFT
 
     def class_path(self) -> str:
@@ -107,11 +129,31 @@ def missing() -> str:
     return f"needs {' and '.join(absent)} on the PATH (Java 17 or later, Maven 3)" if absent else ""
 
 
-def _cache(version: str) -> Path:
+def _caches() -> Path:
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = base / "fencepost" / "apache-kafka" / version
+    return base / "fencepost" / "apache-kafka"
+
+
+def _cache(version: str) -> Path:
+    folder = _caches() / version
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def cached() -> tuple[str, ...]:
+    """The versions whose jars were fetched before, and are still there."""
+    found = [
+        path.name
+        for path in _caches().glob("*")
+        if VERSION.fullmatch(path.name) and _known_class_path(path / "class-path")
+    ]
+    return tuple(sorted(found, key=lambda one: [int(part) for part in one.split(".")]))
+
+
+def _known_class_path(file: Path) -> str:
+    """The class path that was found before; empty if there is none, or a jar of it is gone."""
+    path = file.read_text(encoding="utf-8").strip() if file.exists() else ""
+    return path if path and all(Path(jar).exists() for jar in path.split(os.pathsep)) else ""
 
 
 def _from_home(home: Path) -> str:
@@ -127,10 +169,8 @@ def _from_home(home: Path) -> str:
 def _from_maven(version: str) -> str:
     folder = _cache(version)
     known = folder / "class-path"
-    if known.exists():
-        path = known.read_text(encoding="utf-8").strip()
-        if path and all(Path(jar).exists() for jar in path.split(os.pathsep)):
-            return path
+    if path := _known_class_path(known):
+        return path
     maven = shutil.which("mvn")
     if maven is None:
         raise EnvironmentError_(

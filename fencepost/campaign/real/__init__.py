@@ -1,0 +1,1 @@
+"""Runs of plans against systems of real processes, in real time, through our own client."""

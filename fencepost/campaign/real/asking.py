@@ -1,0 +1,201 @@
+"""Questions to the brokers of a real system that are no operations of a history: topics made and deleted, who
+leads, who controls.
+
+Owns the requests. Must not know runs or plans. Each question has a time limit, because a broker may stand
+still; whoever asks goes on to the next broker.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+from attrs import define, field, frozen
+
+from fencepost.impl.messages.broker_api import MetadataRequest, PartitionMetadata
+from fencepost.traces.errors import EnvironmentError_
+from fencepost.traces.plan import TopicOptions
+from fencepost.wire.client import Access, Address, Link
+from fencepost.wire.frames import ProtocolError
+from fencepost.wire.outward import TRANSLATIONS
+from fencepost.wire.plain import plain, request
+
+METADATA, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_QUORUM = 3, 19, 20, 55
+METADATA_TOPIC = "__cluster_metadata"
+ANSWER_S = 1.0
+"""Longest wait for one answer about who leads: a broker that stands still is passed over."""
+ADMINISTRATION_S = 20.0
+"""Longest wait until a topic is made. A crowded machine needed 3 s."""
+PAUSE_S = 0.05
+
+
+@frozen(kw_only=True)
+class View:
+    """What one broker says of a topic."""
+
+    broker: int
+    """Who says it."""
+    controller: int
+    """-1: it names none."""
+    live: tuple[int, ...]
+    """The brokers that it knows to be alive."""
+    partitions: tuple[PartitionMetadata, ...]
+
+
+@define(eq=False)
+class Asking:
+    """Connections for questions, one to each broker, opened when needed."""
+
+    addresses: dict[int, Address]
+    """By broker."""
+    access: Access = field(factory=Access)
+    _links: dict[int, Link] = field(factory=dict)
+
+    async def _link(self, broker: int) -> Link:
+        link = self._links.get(broker)
+        if link is None or link.ended().done():
+            link = Link(self.addresses[broker], self.access)
+            await link.open()
+            self._links[broker] = link
+        return link
+
+    async def _within(self, broker: int, body: Any, seconds: float) -> Any:
+        """The answer of a broker. Raises OSError, ProtocolError, TimeoutError."""
+        try:
+            async with asyncio.timeout(seconds):
+                link = await self._link(broker)
+                return await link.ask(body if not callable(body) else body(link))
+        except (OSError, ProtocolError, TimeoutError):
+            await self._forget(broker)
+            raise
+
+    async def _forget(self, broker: int) -> None:
+        link = self._links.pop(broker, None)
+        if link is not None:
+            await link.close()
+
+    async def close(self) -> None:
+        """End every connection."""
+        for broker in list(self._links):
+            await self._forget(broker)
+
+    async def view(self, broker: int, topic: str) -> View | None:
+        """What a broker says of a topic; None if it does not answer."""
+        asked = MetadataRequest(correlation_id=0, topics=(topic,))
+        translation = TRANSLATIONS[MetadataRequest]
+        try:
+            answer = await self._within(broker, lambda link: translation.ask(link.dialogue, asked), ANSWER_S)
+        except (OSError, ProtocolError, TimeoutError):
+            return None
+        self.addresses.update({each.node_id: (each.host, each.port) for each in answer.brokers})
+        told = translation.tell(asked, answer)
+        return View(
+            broker=broker,
+            controller=told.controller_id,
+            live=told.live_brokers,
+            partitions=tuple(each for each in told.partitions if each.partition.topic == topic),
+        )
+
+    async def quorum_leader(self, broker: int) -> int | None:
+        """The active controller of a cluster with KRaft, as a broker says; None if it does not know, -1 if
+        this is no cluster with KRaft."""
+        topics = [{"topic_name": METADATA_TOPIC, "partitions": [{"partition_index": 0}]}]
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                link = await self._link(broker)
+            versions = link.dialogue.versions
+            if versions is None or DESCRIBE_QUORUM not in versions.ranges:
+                return -1
+            answer = plain(
+                await self._within(broker, request(DESCRIBE_QUORUM, 0, {"topics": topics}), ANSWER_S)
+            )
+        except (OSError, ProtocolError, TimeoutError):
+            return None
+        leaders = [part["leader_id"] for topic in answer["topics"] for part in topic["partitions"]]
+        return leaders[0] if leaders and leaders[0] >= 0 else None
+
+    async def create(self, name: str, options: TopicOptions, brokers: tuple[int, ...]) -> None:
+        """Make a topic, each partition's replicas shifted by one, and wait until every broker names its
+        leaders and full ISRs.
+
+        Parameters:
+          name: of the topic, instead of that in the options.
+          options: its partitions and settings.
+          brokers: all ids.
+        Raises: EnvironmentError_ if it is not there in time.
+        """
+        body = {"topics": [_topic(name, options, brokers)], "timeout": 5_000, "validate_only": False}
+        deadline, why = asyncio.get_running_loop().time() + ADMINISTRATION_S, "no answer"
+        for broker in _turns(brokers):
+            if asyncio.get_running_loop().time() > deadline:
+                break
+            try:
+                answer = plain(await self._within(broker, request(CREATE_TOPICS, 4, body), 6.0))
+                why = answer["topics"][0]["error_code"]
+            except (OSError, ProtocolError, TimeoutError) as error:
+                why = str(error) or type(error).__name__
+            if why in ("NONE", "TOPIC_ALREADY_EXISTS"):
+                why = "some broker does not name its leaders yet"
+                if await self._known(name, options, brokers, deadline):
+                    return
+            await asyncio.sleep(PAUSE_S)
+        raise EnvironmentError_(
+            expected=f"the new topic {name} within {ADMINISTRATION_S:.0f} s", seen=why, where="the cluster"
+        )
+
+    async def _known(
+        self, name: str, options: TopicOptions, brokers: tuple[int, ...], deadline: float
+    ) -> bool:
+        for broker in brokers:
+            while True:
+                view = await self.view(broker, name)
+                if view is not None and len(view.partitions) == options.partitions and _whole(view):
+                    break
+                if asyncio.get_running_loop().time() > deadline:
+                    return False
+                await asyncio.sleep(PAUSE_S)
+        return True
+
+    async def delete(self, name: str, brokers: tuple[int, ...]) -> bool:
+        """Delete a topic; whether a broker took the request."""
+        body = {"topic_names": [name], "timeout": 5_000}
+        for broker in brokers:
+            try:
+                answer = plain(await self._within(broker, request(DELETE_TOPICS, 3, body), 6.0))
+            except (OSError, ProtocolError, TimeoutError):
+                continue
+            if answer["responses"][0]["error_code"] in ("NONE", "UNKNOWN_TOPIC_OR_PARTITION"):
+                return True
+        return False
+
+
+def _turns(brokers: tuple[int, ...]) -> Iterator[int]:
+    """All brokers, again and again; the caller has a time limit."""
+    while True:
+        yield from brokers
+
+
+def _whole(view: View) -> bool:
+    return all(each.leader >= 0 and set(each.isr) == set(each.replicas) for each in view.partitions)
+
+
+def _topic(name: str, options: TopicOptions, brokers: tuple[int, ...]) -> dict[str, Any]:
+    count = len(brokers)
+    settings = {
+        "min.insync.replicas": str(options.min_insync_replicas),
+        "unclean.leader.election.enable": str(options.unclean_leader_election).lower(),
+    }
+    return {
+        "name": name,
+        "num_partitions": -1,
+        "replication_factor": -1,
+        "assignments": [
+            {
+                "partition_index": number,
+                "broker_ids": [
+                    brokers[(number + place) % count] for place in range(options.replication_factor)
+                ],
+            }
+            for number in range(options.partitions)
+        ],
+        "configs": [{"name": key, "value": value} for key, value in settings.items()],
+    }

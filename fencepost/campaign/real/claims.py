@@ -1,0 +1,133 @@
+"""Claims of a run against a real system, from what was recorded (docs/reference/claims.md).
+
+Owns where loss begins after an unclean election. Must not know how anything was observed.
+
+A leader outside the ISR continues the log that it has. So what it lacks is lost from its epoch's first offset
+on. If it also has records of an epoch that others had cut off, loss begins earlier: where the epochs between
+its last one and its own had put other records.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from attrs import evolve
+
+from fencepost.campaign.observed.claims import EVERYTHING, derive_claims
+from fencepost.campaign.observed.observed_state import Key, ObservedState
+from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.plan import Plan
+from fencepost.traces.trace import Claims, LossRange
+
+
+class Election(Protocol):
+    """A change of leader: recorded by the cluster itself (systems/apache_kafka/inside/elections.py), or seen
+    from outside (observer.py)."""
+
+    @property
+    def key(self) -> Key:
+        """Topic and partition."""
+        ...
+
+    @property
+    def leader(self) -> int:
+        """The new one."""
+        ...
+
+    @property
+    def leader_epoch(self) -> int:
+        """Its epoch."""
+        ...
+
+    @property
+    def clean(self) -> bool:
+        """Whether it had everything that was committed."""
+        ...
+
+    @property
+    def start_offset(self) -> int:
+        """Where its epoch began, as it said; -1: it did not say."""
+        ...
+
+
+def claims_of_run(
+    plan: Plan,
+    operations: tuple[Operation, ...],
+    elections: Sequence[Election],
+    *,
+    reader: int,
+    stuck: bool,
+    may_repeat: bool,
+) -> Claims:
+    """The claims.
+
+    Parameters:
+      plan: the run's, for its clients' options and its topic's.
+      operations: the whole history.
+      elections: that were recorded.
+      reader: the process of the final reads.
+      stuck: whether the cluster made no progress after the faults.
+      may_repeat: whether a producer without idempotence sent something again whose outcome it did not know.
+    """
+    claims = derive_claims(plan, ObservedState(), operations, stuck=stuck)
+    unclean = {topic.name for topic in plan.cluster.topics if topic.unclean_leader_election}
+    losses = tuple(
+        loss_of(one, operations, reader) for one in elections if not one.clean and one.key[0] in unclean
+    )
+    duplicates = claims.duplicates and may_repeat
+    reasons = claims.reasons if duplicates == claims.duplicates else ()
+    reasons = (*reasons, *(loss.reason for loss in losses))
+    if any(one.acks == 1 for one in operations):
+        reasons = (*reasons, "acks=1 acknowledges what was not replicated")
+    return evolve(
+        claims,
+        loss=(*claims.loss, *losses),
+        duplicates=duplicates,
+        dense=not (duplicates or losses),
+        acks_1_may_lose=True,
+        reasons=tuple(dict.fromkeys(reasons)),
+    )
+
+
+def loss_of(election: Election, operations: Iterable[Operation], reader: int) -> LossRange:
+    """Where an election outside the ISR allows loss: from its epoch's first offset on, or from the first
+    record of an epoch that it skipped."""
+    seen = list(_records(operations, election.key, None))
+    final = list(_records(operations, election.key, reader))
+    begins = [record.offset for record in final if record.leader_epoch >= election.leader_epoch]
+    before = [record for record in final if record.leader_epoch < election.leader_epoch]
+    start = min(begins, default=1 + max((record.offset for record in before), default=-1))
+    if election.start_offset >= 0:
+        start = election.start_offset
+    last = max((record.leader_epoch for record in before if record.offset < start), default=-1)
+    skipped = [record.offset for record in seen if last < record.leader_epoch < election.leader_epoch]
+    return LossRange(
+        topic=election.key[0],
+        partition=election.key[1],
+        start=min([start, *skipped]),
+        end=EVERYTHING,
+        reason=f"broker {election.leader} was elected outside the ISR, in leader epoch {election.leader_epoch}",
+    )
+
+
+def _records(operations: Iterable[Operation], key: Key, reader: int | None) -> Iterable[Record]:
+    """Records of a partition with their leader epochs, as read; reader: by this process only."""
+    for operation in operations:
+        if operation.function is not Function.POLL or operation.outcome is not Outcome.OK:
+            continue
+        if reader is not None and operation.process != reader:
+            continue
+        for record in operation.records:
+            if (record.topic, record.partition) == key and record.leader_epoch >= 0:
+                yield record
+
+
+def demanded(claims: Claims, control: str) -> Claims:
+    """The claims as if Kafka promised what it does not: what a control is judged by (swarm/real_systems.py:
+    CONTROLS)."""
+    if control == "acks-1":
+        return evolve(claims, acks_1_may_lose=False)
+    if control in ("unclean", "min-isr-1"):
+        return evolve(claims, loss=(), dense=not claims.duplicates)
+    if control == "duplicates":
+        return evolve(claims, duplicates=False, dense=not claims.loss)
+    return claims

@@ -1,0 +1,447 @@
+"""One run of a plan against a real system: the counterpart of campaign/run/run.py in real time.
+
+Owns the phases: a fresh topic, the safety phase with operations and faults, heal, progress, final reads. Must
+not know how a system works, or what is judged. The cluster outlives the run, and is healthy when it begins.
+
+One event loop runs all clients and the observer; the system's verbs run in threads, because they wait for
+processes. A plan's times count from the beginning of the safety phase.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from attrs import define, evolve, field
+
+import fencepost
+from fencepost.campaign.faults.roles import resolve
+from fencepost.campaign.real.asking import Asking
+from fencepost.campaign.real.claims import claims_of_run, demanded
+from fencepost.campaign.real.faults import REAL_FAULTS
+from fencepost.campaign.real.inside import inside_of
+from fencepost.campaign.real.observer import Observer, nanoseconds_since
+from fencepost.campaign.real.record import RealRecord
+from fencepost.campaign.swarm.producers import is_pipelined, make_client
+from fencepost.impl.broker.parts import Parts
+from fencepost.impl.client.client import Client
+from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.producer.pipelined import PipelinedClient
+from fencepost.impl.core.core_interface import Invoke
+from fencepost.impl.runtime.client import RunningClient, running
+from fencepost.systems.system import System
+from fencepost.traces.digest import digest_of
+from fencepost.traces.errors import FencepostError
+from fencepost.traces.events import Name
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.plan import ClientOptions, Fault, Plan, PlannedOperation
+from fencepost.traces.trace import Trace
+from fencepost.wire.client import Access, Address, KafkaNetwork, look_around
+
+READER = ClientOptions(
+    request_timeout_ms=2_000, delivery_timeout_ms=20_000, fetch_wait_max_ms=0, max_poll_records=2_000
+)
+"""The run's own client, which reads everything that is there."""
+MOST_FINAL_READS = 500
+"""Polls of one partition: each brings up to 2,000 records, and a run sends a few thousand."""
+HEALTHY_POLL_S = 0.1
+GONE_POLL_S = 0.05
+MILLISECONDS = 1_000
+
+
+@define(eq=False, kw_only=True)
+class RealRun:
+    """A run. What it made can be asked for after `go`, also if that raised."""
+
+    plan: Plan
+    system: System
+    topic: str
+    """Of the cluster: fresh, where the plan says `t`."""
+    target: str
+    """The name of the system, for the trace."""
+    control: str = ""
+    """Of swarm/real_systems.py: CONTROLS."""
+    ahead: Path | None = None
+    """The file that is written ahead; None: none."""
+    left_out: tuple[str, ...] = ()
+    """Kinds of fault that the system cannot carry out."""
+    record: RealRecord = field(init=False)
+    observer: Observer = field(init=False)
+    stuck: str = field(default="", init=False)
+    """What never came after the faults; empty: everything did."""
+    reader: int = field(default=0, init=False)
+    """Process of the final reads."""
+    timings: dict[str, float] = field(factory=dict, init=False)
+    """Seconds of each phase."""
+    _first: int = field(factory=time.monotonic_ns, init=False)
+    _began: int = field(factory=time.time_ns, init=False)
+    """The same moment of the wall clock."""
+    _addresses: dict[int, Address] = field(factory=dict, init=False)
+    _clients: dict[int, RunningClient] = field(factory=dict, init=False)
+    _waiting: "dict[int, deque[PlannedOperation]]" = field(factory=dict, init=False)
+    """Operations that are due, by process."""
+    _busy: dict[int, int] = field(factory=dict, init=False)
+    """The operation under way of each process that waits for it."""
+    _last: dict[int, Operation] = field(factory=dict, init=False)
+    """The latest completed operation of each process."""
+    _changed: asyncio.Event = field(factory=asyncio.Event, init=False)
+    _held: dict[int, Fault] = field(factory=dict, init=False)
+    """Brokers that a fault has stopped, and which one."""
+    _starting: asyncio.Lock = field(factory=asyncio.Lock, init=False)
+    _begun: "set[asyncio.Task[None]]" = field(factory=set, init=False)
+    _next_op_id: int = field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        topic = self.plan.cluster.topics[0].name
+        self.reader = 1 + max((one.process for one in self.plan.operations), default=0)
+        self._next_op_id = max((one.op_id for one in self.plan.operations), default=0)
+        head = Trace(
+            trace_id=self.plan.seed,
+            plan="",
+            seed=self.plan.seed,
+            target=self.target,
+            software_version=fencepost.__version__,
+            profile=self.plan.profile,
+            concurrent_processes=self.plan.client.producer.pipelined,
+        )
+        self.record = RealRecord.open(self.ahead, {self.topic: topic}, head)
+
+    @property
+    def now(self) -> int:
+        """Nanoseconds since the run began."""
+        return time.monotonic_ns() - self._first
+
+    async def go(self) -> Trace:
+        """The whole run. Raises FencepostError if the cluster is of no use before there is any fault."""
+        try:
+            async with AsyncExitStack() as stack:
+                await self._open(stack)
+                looking = asyncio.ensure_future(self.observer.look_on())
+                try:
+                    async with self._phase("safety"):
+                        await self._safety(stack)
+                    async with self._phase("heal"):
+                        healed = await self._heal()
+                    if healed:
+                        await self._final(stack)
+                finally:
+                    self.observer.stop()
+                    looking.cancel()
+                    await asyncio.gather(looking, return_exceptions=True)
+                self.record.note(self.now, Name.PHASE, cause="end")
+                return self._trace()
+        finally:
+            await self._end_faults()
+            self.record.close()
+
+    @contextlib.asynccontextmanager
+    async def _phase(self, name: str) -> AsyncIterator[None]:
+        began = time.monotonic()
+        if name != "topic":
+            self.record.note(self.now, Name.PHASE, cause=name)
+        yield
+        self.timings[name] = round(time.monotonic() - began, 3)
+
+    async def _open(self, stack: AsyncExitStack) -> None:
+        async with self._phase("topic"):
+            addresses = tuple(
+                (host, int(port))
+                for host, _, port in (
+                    one.rpartition(":") for one in self.system.bootstrap_servers().split(",")
+                )
+            )
+            self._addresses, _ = await look_around(addresses, Access())
+            asking = Asking(dict(self._addresses))
+            stack.push_async_callback(asking.close)
+            self.observer = Observer(
+                asking=asking,
+                brokers=self.system.brokers,
+                topic=self.topic,
+                shown=self.plan.cluster.topics[0].name,
+                now=nanoseconds_since(self._first),
+                record=self.record.recorded,
+            )
+            await asking.create(self.topic, self.plan.cluster.topics[0], self.system.brokers)
+            await self.observer.look()
+        for kind in self.left_out:
+            self.record.note(
+                self.now,
+                Name.FAULT_SKIPPED,
+                cause=kind,
+                detail={"fault": -1, "reason": "this system cannot do it"},
+            )
+        for process in sorted({one.process for one in self.plan.operations}):
+            core = make_client(self.plan, Parts(), process, tuple(self._addresses), healing=False)
+            await self._client(stack, process, core)
+
+    async def _client(self, stack: AsyncExitStack, process: int, core: Client | PipelinedClient) -> None:
+        addresses = dict(self._addresses)
+        self._clients[process] = await stack.enter_async_context(
+            running(core, lambda node, receive: KafkaNetwork(addresses, receive), self._completed)
+        )
+        self._waiting[process] = deque()
+
+    # ---- the workload
+
+    async def _safety(self, stack: AsyncExitStack) -> None:
+        loop, begin = asyncio.get_running_loop(), asyncio.get_running_loop().time()
+        timers = [
+            loop.call_at(begin + one.at_ms / MILLISECONDS, self._due, one) for one in self.plan.operations
+        ]
+        timers += [
+            loop.call_at(begin + fault.at_ms / MILLISECONDS, self._strike, fault)
+            for fault in self.plan.faults
+        ]
+        try:
+            await asyncio.sleep(self.plan.safety_ms / MILLISECONDS)
+            await self._until(self._idle, self.plan.client.delivery_timeout_ms)
+        finally:
+            for timer in timers:
+                timer.cancel()
+            for queue in self._waiting.values():
+                queue.clear()
+
+    def _due(self, operation: PlannedOperation) -> None:
+        self._waiting[operation.process].append(operation)
+        self._next(operation.process)
+
+    def _next(self, process: int) -> None:
+        while process not in self._busy and self._waiting[process]:
+            operation = self._waiting[process].popleft()
+            healing = process == self.reader
+            if not is_pipelined(self.plan, operation, healing=healing):
+                self._busy[process] = operation.op_id
+            self.record.invoke(operation, self.now)
+            self._clients[process].driver.accept(Invoke(evolve(operation, topic=self.topic)))
+
+    def _completed(self, operation: Operation) -> None:
+        row = self.record.completed(operation, self.now)
+        if self._busy.get(row.process) == row.op_id:
+            del self._busy[row.process]
+            self._last[row.process] = row
+        self._changed.set()
+        asyncio.get_running_loop().call_soon(self._next, row.process)
+
+    def _idle(self) -> bool:
+        return not self.record.invoked and not any(self._waiting.values())
+
+    async def _until(self, condition: Callable[[], bool], bound_ms: int) -> bool:
+        """Wait until it holds, at most so long; whether it does."""
+        deadline = time.monotonic() + bound_ms / MILLISECONDS
+        while not condition():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self._changed.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), min(left, HEALTHY_POLL_S))
+        return True
+
+    # ---- faults
+
+    def _strike(self, fault: Fault) -> None:
+        task = asyncio.ensure_future(self._carry_out(fault))
+        self._begun.add(task)
+        task.add_done_callback(self._begun.discard)
+
+    def _skipped(self, fault: Fault, reason: str) -> None:
+        detail = {"fault": fault.fault_id, "reason": reason}
+        self.record.note(self.now, Name.FAULT_SKIPPED, cause=fault.kind, detail=detail)
+
+    async def _carry_out(self, fault: Fault) -> None:
+        """One fault from its onset to its end. Roles are resolved now."""
+        kind = REAL_FAULTS[fault.kind]
+        node = resolve(fault.target, self.observer.state, len(self.system.brokers))
+        if node is None:
+            self._skipped(fault, f"nobody is {fault.target}")
+            return
+        other = resolve(fault.other, self.observer.state, len(self.system.brokers)) if fault.other else None
+        if kind.single and node in self._held:
+            self._skipped(fault, f"broker {node} is stopped already")
+            return
+        if kind.single:
+            self._held[node] = fault
+        detail = {"fault": fault.fault_id, "target": fault.target, "nodes": [node]}
+        self.record.note(self.now, Name.FAULT_BEGAN, node=node, cause=fault.kind, detail=detail)
+        try:
+            await asyncio.to_thread(kind.begin, self.system, fault, node, other)
+            length_ms = fault.parameter if kind.by_parameter else fault.duration_ms
+            if kind.down:
+                await self._gone(node)
+            await asyncio.sleep(length_ms / MILLISECONDS)
+            await self._end(fault, node)
+        except FencepostError as error:
+            self._skipped(fault, f"{error.expected}: {error.seen}")
+            self._held.pop(node, None)
+
+    async def _gone(self, node: int) -> None:
+        """Wait until the process has ended."""
+        while await asyncio.to_thread(self.system.runs, node):
+            await asyncio.sleep(GONE_POLL_S)
+
+    async def _end(self, fault: Fault, node: int) -> None:
+        kind = REAL_FAULTS[fault.kind]
+        async with self._starting:  # one process starts at a time
+            await asyncio.to_thread(kind.end, self.system, fault, node)
+        if self._held.get(node) is fault:
+            del self._held[node]
+        self.record.note(
+            self.now, Name.FAULT_ENDED, node=node, cause=fault.kind, detail={"fault": fault.fault_id}
+        )
+
+    async def _end_faults(self) -> None:
+        """End every fault, and let every broker run."""
+        begun = list(self._begun)
+        for task in begun:
+            task.cancel()
+        await asyncio.gather(*begun, return_exceptions=True)
+        for fault in self.plan.faults:
+            if not REAL_FAULTS[fault.kind].single:
+                await asyncio.to_thread(REAL_FAULTS[fault.kind].end, self.system, fault, 0)
+        for broker in self.system.brokers:
+            await asyncio.to_thread(self.system.resume, broker)
+            await asyncio.to_thread(self._start, broker)
+        for node, fault in self._held.items():
+            self.record.note(
+                self.now, Name.FAULT_ENDED, node=node, cause=fault.kind, detail={"fault": fault.fault_id}
+            )
+        self._held.clear()
+
+    def _start(self, broker: int) -> None:
+        """Start a broker that is down. One that was asked to stop gets the time that it needs, then it is
+        killed."""
+        stopping = self._held.get(broker)
+        if stopping is not None and stopping.kind == "clean_restart":
+            deadline = time.monotonic() + self.plan.liveness_ms / MILLISECONDS / 4
+            while self.system.runs(broker) and time.monotonic() < deadline:
+                time.sleep(GONE_POLL_S)
+            self.system.kill(broker)
+        self.system.restart(broker)
+
+    # ---- after the faults
+
+    async def _heal(self) -> bool:
+        """Whether every broker runs, every ISR is full, and each partition takes a record."""
+        await self._end_faults()
+        deadline = time.monotonic() + self.plan.liveness_ms / MILLISECONDS
+        while not (await asyncio.to_thread(self.system.healthy) and await self._in_sync()):
+            if time.monotonic() > deadline:
+                return self._never("every broker is back, every partition has a leader and a full ISR")
+            await asyncio.sleep(HEALTHY_POLL_S)
+        return True
+
+    async def _in_sync(self) -> bool:
+        """Whether a broker was asked again and shows a leader and a full ISR of each partition."""
+        if not await self.observer.look():
+            return False
+        state = self.observer.state
+        return all(
+            known.leader >= 0 and set(known.isr) == set(state.assignments[key])
+            for key, known in state.partitions.items()
+        )
+
+    def _never(self, what: str) -> bool:
+        """Record what never came. Never true."""
+        self.stuck = what
+        stood = {
+            f"{topic}-{number}": {"leader": known.leader, "isr": list(known.isr)}
+            for (topic, number), known in sorted(self.observer.state.partitions.items())
+        }
+        self.record.note(self.now, Name.LIVENESS_FAILED, cause=what, detail=stood)
+        return False
+
+    async def _final(self, stack: AsyncExitStack) -> None:
+        """A record into each partition, an end that may be trusted, everything up to it."""
+        await self._client(
+            stack, self.reader, Client(self.reader, READER, ClientMetadata(tuple(self._addresses)))
+        )
+        partitions = range(self.plan.cluster.topics[0].partitions)
+        async with self._phase("liveness"):
+            for partition in partitions:
+                if await self._do("append", partition) is None:
+                    self._never(f"a record is written to {self.plan.cluster.topics[0].name}-{partition}")
+                    return
+        async with self._phase("final"):
+            for partition in partitions:
+                if not await self._read_to_end(partition):
+                    self._never(f"{self.plan.cluster.topics[0].name}-{partition} is read to its end")
+                    return
+
+    async def _read_to_end(self, partition: int) -> bool:
+        listed = None
+        for _ in range(MOST_FINAL_READS):
+            listed = await self._do("list_offsets", partition)
+            if listed is None:
+                return False
+            await self.observer.look()
+            if self.record.trust(listed, self.observer.state):
+                break
+        else:
+            return False
+        end = listed.offset or 0
+        for _ in range(MOST_FINAL_READS):
+            read = await self._do("poll", partition)
+            if read is None:
+                return False
+            if (read.offset or 0) >= end or (read.records and read.records[-1].offset + 1 >= end):
+                return True
+        return False
+
+    async def _do(self, function: str, partition: int) -> Operation | None:
+        """Try until one operation of this kind succeeds; None if none did within the bound."""
+        deadline = time.monotonic() + self.plan.liveness_ms / MILLISECONDS
+        while time.monotonic() < deadline:
+            self._next_op_id += 1
+            op_id = self._next_op_id
+            self._due(
+                PlannedOperation(
+                    op_id=op_id,
+                    process=self.reader,
+                    at_ms=0,
+                    function=function,
+                    topic=self.plan.cluster.topics[0].name,
+                    partition=partition,
+                )
+            )
+            await self._until(lambda: self.reader not in self._busy, self.plan.liveness_ms)
+            done = self._last.get(self.reader)
+            if done is not None and done.op_id == op_id and done.outcome is Outcome.OK:
+                return done
+        return None
+
+    # ---- the trace
+
+    def _trace(self) -> Trace:
+        cores = [client.driver.core for client in self._clients.values()]
+        undecided = {
+            row.op_id: row for core in cores if isinstance(core, PipelinedClient) for row in core.undecided()
+        }
+        operations = self.record.history(undecided)
+        inside = inside_of(self.system, self._began, self.record.names)
+        if inside.missing:
+            self.record.note(self.now, Name.MARK, cause="inside_unknown", detail={"why": inside.missing})
+        seen = self.observer.elections
+        claims = claims_of_run(
+            self.plan,
+            operations,
+            seen if inside.elections is None else inside.elections,
+            reader=self.reader,
+            stuck=bool(self.stuck),
+            may_repeat=any(one.attempts > 1 for one in operations if one.function is Function.APPEND),
+        )
+        trace = Trace(
+            trace_id=self.plan.seed,
+            plan="",  # judges take its options for those of the simulated brokers
+            seed=self.plan.seed,
+            target=self.target,
+            software_version=fencepost.__version__,
+            profile=self.plan.profile,
+            claims=demanded(claims, self.control),
+            concurrent_processes=self.plan.client.producer.pipelined,
+            operations=operations,
+            events=tuple(sorted((*inside.events, *self.record.events), key=lambda event: event.time)),
+        )
+        return evolve(trace, digest=digest_of(trace))

@@ -1,0 +1,187 @@
+"""The worker process of a campaign against a real system: `python -m fencepost.campaign.real.worker`.
+
+Owns one cluster that outlives its runs, and what is kept of a finding. Must not know how a run works. The
+protocol with the driver is that of workers/worker.py.
+
+A fresh topic is enough to separate two runs of one healthy cluster. After `runs_per_cluster` runs, and after
+each finding or run that did not end, the next run gets a new cluster in a new folder.
+
+    OUT/clusters/SLOT-N/        the cluster of a worker
+    OUT/under-way/SLOT.jsonl    the history of the run in hand, written ahead
+    OUT/findings/SEED/          of a run with a finding: plan.json, history.jsonl, and each broker's log
+                                directories of the run's topic and of the cluster's metadata
+"""
+
+import asyncio
+import os
+import shutil
+from pathlib import Path
+
+from attrs import define, evolve, field
+
+from fencepost.campaign.real.asking import METADATA_TOPIC, Asking
+from fencepost.campaign.real.faults import REAL_FAULTS, kinds_for
+from fencepost.campaign.real.run import RealRun
+from fencepost.campaign.workers.plans import plan_of
+from fencepost.campaign.workers.results import Orders, RunResult, Task
+from fencepost.campaign.workers.worker import Worker, main
+from fencepost.checkers.verdict import Decision
+from fencepost.systems.named import make_system
+from fencepost.systems.system import System
+from fencepost.traces.errors import PlanError
+from fencepost.traces.plan import Plan
+from fencepost.traces.plan_json import plan_to_json
+from fencepost.traces.rows import Rows, rows_of
+from fencepost.traces.trace import Trace
+from fencepost.wire.client import Access, look_around
+
+FINDINGS, CLUSTERS, UNDER_WAY = "findings", "clusters", "under-way"
+MOST_COPIED_BYTES = 64 << 20
+"""Of one log directory: a run writes less than a megabyte, the metadata of 25 runs a few."""
+INDEXES = (".index", ".timeindex")
+"""Not copied: ten megabytes each, almost empty, and made again from the segments."""
+
+
+@define(eq=False, kw_only=True)
+class Clusters:
+    """One cluster at a time."""
+
+    orders: Orders
+    folder: Path
+    """Where the folders of the clusters are."""
+    system: System | None = None
+    """The one that runs; None: the next run starts one."""
+    runs: int = 0
+    """Of this cluster."""
+    started: int = 0
+    """Clusters so far."""
+    _place: Path = field(factory=Path)
+
+    def take(self) -> System:
+        """A cluster that is healthy, as far as the last run left it so. Raises FencepostError."""
+        if self.system is not None and self.runs >= self.orders.job.runs_per_cluster:
+            self.discard()
+        if self.system is None:
+            self.started += 1
+            self._place = self.folder / f"{self.orders.name}-{os.getpid()}-{self.started}"
+            job = self.orders.job
+            system = make_system(job.system, self._place, job.system_options)
+            system.start()
+            self.system, self.runs = system, 0
+        self.runs += 1
+        return self.system
+
+    def discard(self) -> None:
+        """End the cluster and remove its files."""
+        system, self.system = self.system, None
+        if system is not None:
+            system.close()
+            shutil.rmtree(self._place, ignore_errors=True)
+
+
+@define(kw_only=True)
+class RealWorker(Worker):
+    """Runs each seed's plan in its cluster."""
+
+    clusters: Clusters = field(init=False)
+    run: RealRun | None = field(default=None, init=False)
+    """The last one."""
+
+    def __attrs_post_init__(self) -> None:
+        self.clusters = Clusters(orders=self.orders, folder=Path(self.orders.out or ".") / CLUSTERS)
+
+    def _run(self, task: Task) -> tuple[Trace, Rows]:
+        job = self.orders.job
+        plan = checked(plan_of(job, task.seed, task.profile))
+        system = self.clusters.take()
+        out = Path(self.orders.out) if self.orders.out else None
+        self.run = RealRun(
+            plan=plan,
+            system=system,
+            topic=f"{plan.cluster.topics[0].name}-{task.seed}-{self.clusters.started}-{self.clusters.runs}",
+            target=job.system,
+            control=job.control,
+            ahead=None if out is None else out / UNDER_WAY / f"{self.orders.name}.jsonl",
+            left_out=kinds_for(system.inside().can)[1],
+        )
+        trace = asyncio.run(self.run.go())
+        return trace, rows_of(trace)
+
+    def _do(self, task: Task) -> RunResult:
+        self.run = None
+        try:
+            result = super()._do(task)
+        except BaseException:
+            self.clusters.discard()
+            raise
+        run = self.run
+        if run is None:
+            return result
+        if result.decision is Decision.ILLEGAL and self.orders.out:
+            keep(run, Path(self.orders.out) / FINDINGS / str(task.seed))
+        if result.decision is Decision.ILLEGAL or run.stuck:
+            self.clusters.discard()
+        else:
+            asyncio.run(_delete(run))
+        return evolve(result, marks=())
+
+    def release(self) -> None:
+        """End the cluster."""
+        self.clusters.discard()
+
+
+def checked(plan: Plan) -> Plan:
+    """The plan, if a real system can run it. Raises PlanError otherwise."""
+    for fault in plan.faults:
+        if fault.kind not in REAL_FAULTS or fault.follows:
+            raise PlanError(
+                expected=f"faults of a real system: {', '.join(REAL_FAULTS)}, each at a time",
+                seen=f"{fault.kind} after {fault.follows}" if fault.follows else fault.kind,
+                where="plan.faults",
+            )
+    wanted = {"append", "poll", "list_offsets"}
+    other = {one.function for one in plan.operations} - wanted
+    if len(plan.cluster.topics) != 1 or other:
+        raise PlanError(
+            expected=f"one topic, and operations out of {', '.join(sorted(wanted))}",
+            seen=min(other) if other else f"{len(plan.cluster.topics)} topics",
+            where="a plan for a real system",
+        )
+    return plan
+
+
+def keep(run: RealRun, folder: Path) -> None:
+    """Copy what a finding is explained by. folder: a new one, or of an earlier run of the same seed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "plan.json").write_text(plan_to_json(run.plan) + "\n", encoding="utf-8")
+    if run.ahead is not None and run.ahead.exists():
+        shutil.copyfile(run.ahead, folder / "history.jsonl")
+    for broker, directory in run.system.directories().items():
+        for found in sorted(directory.glob(f"{run.topic}-*")) + sorted(directory.glob(f"{METADATA_TOPIC}-*")):
+            files = [file for file in found.rglob("*") if file.is_file() and file.suffix not in INDEXES]
+            if sum(file.stat().st_size for file in files) <= MOST_COPIED_BYTES:
+                to = folder / f"broker-{broker}" / found.name
+                shutil.copytree(
+                    found,
+                    to,
+                    dirs_exist_ok=True,
+                    ignore=shutil.ignore_patterns(*(f"*{suffix}" for suffix in INDEXES)),
+                )
+
+
+async def _delete(run: RealRun) -> None:
+    """Let go of the run's topic; if that fails, the cluster carries it along."""
+    servers = tuple(
+        (host, int(port))
+        for host, _, port in (one.rpartition(":") for one in run.system.bootstrap_servers().split(","))
+    )
+    addresses, _ = await look_around(servers, Access())
+    asking = Asking(addresses)
+    try:
+        await asking.delete(run.topic, tuple(sorted(addresses)))
+    finally:
+        await asking.close()
+
+
+if __name__ == "__main__":
+    main(lambda orders: RealWorker(orders=orders))

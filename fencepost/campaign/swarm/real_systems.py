@@ -1,0 +1,289 @@
+"""The swarm for systems of real processes: a seed becomes a plan whose times are of the wall clock.
+
+Owns what is drawn for them. Must not know any system: the kinds of fault that one can carry out are given.
+Draws, roles and kinds of fault are the swarm's own; only the bounds differ. A restart of Apache Kafka takes
+three seconds, so that a run has few faults and lasts seconds, and the settings of brokers stay as they are.
+
+A fifth of the plans has an eclipse: followers stand still, writes go on, the leader dies, the followers
+return. Random faults reach this order rarely, and it is the one in which a record of one replica is lost.
+"""
+
+from attrs import evolve
+
+from fencepost.campaign.swarm.bounds import Profile
+from fencepost.campaign.swarm.draws import Draws, faults_of
+from fencepost.campaign.swarm.producers import with_producers
+from fencepost.sim.randomness import Randomness
+from fencepost.traces.operations import ACKS_ALL, ACKS_LEADER
+from fencepost.traces.plan import (
+    BudgetOptions,
+    ClientOptions,
+    ClusterOptions,
+    Fault,
+    Plan,
+    PlannedOperation,
+    TopicOptions,
+)
+
+PROCESS_FAULTS = ("bounce", "clean_restart", "crash", "pause")
+"""What every system of processes can do."""
+REAL = Profile(
+    says="processes of this machine: few faults, times of the wall clock",
+    safety_ms=(2_500, 6_000),
+    operations=(150, 500),
+    faults=(0, 4),
+    partitions=(1, 3),
+    clients=(2, 5),
+    kinds=PROCESS_FAULTS,
+    producers=50,
+    unclean=10,
+)
+LONGEST_FAULT_MS = 4_000
+"""Twice the time after which brokers give another one up."""
+LAG_MS = 2_000
+"""replica.lag.time.max.ms and the session time-out of the real clusters."""
+LONGEST_DELIVERY_MS = 10_000
+"""Of a pipelined append: a run waits for it."""
+ECLIPSES = 20
+"""Plans in a hundred with an eclipse."""
+ALL_AT_ONCE = 8
+"""Plans in a hundred in which every broker dies at the same moment."""
+FIRST_ECLIPSE, FIRST_OF_ALL = 500, 600
+"""Fault ids of an eclipse, and of faults that hit every broker."""
+CONTROLS = {
+    "acks-1": "only the leader acknowledges, and it dies: records are lost",
+    "unclean": "a replica outside the ISR is elected: records are lost",
+    "min-isr-1": "min.insync.replicas=1: the ISR shrinks to the leader, which is replaced by an election "
+    "outside the ISR; records that acks=all acknowledged are lost",
+    "duplicates": "a producer without idempotence sends again what was not answered: records are twice in "
+    "the log",
+}
+"""What Kafka does not promise. A campaign with such a control is judged as if Kafka promised it, so that it
+has to find it."""
+
+
+def swarm_for_real(
+    seed: int, kinds: tuple[str, ...] = PROCESS_FAULTS, control: str = "", brokers: int = 3
+) -> Plan:
+    """The plan of this seed for a system of real processes.
+
+    Parameters:
+      seed: of all draws.
+      kinds: the kinds of fault that the system can carry out and the caller wants.
+      control: a name of CONTROLS, or "".
+      brokers: how many there are.
+    Returns: the plan; its topic is `t`.
+    """
+    draw = Draws(Randomness(seed))
+    bounds = evolve(REAL, kinds=kinds, faults=REAL.faults if kinds else (0, 0))
+    safety_ms = draw.between(bounds.safety_ms, "safety")
+    topic = _topic(draw, bounds, brokers)
+    faults = _within(faults_of(draw, bounds, topic, safety_ms, brokers), safety_ms)
+    if "crash" in kinds and draw.chance(ALL_AT_ONCE, "all_at_once"):
+        faults = (*faults, *_all_at_once(draw, safety_ms, brokers))
+    plan = Plan(
+        seed=seed,
+        profile=f"real {control}".strip(),
+        safety_ms=safety_ms,
+        liveness_ms=60_000,
+        cluster=ClusterOptions(
+            brokers=brokers,
+            topics=(topic,),
+            replica_lag_time_max_ms=LAG_MS,
+            zookeeper_session_timeout_ms=LAG_MS,
+        ),
+        client=ClientOptions(
+            request_timeout_ms=draw.between((400, 1_500), "request_timeout"),
+            delivery_timeout_ms=draw.between((2_000, 6_000), "delivery_timeout"),
+            retry_backoff_ms=draw.between((20, 200), "retry_backoff"),
+            retry_unknown=draw.chance(15, "retry_unknown"),
+            fetch_wait_max_ms=draw.between((0, 200), "fetch_wait"),
+            max_poll_records=draw.between((5, 100), "max_poll"),
+        ),
+        budget=BudgetOptions(brokers_down=brokers, outside="allow"),
+        operations=_operations(draw, bounds, topic, safety_ms),
+        faults=faults,
+    )
+    plan = with_producers(plan, draw, 0 if control else bounds.producers)
+    if plan.client.producer.pipelined:
+        delivery_ms = min(plan.client.delivery_timeout_ms, LONGEST_DELIVERY_MS)
+        plan = evolve(plan, client=evolve(plan.client, delivery_timeout_ms=delivery_ms))
+    if control:
+        return _CONTROLLED[control](plan, draw)
+    if {"pause", "crash"} <= set(kinds) and draw.chance(ECLIPSES, "eclipse"):
+        return _with_eclipse(plan, draw)
+    return plan
+
+
+def _topic(draw: Draws, bounds: Profile, brokers: int) -> TopicOptions:
+    copies = 2 if draw.chance(30, "replication_factor") else min(3, brokers)
+    return TopicOptions(
+        name="t",
+        partitions=draw.between(bounds.partitions, "partitions"),
+        replication_factor=copies,
+        min_insync_replicas=2 if draw.chance(60, "min_insync") else 1,
+        unclean_leader_election=draw.chance(bounds.unclean, "unclean"),
+    )
+
+
+def _within(faults: tuple[Fault, ...], safety_ms: int) -> tuple[Fault, ...]:
+    """Faults that are over soon after the safety phase, and begin when there is something to hit."""
+    return tuple(
+        evolve(
+            fault,
+            at_ms=min(fault.at_ms, safety_ms * 4 // 5),
+            duration_ms=min(fault.duration_ms, 1 + fault.duration_ms % LONGEST_FAULT_MS),
+            parameter=fault.parameter % LONGEST_FAULT_MS
+            if fault.kind == "clean_restart"
+            else fault.parameter,
+        )
+        for fault in faults
+    )
+
+
+def _all_at_once(draw: Draws, safety_ms: int, brokers: int) -> tuple[Fault, ...]:
+    at_ms = draw.between((safety_ms // 4, safety_ms * 3 // 4), "all_at_once.at")
+    return tuple(
+        Fault(
+            fault_id=FIRST_OF_ALL + broker,
+            kind="crash",
+            at_ms=at_ms,
+            duration_ms=draw.between((1, 1_000), "all_at_once.for", broker),
+            target=f"broker {broker}",
+        )
+        for broker in range(1, brokers + 1)
+    )
+
+
+def _operations(
+    draw: Draws, bounds: Profile, topic: TopicOptions, safety_ms: int
+) -> tuple[PlannedOperation, ...]:
+    count, clients = draw.between(bounds.operations, "operations"), draw.between(bounds.clients, "clients")
+    appends = draw.between((50, 85), "append_share")
+    weak_acks = draw.between((10, 60), "weak_acks") if draw.chance(25, "weak_acks_on") else 0
+    batches = draw.chance(50, "batches")
+    made = []
+    for number in range(1, count + 1):
+        function = "append" if draw.between((0, 99), "function", number) < appends else "poll"
+        if function == "poll" and draw.chance(20, "list_offsets", number):
+            function = "list_offsets"
+        weak = function == "append" and draw.between((0, 99), "acks", number) < weak_acks
+        made.append(
+            PlannedOperation(
+                op_id=number,
+                process=draw.between((0, clients - 1), "process", number),
+                at_ms=draw.between((0, safety_ms - 1), "at", number),
+                function=function,
+                topic=topic.name,
+                partition=draw.between((0, topic.partitions - 1), "partition", number),
+                acks=ACKS_LEADER if weak else ACKS_ALL,
+                records=draw.between((1, 4), "records", number) if batches else 1,
+            )
+        )
+    return tuple(sorted(made, key=lambda one: (one.at_ms, one.op_id)))
+
+
+# ---- targeted schedules
+
+
+def _eclipse(
+    draw: Draws, plan: Plan, *, still_ms: tuple[int, int], back_ms: tuple[int, int]
+) -> tuple[Plan, tuple[Fault, ...]]:
+    """Every follower of a partition stands still, the leader dies, the followers return. still_ms: from the
+    first to the second, back_ms: from the second to the third, both as bounds of a draw. The plan gets the
+    time that it takes."""
+    topic = plan.cluster.topics[0]
+    key = f"{topic.name}-{draw.between((0, topic.partitions - 1), 'eclipse.partition')}"
+    begin = draw.between((300, 1_500), "eclipse.at")
+    still, back = draw.between(still_ms, "eclipse.still"), draw.between(back_ms, "eclipse.back")
+    pauses = tuple(
+        Fault(
+            fault_id=FIRST_ECLIPSE + place,
+            kind="pause",
+            at_ms=begin,
+            duration_ms=still + back,
+            target=f"follower {place} of {key}",
+        )
+        for place in range(1, topic.replication_factor)
+    )
+    died = Fault(
+        fault_id=FIRST_ECLIPSE,
+        kind="crash",
+        at_ms=begin + still,
+        duration_ms=back + draw.between((2_500, 4_500), "eclipse.away"),
+        target=f"leader of {key}",
+    )
+    longest = max(plan.safety_ms, died.at_ms + back + 1_000)
+    return evolve(plan, safety_ms=longest), (*pauses, died)
+
+
+def _with_eclipse(plan: Plan, draw: Draws) -> Plan:
+    plan, eclipse = _eclipse(draw, plan, still_ms=(100, 3_500), back_ms=(0, 800))
+    return evolve(plan, faults=eclipse)
+
+
+def _written_until_the_end(plan: Plan, draw: Draws, acks: int) -> Plan:
+    """Appends over the whole run, all with these acks."""
+    return evolve(
+        plan,
+        operations=tuple(
+            sorted(
+                (
+                    evolve(
+                        one,
+                        acks=acks,
+                        function="append" if one.function == "append" or one.op_id % 2 else one.function,
+                        at_ms=draw.between((0, plan.safety_ms - 1), "rewritten", one.op_id),
+                    )
+                    for one in plan.operations
+                ),
+                key=lambda one: (one.at_ms, one.op_id),
+            )
+        ),
+    )
+
+
+def _topic_of(plan: Plan, **options: object) -> Plan:
+    (topic,) = plan.cluster.topics
+    return evolve(plan, cluster=evolve(plan.cluster, topics=(evolve(topic, **options),)))
+
+
+def _acks_1(plan: Plan, draw: Draws) -> Plan:
+    plan = _topic_of(plan, unclean_leader_election=False)
+    plan, eclipse = _eclipse(draw, plan, still_ms=(300, 1_200), back_ms=(0, 300))
+    return _written_until_the_end(evolve(plan, faults=eclipse), draw, ACKS_LEADER)
+
+
+def _unclean(plan: Plan, draw: Draws) -> Plan:
+    """Two replicas, so that a majority of combined controllers runs while one of them stands still."""
+    plan = _topic_of(plan, unclean_leader_election=True, min_insync_replicas=1, replication_factor=2)
+    plan, eclipse = _eclipse(draw, plan, still_ms=(3_500, 5_000), back_ms=(0, 200))
+    return _written_until_the_end(evolve(plan, faults=eclipse), draw, draw.between((0, 1), "strong") * -2 + 1)
+
+
+def _min_isr_1(plan: Plan, draw: Draws) -> Plan:
+    return _written_until_the_end(_unclean(plan, draw), draw, ACKS_ALL)
+
+
+def _duplicates(plan: Plan, draw: Draws) -> Plan:
+    plan = _topic_of(plan, unclean_leader_election=False)
+    pauses = tuple(
+        Fault(
+            fault_id=number,
+            kind="pause",
+            at_ms=draw.between((200, 3_000), "stall.at", number),
+            duration_ms=draw.between((500, 1_200), "stall.for", number),
+            target=f"leader of t-{draw.between((0, plan.cluster.topics[0].partitions - 1), 'stall', number)}",
+        )
+        for number in range(2)
+    )
+    client = evolve(
+        plan.client,
+        retry_unknown=True,
+        request_timeout_ms=draw.between((200, 400), "impatient"),
+        delivery_timeout_ms=6_000,
+    )
+    return _written_until_the_end(evolve(plan, faults=pauses, client=client), draw, ACKS_ALL)
+
+
+_CONTROLLED = {"acks-1": _acks_1, "unclean": _unclean, "min-isr-1": _min_isr_1, "duplicates": _duplicates}

@@ -1,0 +1,1 @@
+"""What commands share that work with real systems, and `fencepost kafka`."""

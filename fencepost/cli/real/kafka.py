@@ -1,0 +1,158 @@
+"""`fencepost kafka`: Apache Kafka's own brokers on this machine, as campaigns run them.
+
+Owns messages and waiting. Must not know how brokers are started (systems/apache_kafka).
+"""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from fencepost.console.options import Decorator, Named, json_option
+from fencepost.console.output import Output, add_row, table
+from fencepost.traces.errors import ExitCode
+
+if TYPE_CHECKING:
+    from fencepost.systems.apache_kafka.cluster import ApacheKafka
+
+POLL_S = 0.5
+VERSION = "4.4.0"
+"""As systems/apache_kafka/jars.py recommends."""
+directory_option: Decorator = click.option(
+    "--directory",
+    type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
+    default=Path("out/kafka"),
+    show_default=True,
+    help="Where the cluster keeps all its files; `down` finds it there.",
+)
+
+
+@click.group("kafka")
+def command() -> None:
+    """Run Apache Kafka's own brokers: any version from 3.0 on, from Maven or an unpacked release.
+
+    Java 17 or later is needed, and Maven 3 for the jars. Three brokers take less than 700 MB.
+
+    \b
+    Examples
+      fencepost kafka up --version 4.4.0
+      # ZooKeeper, in the background
+      fencepost kafka up --version 3.9.2 --detach
+      fencepost kafka down
+      fencepost kafka versions
+    """
+
+
+@command.command("up", short_help="Start it, wait until it is healthy.")
+@click.option("--version", default=VERSION, show_default=True, metavar="X.Y.Z", help="Which release.")
+@click.option(
+    "--controllers",
+    type=Named(["kraft", "zookeeper"]),
+    help="Who keeps the cluster's state. [default: ZooKeeper up to 3.9, KRaft from 4.0 on]",
+)
+@click.option("--brokers", type=click.IntRange(1, 9), default=3, show_default=True, help="How many brokers.")
+@click.option(
+    "--kafka-home",
+    type=click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True),
+    metavar="DIR",
+    help="An unpacked release. [default: Maven fetches the jars]",
+)
+@directory_option
+@click.option("--detach", is_flag=True, help="Return once it is healthy; it runs until `kafka down`.")
+@json_option
+def up(
+    version: str,
+    controllers: str | None,
+    brokers: int,
+    kafka_home: Path | None,
+    directory: Path,
+    detach: bool,
+    as_json: bool,
+) -> ExitCode:
+    """Start the brokers, each in its own process, and print their addresses once they are healthy.
+
+    Ctrl-C ends all processes, and so does any error during the start.
+
+    \b
+    Examples
+      fencepost kafka up
+      fencepost kafka up --version 3.9.2 --controllers kraft --detach --json
+    """
+    from fencepost.systems.apache_kafka.cluster import ApacheKafka
+    from fencepost.systems.apache_kafka.jars import Release
+
+    output = Output(as_json)
+    release = Release(version=version, home=kafka_home, controllers=controllers or "")
+    cluster = ApacheKafka(directory=directory, release=release, size=brokers, outlives_us=detach)
+    cluster.start()
+    try:
+        _tell(output, cluster)
+        if detach:
+            return ExitCode.NOTHING_FOUND
+        output.note("Ctrl-C ends it")
+        while cluster.alive():
+            time.sleep(POLL_S)
+    except BaseException:
+        cluster.close()
+        raise
+    output.note("all its processes have ended")
+    return ExitCode.NOTHING_FOUND
+
+
+def _tell(output: Output, cluster: "ApacheKafka") -> None:
+    servers, software = cluster.bootstrap_servers(), cluster.inside().software
+    output.say(f"{software}: {servers}", f"its files: {cluster.directory}")
+    output.emit(
+        {
+            "software": software,
+            "bootstrap_servers": servers,
+            "directory": str(cluster.directory),
+            "pids": {str(broker): process.pid for broker, process in cluster.running.processes.items()},
+            "exit_code": 0,
+        }
+    )
+
+
+@command.command("down", short_help="End every process.")
+@directory_option
+@json_option
+def down(directory: Path, as_json: bool) -> ExitCode:
+    """End the brokers, and the ZooKeeper server that was started with them. The data stays.
+
+    \b
+    Examples
+      fencepost kafka down
+    """
+    from fencepost.systems.apache_kafka.cluster import ApacheKafka
+
+    ApacheKafka.load(directory).close()
+    output = Output(as_json)
+    output.say("stopped")
+    output.emit({"stopped": True, "exit_code": 0})
+    return ExitCode.NOTHING_FOUND
+
+
+@command.command("versions", short_help="What can be run here.")
+@json_option
+def versions(as_json: bool) -> ExitCode:
+    """List the recommended releases and those that are in the cache. Maven fetches any other one.
+
+    \b
+    Examples
+      fencepost kafka versions
+    """
+    from fencepost.systems.apache_kafka.jars import RECOMMENDED, Release, cached, missing
+
+    output, rows, known = Output(as_json), table("version", "state", ""), []
+    for version in sorted({*RECOMMENDED, *cached()}, key=lambda one: [int(part) for part in one.split(".")]):
+        release = Release(version=version)
+        where = "in the cache" if version in cached() else "Maven fetches it"
+        keeps = "KRaft" if release.kraft else "ZooKeeper or KRaft"
+        add_row(rows, version, where, keeps)
+        known.append({"version": version, "cached": version in cached(), "controllers": keeps})
+    output.say(rows)
+    if missing():
+        output.note(f"a release that is not in the cache {missing()}")
+    output.emit({"versions": known, "missing": missing(), "exit_code": 0})
+    return ExitCode.NOTHING_FOUND

@@ -1,0 +1,159 @@
+"""Options of `fencepost campaign`, `replay` and `shrink` for real systems, and the campaign that they mean.
+
+Owns which options exclude each other. Must not know how a run works.
+"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from fencepost.console.files import read_bytes
+from fencepost.console.options import Decorator, Named
+from fencepost.console.output import Output
+from fencepost.traces.errors import FencepostError, unknown_name
+
+if TYPE_CHECKING:
+    from fencepost.campaign.driver.driver import Campaign
+    from fencepost.campaign.workers.results import Job
+
+CONTROLS = ("acks-1", "unclean", "min-isr-1", "duplicates")
+"""As swarm/real_systems.py has them."""
+COMMAND = (sys.executable, "-m", "fencepost.campaign.real.worker")
+TASK_LIMIT_S = 900
+"""Real time of a run after which it is given up: the first one starts a cluster, which may take five
+minutes, and compiles the judges."""
+ONLY_REAL = ("kafka_home", "bootstrap", "script", "control", "runs_per_cluster")
+RUNS_PER_CLUSTER = 25
+
+
+def real_options(function: Any) -> Any:
+    """The options, as a decorator."""
+    decorators: tuple[Decorator, ...] = (
+        click.option(
+            "--system",
+            default="simulation",
+            show_default=True,
+            metavar="NAME",
+            help="What is broken: simulation, processes, embedded, apache-kafka:VERSION, external.",
+        ),
+        click.option(
+            "--kafka-home",
+            type=click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True),
+            metavar="DIR",
+            help="With apache-kafka: an unpacked release. [default: Maven fetches the jars]",
+        ),
+        click.option("--bootstrap", metavar="HOST:PORT,...", help="With external: where the cluster is."),
+        click.option(
+            "--script",
+            type=click.Path(path_type=Path, exists=True, dir_okay=False, resolve_path=True),
+            metavar="FILE",
+            help="With external: the program that breaks it.",
+        ),
+        click.option(
+            "--control",
+            type=Named(list(CONTROLS)),
+            help="Draw plans in which Kafka breaks what it does not promise, and judge as if it did: the "
+            "campaign has to find it.",
+        ),
+        click.option(
+            "--runs-per-cluster",
+            type=click.IntRange(1, 10_000),
+            default=RUNS_PER_CLUSTER,
+            show_default=True,
+            help="Of a real system: runs before it is started anew.",
+        ),
+    )
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def refuse_for_simulation(given: dict[str, Any]) -> None:
+    """Raises UsageError for an option that only real systems have."""
+    for name in ONLY_REAL:
+        value = given[name]
+        if value is not None and not (name == "runs_per_cluster" and value == RUNS_PER_CLUSTER):
+            raise click.UsageError(f"expected --system with --{name.replace('_', '-')}, saw the simulation")
+
+
+def refuse_for_real(**given: bool) -> None:
+    """Raises UsageError for an option that only the simulation has. given: whether each was."""
+    for name, there in given.items():
+        if there:
+            raise click.UsageError(f"--{name} is for the simulation: real systems do not have it")
+
+
+def real_job(
+    given: dict[str, Any],
+    bugs: tuple[str, ...],
+    faults: tuple[str, ...] | None,
+    plan_file: Path | None,
+    checks: tuple[str, ...] | None,
+    output: Output,
+) -> "Job":
+    """The job of a campaign against a real system.
+
+    Parameters:
+      given: values of `real_options`.
+      bugs: planted ones; real systems take none.
+      faults: kinds to draw from; None: all that the system can carry out.
+      plan_file: a plan instead of the swarm's; None: none.
+      checks: judges by name; None: the default ones.
+      output: gets a note about kinds that the system cannot carry out.
+    Returns: the job.
+    Raises: FencepostError for names and options that do not fit.
+    """
+    from fencepost.campaign.real.faults import kinds_for
+    from fencepost.campaign.real.worker import checked
+    from fencepost.campaign.workers.results import Job
+    from fencepost.checkers.judges import checks_by_name
+    from fencepost.systems.named import make_system
+    from fencepost.traces.plan_json import plan_from_json, plan_to_json
+
+    if bugs:
+        raise click.UsageError("expected --bug with the simulation, saw it with --system")
+    if checks is not None:
+        checks_by_name(checks)
+    options = {name: str(given[name]) for name in ("kafka_home", "bootstrap", "script") if given[name]}
+    system = make_system(given["system"], Path("unused"), options)
+    able, unable = kinds_for(system.inside().can)
+    for kind in faults or ():
+        if kind not in able:
+            raise FencepostError(
+                expected=f"kinds of fault out of {', '.join(able)}",
+                seen=unknown_name(kind, able),
+                where=f"--faults with --system {given['system']}",
+            )
+    if unable:
+        output.note(f"{given['system']} cannot do {', '.join(unable)}: these are not drawn")
+    plan = ""
+    if plan_file is not None:
+        plan = plan_to_json(checked(plan_from_json(read_bytes(plan_file), where=str(plan_file))))
+    return Job(
+        profile="real",
+        plan=plan,
+        checks=checks,
+        faults=faults or able,
+        system=given["system"],
+        system_options=options,
+        control=given["control"] or "",
+        runs_per_cluster=given["runs_per_cluster"],
+    )
+
+
+def real_campaign(*, seeds: range, job: "Job", jobs: int, out: Path, resume: bool) -> "Campaign":
+    """The campaign: no run is repeated to compare digests, because real runs differ."""
+    from fencepost.campaign.driver.driver import Campaign
+
+    return Campaign(
+        seeds=seeds,
+        job=job,
+        jobs=jobs,
+        out=out,
+        resume=resume,
+        recheck_one_in=0,
+        command=COMMAND,
+        task_limit_s=TASK_LIMIT_S,
+    )

@@ -1,0 +1,104 @@
+"""Systems by name: what `--system` says becomes a system that can be started.
+
+Owns the table. Must not know how a system works: a new one is a file of this folder and a row here.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from attrs import frozen
+
+from fencepost.systems.system import System
+from fencepost.traces.errors import FencepostError, unknown_name
+
+SIMULATION = "simulation"
+"""The one that needs no real time; campaigns run it by themselves (campaign/run/run.py)."""
+KAFKA = "apache-kafka"
+HOME, BOOTSTRAP, SCRIPT = "kafka_home", "bootstrap", "script"
+"""Options of a system: an unpacked release of Apache Kafka; of `external`, where it is and what breaks it."""
+Options = Mapping[str, str]
+
+
+@frozen
+class Kind:
+    """A row."""
+
+    says: str
+    make: Callable[[str, Path, Options], System]
+    """Makes a system of the part of its name after the colon, the folder of its files and the options."""
+
+
+def _embedded(after: str, folder: Path, options: Options) -> System:
+    from fencepost.systems.embedded import Embedded
+
+    return Embedded()
+
+
+def _processes(after: str, folder: Path, options: Options) -> System:
+    from fencepost.systems.embedded import quick_options
+    from fencepost.systems.process_system import Processes
+    from fencepost.systems.processes import ListenerOptions
+
+    return Processes(directory=folder, options=quick_options(), listeners=ListenerOptions())
+
+
+def _apache_kafka(after: str, folder: Path, options: Options) -> System:
+    from fencepost.systems.apache_kafka.cluster import ApacheKafka
+    from fencepost.systems.apache_kafka.jars import KRAFT, Release
+
+    version, _, controllers = after.partition(":")
+    home = Path(options[HOME]) if options.get(HOME) else None
+    return ApacheKafka(
+        directory=folder,
+        release=Release(version=version or KRAFT, home=home, controllers=controllers),
+        proxied=sys.platform == "linux",  # elsewhere 127.0.0.1 is the only address of loopback
+        settings={"delete.topic.enable": "true", "auto.create.topics.enable": "false"},
+    )
+
+
+def _external(after: str, folder: Path, options: Options) -> System:
+    from fencepost.systems.external import External
+
+    if not options.get(BOOTSTRAP) or not options.get(SCRIPT):
+        raise FencepostError(
+            expected="--bootstrap HOST:PORT and --script FILE",
+            seen="one of them is missing",
+            where="--system external",
+        )
+    return External(bootstrap=options[BOOTSTRAP], script=Path(options[SCRIPT]).absolute())
+
+
+SYSTEMS: Mapping[str, Kind] = {
+    "processes": Kind("the reference brokers as processes, with a real ZooKeeper", _processes),
+    "embedded": Kind("the reference brokers in one process, on the wall clock", _embedded),
+    KAFKA: Kind(
+        "Apache Kafka's own brokers: apache-kafka:VERSION, apache-kafka:VERSION:kraft, "
+        "apache-kafka:VERSION:zookeeper",
+        _apache_kafka,
+    ),
+    "external": Kind("any cluster: --bootstrap HOST:PORT, and --script FILE that breaks it", _external),
+}
+
+
+def make_system(name: str, folder: Path, options: Options) -> System:
+    """The system of this name, not started yet.
+
+    Parameters:
+      name: as `--system` has it; what comes after the first colon is the system's own.
+      folder: where its files are.
+      options: HOME, BOOTSTRAP and SCRIPT, where they were given.
+    Returns: the system.
+    Raises: FencepostError for an unknown name, or options that do not fit.
+    """
+    kind, _, after = name.partition(":")
+    found = SYSTEMS.get(kind)
+    if found is None or (after and kind != KAFKA):
+        known = (SIMULATION, *SYSTEMS)
+        raise FencepostError(
+            expected=f"a system: {', '.join(known)}",
+            seen=unknown_name(name, known),
+            where="--system",
+            hint="Apache Kafka has a version: apache-kafka:4.4.0",
+        )
+    return found.make(after, folder, options)
