@@ -92,3 +92,14 @@ def test_what_explains_work_that_is_done_again() -> None:
     assert not found(*again, moves=move("unsubscribe"), latency_us=50_000)
     late = PlannedOperation(op_id=1, process=9, at_ms=70_000, function="crash", key="g")
     assert found(*again, moves=(late,))
+
+
+def test_a_process_that_commits_in_transactions_is_not_asked() -> None:
+    """Rule (JUSTIFIED): what an aborted transaction had consumed comes again, whatever the mode of other
+    consumers is."""
+    again = (*FIRST, poll(54, "b", 2, 2, 3))
+    txn = Operation(
+        op_id=1, process=ord("a"), function=Function.TXN, invoke_time=51 * SECOND, outcome=Outcome.UNKNOWN
+    )
+    assert found(*again)
+    assert not found(*again, txn)

@@ -5,7 +5,8 @@ Owns needless_reprocessing. A member that rejoins or leaves commits first what i
 is broken that commit is stored before anybody else gets the partition; so nothing comes again, except the
 last poll of a member in mode `sync`. Reads operations, of single traces.
 
-Not asked: `async` and `none`, whose commits may be on the way or missing.
+Not asked: `async` and `none`, whose commits may be on the way or missing; processes that commit in
+transactions, because what an aborted one had consumed comes again.
 """
 
 from collections.abc import Iterator
@@ -58,7 +59,15 @@ def judge_reprocessing(findings: Findings, trace: Trace, options: Options) -> No
 def repeated(trace: Trace, *, last_poll_too: bool) -> Iterator[tuple[Place, Operation, Operation, int]]:
     """Records that another member, or a later generation, got again: partition, both polls, offset.
     last_poll_too: also those that the former owner's last poll returned."""
-    polls = [one for one in trace.operations if one.function is Function.POLL and one.group and one.records]
+    transactional = {one.process for one in trace.operations if one.function is Function.TXN}
+    polls = [
+        one
+        for one in trace.operations
+        if one.function is Function.POLL
+        and one.group
+        and one.records
+        and one.process not in transactional
+    ]
     polls.sort(key=lambda one: (one.completion_time or one.invoke_time, one.op_id))
     got: dict[tuple[Place, int], Operation] = {}
     last: dict[tuple[Place, str | None, int | None], Operation] = {}
