@@ -360,12 +360,21 @@ def test_a_trace_without_a_plan_is_asked_nothing() -> None:
     assert not judge(trace).findings
 
 
-@pytest.mark.parametrize(("lost", "took_ms", "late"), [(False, 4_000, True), (True, 4_000, False), (True, 6_000, True)])
+@pytest.mark.parametrize(
+    ("lost", "took_ms", "late"), [(False, 4_000, True), (True, 4_000, False), (True, 6_000, True)]
+)
 def test_a_commit_waits_for_the_next_fetch(lost: bool, took_ms: int, late: bool) -> None:
     """Rule (MEANTIME): what every ISR member has is committed by their next fetch. A fault may have lost that
     fetch; then a follower waits until it times out (seed 5794 of the profile transactions)."""
     led = Event(
-        time=SECOND, name=Name.BECAME_LEADER, node=1, leader_epoch=0, isr=(1, 2), high_watermark=0, offset=0, **T0
+        time=SECOND,
+        name=Name.BECAME_LEADER,
+        node=1,
+        leader_epoch=0,
+        isr=(1, 2),
+        high_watermark=0,
+        offset=0,
+        **T0,
     )
     copied = 20 * SECOND
 

@@ -63,10 +63,7 @@ def repeated(trace: Trace, *, last_poll_too: bool) -> Iterator[tuple[Place, Oper
     polls = [
         one
         for one in trace.operations
-        if one.function is Function.POLL
-        and one.group
-        and one.records
-        and one.process not in transactional
+        if one.function is Function.POLL and one.group and one.records and one.process not in transactional
     ]
     polls.sort(key=lambda one: (one.completion_time or one.invoke_time, one.op_id))
     got: dict[tuple[Place, int], Operation] = {}
