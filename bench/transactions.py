@@ -1,22 +1,27 @@
 """What judging transactions costs, from ten thousand operations to a million.
 
-    python bench/transactions.py [--operations 10000,100000,1000000] [--cycle]
+    python bench/transactions.py [--operations 10000,100000,1000000] [--check exactly_once] [--cycle]
 
-A history is transactions of two polls and three appends by 16 processes over 8 partitions; each poll reads
+For the check `transactions`: a history is transactions of two polls and three appends by 16 processes over 8 partitions; each poll reads
 the next five committed records of its partition. It is an `operations` table, as mining has it. Printed is
 the processor time of the check from the table on, and what an operation costs in relation to the smallest
 history. With --cycle the first two transactions read what the other one writes, which must be found, and
 nothing else.
+
+For the check `exactly_once`: each transaction consumes READ records of a partition, and each of them becomes
+one record of output, with its lineage; another process reads the output. With --cycle two records of output
+have the same lineage.
 """
 
 import argparse
 import time
+from typing import Any
 
 import pyarrow as pa
 from attrs import evolve
 
-from fencepost.checkers.transactions import judge_table
-from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.checkers import exactly_once, transactions
+from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
@@ -88,10 +93,63 @@ def _history(operations: int, cycle: bool) -> tuple[Operation, ...]:
     return tuple(made)
 
 
-def _table(operations: int, cycle: bool) -> pa.Table:
-    trace = Trace(
-        trace_id=0, plan="", seed=0, software_version="bench", operations=_history(operations, cycle)
-    )
+def _transformed(operations: int, twice: bool) -> tuple[Operation, ...]:
+    made: list[Operation] = []
+    ends, now, turn = [0] * PARTITIONS, 0, 0
+
+    def row(function: Function, at: int, until: int, **columns: Any) -> None:
+        made.append(
+            Operation(
+                op_id=len(made),
+                function=function,
+                invoke_time=at,
+                completion_time=until,
+                outcome=Outcome.OK,
+                **columns,
+            )
+        )
+
+    while len(made) < operations:
+        now, turn = now + 100, turn + 1
+        partition, process = turn % PARTITIONS, turn % PROCESSES
+        start, place = ends[partition], {"topic": "out", "partition": partition}
+        ends[partition] += READ
+        offsets = range(start, ends[partition])
+        read = tuple(Record(topic="in", partition=partition, offset=at, value=-1 - at) for at in offsets)
+        written = [Record(**place, offset=at, value=partition * MIXED + at) for at in offsets]
+        reads = {"isolation": "read_committed", "partition": partition, "offset": start}
+        mine = {"process": process, "producer_id": process, "producer_epoch": 0}
+        row(Function.POLL, now, now + 5, process=process, topic="in", records=read, group="g", **reads)
+        row(Function.TXN, now + 10, now + 90, **mine)
+        for part in range(APPENDS):
+            some = tuple(written[part::APPENDS])
+            sources = [f"in-{partition}@{each.offset}" for each in some]
+            if twice and turn == part == 1:
+                sources[0] = f"in-{partition}@0"
+            at, made_from = now + 20 + 10 * part, " ".join(sources)
+            first = some[0].offset
+            row(
+                Function.APPEND,
+                at,
+                now + 90,
+                acks=-1,
+                offset=first,
+                records=some,
+                result=made_from,
+                **mine,
+                **place,
+            )
+        done = (Position(topic="in", partition=partition, offset=ends[partition]),)
+        row(Function.COMMIT, now + 80, now + 90, process=process, argument="txn", group="g", positions=done)
+        row(
+            Function.POLL, now + 95, now + 99, process=PROCESSES, topic="out", records=tuple(written), **reads
+        )
+    return tuple(made)
+
+
+def _table(operations: int, check: str, planted: bool) -> pa.Table:
+    made = (_history if check == "transactions" else _transformed)(operations, planted)
+    trace = Trace(trace_id=0, plan="", seed=0, software_version="bench", operations=made)
     return tables_of([rows_of(trace)]).operations
 
 
@@ -101,17 +159,20 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--operations", default="10000,100000,1000000")
+    parser.add_argument("--check", choices=("transactions", "exactly_once"), default="transactions")
     parser.add_argument("--cycle", action="store_true")
     asked = parser.parse_args()
-    judge_table(_table(1_000, asked.cycle), ())
+    judge_table = {"transactions": transactions, "exactly_once": exactly_once}[asked.check].judge_table
+    expected = {"transactions": ["circular_reads"], "exactly_once": ["output_twice", "output_missing"]}
+    judge_table(_table(1_000, asked.check, asked.cycle), ())
     first = 0.0
     for count in map(int, asked.operations.split(",")):
-        table = _table(count, asked.cycle)
+        table = _table(count, asked.check, asked.cycle)
         began = time.process_time()
         verdicts = judge_table(table, ())
         spent = time.process_time() - began
         found = [finding.anomaly for _, verdict in verdicts for finding in verdict.findings]
-        assert found == (["circular_reads"] if asked.cycle else []), found
+        assert found == (expected[asked.check] if asked.cycle else []), found
         each = spent / table.num_rows
         first = first or each
         print(

@@ -119,7 +119,13 @@ def _exactly_once(trace: Trace) -> Verdict:
 def _exactly_once_of_table(operations: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
     from fencepost.checkers.exactly_once import judge_table
 
-    return judge_table(operations, traces)
+    return dict(judge_table(operations, traces))
+
+
+def _exactly_once_of_columns(operations: "OperationColumns", trace: Trace) -> Verdict:
+    from fencepost.checkers.exactly_once import judge_columns
+
+    return dict(judge_columns(operations, (trace,))).get(trace.trace_id) or _ok("exactly_once")
 
 
 def _invariants(trace: Trace) -> Verdict:
@@ -239,8 +245,9 @@ CHECKS: dict[str, Check] = {
             name="exactly_once",
             judge=_exactly_once,
             reads_events=False,
+            judge_columns=_exactly_once_of_columns,
             judge_table=_exactly_once_of_table,
-            operation_columns=(*LOG_COLUMNS, "group", "producer_id", "producer_epoch", "result"),
+            operation_columns=(*LOG_COLUMNS, "producer_id", "producer_epoch", "result"),
         ),
         Check(
             name="invariants",

@@ -176,6 +176,28 @@ def columns_of_traces(traces: Sequence[Trace]) -> OperationColumns:
     )
 
 
+LARGEST_CODE = 1 << 62
+"""Codes are below this, so that they fit into 64 bits."""
+
+
+def incarnations(operations: OperationColumns) -> Array:
+    """A code for each row: equal for the rows of one process in one session in one trace, in the order of
+    traces."""
+    codes, count = np.zeros(len(operations.op_id), np.int64), 1
+    if not len(codes):
+        return codes
+    for column in (operations.trace, operations.process, operations.session):
+        lowest = int(column.min())
+        span = int(column.max()) - lowest + 1
+        if count * span < LARGEST_CODE:
+            codes, count = codes * span + (column - lowest), count * span
+            continue
+        ranks, codes = (np.unique(each, return_inverse=True)[1].reshape(-1) for each in (column, codes))
+        width = int(ranks.max()) + 1  # neither has more values than there are rows
+        codes, count = codes.astype(np.int64) * width + ranks, (int(codes.max()) + 1) * width
+    return codes
+
+
 def columns_of_table(table: pa.Table | pa.RecordBatch, traces: Iterable[Trace] = ()) -> OperationColumns:
     """The rows of an `operations` table (or record batch), in order, as columns.
 

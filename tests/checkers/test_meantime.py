@@ -370,3 +370,33 @@ def test_a_trace_without_a_plan_is_asked_nothing() -> None:
     """A foreign history says nothing of options."""
     trace = Trace(trace_id=1, plan="", seed=0, software_version="0", events=(*UP, state(2, 1, 1, 2, 3)))
     assert not judge(trace).findings
+
+
+@pytest.mark.parametrize(
+    ("lost", "took_ms", "late"), [(False, 4_000, True), (True, 4_000, False), (True, 6_000, True)]
+)
+def test_a_commit_waits_for_the_next_fetch(lost: bool, took_ms: int, late: bool) -> None:
+    """Rule (MEANTIME): what every ISR member has is committed by their next fetch. A fault may have lost that
+    fetch; then a follower waits until it times out (seed 5794 of the profile transactions)."""
+    led = Event(
+        time=SECOND,
+        name=Name.BECAME_LEADER,
+        node=1,
+        leader_epoch=0,
+        isr=(1, 2),
+        high_watermark=0,
+        offset=0,
+        **T0,
+    )
+    copied = 20 * SECOND
+
+    def appended(node: int, at: int) -> Event:
+        return Event(time=at, name=Name.APPENDED, node=node, offset=0, end_offset=1, values=(1,), **T0)
+
+    fault = tuple(
+        Event(time=copied + at, name=name, node=2, cause="partition", detail='{"fault":1}')
+        for at, name in ((1, Name.FAULT_BEGAN), (2, Name.FAULT_ENDED))
+    )
+    moved = Event(time=copied + took_ms * 1_000_000, name=Name.HIGH_WATERMARK, node=1, high_watermark=1, **T0)
+    rows = (*UP, led, appended(1, copied - 1), appended(2, copied), *(fault if lost else ()), moved)
+    assert ("slow_commit" in found(*rows)) is late

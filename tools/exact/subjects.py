@@ -138,6 +138,12 @@ SUBJECTS: dict[str, Subject] = {
             "fencepost/checkers/kafka",
         ),
         _sweep(
+            "exactly-once",
+            "visible transactions and their outputs, against all rows with all rows",
+            "tests/checkers/exactly_once/test_exactly_once.py",
+            "fencepost/checkers/exactly_once",
+        ),
+        _sweep(
             "groups",
             "committed offsets of consumer groups, against an exhaustive search",
             "tests/checkers/groups/test_group_differential.py",

@@ -57,6 +57,7 @@ def with_transactions(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
         topics=(*plan.cluster.topics, output, offsets, state),
         groups=evolve(coordinator_options(draw, slow_ms), offsets_retention_ms=KEPT_MS),
         transactions=_coordinators(draw, slow_ms),
+        controller_request_timeout_ms=max(plan.cluster.controller_request_timeout_ms, 3 * _trip_ms(plan)),
     )
     topics = (output, offsets, state)
     return evolve(

@@ -1,6 +1,16 @@
-"""The exactly-once judge: is each transaction visible whole or not at all, and does each record that was
-consumed in one have its output once? (docs/reference/anomalies.md)"""
+"""The exactly-once check: is each transaction visible whole or not at all, and does each record that was
+consumed in one have its output once? (docs/reference/anomalies.md)
 
-from fencepost.checkers.exactly_once.judge import CHECK, COLUMNS, judge_table, judge_trace
+`judge_trace` checks one trace, `judge_table` all traces of an `operations` table.
+"""
 
-__all__ = ["CHECK", "COLUMNS", "judge_table", "judge_trace"]
+from fencepost.checkers.exactly_once.judge import (
+    CHECK,
+    COLUMNS,
+    judge_columns,
+    judge_table,
+    judge_trace,
+    judge_traces,
+)
+
+__all__ = ["CHECK", "COLUMNS", "judge_columns", "judge_table", "judge_trace", "judge_traces"]

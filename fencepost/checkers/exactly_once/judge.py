@@ -1,222 +1,332 @@
 """The exactly-once judge: which traces of transactions are violations, and one verdict per trace.
 
-Owns the rules. Must not know how a history is made (history.py). What Kafka promises (KIP-98, KIP-447):
+Owns the rules. Must not know how relations are made (relations.py). What Kafka promises (KIP-98, KIP-447):
 
 - all of a transaction is visible or nothing of it (torn_transaction)
 - after InitProducerId has returned an epoch, nothing that an earlier epoch of the id sends later becomes
-visible
-  (zombie_write); a transaction that begins with an epoch proves that it was returned before
+  visible (zombie_write); a transaction that begins with an epoch proves that it was returned before
 - where each record consumed in a transaction becomes one record of output: it is committed if and only if its
-output
-  is visible, once (output_twice, output_missing, output_without_commit)
+  output is visible, once (output_twice, output_missing, output_without_commit)
 
 Loss that the claims allow in any log excuses everything: what is lost may be an input, an output or an
-offset.
+offset. Each rule is one pass over sorted arrays, for all traces together.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from fencepost.checkers.arrow_arrays import arrow, table_column
-from fencepost.checkers.decoded import judge_decoded
-from fencepost.checkers.exactly_once.history import History, Log, Sent, history_of, source_of
+from fencepost.checkers.columns_read import LOG_COLUMNS
+from fencepost.checkers.exactly_once.relations import (
+    Details,
+    Relations,
+    compacted,
+    details_of_table,
+    details_of_traces,
+    relations_of,
+)
+from fencepost.checkers.operation_columns import (
+    FUNCTIONS,
+    NONE,
+    OUTCOMES,
+    Array,
+    OperationColumns,
+    columns_of_table,
+    columns_of_traces,
+)
 from fencepost.checkers.verdict import Decision, Finding, Verdict
-from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.trace import Claims, Trace
+from fencepost.traces.operations import Function, Outcome
+from fencepost.traces.trace import Trace
 
 CHECK = "exactly_once"
-COLUMNS = (
-    *("trace_id", "op_id", "process", "session", "function", "outcome", "invoke_time", "completion_time"),
-    *("topic", "partition", "offset", "argument", "result", "isolation", "strong", "records", "positions"),
-    *("key", "group", "producer_id", "producer_epoch"),
-)
-"""Columns of the `operations` table that the judge reads."""
+COLUMNS = (*LOG_COLUMNS, "producer_id", "producer_epoch", "result")
+"""Columns of the `operations` table that this check reads."""
+TXN = FUNCTIONS.index(Function.TXN)
+OK, FAIL = OUTCOMES.index(Outcome.OK), OUTCOMES.index(Outcome.FAIL)
+Found = tuple[int, Finding]
+"""The index of a trace, and what is wrong with it."""
 
 
 def judge_trace(trace: Trace) -> Verdict:
-    """What the check says of one trace."""
-    if trace.claims.assumption_broken:
-        reason = trace.claims.assumption_broken
-        return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=reason)
-    if not any(row.function is Function.TXN for row in trace.operations) or trace.claims.loss:
-        return Verdict(decision=Decision.OK, check=CHECK)
-    history = history_of(trace)
-    findings = (*_torn(history), *_zombies(history), *_bijection(history, trace.claims))
-    decision = Decision.ILLEGAL if findings else Decision.OK
-    return Verdict(decision=decision, check=CHECK, findings=findings)
+    """The verdict of the check on one trace."""
+    verdicts = judge_traces((trace,))
+    return verdicts[0][1] if verdicts else Verdict(decision=Decision.OK, check=CHECK)
 
 
-def judge_table(table: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
-    """The verdicts that are not Ok.
+def judge_traces(traces: Sequence[Trace]) -> list[tuple[int, Verdict]]:
+    """(trace id, verdict) of each trace that is not Ok, in order; all others are Ok."""
+    return judge_columns(columns_of_traces(traces), traces)
+
+
+def judge_columns(operations: OperationColumns, traces: Sequence[Trace]) -> list[tuple[int, Verdict]]:
+    """As `judge_traces`, for operations that are already columns.
 
     Args:
-        table: of operations.
-        traces: the traces that it holds.
+        operations: the rows of the traces.
+        traces: the traces.
 
     Returns:
-        Verdicts by trace id.
+        (trace id, verdict) of each trace that is not Ok, in order.
+    """
+    return _judge(operations, lambda: details_of_traces(traces))
+
+
+def judge_table(table: pa.Table, traces: Sequence[Trace] = ()) -> list[tuple[int, Verdict]]:
+    """As `judge_traces`, for the rows of an `operations` table.
+
+    Args:
+        table: the rows.
+        traces: the headers of their traces.
+
+    Returns:
+        (trace id, verdict) of each trace that is not Ok, in order. Traces without a transaction cost nothing.
 
     Raises:
         TraceError: if a column is missing.
     """
-    of_txn = arrow.equal(table_column(table, "function").cast(pa.string()), Function.TXN.value)
-    return judge_decoded(table, traces, of_txn, COLUMNS, judge_trace)
+    begins = arrow.equal(table_column(table, "function").cast(pa.string()), Function.TXN.value)
+    ids = table_column(table, "trace_id")
+    concerned = arrow.unique(ids.filter(begins))
+    if len(concerned) and len(concerned) < len(arrow.unique(ids)):
+        table = table.filter(arrow.is_in(ids, value_set=concerned))
+    some: dict[int, Verdict] = {}
+    if len(concerned):
+        some = dict(_judge(columns_of_table(table, traces), lambda: details_of_table(table)))
+    some |= {one.trace_id: verdict for one in traces if (verdict := _broken(one)) is not None}
+    order = {one.trace_id: number for number, one in enumerate(traces)}
+    return sorted(some.items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
+
+
+def _broken(trace: Trace) -> Verdict | None:
+    reason = trace.claims.assumption_broken
+    return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=reason) if reason else None
+
+
+def _judge(operations: OperationColumns, details: Callable[[], Details]) -> list[tuple[int, Verdict]]:
+    asked = np.array([not trace.claims.loss for trace in operations.traces], np.bool_)
+    concerned = np.zeros(len(asked), np.bool_)
+    concerned[operations.trace[operations.function == TXN]] = True
+    findings: dict[int, list[Finding]] = defaultdict(list)
+    if (asked & concerned).any():
+        relations = relations_of(operations, details(), asked & concerned)
+        for rule in (_torn, _zombies, _twice, _without_commit, _missing):
+            for trace, finding in rule(relations):
+                findings[trace].append(finding)
+    verdicts = []
+    for index, trace in enumerate(operations.traces):
+        verdict = _broken(trace)
+        if verdict is None and index in findings:
+            verdict = Verdict(decision=Decision.ILLEGAL, check=CHECK, findings=tuple(findings[index]))
+        if verdict is not None:
+            verdicts.append((trace.trace_id, verdict))
+    return verdicts
 
 
 # ---- the rules
 
 
-def _finding(
-    anomaly: str, log: Log, offset: int, rows: Sequence[Operation], expected: str, seen: str
-) -> Finding:
-    return Finding(
+def _found(
+    relations: Relations, anomaly: str, log: int, offset: int, rows: Sequence[int], expected: str, seen: str
+) -> Found:
+    trace, topic, partition = relations.logs.named(log)
+    return trace, Finding(
         anomaly=anomaly,
         check=CHECK,
         expected=expected,
         seen=seen,
-        topic=log[0],
-        partition=log[1],
+        topic=topic,
+        partition=partition,
         offset=offset,
-        operations=tuple(dict.fromkeys(row.op_id for row in rows)),
+        operations=tuple(int(relations.operations.op_id[row]) for row in dict.fromkeys(rows)),
     )
 
 
-def _torn(history: History) -> Iterator[Finding]:
+def _where(relations: Relations, log: int) -> str:
+    _, topic, partition = relations.logs.named(log)
+    return f"{topic}-{partition}"
+
+
+def _first(of: Array, among: Array) -> tuple[Array, Array]:
+    """The distinct numbers in `of` among these indices, and the first index of each."""
+    numbers, first = np.unique(of[among], return_index=True)
+    return numbers, among[first]
+
+
+def _torn(relations: Relations) -> Iterator[Found]:
     """At most one finding for each transaction."""
-    visible: dict[int, tuple[Sent, Operation]] = {}
-    passed: dict[int, Sent] = {}
-    for sent in history.sent:
-        if sent.offset < 0:
-            continue
-        poll = history.visible(sent)
-        if poll is not None:
-            visible.setdefault(sent.txn.op_id, (sent, poll))
-        elif history.was_passed(sent.log, sent.offset):
-            passed.setdefault(sent.txn.op_id, sent)
-    for txn, hidden in sorted(passed.items()):
-        if txn not in visible:
-            continue
-        shown, poll = visible[txn]
-        yield _finding(
+    sent, op_id = relations.sent, relations.operations.op_id
+    seen, shown = _first(sent.txn, np.flatnonzero(sent.poll >= 0))
+    missed, hidden = _first(sent.txn, np.flatnonzero(sent.passed))
+    _, some, others = np.intersect1d(seen, missed, assume_unique=True, return_indices=True)
+    for one, other in zip(shown[some].tolist(), hidden[others].tolist(), strict=True):
+        poll, txn = sent.poll[one], sent.txn[one]
+        log = int(sent.place.log[other])
+        yield _found(
+            relations,
             "torn_transaction",
-            hidden.log,
-            hidden.offset,
-            (hidden.txn, hidden.append, shown.append, poll),
-            f"all of transaction {txn} or nothing of it for readers of committed records",
-            f"operation {poll.op_id} was shown value {shown.value} of {shown.log[0]}-{shown.log[1]}; value "
-            f"{hidden.value} of {hidden.log[0]}-{hidden.log[1]} was passed over",
+            log,
+            int(sent.place.offset[other]),
+            (txn, sent.row[other], sent.row[one], poll),
+            f"all of transaction {op_id[txn]} or nothing of it for readers of committed records",
+            f"operation {op_id[poll]} was shown value {sent.value[one]} of "
+            f"{_where(relations, int(sent.place.log[one]))}; value {sent.value[other]} of "
+            f"{_where(relations, log)} was passed over",
         )
 
 
-def _zombies(history: History) -> Iterator[Finding]:
+def _zombies(relations: Relations) -> Iterator[Found]:
     """At most one finding for each epoch of a producer."""
-    begun: dict[int, list[Operation]] = defaultdict(list)
-    for txn in history.transactions:
-        if txn.producer_id is not None and txn.producer_epoch is not None:
-            begun[txn.producer_id].append(txn)
-    successor: dict[tuple[int, int], Operation] = {}
-    for producer, rows in begun.items():
-        first: Operation | None = None
-        for row in sorted(rows, key=lambda each: (-(each.producer_epoch or 0), each.invoke_time)):
-            epoch = row.producer_epoch or 0
-            if first is not None and (first.producer_epoch or 0) > epoch:
-                successor.setdefault((producer, epoch), first)
-            if first is None or row.invoke_time < first.invoke_time:
-                first = row
-    done: set[tuple[int, int]] = set()
-    for sent in history.sent:
-        mine = (sent.append.producer_id or 0, sent.append.producer_epoch or 0)
-        later = successor.get(mine)
-        if later is None or mine in done or sent.append.invoke_time <= later.invoke_time:
-            continue
-        poll = history.visible(sent)
-        if poll is not None:
-            done.add(mine)
-            yield _finding(
-                "zombie_write",
-                sent.log,
-                sent.offset,
-                (sent.append, later, poll),
-                f"nothing visible that producer {mine[0]} sent in epoch {mine[1]} after transaction "
-                f"{later.op_id} had begun in epoch {later.producer_epoch}",
-                f"operation {poll.op_id} was shown value {sent.value} of append {sent.append.op_id}, which "
-                f"began later",
-            )
+    sent, details, operations = relations.sent, relations.details, relations.operations
+    epoch_of, successor = _successors(relations)
+    mine = epoch_of[sent.row]
+    later = np.where(mine >= 0, successor[mine], NONE) if len(successor) else np.full(len(mine), NONE)
+    guilty = (later >= 0) & (sent.poll >= 0)
+    guilty &= operations.invoke_time[sent.row] > operations.invoke_time[later]
+    _, first = _first(mine, np.flatnonzero(guilty))
+    for one in np.sort(first).tolist():
+        row, poll, other = sent.row[one], sent.poll[one], later[one]
+        yield _found(
+            relations,
+            "zombie_write",
+            int(sent.place.log[one]),
+            int(sent.place.offset[one]),
+            (row, other, poll),
+            f"nothing visible that producer {details.producer_id[row]} sent in epoch "
+            f"{details.producer_epoch[row]} after transaction {operations.op_id[other]} had begun in epoch "
+            f"{details.producer_epoch[other]}",
+            f"operation {operations.op_id[poll]} was shown value {sent.value[one]} of append "
+            f"{operations.op_id[row]}, which began later",
+        )
 
 
-def _bijection(history: History, claims: Claims) -> Iterator[Finding]:
-    """At most one finding of a kind for each input."""
-    outputs: dict[tuple[Log, int], list[tuple[Sent, Operation]]] = defaultdict(list)
-    possible_outputs: set[tuple[Log, int]] = set()
-    for sent in history.sent:
-        source = source_of(sent.source)
-        if source is None:
-            continue
-        place = (source[0], source[1]), source[2]
-        poll = history.visible(sent)
-        if poll is not None:
-            outputs[place].append((sent, poll))
-        hidden = sent.offset >= 0 and history.was_passed(sent.log, sent.offset)
-        if sent.append.outcome is not Outcome.FAIL and not hidden:
-            possible_outputs.add(place)
-    done, possible = _committed(history)
-    told: set[tuple[str, Log]] = set()
-    for (log, offset), visible in sorted(outputs.items(), key=lambda each: each[0]):
-        if len(visible) > 1 and ("twice", log) not in told:
-            told.add(("twice", log))
-            (first, shown), (second, again) = visible[:2]
-            yield _finding(
-                "output_twice",
-                log,
-                offset,
-                (first.append, second.append, shown, again),
-                f"one visible record of output for {log[0]}-{log[1]}@{offset}",
-                f"{len(visible)}: of appends {first.append.op_id} and {second.append.op_id}",
-            )
-        if offset >= possible.get(log, 0) and ("without", log) not in told:
-            told.add(("without", log))
-            first, shown = visible[0]
-            yield _finding(
-                "output_without_commit",
-                log,
-                offset,
-                (first.append, shown),
-                f"the offset after {log[0]}-{log[1]}@{offset} committed by some transaction, as its "
-                f"output is visible",
-                f"offsets below {possible.get(log, 0)} only",
-            )
-    if claims.retention:
-        return  # an input may have been gone before anybody consumed it
-    inputs = {(source[0], source[1]) for each in history.sent if (source := source_of(each.source))}
-    for log, (end, commit) in sorted(done.items()):
-        if log not in inputs or log[0] in claims.compacted:
-            continue
-        for offset in sorted(history.shown.get(log, {})):
-            if offset < end and (log, offset) not in outputs and (log, offset) not in possible_outputs:
-                yield _finding(
-                    "output_missing",
-                    log,
-                    offset,
-                    (commit,),
-                    f"a record of output for {log[0]}-{log[1]}@{offset} in a transaction that did not "
-                    f"abort, as commit {commit.op_id} of offset {end} counts",
-                    "none, or one that readers of committed records passed over",
-                )
-                break
+def _successors(relations: Relations) -> tuple[Array, Array]:
+    """For each row the number of its producer epoch, -1 if none began a transaction in it; and for each such
+    number the first transaction of a later epoch of its producer, -1 if there is none."""
+    details, operations = relations.details, relations.operations
+    known = np.flatnonzero((details.producer_id >= 0) & (details.producer_epoch >= 0))
+    # producers number (trace, producer id), epochs number (producer, epoch downwards)
+    _, producer = np.unique(
+        np.array((operations.trace[known], details.producer_id[known])), axis=1, return_inverse=True
+    )
+    _, ranks = np.unique(details.producer_epoch[known], return_inverse=True)
+    epoch = ranks.reshape(-1).astype(np.int64)
+    most = int(epoch.max(initial=0))
+    number = producer.reshape(-1).astype(np.int64) * (most + 1) + (most - epoch)
+    begins = np.flatnonzero(operations.function[known] == TXN)
+    begins = begins[np.lexsort((operations.invoke_time[known[begins]], number[begins]))]
+    epochs, head = np.unique(number[begins], return_index=True)
+    epoch_of = np.full(len(operations.op_id), NONE)
+    if not len(epochs):
+        return epoch_of, np.empty(0, np.int64)
+    at = np.minimum(np.searchsorted(epochs, number), len(epochs) - 1)
+    epoch_of[known] = np.where(epochs[at] == number, at, NONE)
+    first = known[begins[head]]
+    of_producer = epochs // (most + 1)
+    # by time, the higher epoch first; later producers have lower numbers, so that each starts anew
+    order = np.lexsort((np.arange(len(first)), operations.invoke_time[first]))
+    rank = np.empty(len(first), np.int64)
+    rank[order] = np.arange(len(first))
+    lowest = np.minimum.accumulate(rank - of_producer * len(first))
+    earliest = first[order[lowest + of_producer * len(first)]]
+    successor = np.full(len(first), NONE)
+    same = of_producer[1:] == of_producer[:-1]
+    successor[1:][same] = earliest[:-1][same]
+    return epoch_of, successor
 
 
-def _committed(history: History) -> tuple[dict[Log, tuple[int, Operation]], dict[Log, int]]:
-    """By input: the highest offset that a committed transaction committed, with its row, and the highest that
-    any may have."""
-    done: dict[Log, tuple[int, Operation]] = {}
-    possible: dict[Log, int] = {}
-    for row in history.commits:
-        for each in row.positions:
-            log = (each.topic, each.partition)
-            if row.outcome is Outcome.OK and each.offset > done.get(log, (-1, row))[0]:
-                done[log] = (each.offset, row)
-            if row.outcome is not Outcome.FAIL:
-                possible[log] = max(possible.get(log, 0), each.offset)
-    return done, possible
+def _outputs(relations: Relations) -> Array:
+    """Visible records of output by the place that they were made from; of one place in the order in which
+    they were sent."""
+    sent = relations.sent
+    visible = np.flatnonzero((sent.source.log >= 0) & (sent.poll >= 0))
+    return visible[np.argsort(sent.source.key[visible], kind="stable")]
+
+
+def _twice(relations: Relations) -> Iterator[Found]:
+    """At most one finding for each log of input."""
+    sent, op_id, outputs = relations.sent, relations.operations.op_id, _outputs(relations)
+    key = sent.source.key[outputs]
+    same = np.flatnonzero(key[1:] == key[:-1])
+    _, first = _first(sent.source.log[outputs], same)
+    for at in first.tolist():
+        one, other = outputs[at], outputs[at + 1]
+        log, offset = int(sent.source.log[one]), int(sent.source.offset[one])
+        yield _found(
+            relations,
+            "output_twice",
+            log,
+            offset,
+            (sent.row[one], sent.row[other], sent.poll[one], sent.poll[other]),
+            f"one visible record of output for {_where(relations, log)}@{offset}",
+            f"{int((key == key[at]).sum())}: of appends {op_id[sent.row[one]]} and {op_id[sent.row[other]]}",
+        )
+
+
+def _ends(relations: Relations, counting: Array) -> tuple[Array, Array]:
+    """The logs of input in which these commits committed anything, and for each the first commit of the
+    highest offset, as an index of `commits`."""
+    place = relations.commits.place
+    order = np.flatnonzero(counting & (place.log >= 0))
+    order = order[np.lexsort((-order, place.key[order]))]
+    logs, last = np.unique(place.log[order][::-1], return_index=True)
+    return logs, order[::-1][last]
+
+
+def _without_commit(relations: Relations) -> Iterator[Found]:
+    """At most one finding for each log of input."""
+    sent, commits, outputs = relations.sent, relations.commits, _outputs(relations)
+    logs, commit = _ends(relations, relations.operations.outcome[commits.row] != FAIL)
+    log, offset = sent.source.log[outputs], sent.source.offset[outputs]
+    end = np.zeros(len(outputs), np.int64)
+    if len(logs):
+        at = np.minimum(np.searchsorted(logs, log), len(logs) - 1)
+        end = np.where(logs[at] == log, np.maximum(commits.place.offset[commit[at]], 0), 0)
+    _, first = _first(log, np.flatnonzero(offset >= end))
+    for at in first.tolist():
+        one, of = outputs[at], _where(relations, int(log[at]))
+        yield _found(
+            relations,
+            "output_without_commit",
+            int(log[at]),
+            int(offset[at]),
+            (sent.row[one], sent.poll[one]),
+            f"the offset after {of}@{offset[at]} committed by some transaction, as its output is visible",
+            f"offsets below {end[at]} only",
+        )
+
+
+def _missing(relations: Relations) -> Iterator[Found]:
+    """At most one finding for each log of input. Not asked where an input may have been gone before anybody
+    consumed it."""
+    sent, shown, commits = relations.sent, relations.shown, relations.commits
+    outcome, traces = relations.operations.outcome, relations.operations.traces
+    logs, commit = _ends(relations, outcome[commits.row] == OK)
+    kept = np.isin(logs, sent.source.log) & ~compacted(relations.logs, traces, logs)
+    owners = [relations.logs.named(log)[0] for log in logs.tolist()]
+    kept &= np.array([not traces[owner].claims.retention for owner in owners], np.bool_)
+    logs, commit = logs[kept], commit[kept]
+    if not len(logs):
+        return
+    at = np.minimum(np.searchsorted(logs, shown.place.log), len(logs) - 1)
+    consumed = (logs[at] == shown.place.log) & (shown.place.offset < commits.place.offset[commit[at]])
+    excused = (sent.poll >= 0) | ((outcome[sent.row] != FAIL) & ~sent.passed)
+    excused &= sent.source.log >= 0
+    consumed &= ~np.isin(shown.place.key, sent.source.key[excused])
+    _, first = _first(shown.place.log, np.flatnonzero(consumed))
+    for one in first.tolist():
+        log, offset = int(shown.place.log[one]), int(shown.place.offset[one])
+        last = commit[at[one]]
+        row, end = commits.row[last], commits.place.offset[last]
+        yield _found(
+            relations,
+            "output_missing",
+            log,
+            offset,
+            (shown.row[one], row),
+            f"a record of output for {_where(relations, log)}@{offset} in a transaction that did not abort, "
+            f"as commit {relations.operations.op_id[row]} of offset {end} counts",
+            "none, or one that readers of committed records passed over",
+        )

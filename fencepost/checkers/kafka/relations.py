@@ -23,6 +23,7 @@ from fencepost.checkers.operation_columns import (
     OperationColumns,
     columns_of_table,
     columns_of_traces,
+    incarnations,
 )
 from fencepost.traces.operations import ACKS_ALL, Function, Outcome
 from fencepost.traces.trace import Trace
@@ -181,15 +182,8 @@ def _log_of_position(logs: Array, keys: Array, possible: Array) -> Array:
 
 def _processes(operations: OperationColumns) -> Array:
     """The index of the incarnation of each row, without gaps, in the order of traces."""
-    identity = np.array((operations.trace, operations.process, operations.session), np.int64)
-    if not identity.shape[1]:
-        return np.empty(0, np.int64)
-    codes = np.zeros(identity.shape[1], np.int64)
-    for column in identity:  # codes stay below the number of rows, so that the product does not overflow
-        _, ranks = np.unique(column, return_inverse=True)
-        _, codes = np.unique(codes * (int(ranks.max()) + 1) + ranks.reshape(-1), return_inverse=True)
-        codes = np.asarray(codes, np.int64).reshape(-1)
-    return codes
+    index: Array = np.unique(incarnations(operations), return_inverse=True)[1]
+    return index.reshape(-1).astype(np.int64)
 
 
 def _transactions(operations: OperationColumns, process: Array) -> Array:

@@ -20,7 +20,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fencepost.checkers.operation_columns import FUNCTIONS, NEVER, NONE, OUTCOMES, Array, OperationColumns
+from fencepost.checkers.operation_columns import (
+    FUNCTIONS,
+    NEVER,
+    NONE,
+    OUTCOMES,
+    Array,
+    OperationColumns,
+    incarnations,
+)
 from fencepost.checkers.statements import READ_COMMITTED, READ_UNCOMMITTED
 from fencepost.traces.operations import Function, Outcome
 
@@ -207,9 +215,7 @@ def shown_transactions(operations: OperationColumns, of: Array) -> tuple[Array, 
 def _containing(operations: OperationColumns, txn: Array) -> Array:
     """For each operation, the row of the transaction of its process and session that contains it; -1 if there
     is none."""
-    process = np.unique(
-        np.array((operations.trace, operations.process, operations.session)), axis=1, return_inverse=True
-    )[1].reshape(-1)
+    process = incarnations(operations)
     begins = np.zeros(len(process), np.bool_)
     begins[txn] = True
     order = np.lexsort((~begins, operations.invoke_time, process))

@@ -90,10 +90,13 @@ class Progress:
         lag_ms = cluster.replica_lag_time_max_ms * 3 // 2  # the leader checks twice in that time
         return (lag_ms + 2 * fetch_ms + SLACK_MS) * MILLISECOND + row_ns(self.options.network, STEPS)
 
-    @property
-    def next_fetch(self) -> int:
-        """Nanoseconds until followers that have a record fetch the one after it."""
-        wait_ms = self.options.cluster.replica_fetch_backoff_ms + SLACK_MS
+    def next_fetch(self, *, lost: bool) -> int:
+        """Nanoseconds until followers that have a record fetch the one after it. lost: whether a fault may
+        have lost a fetch that was on its way; the follower then waits for the answer until it times out."""
+        cluster = self.options.cluster
+        wait_ms = cluster.replica_fetch_backoff_ms + SLACK_MS
+        if lost:
+            wait_ms += cluster.replica_fetch_wait_max_ms + cluster.controller_request_timeout_ms
         return wait_ms * MILLISECOND + row_ns(self.options.network, STEPS)
 
     def _became_leader(self, position: int, event: Event) -> None:
@@ -164,8 +167,9 @@ class Progress:
         if since is None or key[0] in self.going:
             return
         bound = self.patience
-        if reign.everywhere >= 0 and event.time - max(since, reign.everywhere) > self.next_fetch:
-            since, bound = max(since, reign.everywhere), self.next_fetch
+        next_fetch = self.next_fetch(lost=self.calm.since > reign.everywhere)
+        if reign.everywhere >= 0 and event.time - max(since, reign.everywhere) > next_fetch:
+            since, bound = max(since, reign.everywhere), next_fetch
         if event.time - since <= bound:
             return
         self.findings.add(

@@ -45,12 +45,9 @@ def judge_reprocessing(findings: Findings, trace: Trace, options: Options) -> No
         return
     if not is_asked(options.network) or not is_prompt(options):
         return
-    transactional = {one.process for one in trace.operations if one.function is Function.TXN}
     disturbances: Disturbances | None = None
     settled = settled_ns(options)
     for place, earlier, later, offset in repeated(trace, last_poll_too=mode != "sync"):
-        if earlier.process in transactional:
-            continue
         if disturbances is None:
             disturbances = _all_disturbances(trace, options)
         end = later.invoke_time if later.completion_time is None else later.completion_time
@@ -72,7 +69,12 @@ def judge_reprocessing(findings: Findings, trace: Trace, options: Options) -> No
 def repeated(trace: Trace, *, last_poll_too: bool) -> Iterator[tuple[Place, Operation, Operation, int]]:
     """Records that another member, or a later generation, got again: partition, both polls, offset.
     last_poll_too: also those that the former owner's last poll returned."""
-    polls = [one for one in trace.operations if one.function is Function.POLL and one.group and one.records]
+    transactional = {one.process for one in trace.operations if one.function is Function.TXN}
+    polls = [
+        one
+        for one in trace.operations
+        if one.function is Function.POLL and one.group and one.records and one.process not in transactional
+    ]
     polls.sort(key=lambda one: (one.completion_time or one.invoke_time, one.op_id))
     got: dict[tuple[Place, int], Operation] = {}
     last: dict[tuple[Place, str | None, int | None], Operation] = {}

@@ -17,6 +17,7 @@ from fencepost.impl.administration.desk import ADMIN_TIMER, AdminDesk
 from fencepost.impl.administration.logs import LogRequests
 from fencepost.impl.administration.topics import TopicRequests
 from fencepost.impl.controller.controller import Controller
+from fencepost.impl.coordinator.internal_topic import InternalTopic
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.core.procedures import Procedures
@@ -41,12 +42,11 @@ def make_administration(
     controller: Controller,
     metadata: MetadataCache,
     partitions: Mapping[TopicPartition, Partition],
-    create_offsets_topic: Callable[[], None],
+    internal_topics: Mapping[str, InternalTopic],
 ) -> Administration:
-    """Assemble the administration. create_offsets_topic: what FindCoordinator does if the topic is
-    missing."""
+    """Assemble the administration. internal_topics: those that coordinators create, by name."""
     desk = AdminDesk(broker_context)
-    topics = TopicRequests(broker_context, procedures, controller, metadata, desk, create_offsets_topic)
+    topics = TopicRequests(broker_context, procedures, controller, metadata, desk, internal_topics)
     configs = ConfigRequests(broker_context, procedures, metadata, desk)
     control = ControlRequests(broker_context, controller, metadata, desk)
     handlers: dict[type, Callable[[int, Any], None]] = {

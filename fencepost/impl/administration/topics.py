@@ -12,7 +12,7 @@ writes. Only the active controller answers, because only it sees all effects:
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from attrs import define, field
@@ -22,7 +22,7 @@ from fencepost.impl.admin.topics import Draw, add_partitions, check_name, create
 from fencepost.impl.administration.desk import AdminDesk, Ticket
 from fencepost.impl.controller.controller import Controller
 from fencepost.impl.controller.placement import ReplicationFactorError
-from fencepost.impl.coordinator.records import OFFSETS_TOPIC
+from fencepost.impl.coordinator.internal_topic import InternalTopic
 from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.core.metadata_cache import MetadataCache
 from fencepost.impl.core.procedures import Procedure, Procedures, ZooKeeperSteps
@@ -104,8 +104,8 @@ class TopicRequests:
     metadata: MetadataCache
     # The waiting requests.
     desk: AdminDesk
-    # Creates __consumer_offsets.
-    create_offsets_topic: Callable[[], None]
+    # Topics that coordinators create, by name.
+    internal_topics: Mapping[str, InternalTopic]
     # Topics that are being created automatically.
     creating: set[str] = field(factory=set)
     # The error of the last attempt, for topics that could not be created.
@@ -233,6 +233,15 @@ class TopicRequests:
 
     def _create(self, topic: NewTopic, validate_only: bool) -> ZooKeeperSteps:
         where = f"topic {topic.name}"
+        internal = self.internal_topics.get(topic.name)
+        if internal is not None and not internal.count():
+            raise AdminError(
+                expected="a topic that is not the brokers' own: they have none of this name, and would write "
+                "no record into it",
+                seen=topic.name,
+                where=where,
+                code=ErrorCode.INVALID_TOPIC_EXCEPTION,
+            )
         without = [name for name, value in topic.config if value is None]
         if without:
             raise AdminError(
@@ -344,8 +353,11 @@ class TopicRequests:
             return refused.code
         if not self.broker_context.options.auto_create_topics_enable:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if name == OFFSETS_TOPIC:
-            self.create_offsets_topic()
+        internal = self.internal_topics.get(name)
+        if internal is not None:
+            if not internal.count():
+                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            internal.create()
         elif name not in self.creating and len(self.creating) < MOST_CREATING:
             self.creating.add(name)
             self.procedures.start(self._auto_creation(name))

@@ -264,6 +264,8 @@ def make_broker(
 
     isr.on_settled.append(settled)
     groups = make_groups(parts, leader, metadata, procedures)
+    ids = parts.producer_ids(broker_context, procedures)
+    transactions = make_transactions(parts, groups, leader, ids, procedures)
     broker = Broker(
         broker_context=broker_context,
         procedures=procedures,
@@ -275,9 +277,7 @@ def make_broker(
         registration=registration,
         shutdown=shutdown,
         groups=groups,
-        transactions=make_transactions(
-            parts, groups, leader, parts.producer_ids(broker_context, procedures), procedures
-        ),
+        transactions=transactions,
         config=_dynamic_config(broker_context, replicas, log_manager, controller),
         administration=make_administration(
             broker_context=broker_context,
@@ -285,7 +285,7 @@ def make_broker(
             controller=controller,
             metadata=metadata,
             partitions=partitions,
-            create_offsets_topic=groups.create_topic,
+            internal_topics={topic.name: topic for topic in (groups.topic, transactions.topic)},
         ),
     )
     _connect(broker, parts)

@@ -95,10 +95,6 @@ class GroupCoordinator:
         """
         self.topic.find(source, request, self.table.number_of(request.group_id))
 
-    def create_topic(self) -> None:
-        """Create __consumer_offsets, unless it is under way, or may not be."""
-        self.topic.create()
-
     # ---- descriptions of groups
 
     def list_groups(self, source: int, request: kafka.ListGroupsRequest) -> None:

@@ -175,7 +175,7 @@ class TransactionCoordinator:
             told = partial(self._fenced, source, request)
             self._abort_and_fence(transaction, told)
         else:
-            transit = self._next_epoch(transaction, request, fresh)
+            transit = self.next_epoch(transaction, request, fresh)
             if transit is None:
                 self._initialised(source, request, ErrorCode.PRODUCER_FENCED)
             else:
@@ -190,7 +190,7 @@ class TransactionCoordinator:
         retried = request.producer_id == value.previous_producer_id and request.producer_epoch >= EXHAUSTED
         return request.producer_id == value.producer_id or retried
 
-    def _next_epoch(
+    def next_epoch(
         self, transaction: Transaction, request: kafka.InitProducerIdRequest, fresh: int
     ) -> Transit | None:
         """Protection KIP-98: whoever asks gets an epoch of his own, which fences the one before."""
@@ -435,10 +435,15 @@ class TransactionCoordinator:
                 transaction.phase is _T.ONGOING
                 and transaction.pending is None
                 and self.log.not_coordinator(transaction.number) is NO_ERROR
-                and transaction.value.started_ms + transaction.value.timeout_ms < self.table.now_ms
+                and self.is_overdue(transaction)
             ):
                 self._abort_and_fence(transaction, lambda error: None)
         self.table.broker_context.set_timer(ABORT_TIMER, self.table.options.abort_check_ms)
+
+    def is_overdue(self, transaction: Transaction) -> bool:
+        """Protection KIP-98: nobody waits for a producer beyond the time-out that it named. Its time began
+        with the transaction, whoever coordinates it now."""
+        return transaction.value.started_ms + transaction.value.timeout_ms < self.table.now_ms
 
     def expire(self) -> None:
         """A transactional id that nobody uses is forgotten."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 import msgspec
 from attrs import define, field
 
-from fencepost.impl.coordinator.durable import DurableAppends
+from fencepost.impl.coordinator.durable import Done, DurableAppends
 from fencepost.impl.core.broker_context import MILLISECOND
 from fencepost.impl.log.batch.control_records import EndTransaction
 from fencepost.impl.log.producer.state import CoordinatorFencedError, InvalidProducerEpochError
@@ -91,8 +91,13 @@ class MarkerWriter(DurableAppends):
         self._tell(Name.MARKER_WRITTEN, partition, marker, appended.base_offset)
         for told in self.on_written:
             told(key, marker.producer_id, marker.commit)
+        self.answer_when_durable(partition, appended.base_offset, partial(self._done, marking, key))
+
+    def answer_when_durable(self, partition: Partition, base_offset: int, done: Done) -> None:
+        """Protection KIP-98: a coordinator forgets a marker that was answered, so that the next leader must
+        have it."""
         timeout_ms = self.broker_context.options.transactions.append_timeout_ms
-        self.wait(partition, appended.base_offset, partial(self._done, marking, key), timeout_ms)
+        self.wait(partition, base_offset, done, timeout_ms)
 
     def _refusal(self, key: TopicPartition, partition: Partition | None) -> ErrorCode:
         if partition is None:

@@ -57,6 +57,11 @@ class TransactionLog(DurableAppends):
         )
         done = partial(self._stored, transaction, transit, epoch, written, keep_pending)
         key = TopicPartition(STATE_TOPIC, transaction.number)
+        self.counts_when_durable(key, epoch, record, done)
+
+    def counts_when_durable(self, key: TopicPartition, epoch: int, record: KeyAndValue, done: Done) -> None:
+        """Protection KIP-98: a transition counts when every replica has it; else the next coordinator decides
+        otherwise than a producer, or a partition, was answered."""
         self.write(key, epoch, (record,), done, self.table.options.append_timeout_ms)
 
     def _stored(

@@ -2,14 +2,24 @@
 
 import random
 
-from fencepost.checkers.exactly_once.history import source_of
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.trace import Claims, Trace
 
 F, State = Function, Outcome
 
 
-def naive(trace: Trace) -> set[str]:
+def source_of(text: str) -> tuple[str, int, int] | None:
+    """The topic, partition and offset that a source names; None if it names none."""
+    name, at, offset = text.rpartition("@")
+    topic, dash, partition = name.rpartition("-")
+    if not (topic and at and dash):
+        return None
+    if set(partition + offset) - set("0123456789") or not partition or not offset:
+        return None
+    return topic, int(partition), int(offset)
+
+
+def naive(trace: Trace) -> set[str]:  # noqa: PLR0915
     """The anomalies of a trace."""
     rows = sorted(trace.operations, key=lambda row: (row.invoke_time, row.op_id))
     txns = [row for row in rows if row.function is F.TXN]
@@ -43,6 +53,8 @@ def naive(trace: Trace) -> set[str]:
         return None
 
     def passed(record: Record) -> bool:
+        if record.topic in trace.claims.compacted:
+            return False
         for read in reads:
             if read.offset is None or (read.topic, read.partition) != (record.topic, record.partition):
                 continue
@@ -109,6 +121,8 @@ def naive(trace: Trace) -> set[str]:
                 if (each.topic, each.partition) == (seen.topic, seen.partition)
             )
             place = (seen.topic, seen.partition, seen.offset)
+            if trace.claims.retention or seen.topic in trace.claims.compacted:
+                continue
             if counts and place[:2] in inputs and not outputs.get(place) and place not in maybe:
                 found.add("output_missing")
     return found
@@ -164,7 +178,7 @@ def history(seed: int) -> Trace:
                 partition=number,
                 producer_id=1,
                 producer_epoch=epoch if draw.random() < 0.8 else max(0, epoch - 1),
-                result=f"in-0@{source}" if draw.random() < 0.9 else None,
+                result=draw.choice([f"in-0@{source}"] * 9 + [None, f"in-0{source}", f"in-0@{source} in-0@0"]),
                 records=(Record(topic="out", partition=number, offset=told, value=made),),
             )
         row(
@@ -235,6 +249,9 @@ def history(seed: int) -> Trace:
         seed=seed,
         software_version="",
         operations=tuple(rows),
-        claims=Claims(),
+        claims=Claims(
+            retention=draw.random() < 0.1,
+            compacted=(draw.choice(["in", "out"]),) if draw.random() < 0.1 else (),
+        ),
         concurrent_processes=True,
     )

@@ -5,9 +5,10 @@ import pytest
 from admin_lab import AdminLab
 
 from fencepost.impl.administration import topics
+from fencepost.impl.messages.admin_api import NewTopic
 from fencepost.impl.messages.broker_api import MetadataRequest
 from fencepost.traces.outcomes import ErrorCode
-from fencepost.traces.plan import GroupOptions
+from fencepost.traces.plan import GroupOptions, TransactionOptions
 
 E = ErrorCode
 
@@ -96,3 +97,21 @@ def test_the_offsets_topic_creates_itself_as_the_coordinator_makes_it():
     lab.rest()
     placed = lab.assignment("__consumer_offsets")
     assert len(placed) == 4 and {len(ids) for ids in placed.values()} == {2}
+
+
+@pytest.mark.parametrize("partitions", [0, 3])
+def test_the_state_topic_is_never_a_plain_topic(partitions):
+    """Rule (KafkaApis): only the coordinators create __transaction_state, with the partitions that their
+    options say. Where transactions are off nobody can: neither by its metadata nor by CreateTopics."""
+    options = TransactionOptions(state_topic_partitions=partitions, state_topic_replication_factor=2)
+    lab = AdminLab(2, transactions=options)
+    name = "__transaction_state"
+    expected = E.LEADER_NOT_AVAILABLE if partitions else E.UNKNOWN_TOPIC_OR_PARTITION
+    assert asked(lab, name) == {name: expected}
+    lab.rest()
+    assert lab.topics() == ((name,) if partitions else ())
+    assert not partitions or len(lab.assignment(name)) == partitions
+    refused = E.TOPIC_ALREADY_EXISTS if partitions else E.INVALID_TOPIC_EXCEPTION
+    created = lab.create(NewTopic(name=name, partitions=1, replication_factor=1))
+    lab.rest()
+    assert created.errors == {name: refused}
