@@ -22,6 +22,8 @@ NAMES: Mapping[str, str] = {
     "leader election (docs/spec/cluster.md C)",
     "group": "consumer groups: membership, generations, offset commits, coordinator fail-over, expiry "
     "(docs/spec/cluster.md P3-P5)",
+    "transaction": "transactions: epochs, decisions, markers, verification, coordinator fail-over, late "
+    "requests (KIP-98, KIP-890)",
 }
 """Name -> subject of the model, for people."""
 
@@ -88,7 +90,8 @@ class Model:
 @cache
 def shipped(name: str) -> Model:
     """The model with this name."""
-    known = {"replication": _replication, "controller": _controller, "group": _group}
+    known = {"replication": _replication, "controller": _controller, "group": _group,
+        "transaction": _transaction}
     if name not in known:
         raise FencepostError(
             expected=f"a shipped model: {', '.join(NAMES)}",
@@ -182,4 +185,27 @@ def _controller() -> Model:
             "deletions",
             "shutdowns",
         ),
+    )
+
+
+def _transaction() -> Model:
+    from fencepost.model.tla import transaction as twin
+    from fencepost.model.tla import variants
+    from fencepost.model.transaction import invariants as invariants
+    from fencepost.model.transaction.state import OF_TRANSACTIONS, Constants
+    from fencepost.model.transaction.system import Transactions
+
+    return Model(
+        name="transaction",
+        constants=Constants,
+        protections=OF_TRANSACTIONS,
+        system=Transactions,
+        invariants=tuple(invariants.OF_STATES),
+        module="Transaction",
+        property_names=twin.INVARIANTS,
+        constants_to_tla=twin.constants_to_tla,
+        state_to_tla=twin.state_to_tla,
+        state_from_tla=twin.state_from_tla,
+        variants=variants.of_transaction,
+        columns=("version", "producers", "partitions", "transactions", "epochs", "extra", "offsets"),
     )

@@ -436,6 +436,90 @@ PROTECTIONS: tuple[Protection, ...] = (
         breaks="EXACTLY-ONCE",
         says="who has lost its membership does not commit offsets in a transaction",
     ),
+    Protection(
+        name="check_marker",
+        bug="KAFKA-5231",
+        breaks="TXN-ATOM",
+        says="a leader refuses a marker of an earlier producer epoch than it has seen",
+    ),
+    Protection(
+        name="coordinator_fencing",
+        bug="KAFKA-9144",
+        breaks="TXN-ATOM",
+        says="a leader refuses a marker of an earlier coordinator epoch than it has seen",
+    ),
+    Protection(
+        name="is_needed",
+        bug="KIP-890",
+        breaks="LIVE",
+        says="a leader asks the coordinator before it appends the first batch of a transaction",
+    ),
+    Protection(
+        name="still_guarded",
+        bug="KAFKA-14884",
+        breaks="LIVE",
+        says="a marker makes the coordinator's earlier answers about its transaction void",
+    ),
+    Protection(
+        name="settle",
+        bug="KAFKA-8805",
+        breaks="TXN-ATOM",
+        says="after a batch that may still arrive, the next transaction has another producer epoch",
+    ),
+    Protection(
+        name="fence",
+        bug="KAFKA-6119",
+        breaks="TXN-ATOM",
+        says="a coordinator aborts by itself in a new producer epoch",
+    ),
+    Protection(
+        name="abort_open_first",
+        bug="T24",
+        breaks="TXN-ATOM",
+        says="a transaction that is open is aborted before InitProducerId gives out the next epoch",
+    ),
+    Protection(
+        name="one_at_a_time",
+        bug="T25",
+        breaks="TXN-ATOM",
+        says="no transaction begins before each partition has the marker of the last one",
+    ),
+    Protection(
+        name="decide_durably",
+        bug="T23",
+        breaks="TXN-ATOM",
+        says="markers are sent after every replica has the decision",
+    ),
+    Protection(
+        name="no_late_end",
+        bug="KAFKA-17754",
+        breaks="TXN-ATOM",
+        says="an assumption of the first version: no EndTxn arrives after it was answered",
+    ),
+    Protection(
+        name="no_late_marker",
+        bug="T22",
+        breaks="TXN-ATOM",
+        says="an assumption of the first version: no marker arrives after its coordinator has completed the transaction",
+    ),
+    Protection(
+        name="deposed_is_silent",
+        bug="T21",
+        breaks="TXN-ATOM",
+        says="an assumption of the first version: a coordinator that was deposed answers nobody",
+    ),
+    Protection(
+        name="marker_above_epoch",
+        bug="KIP-1228",
+        breaks="TXN-ATOM",
+        says="in the second version a leader refuses a marker whose epoch its log has already",
+    ),
+    Protection(
+        name="marker_again",
+        bug="KAFKA-19999",
+        breaks="LIVE",
+        says="a marker of the epoch that the log has is taken for a repetition if no transaction is open",
+    ),
 )
 
 BY_BUG: dict[str, Protection] = {protection.bug: protection for protection in PROTECTIONS}

@@ -10,6 +10,8 @@ Controller.tla, MCController.tla       the twin of model/controller/system.py; M
                                        ...Medium.cfg, ...Large.cfg
 Group.tla, MCGroup.tla                 the twin of model/group/system.py; MCGroupSmall.cfg, ...Medium.cfg,
                                        ...Large.cfg
+Transaction.tla, MCTransaction.tla     the twin of model/transaction/system.py; MCTransactionSmall.cfg,
+                                       ...Medium.cfg, ...Large.cfg
 """
 
 from pathlib import Path
@@ -21,7 +23,7 @@ FOLDER = Path(__file__).parent
 
 Size = Literal["small", "medium", "large"]
 SIZES: tuple[Size, ...] = get_args(Size)
-MODULES = ("Replication", "Controller", "Group")
+MODULES = ("Replication", "Controller", "Group", "Transaction")
 """The shipped specifications by name."""
 
 

@@ -11,6 +11,7 @@ from fencepost.model.controller.state import Constants as ControllerConstants
 from fencepost.model.group.state import OF_GROUPS
 from fencepost.model.group.state import Constants as GroupConstants
 from fencepost.model.replication.state import Constants
+from fencepost.model.transaction.state import Constants as TransactionConstants
 from fencepost.traces.protections import BY_NAME
 
 DATA_PATH_CONTROL = (
@@ -158,3 +159,8 @@ def of_controller(size: str) -> tuple[Row, ...]:
         for base, names in bases
         for drop in (frozenset[str](), *(frozenset({name}) for name in names))
     )
+
+
+def of_transaction(size: str) -> tuple[Row, ...]:
+    """TODO"""
+    return (Row(constants=TransactionConstants()),)

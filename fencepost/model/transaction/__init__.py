@@ -1,0 +1,1 @@
+"""The model of transactions: state, actions, invariants."""
