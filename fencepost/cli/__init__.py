@@ -5,6 +5,7 @@ Owns the group and the form of an error: one sentence on standard error and an e
 traces/errors.py, never a traceback for a mistake of the caller or a failure of the machine.
 """
 
+import os
 import signal
 import sys
 import traceback
@@ -222,8 +223,21 @@ def _say(sentence: str) -> str:
     return sentence
 
 
+def _open_closed_streams() -> None:
+    """Make a closed standard stream /dev/null. Otherwise the next file that is opened takes its number, and
+    gets what is printed."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number: this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, closefd=False))
+
+
 def main() -> None:
     """Entry point of the program."""
+    _open_closed_streams()
     signal.signal(signal.SIGTERM, _terminate)
     code = run()
     for signum in (

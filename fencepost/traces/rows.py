@@ -104,9 +104,11 @@ def claims_to_json(claims: Claims) -> str:
 def claims_from_json(text: str, *, where: str = "claims") -> Claims:
     """The claims that `text` holds. Raises TraceError."""
     try:
-        return _decoded_claims(text)
+        claims = _decoded_claims(text)
     except msgspec.DecodeError as error:
         raise TraceError(expected="claims as JSON", seen=str(error), where=where) from None
+    check_claims(claims, where)
+    return claims
 
 
 @lru_cache(maxsize=1024)
@@ -114,6 +116,21 @@ def _decoded_claims(text: str) -> Claims:
     """Most traces of a campaign claim the same."""
     claims: Claims = from_json(text, Claims)
     return claims
+
+
+def check_claims(claims: Claims, where: str) -> None:
+    """Raise TraceError for numbers that mean nothing: they would convict the innocent, or excuse nothing."""
+    if claims.clock_uncertainty_ns < 0:
+        raise TraceError(
+            expected="clock_uncertainty_ns from 0", seen=str(claims.clock_uncertainty_ns), where=where
+        )
+    for loss in claims.loss:
+        if not 0 <= loss.start <= loss.end:
+            raise TraceError(
+                expected="ranges of loss with offsets 0 <= start <= end",
+                seen=f"start {loss.start}, end {loss.end} for {loss.topic}-{loss.partition}",
+                where=where,
+            )
 
 
 def operation_row(operation: Operation) -> Row:

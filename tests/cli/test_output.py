@@ -3,8 +3,11 @@ names."""
 
 import io
 import json
+import os
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -165,3 +168,20 @@ def test_no_name_turns_the_direction_of_writing_or_moves_the_cursor(
         assert (told.out + told.err).replace("\n", "").isprintable()
         assert (told.out + told.err).count("t\\u202egro\\x00\\x1b[31m\\u2066\nnext") == 3
     assert json.loads(told.out) == {HOSTILE: [HOSTILE]}
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_changes_no_answer(closed: str, tmp_path: Path) -> None:
+    """Rule: a standard stream that the caller closed is like /dev/null: no traceback, the usual exit code,
+    and nothing that is printed gets into a file that is written."""
+    trace = '{"type":"trace","trace_id":1,"plan":"","seed":0,"software_version":"x"}\n'
+    (tmp_path / "in.jsonl").write_text(trace)
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "fencepost", "convert", "in.jsonl",
+         "--out", "out.jsonl"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True, text=True, check=False, timeout=LIMIT_S,
+    )  # fmt: skip
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert lines and all(line.startswith('{"type":') for line in lines)

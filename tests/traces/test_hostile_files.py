@@ -222,7 +222,18 @@ def test_a_line_is_bounded(tmp_path: Path) -> None:
         list(jsonlines.read_traces(tmp_path / "f"))
 
 
-def test_bad_claims_cost_one_trace(make_trace, tmp_path: Path, fencepost_run) -> None:
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        ('{"loss":7}', "expected claims as JSON"),
+        ('{"clock_uncertainty_ns":-5}', "expected clock_uncertainty_ns from 0, saw -5"),
+        (
+            '{"loss":[{"topic":"t","partition":0,"start":3,"end":2,"reason":""}]}',
+            "saw start 3, end 2 for t-0",
+        ),
+    ],
+)
+def test_bad_claims_cost_one_trace(make_trace, tmp_path: Path, fencepost_run, bad: str, says: str) -> None:
     """Rule: one trace of thirty with bad claims is quarantined by name; the 29 others of its row group
     are judged (27 were not)."""
     store = TraceStore.create(tmp_path / "in")
@@ -233,12 +244,12 @@ def test_bad_claims_cost_one_trace(make_trace, tmp_path: Path, fencepost_run) ->
     path = store.parts()[0].traces
     table = pq.read_table(path)
     claims = table["claims"].to_pylist()
-    claims[2] = '{"loss":7}'
+    claims[2] = bad
     at = table.schema.get_field_index("claims")
     pq.write_table(table.set_column(at, table.schema.field(at), [claims]), path)
     code, out, err = fencepost_run("check", tmp_path / "in", "--checks", "log", "--json")
     summary = msgspec.json.decode(out.splitlines()[-1])
-    assert summary["traces"] == 29 and "trace 2: expected claims as JSON" in err and code in (1, 3, 4)
+    assert summary["traces"] == 29 and "trace 2: " in err and says in err and code in (1, 3, 4)
 
 
 class Full(SealingFiles):

@@ -6,6 +6,7 @@ of a trace. Must not know judges.
 A field in the file replaces that field of the trace's claims. Options and topic settings only allow more.
 """
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from attrs import evolve, frozen
 
 from fencepost.console.options import Decorator
 from fencepost.traces.errors import FencepostError, unknown_name
+from fencepost.traces.rows import check_claims
 from fencepost.traces.trace import Claims, LossRange, Trace
 
 LARGEST_FILE = 1 << 20
@@ -179,7 +181,8 @@ def _read(path: Path) -> dict[str, Any]:
         raise FencepostError(expected=f"at most {LARGEST_FILE:,} bytes", seen="more", where=where)
     try:
         stated = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        json.loads(data, object_pairs_hook=_each_once)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise FencepostError(expected="a JSON object of claims", seen=str(error), where=where) from None
     if not isinstance(stated, dict):
         raise FencepostError(
@@ -204,7 +207,7 @@ def _read(path: Path) -> dict[str, Any]:
         for name, value in settings.items():
             settings[name] = _checked(name, _text(value), f"{where}, topic {topic}")
     try:
-        msgspec.convert({name: stated[name] for name in stated if name != "topics"}, Claims)
+        claims = msgspec.convert({name: stated[name] for name in stated if name != "topics"}, Claims)
     except msgspec.ValidationError as error:
         raise FencepostError(
             expected="claims of the documented types", seen=str(error), where=where
@@ -213,7 +216,16 @@ def _read(path: Path) -> dict[str, Any]:
 
     check_profile(stated.get("check"))
     _check_loss(stated.get("loss", []), where)
+    check_claims(claims, where)
     return stated
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; of two values of one name nobody knows which was meant."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError(f"a name twice among {', '.join(name for name, _ in pairs)[:80]}")
+    return made
 
 
 def _check_loss(loss: list[dict[str, Any]], where: str) -> None:

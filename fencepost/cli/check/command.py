@@ -166,6 +166,8 @@ def command(
     except KeyboardInterrupt:
         tally.codes.add(ExitCode.INTERRUPTED)
         output.note(f"interrupted: {tally.traces} traces were judged")
+    if not tally.traces and not tally.unreadable and ExitCode.INTERRUPTED not in tally.codes:
+        output.note(f"{', '.join(map(str, inputs))}: expected at least one trace, saw none")
     _show(tally, question.checks, output)
     output.emit(_as_dict(tally, question.checks))
     return tally.exit_code

@@ -170,6 +170,13 @@ BAD = [
     ),
     ('{"topics": {"t": {"retention.ms": "long"}}}', "expected retention.ms as an integer, saw 'long'"),
     ('{"topics": {"t": {"unclean.leader.election.enable": "maybe"}}}', "as true or false, saw 'maybe'"),
+    ('{"clock_uncertainty_ns": -5}', "expected clock_uncertainty_ns from 0, saw -5"),
+    (
+        '{"loss": [{"topic": "t", "partition": 0, "start": 5, "end": 1, "reason": "r"}]}',
+        "expected ranges of loss with offsets 0 <= start <= end, saw start 5, end 1 for t-0",
+    ),
+    ('{"check": "strong", "check": "default"}', "saw a name twice among check, check"),
+    ('{"topics": {"t": {}, "t": {}}}', "saw a name twice among t, t"),
     ('{"check": "odd"}', "expected a profile out of default, session, strong, content, saw 'odd'"),
 ]
 

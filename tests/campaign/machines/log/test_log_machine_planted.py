@@ -15,13 +15,15 @@ from fencepost.traces.errors import FencepostError
 FOUND_IN_ROUND = {
     "KAFKA-10471": 6,
     "KAFKA-10706": 1,
+    "KAFKA-13194": 2,
     "KAFKA-2477": 3,
-    "KAFKA-5829": 1,
-    "KAFKA-6683": 5,
+    "KAFKA-5634": 2,
+    "KAFKA-5829": 2,
+    "KAFKA-6683": 8,
     "KAFKA-7400": 59,
-    "KAFKA-7866": 2,
-    "LOG-FSYNCGATE": 66,
-    "LOG-GOES-ON": 9,
+    "KAFKA-7866": 4,
+    "LOG-FSYNCGATE": 75,
+    "LOG-GOES-ON": 11,
     "LOG-NO-CHECKSUM": 4,
 }
 """The first round of `fencepost.campaign.machines.log.hunt` that finds each bug, where it is not round 0. A
