@@ -17,7 +17,7 @@ from attrs import evolve, frozen
 
 from fencepost.campaign.failure import MOST_LINES
 from fencepost.checkers.verdict import Decision, Finding, Verdict
-from fencepost.kafka.judgement import failed, of_clients, told, verdict_of
+from fencepost.kafka.judgement import exercised, failed, of_clients, told, verdict_of
 from fencepost.kafka.records import KafkaRecord
 from fencepost.report.explain import operation_line
 from fencepost.report.timeline import as_plain, timeline
@@ -62,12 +62,12 @@ def key_of(record: KafkaRecord) -> bytes | None:
     return record.key
 
 
-def check(trace: Trace, name: str, problems: Iterable[Problem], folder: Path | None) -> None:
-    """Raises RunFailedError if there is a problem: the operations, the timeline with the faults around them,
-    the seed."""
+def check(trace: Trace, name: str, problems: Iterable[Problem], folder: Path | None) -> str:
+    """What was exercised. Raises RunFailedError if there is a problem: the operations, the timeline with the
+    faults around them, the seed."""
     found = list(problems)
     if not found:
-        return
+        return exercised(trace)
     by_id = {operation.op_id: operation for operation in trace.operations}
     lines = [f"{name}: {len(found)} problem{'' if len(found) == 1 else 's'}"]
     for problem in found[:MOST_SHOWN]:
@@ -83,11 +83,12 @@ def check(trace: Trace, name: str, problems: Iterable[Problem], folder: Path | N
         most_lines=MOST_LINES,
     )
     text = "\n".join([*lines, "", as_plain(shown), f"seed {trace.seed}"])
-    failed(trace, text, Verdict(decision=Decision.ILLEGAL, check=name), folder)
+    return failed(trace, text, Verdict(decision=Decision.ILLEGAL, check=name), folder)
 
 
-def judged(trace: Trace, name: str, anomalies: frozenset[str], folder: Path | None) -> None:
-    """The judges find none of these anomalies. Raises RunFailedError, also where they cannot say."""
+def judged(trace: Trace, name: str, anomalies: frozenset[str], folder: Path | None) -> str:
+    """What was exercised, if the judges find none of these anomalies. Raises RunFailedError, also where they
+    cannot say."""
     verdict = verdict_of(trace)
     findings: tuple[Finding, ...] = tuple(one for one in verdict.findings if one.anomaly in anomalies)
     if findings:
@@ -95,6 +96,7 @@ def judged(trace: Trace, name: str, anomalies: frozenset[str], folder: Path | No
         failed(trace, f"{name}: {told(trace, only, '')}", only, folder)
     if verdict.decision in (Decision.UNKNOWN, Decision.ASSUMPTION_BROKEN):
         failed(trace, f"{name}: {told(trace, verdict, '')}", verdict, folder)
+    return exercised(trace)
 
 
 # ---- what is in the logs, compared with what was sent
