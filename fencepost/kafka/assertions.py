@@ -22,7 +22,7 @@ from fencepost.kafka.records import KafkaRecord
 from fencepost.report.explain import operation_line
 from fencepost.report.timeline import as_plain, timeline
 from fencepost.traces.events import Name
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
 LOSS = frozenset(
@@ -100,6 +100,28 @@ def judged(trace: Trace, name: str, anomalies: frozenset[str], folder: Path | No
 
 
 # ---- what is in the logs, compared with what was sent
+
+
+def lost_as_allowed(trace: Trace, records: Iterable[KafkaRecord]) -> list[Problem]:
+    """Acknowledged records that are gone where the claims allow it, as after a power loss of every replica.
+    No judge convicts the cluster; a service has lost its record all the same. records: of the topics with
+    such a claim."""
+    standing = {(one.topic, one.partition, one.value_id) for one in records}
+    return [
+        Problem(
+            says=f"{row.topic}-{row.partition} offset {record.offset} was acknowledged and is gone,"
+            f" as Kafka allows here: {allowed.reason}",
+            operations=(row.op_id,),
+            partitions=((allowed.topic, allowed.partition),),
+        )
+        for allowed in trace.claims.loss
+        for row in of_clients(trace)
+        if row.function is Function.APPEND and row.outcome is Outcome.OK and row.acks != ACKS_NONE
+        if (row.topic, row.partition) == (allowed.topic, allowed.partition)
+        for record in row.records
+        if allowed.start <= record.offset < allowed.end
+        if (allowed.topic, allowed.partition, record.value) not in standing
+    ]
 
 
 def duplicates(trace: Trace, records: Iterable[KafkaRecord]) -> list[Problem]:

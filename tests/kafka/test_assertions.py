@@ -8,6 +8,7 @@ from confluent_kafka import Producer
 
 import fencepost.kafka
 from fencepost.campaign.failure import RunFailedError
+from fencepost.checkers.verdict import Decision
 from fencepost.kafka.assertions import LOSS, judged, not_processed_once, out_of_order
 from fencepost.kafka.records import KafkaRecord, from_json, to_json
 from fencepost.traces.operations import Function, Outcome, Record, make_operation
@@ -83,6 +84,22 @@ def test_a_planted_loss_is_found():
     )
     with pytest.raises(RunFailedError, match="assert_no_loss"):
         judged(trace, "assert_no_loss", LOSS, None)
+
+
+def test_a_record_that_a_power_loss_took_is_lost():
+    """Rule: where no guarantee of Kafka holds, no judge convicts the cluster; a service that was given the
+    acknowledgement has lost its record all the same."""
+    with fencepost.kafka.cluster(brokers=1) as kafka:
+        kafka.create_topic("t")
+        with producer(kafka) as client:
+            produce(client, range(3))
+        kafka.power_off(1)
+        kafka.restart(1)
+        kafka.wait_until_healthy()
+        kafka.end()
+        assert kafka.verdict().decision is Decision.OK
+        with pytest.raises(RunFailedError, match="t-0 offset 2 was acknowledged and is gone"):
+            kafka.assert_no_loss()
 
 
 @pytest.mark.parametrize(
