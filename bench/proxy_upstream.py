@@ -85,7 +85,14 @@ def java(producer: Producer, bootstrap: str, topic: str, delivery_ms: int, over:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     assert process.stdin is not None and process.stdout is not None
-    ending = threading.Thread(target=lambda: (over.wait(), process.stdin.write("x"), process.stdin.flush()))
+    given = process.stdin
+
+    def end() -> None:
+        over.wait()
+        given.write("x")
+        given.flush()
+
+    ending = threading.Thread(target=end)
     ending.start()
     for line in process.stdout:
         sent, known, acknowledged = line.split()

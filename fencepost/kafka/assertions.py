@@ -17,12 +17,12 @@ from attrs import evolve, frozen
 
 from fencepost.campaign.failure import MOST_LINES
 from fencepost.checkers.verdict import Decision, Finding, Verdict
-from fencepost.kafka.judgement import failed, of_clients, told, verdict_of
+from fencepost.kafka.judgement import exercised, failed, of_clients, told, verdict_of
 from fencepost.kafka.records import KafkaRecord
 from fencepost.report.explain import operation_line
 from fencepost.report.timeline import as_plain, timeline
 from fencepost.traces.events import Name
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
 LOSS = frozenset(
@@ -62,22 +62,12 @@ def key_of(record: KafkaRecord) -> bytes | None:
     return record.key
 
 
-def check(trace: Trace, name: str, problems: Iterable[Problem], folder: Path | None) -> None:
-    """Do nothing without a problem.
-
-    Args:
-        trace: the run.
-        name: of the assertion.
-        problems: what it found.
-        folder: where the run is kept; None: nowhere.
-
-    Raises:
-        RunFailedError: if there is a problem, with the operations, the timeline with the faults, and the
-            seed.
-    """
+def check(trace: Trace, name: str, problems: Iterable[Problem], folder: Path | None) -> str:
+    """What was exercised. Raises RunFailedError if there is a problem: the operations, the timeline with the
+    faults around them, the seed."""
     found = list(problems)
     if not found:
-        return
+        return exercised(trace)
     by_id = {operation.op_id: operation for operation in trace.operations}
     lines = [f"{name}: {len(found)} problem{'' if len(found) == 1 else 's'}"]
     for problem in found[:MOST_SHOWN]:
@@ -93,11 +83,12 @@ def check(trace: Trace, name: str, problems: Iterable[Problem], folder: Path | N
         most_lines=MOST_LINES,
     )
     text = "\n".join([*lines, "", as_plain(shown), f"seed {trace.seed}"])
-    failed(trace, text, Verdict(decision=Decision.ILLEGAL, check=name), folder)
+    return failed(trace, text, Verdict(decision=Decision.ILLEGAL, check=name), folder)
 
 
-def judged(trace: Trace, name: str, anomalies: frozenset[str], folder: Path | None) -> None:
-    """The judges find none of these anomalies. Raises RunFailedError, also where they cannot say."""
+def judged(trace: Trace, name: str, anomalies: frozenset[str], folder: Path | None) -> str:
+    """What was exercised, if the judges find none of these anomalies. Raises RunFailedError, also where they
+    cannot say."""
     verdict = verdict_of(trace)
     findings: tuple[Finding, ...] = tuple(one for one in verdict.findings if one.anomaly in anomalies)
     if findings:
@@ -105,9 +96,32 @@ def judged(trace: Trace, name: str, anomalies: frozenset[str], folder: Path | No
         failed(trace, f"{name}: {told(trace, only, '')}", only, folder)
     if verdict.decision in (Decision.UNKNOWN, Decision.ASSUMPTION_BROKEN):
         failed(trace, f"{name}: {told(trace, verdict, '')}", verdict, folder)
+    return exercised(trace)
 
 
 # ---- what is in the logs, compared with what was sent
+
+
+def lost_as_allowed(trace: Trace, records: Iterable[KafkaRecord]) -> list[Problem]:
+    """Acknowledged records that are gone where the claims allow it, as after a power loss of every replica.
+    No judge convicts the cluster; a service has lost its record all the same. records: of the topics with
+    such a claim."""
+    standing = {(one.topic, one.partition, one.value_id) for one in records}
+    return [
+        Problem(
+            says=f"{row.topic}-{row.partition} offset {record.offset} was acknowledged and is gone,"
+            f" as Kafka allows here: {allowed.reason}",
+            operations=(row.op_id,),
+            partitions=((allowed.topic, allowed.partition),),
+        )
+        for allowed in trace.claims.loss
+        for row in of_clients(trace)
+        if row.function is Function.APPEND and row.outcome is Outcome.OK and row.acks != ACKS_NONE
+        if (row.topic, row.partition) == (allowed.topic, allowed.partition)
+        for record in row.records
+        if allowed.start <= record.offset < allowed.end
+        if (allowed.topic, allowed.partition, record.value) not in standing
+    ]
 
 
 def duplicates(trace: Trace, records: Iterable[KafkaRecord]) -> list[Problem]:

@@ -429,24 +429,31 @@ class KafkaCluster(ABC):
         """Consumer groups that the cluster knows."""
         return list(self._ask("groups"))
 
-    # ---- what a test asserts of its service; each ends the run and raises RunFailedError (an AssertionError)
+    # ---- what a test asserts of its service: each ends the run, raises RunFailedError (an AssertionError) if
+    # it does not hold, and otherwise answers in a sentence what was exercised
 
-    def assert_no_loss(self, folder: Path | None = None) -> None:
-        """Every acknowledged record is in its log, and no reader skipped one. folder: as of `assert_ok`.
-        Raises RunFailedError."""
+    def assert_no_loss(self, folder: Path | None = None) -> str:
+        """Every acknowledged record is in its log, and no reader skipped one; nor is one gone where Kafka's
+        guarantees end, as after a power loss of all replicas. folder: as of `assert_ok`. Returns what was
+        exercised. Raises RunFailedError."""
         from fencepost.kafka import assertions
 
-        assertions.judged(self.end(), "assert_no_loss", assertions.LOSS, folder or self.folder)
+        trace = self.end()
+        assertions.judged(trace, "assert_no_loss", assertions.LOSS, folder or self.folder)
+        topics = sorted({allowed.topic for allowed in trace.claims.loss})
+        found = assertions.lost_as_allowed(trace, [one for name in topics for one in self.records(name)])
+        return assertions.check(trace, "assert_no_loss", found, folder or self.folder)
 
     def assert_order(
         self, topic: str = "", *, key: bytes | str | None = None, folder: Path | None = None
-    ) -> None:
+    ) -> str:
         """Each partition has the records of each connection in the order in which they were sent first.
 
         Parameters:
           topic: only of this one; empty: of all.
           key: only records with this key; None: all.
           folder: as of `assert_ok`.
+        Returns: what was exercised.
         Raises: RunFailedError.
         """
         from fencepost.kafka import assertions
@@ -455,38 +462,24 @@ class KafkaCluster(ABC):
         wanted = key.encode() if isinstance(key, str) else key
         assertions.judged(trace, "assert_order", assertions.ORDER, folder or self.folder)
         found = assertions.out_of_order(trace, self._records(topic), wanted)
-        assertions.check(trace, "assert_order", found, folder or self.folder)
+        return assertions.check(trace, "assert_order", found, folder or self.folder)
 
-    def assert_no_duplicates(self, topic: str = "", *, folder: Path | None = None) -> None:
-        """Assert that no record is in a log more often than a client sent it. A retry is the same sending.
-
-        Args:
-            topic: only of this one; "": of all.
-            folder: as of `assert_ok`.
-
-        Raises:
-            RunFailedError: if one is.
-        """
+    def assert_no_duplicates(self, topic: str = "", *, folder: Path | None = None) -> str:
+        """No record is in a log more often than a client sent it. A retry is the same sending. topic: only of
+        this one; empty: of all. Returns what was exercised. Raises RunFailedError."""
         from fencepost.kafka import assertions
 
         trace = self.end()
         found = assertions.duplicates(trace, self._records(topic))
-        assertions.check(trace, "assert_no_duplicates", found, folder or self.folder)
+        return assertions.check(trace, "assert_no_duplicates", found, folder or self.folder)
 
-    def assert_delivered(self, topic: str, *, folder: Path | None = None) -> None:
-        """Assert that every acknowledged record of a topic reached some client.
-
-        Args:
-            topic: the topic's name.
-            folder: as of `assert_ok`.
-
-        Raises:
-            RunFailedError: if one did not.
-        """
+    def assert_delivered(self, topic: str, *, folder: Path | None = None) -> str:
+        """Every acknowledged record of a topic reached some client. Returns what was exercised. Raises
+        RunFailedError."""
         from fencepost.kafka import assertions
 
         trace = self.end()
-        assertions.check(
+        return assertions.check(
             trace, "assert_delivered", assertions.not_delivered(trace, topic), folder or self.folder
         )
 
@@ -498,7 +491,7 @@ class KafkaCluster(ABC):
         group: str = "",
         key: "Callable[[KafkaRecord], bytes | None] | None" = None,
         folder: Path | None = None,
-    ) -> None:
+    ) -> str:
         """For each record of source below the offset that the group has committed there is exactly one record
         with its key in sink, and sink has none without one.
 
@@ -506,6 +499,7 @@ class KafkaCluster(ABC):
           group: the consumer group; empty: the only one that there is.
           key: computes the key in sink from a record of source; None: it keeps its own.
           folder: as of `assert_ok`.
+        Returns: what was exercised.
         Raises: RunFailedError; PlanError if the group is not clear.
         """
         from fencepost.kafka import assertions
@@ -515,7 +509,7 @@ class KafkaCluster(ABC):
         found = assertions.not_processed_once(
             trace, self.records(source), self.records(sink), committed, key or assertions.key_of
         )
-        assertions.check(trace, "assert_processed_once", found, folder or self.folder)
+        return assertions.check(trace, "assert_processed_once", found, folder or self.folder)
 
     def _only_group(self) -> str:
         groups = self.groups()

@@ -8,6 +8,7 @@ from confluent_kafka import Producer
 
 import fencepost.kafka
 from fencepost.campaign.failure import RunFailedError
+from fencepost.checkers.verdict import Decision
 from fencepost.kafka.assertions import LOSS, judged, not_processed_once, out_of_order
 from fencepost.kafka.records import KafkaRecord, from_json, to_json
 from fencepost.traces.operations import Function, Outcome, Record, make_operation
@@ -24,7 +25,8 @@ EMPTY = SimpleNamespace(operations=(), events=())
 
 
 def test_a_healthy_run_passes_every_assertion():
-    """Rule: nothing is found where nothing is wrong, also under a lost answer to an idempotent producer."""
+    """Rule: nothing is found where nothing is wrong, also under a lost answer to an idempotent producer; each
+    pass says what was exercised."""
     with fencepost.kafka.cluster(brokers=1) as kafka:
         kafka.create_topic("t")
         with producer(kafka, enable_idempotence=True, key_serializer=None) as client:
@@ -32,10 +34,15 @@ def test_a_healthy_run_passes_every_assertion():
             produce(client, range(10))
             with consumer(kafka, "g") as reader:
                 assert reader.read(10) == set(range(10))
-        kafka.assert_no_loss()
-        kafka.assert_order("t")
-        kafka.assert_no_duplicates("t")
-        kafka.assert_delivered("t")
+        passes = [
+            kafka.assert_no_loss(),
+            kafka.assert_order("t"),
+            kafka.assert_no_duplicates("t"),
+            kafka.assert_delivered("t"),
+            kafka.assert_processed_once("t", "t", group="g"),
+        ]
+        assert set(passes) == {kafka.assert_ok()}
+        assert "acknowledged) and" in passes[0] and "; 1 lost answer; " in passes[0]
         assert [one.offset for one in kafka.records("t")] == list(range(10))
 
 
@@ -77,6 +84,22 @@ def test_a_planted_loss_is_found():
     )
     with pytest.raises(RunFailedError, match="assert_no_loss"):
         judged(trace, "assert_no_loss", LOSS, None)
+
+
+def test_a_record_that_a_power_loss_took_is_lost():
+    """Rule: where no guarantee of Kafka holds, no judge convicts the cluster; a service that was given the
+    acknowledgement has lost its record all the same."""
+    with fencepost.kafka.cluster(brokers=1) as kafka:
+        kafka.create_topic("t")
+        with producer(kafka) as client:
+            produce(client, range(3))
+        kafka.power_off(1)
+        kafka.restart(1)
+        kafka.wait_until_healthy()
+        kafka.end()
+        assert kafka.verdict().decision is Decision.OK
+        with pytest.raises(RunFailedError, match="t-0 offset 2 was acknowledged and is gone"):
+            kafka.assert_no_loss()
 
 
 @pytest.mark.parametrize(
