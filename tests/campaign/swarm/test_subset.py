@@ -68,8 +68,8 @@ def test_kinds_can_be_chosen() -> None:
 
 
 def test_groups_have_names_of_any_script() -> None:
-    """Rule: in a part of the plans, and then the offsets topic has one to five partitions, so that the hash of
-    a name matters; all lives of one group keep its name."""
+    """Rule: in a part of the plans, and then the offsets topic has one to five partitions, so that the hash
+    of a name matters; all lives of one group keep its name."""
     drawn = [swarm(seed, "everything") for seed in range(300)]
     plans = [plan for plan in drawn if any(one.function == "subscribe" for one in plan.operations)]
     names = [{one.key for one in plan.operations if one.function == "subscribe"} for plan in plans]
