@@ -22,7 +22,13 @@ that is shorter may end between them."""
 
 
 def judge_expulsions(findings: Findings, trace: Trace, options: Options) -> None:
-    """At most one finding for each partition of the coordinators."""
+    """Look for members that were forgotten while they waited.
+
+    Args:
+        findings: where a finding goes; at most one is kept for each partition.
+        trace: the operations and events.
+        options: those of the plan.
+    """
     session = options.consumer.session_timeout_ms * MILLISECOND
     if not is_asked(options.network) or not is_prompt(options) or row_ns(options.network, BETWEEN) > session:
         return
