@@ -132,6 +132,12 @@ mutation: $(READY) ## hours, resumable: small faults in the checkers' rules; the
 mutants: $(READY) ## hours, resumable: small faults all over impl/, each judged by runs of the swarm (ARGS='--sample 50 --seed 7 --json')
 	$(BIN)/python -m tools.mutants $(ARGS)
 
+MODEL ?= group
+
+.PHONY: model-mutants
+model-mutants: $(READY) ## minutes, resumable: small faults in a model's rules, held against TLC's recorded answers (MODEL=controller ARGS='--sample 100 --seed 7')
+	$(BIN)/python -m tools.model_mutants $(MODEL) $(ARGS)
+
 .PHONY: triage-record
 triage-record: java $(READY) ## hours, resumable: planted bugs among healthy traces, mined and held against what is known (ARGS='--seed 7 --bugs KIP-101,KIP-279')
 	$(BIN)/python -m tools.triage $(ARGS)

@@ -169,4 +169,4 @@ def test_the_twin_agrees(commit: str) -> None:
         expected = by_definition(tuple(polls), (*PHASES, *moves), commit, settled)
         assert found(*polls, commit=commit, events=moves) == expected, seed
         convicted += expected
-    assert 20 < convicted < 140
+    assert 10 < convicted < 140

@@ -12,7 +12,7 @@ from tools.mutants.effects import effects_of
 from tools.mutants.ledger import Ledger, equivalents, name_of
 from tools.mutants.reach import HITS, Reached, marked, read
 from tools.mutants.subjects import AREAS, files_of, in_order, mutants_of
-from tools.mutants.trial import Outcome, Result, places, plant
+from tools.mutants.trial import Outcome, Result, outcome_of, places, plant
 from tools.mutation.faults import faults_of
 
 SOURCE = """
@@ -139,3 +139,20 @@ def test_runs_are_those_of_the_statement(tmp_path: Path) -> None:
     assert again is not None
     assert [again.of("f.py", (line, line)) for line in (1, 2, 5, 7, 9)] == [[], [0, 2], [0, 2], [1], [1]]
     assert again.of("other.py", (2, 2)) == []
+
+
+@pytest.mark.parametrize(
+    ("anomalies", "first", "outcome"),
+    [
+        (["implementation_error", "no_progress"], True, Outcome.BROKEN),
+        (["implementation_error"], False, Outcome.RAISED),
+        (["implementation_error", "lost_write"], True, Outcome.JUDGED),
+        (["no_progress"], True, Outcome.NO_PROGRESS),
+        (["needless_retry", "no_progress"], False, Outcome.JUDGED),
+    ],
+)
+def test_an_exception_of_a_process_is_no_judges_merit(
+    anomalies: list[str], first: bool, outcome: Outcome
+) -> None:
+    """Rule: the run records it as a finding and goes on; the counts stay apart all the same."""
+    assert outcome_of(anomalies, first=first) is outcome

@@ -38,8 +38,8 @@ class Answer:
 
 
 def answers(model: str, most_states: int) -> list[Answer]:
-    """The answers for this model with at most so many states, smallest first. Raises ValueError if a table has
-    none of the variants."""
+    """The answers for this model with at most so many states, smallest first. Raises ValueError if the tables
+    have none of the variants."""
     variants, page = PAGES[model]
     recorded = list(_recorded(TOP / page))
     found: dict[tuple[Any, ...], Answer] = {}

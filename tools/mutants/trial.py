@@ -19,6 +19,9 @@ RUN_CPU_S = 20.0
 """Processor time of one run: a healthy one takes a tenth of a second to a second, whatever its seed."""
 WEAK_RUNS = 10
 """So many of the first runs too weak to mean anything, and the mutant keeps the cluster from coming up."""
+RECORDED = "implementation_error"
+"""The finding that a process ended by an exception of its own."""
+STUCK = "no_progress"
 IDLE_RUNS = 40
 """So many runs that come to the mutant and do what the original does, and it counts as survived without the
 rest: the score is never above the true one."""
@@ -32,9 +35,9 @@ class Outcome(StrEnum):
     NO_PROGRESS = "no progress"
     """Nothing was wrong except that something never ended, or the run itself."""
     RAISED = "raised"
-    """A run raised an exception, after others had passed."""
+    """A run raised an exception, or recorded that a process did, after others had passed."""
     BROKEN = "broken"
-    """The first run raised, or the source cannot be imported: that is no mutant at all."""
+    """The first run did so, or the source cannot be imported: that is no mutant at all."""
     SURVIVED = "survived"
     UNREACHED = "unreached"
     """No run of the sample that was measured came to the line."""
@@ -101,6 +104,18 @@ def places(profiles: Sequence[str], first: int, count: int) -> Iterator[tuple[st
         yield profiles[number % len(profiles)], first + number // len(profiles)
 
 
+def outcome_of(anomalies: Sequence[str], *, first: bool) -> Outcome:
+    """What these findings of a run make of its mutant. first: whether it is the mutant's first run. A process
+    that ends by an exception of its own is recorded (implementation_error), and the run goes on. That is no
+    judge's merit, and neither is the missing progress after it."""
+    others = set(anomalies) - {RECORDED, STUCK}
+    if others:
+        return Outcome.JUDGED
+    if RECORDED in anomalies:
+        return Outcome.BROKEN if first else Outcome.RAISED
+    return Outcome.NO_PROGRESS
+
+
 def _on_alarm(signum: int, frame: FrameType | None) -> None:
     raise EndlessRunError
 
@@ -135,8 +150,8 @@ def try_it(
             anomalies = sorted({finding.anomaly for verdict in verdicts for finding in verdict.findings})
             weak += any(verdict.decision is Decision.ASSUMPTION_BROKEN for verdict in verdicts)
             if anomalies:
-                outcome = Outcome.NO_PROGRESS if anomalies == ["no_progress"] else Outcome.JUDGED
-                return outcome, done, ", ".join(anomalies), profile, seed, differed
+                by = ", ".join(anomalies)
+                return outcome_of(anomalies, first=done == 1), done, by, profile, seed, differed
             if done == WEAK_RUNS and weak == done:
                 return Outcome.NO_PROGRESS, done, "the cluster never comes up", profile, seed, differed
     except EndlessRunError:

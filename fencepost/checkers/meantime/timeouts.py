@@ -62,7 +62,13 @@ OPERATORS = frozenset(
 
 
 def judge_timeouts(findings: Findings, trace: Trace, options: Options) -> None:
-    """At most one finding for each partition."""
+    """Look for requests that nobody answered; at most one finding for each partition.
+
+    Args:
+        findings: where a finding goes.
+        trace: the operations and events.
+        options: those of the plan.
+    """
     if not is_asked(options.network) or trace.claims.loss:
         return
     suspects = [one for one in _suspects(trace, options) if not _foreign(one)]
@@ -136,7 +142,15 @@ def _unsettled_topics(events: Iterable[Event]) -> set[str | None]:
 
 
 def broken_times(events: Iterable[Event], options: Options) -> Disturbances:
-    """When something was broken, a partition had no leader, or a consumer's process did not run as usual."""
+    """When something was broken, a partition had no leader, or a consumer's process did not run as usual.
+
+    Args:
+        events: of the trace.
+        options: of the plan, which says when processes of consumers come, stop and go.
+
+    Returns:
+        the moments and intervals.
+    """
     kept, began = [], 0
     for event in events:
         if event.name is Name.PHASE and event.cause == "safety":

@@ -11,6 +11,7 @@ from fencepost.campaign.swarm.draws import Draws
 from fencepost.campaign.swarm.profiles import PROFILES, profile_named
 from fencepost.campaign.swarm.subset import SCHEDULES, subset_of
 from fencepost.campaign.swarm.swarm import swarm
+from fencepost.impl.coordinator.records import OFFSETS_TOPIC
 from fencepost.sim.randomness import Randomness
 
 EVERYTHING = PROFILES["everything"]
@@ -31,7 +32,7 @@ def test_every_feature_is_on_in_some_plans_and_off_in_others() -> None:
     """Rule: on or off for the plan; one schedule, or none."""
     drawn = [subset_of(EVERYTHING, Draws(Randomness(seed))) for seed in range(400)]
     on = Counter(one for bounds in drawn for one in PERCENTAGES if getattr(bounds, one))
-    assert all(0 < on[one] < 400 for one in PERCENTAGES if one not in ("calm", "gentle"))
+    assert all(0 < on[one] < 400 for one in PERCENTAGES if one not in ("calm", "gentle", "named"))
     assert all(sum(bool(getattr(bounds, one)) for one in SCHEDULES) <= 1 for bounds in drawn)
     assert any(bounds.faults == (0, 0) for bounds in drawn)
     assert not any(bounds.mixed for bounds in drawn)
@@ -64,3 +65,18 @@ def test_kinds_can_be_chosen() -> None:
         bounds = subset_of(profile_named("everything", ("crash",)), Draws(Randomness(seed)))
         assert bounds.kinds == ("crash",)
         assert {fault.kind for fault in swarm(seed, "everything", faults=("crash",)).faults} <= {"crash"}
+
+
+def test_groups_have_names_of_any_script() -> None:
+    """Rule: in a part of the plans, and then the offsets topic has one to five partitions, so that the hash
+    of a name matters; all lives of one group keep its name."""
+    drawn = [swarm(seed, "everything") for seed in range(300)]
+    plans = [plan for plan in drawn if any(one.function == "subscribe" for one in plan.operations)]
+    names = [{one.key for one in plan.operations if one.function == "subscribe"} for plan in plans]
+    named = [one for one in names if not one & {"g1", "g2"}]
+    assert 0 < len(named) < len(plans)
+    assert all(len(one) <= 2 for one in names)
+    assert any(not name.isascii() for one in named for name in one)
+    assert {1, 2, 3, 4, 5} == {
+        topic.partitions for plan in plans for topic in plan.cluster.topics if topic.name == OFFSETS_TOPIC
+    }
