@@ -37,6 +37,7 @@ from fencepost.impl.runtime.zookeeper.server import (
     java,
 )
 from fencepost.systems.apache_kafka import settings
+from fencepost.systems.apache_kafka.clock import Clocks
 from fencepost.systems.apache_kafka.disk import SETTINGS as DISK_SETTINGS
 from fencepost.systems.apache_kafka.disk import Disks
 from fencepost.systems.apache_kafka.jars import Release
@@ -103,6 +104,8 @@ class ApacheKafka:
     """Whether every connection passes a proxy of this process, so that links can be cut."""
     mounted: bool = False
     """Whether each log directory is a disk that can lose power (disk.py)."""
+    shifted: bool = False
+    """Whether the wall clock of each broker can be set wrong (clock.py)."""
     seed: int = 0
     """Of what such a disk loses."""
     releases: dict[int, Release] = field(factory=dict)
@@ -112,6 +115,8 @@ class ApacheKafka:
     """The proxies, from the start to `close`; None if connections are direct."""
     disks: Disks | None = field(default=None, init=False)
     """The disks, from the start to `close`; None if files are ordinary ones."""
+    clocks: Clocks | None = field(default=None, init=False)
+    """The clocks, from the start on; None if they are right."""
     _starter: ThreadPoolExecutor | None = field(default=None, init=False)
     """One thread, from the first process to `close`: the kernel ends a process with the thread that began
     it."""
@@ -184,6 +189,8 @@ class ApacheKafka:
                 )
             },
         )
+        if self.shifted:
+            self.clocks = Clocks({broker: self._folder(broker) for broker in self.brokers})
         if self.mounted:
             self.disks = Disks.open(self.directories(), self.seed)
         if kraft:
@@ -423,6 +430,7 @@ class ApacheKafka:
         configuration, release = self._write_properties(broker), self.releases.get(broker, self.release)
         heap = self.heap_mb or HEAP_MB[release.kraft]
         command = [
+            *(self.clocks.environment(broker) if self.clocks is not None else ()),
             *(java(), f"-Xmx{heap}m", *JVM, *release.sharing(), *self._flags(broker), *self.jvm, *QUIET),
             *("-cp", release.class_path(), "kafka.Kafka", str(configuration)),
         ]

@@ -7,8 +7,8 @@ the disks is in memory, and gone after `close`: copy what is wanted before.
 Kafka does not call fsync when it appends: it relies on replication. So if all brokers lose power,
 acknowledged records may be lost although no disk lied. With `flush.messages=1` (of a topic, or
 `log.flush.interval.messages`) each append is synced before it is acknowledged, and then only a lie loses it.
-Kafka never syncs the log directory itself after it made the folder of a new partition; a kernel journals it
-within seconds, which is `write_back` here.
+A flush syncs the folder of a partition, not the log directory in which that folder has its name; a kernel
+journals it within seconds, which is `write_back` here.
 """
 
 from collections.abc import Iterable, Mapping

@@ -142,16 +142,19 @@ class Lab:
 
     def read(self):
         """Everything that is there, as the last reads of a run. Adds to the history."""
-        leader = self.until(self.state, "a leader").leader
         key, position, found = TopicPartition(self.topic, 0), 0, []
-        end = self.end(leader)
+        end = self.until(lambda: self.end(self.state().leader) + 1, "an end") - 1
+        deadline = time.monotonic() + PATIENCE_S
         while position < end:
-            invoked = time.monotonic_ns()
+            assert time.monotonic() < deadline, f"nothing comes at {position} of {end}"
+            leader, invoked = self.until(self.state, "a leader").leader, time.monotonic_ns()
             part = FetchPartition(partition=key, offset=position)
             request = FetchRequest(
                 correlation_id=1, replica_id=-1, max_wait=0, max_bytes=1 << 20, partitions=(part,)
             )
             answer = asyncio.run(self._ask(self.direct[leader - 1], request)).partitions[0]
+            if answer.error != "NONE":
+                continue
             records, start = [], position
             for header in read_headers(answer.records):
                 data = answer.records[header.position : header.position + header.size]

@@ -39,7 +39,7 @@ def off_and_on(cluster):
 def test_without_a_lie_nothing_acknowledged_is_lost(cluster):
     """The control: synced before it was acknowledged, and there after the loss of power."""
     lab = Lab(cluster, "honest", **{"flush.messages": "1"})
-    cluster.disks.write_back()  # the folder of a new partition is never synced by Kafka
+    cluster.disks.write_back()  # a flush does not sync the name of a new partition's folder
     lab.write(*range(1, COUNT + 1))
     off_and_on(cluster)
     assert lab.read() == list(range(1, COUNT + 1))
