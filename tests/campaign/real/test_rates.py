@@ -3,7 +3,13 @@
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.real.rates import CANDIDATE_RUNS, CANDIDATE_SHOWN, MOST_RUNS, RateOracle, shrink_by_rate
+from fencepost.campaign.real.rates import (
+    CANDIDATE_RUNS,
+    CANDIDATE_SHOWN,
+    MOST_RUNS,
+    RateOracle,
+    shrink_by_rate,
+)
 from fencepost.campaign.shrink.oracle import OutOfTimeError, Target
 from fencepost.campaign.workers.results import RunResult
 from fencepost.checkers.verdict import Decision

@@ -17,7 +17,7 @@ from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Job
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
 
-SEEDS = range(200)
+SEEDS = range(60)
 PLANS = [swarm_for_real(seed, tuple(REAL_FAULTS)) for seed in SEEDS]
 
 
@@ -66,7 +66,7 @@ def test_a_fault_ends_in_seconds():
 
 def test_controls_draw_what_has_to_be_found():
     """Each control has appends, and the faults and settings without which Kafka keeps its promise."""
-    for seed in range(30):
+    for seed in range(8):
         weak = swarm_for_real(seed, PROCESS_FAULTS, "acks-1")
         assert {one.acks for one in weak.operations if one.function == "append"} == {1}
         assert [one.kind for one in weak.faults].count("crash") == 1
