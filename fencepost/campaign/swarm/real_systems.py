@@ -8,6 +8,8 @@ A fifth of the plans has an eclipse: followers stand still, writes go on, the le
 return. Random faults reach this order rarely, and it is the one in which a record of one replica is lost.
 """
 
+from typing import Any
+
 from attrs import evolve
 
 from fencepost.campaign.swarm.bounds import Profile
@@ -245,7 +247,7 @@ def _written_until_the_end(plan: Plan, draw: Draws, acks: int) -> Plan:
     )
 
 
-def _topic_of(plan: Plan, **options: object) -> Plan:
+def _topic_of(plan: Plan, **options: Any) -> Plan:
     (topic,) = plan.cluster.topics
     return evolve(plan, cluster=evolve(plan.cluster, topics=(evolve(topic, **options),)))
 
