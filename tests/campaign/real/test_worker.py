@@ -75,7 +75,7 @@ def test_a_finding_is_kept_counted_and_shrunk(tmp_path, capsys, monkeypatch):
     assert run(replay) is ExitCode.FINDINGS
     rate = json.loads(capsys.readouterr().out)
     assert rate["runs"] == 2 and rate["anomalies"][failing["anomaly"]] >= 1
-    shrink = ["shrink", "out", "--trace", "5", "--out", "small.json", "--seconds", "15", "--json"]
+    shrink = ["shrink", "out", "--trace", "5", "--out", "small.json", "--seconds", "6", "--json"]
     assert run(shrink) is ExitCode.FINDINGS
     small = json.loads(capsys.readouterr().out)
     assert small["after"]["faults"] <= small["before"]["faults"] == 2 and (tmp_path / "small.json").exists()
@@ -96,7 +96,7 @@ def test_repetitions_share_a_cluster(tmp_path):
 def test_ctrl_c_ends_every_process(tmp_path, plan):
     """The run in hand is finished and kept, then nothing is left."""
     out = tmp_path / "out"
-    program = [sys.executable, "-m", "fencepost", *command(out, plan, "--seeds", "0:50")]
+    program = [sys.executable, "-m", "fencepost", *command(out, plan, "--seeds", "0:50", "--jobs", "1")]
     campaign = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + PATIENCE_S
     while not (out / "verdicts.jsonl").exists() or not (out / "verdicts.jsonl").stat().st_size:
