@@ -64,7 +64,7 @@ LINES_OF_THEIR_OWN = frozenset({"consume"})
 WAITING = frozenset({"cluster", "consume", "kafka", "produce"})
 """Sub-commands that wait for others while they run: no progress line every half minute."""
 
-FOLDERS = frozenset({"check", "cluster", "log", "mine", "model", "proxy", "tlc", "torture"})
+FOLDERS = frozenset({"campaign", "check", "cluster", "log", "mine", "model", "proxy", "tlc", "torture"})
 """Sub-commands with several files: the command itself is in FOLDER/command.py."""
 
 EXIT_CODES = """\
@@ -78,7 +78,7 @@ ELSEWHERE = {
     "consume": "fencepost.cli.client.consume",
     "drivers": "fencepost.cli.torture.drivers",
     "explain": "fencepost.cli.mine.explain",
-    "kafka": "fencepost.cli.real.kafka",
+    "kafka": "fencepost.cli.cluster.kafka",
     "produce": "fencepost.cli.client.produce",
 }
 """Sub-commands that are in the same file as another one."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import rich_click as click
 
-from fencepost.cli.campaign import drive_with_bar
+from fencepost.cli.campaign.command import drive_with_bar
 from fencepost.console.options import jobs_option, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError, strongest, unknown_name

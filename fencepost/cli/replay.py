@@ -125,7 +125,7 @@ def command(
     """
     from fencepost.campaign.run.run import run
     from fencepost.checkers.judges import DEFAULT_CHECKS, judge
-    from fencepost.cli.real.again import real_job_of, replay_real
+    from fencepost.cli.campaign.again import real_job_of, replay_real
 
     output = Output(as_json)
     real = real_job_of(folder)

@@ -101,7 +101,7 @@ def command(
     """
     from fencepost.campaign.bugs import parts_with
     from fencepost.campaign.shrink.oracle import target_of
-    from fencepost.cli.real.again import real_job_of, shrink_real
+    from fencepost.cli.campaign.again import real_job_of, shrink_real
 
     output = Output(as_json)
     real = real_job_of(source)

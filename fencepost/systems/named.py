@@ -15,8 +15,9 @@ from fencepost.traces.errors import FencepostError, unknown_name
 SIMULATION = "simulation"
 """The one that needs no real time; campaigns run it by themselves (campaign/run/run.py)."""
 KAFKA = "apache-kafka"
-HOME, BOOTSTRAP, SCRIPT = "kafka_home", "bootstrap", "script"
-"""Options of a system: an unpacked release of Apache Kafka; of `external`, where it is and what breaks it."""
+HOME, BOOTSTRAP, SCRIPT, LINKS = "kafka_home", "bootstrap", "script", "links"
+"""Options of a system: an unpacked release of Apache Kafka; of `external`, where it is and what breaks it;
+whether the links of Apache Kafka's brokers can be cut."""
 Options = Mapping[str, str]
 
 
@@ -52,9 +53,17 @@ def _apache_kafka(after: str, folder: Path, options: Options) -> System:
     return ApacheKafka(
         directory=folder,
         release=Release(version=version or KRAFT, home=home, controllers=controllers),
-        proxied=sys.platform == "linux",  # elsewhere 127.0.0.1 is the only address of loopback
+        proxied=_links(options),
         settings={"delete.topic.enable": "true", "auto.create.topics.enable": "false"},
     )
+
+
+def _links(options: Options) -> bool:
+    if options.get(LINKS) and sys.platform != "linux":
+        raise FencepostError(
+            expected="Linux, where all of 127.0.0.0/8 is loopback", seen=sys.platform, where="--links"
+        )
+    return bool(options.get(LINKS))
 
 
 def _external(after: str, folder: Path, options: Options) -> System:
@@ -87,7 +96,7 @@ def make_system(name: str, folder: Path, options: Options) -> System:
     Parameters:
       name: as `--system` has it; what comes after the first colon is the system's own.
       folder: where its files are.
-      options: HOME, BOOTSTRAP and SCRIPT, where they were given.
+      options: HOME, BOOTSTRAP, SCRIPT and LINKS, where they were given.
     Returns: the system.
     Raises: FencepostError for an unknown name, or options that do not fit.
     """

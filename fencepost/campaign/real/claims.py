@@ -14,7 +14,7 @@ from attrs import evolve
 
 from fencepost.campaign.observed.claims import EVERYTHING, derive_claims
 from fencepost.campaign.observed.observed_state import Key, ObservedState
-from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.operations import ACKS_ALL, ACKS_LEADER, Function, Operation, Outcome, Record
 from fencepost.traces.plan import Plan
 from fencepost.traces.trace import Claims, LossRange
 
@@ -76,7 +76,7 @@ def claims_of_run(
     duplicates = claims.duplicates and may_repeat
     reasons = claims.reasons if duplicates == claims.duplicates else ()
     reasons = (*reasons, *(loss.reason for loss in losses))
-    if any(one.acks == 1 for one in operations):
+    if any(one.acks == ACKS_LEADER for one in operations):
         reasons = (*reasons, "acks=1 acknowledges what was not replicated")
     return evolve(
         claims,
@@ -105,7 +105,7 @@ def loss_of(election: Election, operations: Iterable[Operation], reader: int) ->
         partition=election.key[1],
         start=min([start, *skipped]),
         end=EVERYTHING,
-        reason=f"broker {election.leader} was elected outside the ISR, in leader epoch {election.leader_epoch}",
+        reason=f"broker {election.leader} was elected outside the ISR, in epoch {election.leader_epoch}",
     )
 
 
@@ -121,11 +121,18 @@ def _records(operations: Iterable[Operation], key: Key, reader: int | None) -> I
                 yield record
 
 
+def acknowledged_by_all(operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
+    """The history as if every acknowledgement had been one of all replicas: what the control acks-1 is judged
+    by."""
+    return tuple(evolve(one, acks=ACKS_ALL) if one.acks == ACKS_LEADER else one for one in operations)
+
+
 def demanded(claims: Claims, control: str) -> Claims:
     """The claims as if Kafka promised what it does not: what a control is judged by (swarm/real_systems.py:
     CONTROLS)."""
     if control == "acks-1":
-        return evolve(claims, acks_1_may_lose=False)
+        reason = "a control: acks=1 is judged as acks=all"
+        return evolve(claims, acks_1_may_lose=False, reasons=(*claims.reasons, reason))
     if control in ("unclean", "min-isr-1"):
         return evolve(claims, loss=(), dense=not claims.duplicates)
     if control == "duplicates":

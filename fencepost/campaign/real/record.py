@@ -91,8 +91,8 @@ class RealRecord:
     def invoke(self, operation: PlannedOperation, time: int) -> None:
         """A client is about to send this; its topic is the plan's."""
         self.invoked[operation.op_id] = (operation, operation.process, time)
-        outcome = Outcome.UNKNOWN if operation.function == "append" else Outcome.FAIL
-        self._write(operation_line(evolve(unfinished(operation, time, outcome), process=operation.process)))
+        row = unfinished(operation, time, Outcome.UNKNOWN)
+        self._write(operation_line(evolve(row, process=operation.process)))
 
     def completed(self, operation: Operation, time: int) -> Operation:
         """A client has finished one, whose topic is the cluster's. Returns the row of the record."""

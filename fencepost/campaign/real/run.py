@@ -20,7 +20,7 @@ from attrs import define, evolve, field
 import fencepost
 from fencepost.campaign.faults.roles import resolve
 from fencepost.campaign.real.asking import Asking
-from fencepost.campaign.real.claims import claims_of_run, demanded
+from fencepost.campaign.real.claims import acknowledged_by_all, claims_of_run, demanded
 from fencepost.campaign.real.faults import REAL_FAULTS
 from fencepost.campaign.real.inside import inside_of
 from fencepost.campaign.real.observer import Observer, nanoseconds_since
@@ -432,6 +432,8 @@ class RealRun:
             stuck=bool(self.stuck),
             may_repeat=any(one.attempts > 1 for one in operations if one.function is Function.APPEND),
         )
+        if self.control == "acks-1":
+            operations = acknowledged_by_all(operations)
         trace = Trace(
             trace_id=self.plan.seed,
             plan="",  # judges take its options for those of the simulated brokers

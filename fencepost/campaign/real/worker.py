@@ -114,7 +114,7 @@ class RealWorker(Worker):
         except BaseException:
             self.clusters.discard()
             raise
-        run = self.run
+        run = self._finished()
         if run is None:
             return result
         if result.decision is Decision.ILLEGAL and self.orders.out:
@@ -124,6 +124,10 @@ class RealWorker(Worker):
         else:
             asyncio.run(_delete(run))
         return evolve(result, marks=())
+
+    def _finished(self) -> RealRun | None:
+        """The run of the task in hand; None if it needed none."""
+        return self.run
 
     def release(self) -> None:
         """End the cluster."""

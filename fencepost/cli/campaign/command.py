@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import rich_click as click
 
-from fencepost.cli.real.options import (
+from fencepost.cli.campaign.real import (
     real_campaign,
     real_job,
     real_options,

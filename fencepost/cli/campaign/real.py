@@ -24,7 +24,12 @@ COMMAND = (sys.executable, "-m", "fencepost.campaign.real.worker")
 TASK_LIMIT_S = 900
 """Real time of a run after which it is given up: the first one starts a cluster, which may take five
 minutes, and compiles the judges."""
-ONLY_REAL = ("kafka_home", "bootstrap", "script", "control", "runs_per_cluster")
+ONLY_REAL = ("kafka_home", "bootstrap", "script", "control", "runs_per_cluster", "links")
+CHECKS = ("log", "kafka", "invariants")
+"""What judges a run against a real system, unless --checks says something else. Conformance and the checks of
+the meantime know the reference brokers only; groups and transactions have no part in these runs."""
+OPTIONS = ("kafka_home", "bootstrap", "script", "links")
+"""Of a system, as systems/named.py has them."""
 RUNS_PER_CLUSTER = 25
 
 
@@ -52,6 +57,12 @@ def real_options(function: Any) -> Any:
             help="With external: the program that breaks it.",
         ),
         click.option(
+            "--links",
+            is_flag=True,
+            help="With apache-kafka: every connection passes a proxy, so that links between brokers can be "
+            "cut. Runs take longer.",
+        ),
+        click.option(
             "--control",
             type=Named(list(CONTROLS)),
             help="Draw plans in which Kafka breaks what it does not promise, and judge as if it did: the "
@@ -74,7 +85,7 @@ def refuse_for_simulation(given: dict[str, Any]) -> None:
     """Raises UsageError for an option that only real systems have."""
     for name in ONLY_REAL:
         value = given[name]
-        if value is not None and not (name == "runs_per_cluster" and value == RUNS_PER_CLUSTER):
+        if value not in (None, False) and not (name == "runs_per_cluster" and value == RUNS_PER_CLUSTER):
             raise click.UsageError(f"expected --system with --{name.replace('_', '-')}, saw the simulation")
 
 
@@ -116,7 +127,7 @@ def real_job(
         raise click.UsageError("expected --bug with the simulation, saw it with --system")
     if checks is not None:
         checks_by_name(checks)
-    options = {name: str(given[name]) for name in ("kafka_home", "bootstrap", "script") if given[name]}
+    options = {name: str(given[name]) for name in OPTIONS if given[name]}
     system = make_system(given["system"], Path("unused"), options)
     able, unable = kinds_for(system.inside().can)
     for kind in faults or ():
@@ -134,7 +145,7 @@ def real_job(
     return Job(
         profile="real",
         plan=plan,
-        checks=checks,
+        checks=checks or CHECKS,
         faults=faults or able,
         system=given["system"],
         system_options=options,

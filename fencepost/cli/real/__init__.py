@@ -1,1 +1,0 @@
-"""What commands share that work with real systems, and `fencepost kafka`."""

@@ -1,0 +1,95 @@
+"""Rates: a candidate counts if enough of its runs show the anomaly; time and runs are bounded."""
+
+import pytest
+from attrs import evolve
+
+from fencepost.campaign.real.rates import (
+    CANDIDATE_RUNS,
+    CANDIDATE_SHOWN,
+    MOST_RUNS,
+    RateOracle,
+    shrink_by_rate,
+)
+from fencepost.campaign.shrink.oracle import OutOfTimeError, Target
+from fencepost.campaign.workers.results import RunResult
+from fencepost.checkers.verdict import Decision
+from fencepost.traces.errors import FencepostError
+from fencepost.traces.plan import Fault, Plan, PlannedOperation
+
+PLAN = Plan(
+    seed=1,
+    operations=tuple(
+        PlannedOperation(op_id=number, process=0, at_ms=number, function="append") for number in range(1, 9)
+    ),
+    faults=tuple(
+        Fault(fault_id=number, kind=kind, at_ms=number, target="broker 1")
+        for number, kind in enumerate(("crash", "pause", "crash"))
+    ),
+)
+
+
+def result(anomaly=None):
+    """Of one run."""
+    decision = Decision.ILLEGAL if anomaly else Decision.OK
+    return RunResult(seed=1, decision=decision, anomaly=anomaly)
+
+
+def oracle(story, **given):
+    """An oracle over runs that `story` makes of a plan and the number of its run."""
+    seen = {}
+
+    def once(plan):
+        key = (plan.operations, plan.faults)
+        seen[key] = seen.get(key, 0) + 1
+        return result(story(plan, seen[key]))
+
+    return RateOracle(target=Target(anomaly="lost_write"), once=once, **given)
+
+
+def test_a_candidate_is_run_until_the_answer_is_known():
+    """Shown at once: as few runs as it takes. Never shown: as many as could still change the answer."""
+    always = oracle(lambda plan, number: "lost_write")
+    assert always.first([PLAN]) == 0 and always.runs == CANDIDATE_SHOWN
+    never = oracle(lambda plan, number: None)
+    assert never.first([PLAN]) is None and never.runs == CANDIDATE_RUNS - CANDIDATE_SHOWN + 1
+    assert never.first([PLAN]) is None and never.runs == CANDIDATE_RUNS - CANDIDATE_SHOWN + 1, "known already"
+    every_second = oracle(lambda plan, number: "lost_write" if number % 2 == 0 else None)
+    assert every_second.first([PLAN]) == 0 and every_second.runs == CANDIDATE_RUNS
+
+
+def test_another_anomaly_does_not_count():
+    """Only what the shrink is about."""
+    assert oracle(lambda plan, number: "duplicate").first([PLAN]) is None
+
+
+def test_time_and_runs_are_bounded():
+    """Whatever is left to try."""
+    with pytest.raises(OutOfTimeError):
+        oracle(lambda plan, number: None, seconds=-1.0).first([PLAN])
+    with pytest.raises(OutOfTimeError):
+        oracle(lambda plan, number: None, runs=MOST_RUNS).first([PLAN])
+
+
+def test_a_plan_shrinks_to_what_shows_the_anomaly_often_enough():
+    """It takes the last crash and one operation; a fault that makes it likelier than every second run is not
+    kept."""
+
+    def story(plan, number):
+        kinds = [fault.fault_id for fault in plan.faults]
+        needed = 2 in kinds and any(one.op_id == 5 for one in plan.operations)
+        return "lost_write" if needed and (number % 2 == 0 or 1 in kinds) else None
+
+    kept = []
+    small = shrink_by_rate(PLAN, oracle(story), on_better=kept.append, on_progress=lambda progress: None)
+    assert [fault.fault_id for fault in small.plan.faults] == [2]
+    assert [one.op_id for one in small.plan.operations] == [5]
+    assert small.finished and kept[-1] == small.plan
+
+
+def test_a_plan_that_seldom_shows_it_is_refused():
+    """In one sentence."""
+    once_in_ten = oracle(lambda plan, number: "lost_write" if number == 10 else None)
+    with pytest.raises(FencepostError, match="a run that shows lost_write again"):
+        shrink_by_rate(
+            evolve(PLAN, seed=2), once_in_ten, on_better=lambda plan: None, on_progress=lambda progress: None
+        )

@@ -1,0 +1,85 @@
+"""Plans for systems of real processes: a function of the seed, within what the system can carry out."""
+
+from attrs import evolve
+
+from fencepost.campaign.faults.roles import parse_role
+from fencepost.campaign.real.faults import REAL_FAULTS
+from fencepost.campaign.real.worker import checked
+from fencepost.campaign.swarm.real_systems import (
+    CONTROLS,
+    FIRST_ECLIPSE,
+    FIRST_OF_ALL,
+    LONGEST_FAULT_MS,
+    PROCESS_FAULTS,
+    swarm_for_real,
+)
+from fencepost.campaign.workers.plans import plan_of
+from fencepost.campaign.workers.results import Job
+from fencepost.traces.plan_json import plan_from_json, plan_to_json
+
+SEEDS = range(60)
+PLANS = [swarm_for_real(seed, tuple(REAL_FAULTS)) for seed in SEEDS]
+
+
+def test_a_seed_is_a_plan_that_a_real_system_can_run():
+    """Each plan is valid, has kinds and roles that exist, and survives its way through JSON."""
+    for plan in PLANS:
+        assert checked(plan) is plan
+        assert plan_from_json(plan_to_json(plan)) == plan
+        assert swarm_for_real(plan.seed, tuple(REAL_FAULTS)) == plan
+        for fault in plan.faults:
+            assert parse_role(fault.target)
+
+
+def test_kinds_that_a_system_cannot_carry_out_are_not_drawn():
+    """Only the kinds that are given are drawn; without any there is no fault."""
+    drawn = {fault.kind for seed in SEEDS for fault in swarm_for_real(seed, ("pause",)).faults}
+    assert drawn == {"pause"}
+    assert all(not swarm_for_real(seed, ()).faults for seed in SEEDS)
+    every = {fault.kind for plan in PLANS for fault in plan.faults}
+    assert every == set(REAL_FAULTS)
+
+
+def test_plans_vary_in_everything_that_matters():
+    """Calm plans, eclipses, deaths of all brokers, weak acknowledgements, idempotent producers and unclean
+    elections all occur, and none of them always."""
+    shares = {
+        "calm": sum(not plan.faults for plan in PLANS),
+        "eclipse": sum(any(one.fault_id == FIRST_ECLIPSE for one in plan.faults) for plan in PLANS),
+        "all": sum(any(one.fault_id > FIRST_OF_ALL for one in plan.faults) for plan in PLANS),
+        "acks 1": sum(any(one.acks == 1 for one in plan.operations) for plan in PLANS),
+        "idempotent": sum(plan.client.producer.idempotent for plan in PLANS),
+        "unclean": sum(plan.cluster.topics[0].unclean_leader_election for plan in PLANS),
+        "retries": sum(plan.client.retry_unknown for plan in PLANS),
+    }
+    for name, count in shares.items():
+        assert 0 < count < len(PLANS), name
+
+
+def test_a_fault_ends_in_seconds():
+    """A run waits for what it has stopped: no duration is longer than its bound, but for eclipses, which say
+    when their followers return."""
+    for plan in PLANS:
+        for fault in plan.faults:
+            assert fault.duration_ms <= LONGEST_FAULT_MS or fault.fault_id >= FIRST_ECLIPSE
+
+
+def test_controls_draw_what_has_to_be_found():
+    """Each control has appends, and the faults and settings without which Kafka keeps its promise."""
+    for seed in range(8):
+        weak = swarm_for_real(seed, PROCESS_FAULTS, "acks-1")
+        assert {one.acks for one in weak.operations if one.function == "append"} == {1}
+        assert [one.kind for one in weak.faults].count("crash") == 1
+        unclean = swarm_for_real(seed, PROCESS_FAULTS, "min-isr-1").cluster.topics[0]
+        assert unclean.unclean_leader_election and unclean.min_insync_replicas == 1
+        twice = swarm_for_real(seed, PROCESS_FAULTS, "duplicates")
+        assert twice.client.retry_unknown and not twice.client.producer.idempotent
+    assert set(CONTROLS) == {"acks-1", "unclean", "min-isr-1", "duplicates"}
+
+
+def test_a_job_says_which_swarm_draws():
+    """A campaign against a real system draws from the kinds in its job; a given plan replaces the draws."""
+    job = Job(system="embedded", faults=("crash",), control="acks-1")
+    assert plan_of(job, 7) == swarm_for_real(7, ("crash",), "acks-1")
+    given = evolve(job, plan=plan_to_json(PLANS[3]))
+    assert plan_of(given, 99) == evolve(PLANS[3], seed=99)
