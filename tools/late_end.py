@@ -21,6 +21,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import rich_click as click
 from attrs import define, evolve, field
 
 from fencepost.checkers.judges import judge
@@ -36,7 +37,7 @@ from fencepost.wire.codec import read_response, request_type, write_request
 
 TOPIC, PARTITION, ID = "t", 0, "late"
 METADATA, FIND, INIT, ADD, PRODUCE, END, FETCH, FEATURES = 3, 10, 22, 24, 0, 26, 1, 18
-VERSIONS = {METADATA: 4, FIND: 3, INIT: 4, ADD: 3, PRODUCE: 9, END: 4, FETCH: 11, FEATURES: 3}
+VERSIONS = {METADATA: 4, FIND: 3, INIT: 4, ADD: 3, PRODUCE: 9, END: 3, FETCH: 11, FEATURES: 3}
 SECOND_VERSION = {PRODUCE: 12, END: 5}
 """Of the requests that KIP-890 changed: brokers take these for transaction.version 2."""
 PATIENCE_S = 60.0
@@ -356,15 +357,15 @@ def convicted(version: str, times: int) -> list[Finding]:
     trace = Trace(trace_id=0, plan="", seed=0, software_version=f"Apache Kafka {version}", operations=rows)
     found = [finding for verdict in judge(trace) for finding in verdict.findings]
     feature = 2 if session.second_version else 1
-    print(f"Apache Kafka {version}, transaction.version {feature}: {len(found)} findings")
+    click.echo(f"Apache Kafka {version}, transaction.version {feature}: {len(found)} findings")
     for line in session.said:
-        print(f"  {line}")
+        click.echo(f"  {line}")
     for finding in found:
-        print(f"  {finding.anomaly}: expected {finding.expected}; seen: {finding.seen}")
+        click.echo(f"  {finding.anomaly}: expected {finding.expected}; seen: {finding.seen}")
         for row in rows:
             if row.op_id in finding.operations:
                 values = [record.value for record in row.records]
-                print(f"    operation {row.op_id}: {row.function.value} {row.outcome.value} {values}")
+                click.echo(f"    operation {row.op_id}: {row.function.value} {row.outcome.value} {values}")
     return found
 
 
@@ -377,9 +378,10 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=3)
     asked = parser.parse_args()
     if missing():
-        print(f"Apache Kafka: skipped, {missing()}")
+        click.echo(f"Apache Kafka: skipped, {missing()}")
         return 0
-    return int(any([convicted(version, asked.times) for version in asked.versions]))
+    found = [convicted(version, asked.times) for version in asked.versions]
+    return int(any(found))
 
 
 if __name__ == "__main__":
