@@ -431,24 +431,6 @@ PROTECTIONS: tuple[Protection, ...] = (
         says="whoever goes on from committed offsets waits for transactions that commit some",
     ),
     Protection(
-        name="is_needed",
-        bug="KIP-890",
-        breaks="LIVE",
-        says="a leader asks the coordinator before it writes the first batch of a transaction",
-    ),
-    Protection(
-        name="still_guarded",
-        bug="T10",
-        breaks="LIVE",
-        says="the coordinator's answer counts for the transaction that it was asked about",
-    ),
-    Protection(
-        name="counts_when_durable",
-        bug="T12",
-        breaks="EXACTLY-ONCE",
-        says="a transition of a transaction counts when every replica has it",
-    ),
-    Protection(
         name="answer_when_durable",
         bug="T13",
         breaks="LIVE",
@@ -465,12 +447,6 @@ PROTECTIONS: tuple[Protection, ...] = (
         bug="T15",
         breaks="LIVE",
         says="a transaction that is open beyond its time-out is aborted",
-    ),
-    Protection(
-        name="coordinator_fencing",
-        bug="T16",
-        breaks="TXN-ATOM",
-        says="a log refuses markers of a coordinator that was replaced",
     ),
     Protection(
         name="still_member",

@@ -29,12 +29,8 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
     ("T8", "transactional_offsets", offsets.OffsetsWithoutCommit, ONCE | OFFSETS, PROFILE, "OFFSET-SAFE"),
     ("KIP-447", "transactional_offsets", offsets.TakesAnyMember, ONCE | OFFSETS, PROFILE, "OFFSET-SAFE"),
     ("T9", "group_offsets", offsets.ShowsUnstableOffsets, ONCE | OFFSETS, PROFILE, "OFFSET-SAFE"),
-    ("KIP-890", "transaction_verification", coordinators.AsksNobody, LIVE | ATOM, PROFILE, "TXN-ATOM"),
-    ("T10", "transaction_verification", coordinators.BelievesLateAnswers, LIVE | ATOM, PROFILE, "TXN-ATOM"),
-    ("T12", "transaction_log", coordinators.CountsOnAppend, LIVE | ATOM | ONCE, PROFILE, "EXACTLY-ONCE"),
     ("T13", "marker_writer", coordinators.AnswersBeforeReplicas, LIVE | ATOM, PROFILE, "TXN-ATOM"),
     ("T14", "transaction_coordinator", coordinators.GivesTheSameEpochAgain, ONCE | ATOM, PROFILE, "TXN-ATOM"),
     ("T15", "transaction_coordinator", coordinators.WaitsForEver, LIVE, PROFILE, "LIVE"),
-    ("T16", "log", readers.TakesMarkersOfOldCoordinators, ATOM | ONCE, PROFILE, "TXN-ATOM"),
     ("T11", "transform_loop", clients.TransformsWhatIsNotItsOwn, ONCE, PROFILE, "EXACTLY-ONCE"),
 )

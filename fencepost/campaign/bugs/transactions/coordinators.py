@@ -2,7 +2,7 @@
 
 from attrs import evolve
 
-from fencepost.impl.coordinator.durable import Done, KeyAndValue
+from fencepost.impl.coordinator.durable import Done
 from fencepost.impl.messages.broker_api import InitProducerIdRequest
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.partition import Partition
@@ -12,8 +12,6 @@ from fencepost.impl.transaction.marker_writer import MarkerWriter
 from fencepost.impl.transaction.markers import TransactionMarkers
 from fencepost.impl.transaction.records import TransactionValue
 from fencepost.impl.transaction.transaction import Transaction, Transit
-from fencepost.impl.transaction.transaction_log import TransactionLog
-from fencepost.impl.transaction.verification import Subject, TransactionVerification
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 
@@ -59,23 +57,6 @@ class SendsMarkersOnce(TransactionMarkers):
         return error is not None
 
 
-class CountsOnAppend(TransactionLog):
-    """T12: a decision is answered, and carried out, when it is in the log of the coordinator alone."""
-
-    def counts_when_durable(self, key: TopicPartition, epoch: int, record: KeyAndValue, done: Done) -> None:
-        """Written is decided."""
-        answered: list[int] = []
-
-        def once(error: ErrorCode, base_offset: int) -> None:
-            if not answered:
-                answered.append(base_offset)
-                done(error, base_offset)
-
-        base_offset = self.write(key, epoch, (record,), once, self.table.options.append_timeout_ms)
-        if base_offset >= 0:
-            once(NO_ERROR, base_offset)
-
-
 class AnswersBeforeReplicas(MarkerWriter):
     """T13: a marker is answered when the leader alone has it; the next leader keeps the transaction open."""
 
@@ -104,19 +85,3 @@ class WaitsForEver(TransactionCoordinator):
     def is_overdue(self, transaction: Transaction) -> bool:
         """There is time."""
         return False
-
-
-class AsksNobody(TransactionVerification):
-    """KIP-890: a late batch begins a transaction that no coordinator knows."""
-
-    def is_needed(self, partition: Partition, producer_id: int, producer_epoch: int, *, adds: bool) -> bool:
-        """Only where the coordinator would not hear of the partition otherwise."""
-        return adds and super().is_needed(partition, producer_id, producer_epoch, adds=adds)
-
-
-class BelievesLateAnswers(TransactionVerification):
-    """T10: an answer about one transaction opens the next."""
-
-    def still_guarded(self, subject: Subject, guard: int) -> bool:
-        """It was yes."""
-        return True

@@ -1,9 +1,6 @@
-"""Bugs of logs: what readers of committed records are shown, and which markers are taken."""
-
-from typing import Any, Self
+"""Bugs of what readers of committed records are shown."""
 
 from fencepost.impl.log.index.transaction_index import AbortedTransaction
-from fencepost.impl.log.producer.state import Producer, ProducerState
 from fencepost.impl.log.segmented_log import SegmentedLog
 
 
@@ -21,19 +18,3 @@ class ForgetsAborted(SegmentedLog):
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
         """None."""
         return []
-
-
-class ForgetsCoordinators(ProducerState):
-    """Looks at no coordinator epoch."""
-
-    def coordinator_fencing(self, known: Producer, coordinator_epoch: int, where: str) -> None:
-        """A marker is a marker."""
-
-
-class TakesMarkersOfOldCoordinators(SegmentedLog):
-    """T16: a marker of a coordinator that was replaced ends the transaction that is open now."""
-
-    @classmethod
-    def open(cls, *arguments: Any, **options: Any) -> Self:
-        """With a state that checks no coordinator."""
-        return super().open(*arguments, **(options | {"producer_state": ForgetsCoordinators}))
