@@ -431,6 +431,24 @@ PROTECTIONS: tuple[Protection, ...] = (
         says="whoever goes on from committed offsets waits for transactions that commit some",
     ),
     Protection(
+        name="answer_when_durable",
+        bug="T13",
+        breaks="LIVE",
+        says="a marker is answered when every replica has it",
+    ),
+    Protection(
+        name="next_epoch",
+        bug="T14",
+        breaks="EXACTLY-ONCE",
+        says="whoever takes a transactional id over gets an epoch of his own",
+    ),
+    Protection(
+        name="is_overdue",
+        bug="T15",
+        breaks="LIVE",
+        says="a transaction that is open beyond its time-out is aborted",
+    ),
+    Protection(
         name="still_member",
         bug="T11",
         breaks="EXACTLY-ONCE",

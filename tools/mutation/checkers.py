@@ -68,6 +68,11 @@ CHECKERS: dict[str, Checker] = {
             sources=("fencepost/checkers/transactions",),
             tests=("tests/checkers/transactions",),
         ),
+        Checker(
+            name="exactly_once",
+            sources=("fencepost/checkers/exactly_once",),
+            tests=("tests/checkers/exactly_once",),
+        ),
         Checker(name="groups", sources=("fencepost/checkers/groups",), tests=("tests/checkers/groups",)),
     )
 }

@@ -47,7 +47,7 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--format",
             metavar="NAME",
-            help="The format of files: fencepost, edn, json, jepsen-log, jepsen-kafka or auto."
+            help="The format of files: fencepost, edn, json, jepsen-log, jepsen-kafka, elle-append or auto."
             " [default: auto with --model or --checks, otherwise fencepost]",
         ),
         *parameter_options,

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from attrs import define, field
 
-from fencepost.impl.coordinator.durable import DurableAppends
+from fencepost.impl.coordinator.durable import Done, DurableAppends, KeyAndValue
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.transaction.records import STATE_TOPIC, encode_key, encode_value
 from fencepost.impl.transaction.table import TransactionTable

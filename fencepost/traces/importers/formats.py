@@ -15,6 +15,7 @@ from fencepost.traces.importers.edn import EdnReader, Keyword, plain
 from fencepost.traces.importers.entries import HistoryEntry, entry_of
 from fencepost.traces.importers.json_text import json_rows
 from fencepost.traces.importers.kafka import kafka_operations
+from fencepost.traces.importers.list_append import list_operations
 from fencepost.traces.importers.window import Window
 from fencepost.traces.operations import Operation
 
@@ -104,6 +105,12 @@ def kafka_history(window: Window) -> tuple[Operation, ...]:
     return kafka_operations(rows(window), window.where)
 
 
+def list_history(window: Window) -> tuple[Operation, ...]:
+    """The operations of a list-append history, in EDN or JSON."""
+    rows = json_rows if _notation(window) == "json" else edn_rows
+    return list_operations(rows(window), window.where)
+
+
 FORMATS: dict[str, Format] = {
     made.name: made
     for made in (
@@ -124,6 +131,11 @@ FORMATS: dict[str, Format] = {
             says="Jepsen's Kafka workload in EDN or JSON: send, poll, assign, subscribe, crash, txn",
             operations=kafka_history,
         ),
+        Format(
+            name="elle-append",
+            says="Elle's list-append histories in EDN or JSON: txn of append and r",
+            operations=list_history,
+        ),
     )
 }
 SUFFIXES = (".edn", ".json", ".log", ".txt")
@@ -135,6 +147,8 @@ _FIRST = re.compile(r"(?:[\s,]|;[^\n]*\n?)*")
 _KAFKA = re.compile(
     r':f\s+:(?:send|poll|assign|subscribe)\b|\[:(?:send|poll)\b|"f"\s*:\s*"(?:send|poll|assign|subscribe)"|\[\s*"(?:send|poll)"'
 )
+_LISTS = re.compile(r'\[\s*:append\s|\[\s*"append"\s*,')
+"""A micro-operation. An operation `append` of a single list has no brackets around it."""
 _HEAD = 1 << 16
 """Characters at the beginning of a history that identify its workload."""
 _BEGINNING = 200
@@ -148,6 +162,8 @@ def recognised(window: Window) -> Format:
         pass
     if notation != "jepsen-log" and _KAFKA.search(window.text, 0, _HEAD):
         return FORMATS["jepsen-kafka"]
+    if notation != "jepsen-log" and _LISTS.search(window.text, 0, _HEAD):
+        return FORMATS["elle-append"]
     return FORMATS[notation]
 
 

@@ -40,6 +40,10 @@ class KafkaHistory:
 
     # The file, for errors.
     where: str
+    # What the functions of entries may be.
+    functions: tuple[str, ...] = FUNCTIONS
+    # Makes the rows of one entry.
+    expansion: type[Expansion] = Expansion
     # What each process has in flight.
     open: dict[int, Asked] = field(factory=dict)
     # All invocations in order.
@@ -64,8 +68,8 @@ class KafkaHistory:
         unknown = sorted(set(row) - UNDERSTOOD - BESIDE)
         if unknown:
             raise self.refuse("fields of Jepsen's Kafka workload", f"the unknown field {unknown[0]}", line)
-        if row.get("f") not in FUNCTIONS:
-            raise self.refuse(f"a function out of {', '.join(FUNCTIONS)}", repr(row.get("f")), line)
+        if row.get("f") not in self.functions:
+            raise self.refuse(f"a function out of {', '.join(self.functions)}", repr(row.get("f")), line)
         process: Any = row.get("process")
         if not is_integer(process):
             raise self.refuse("an integer as process", repr(process), line)
@@ -122,7 +126,7 @@ class KafkaHistory:
     def operations(self) -> tuple[Operation, ...]:
         """All operations, in the order of their invocations. Raises TraceError for micro-operations that it
         does not understand."""
-        rows = (row for asked in self.asked for row in Expansion(asked, self.where, self.timed).rows())
+        rows = (row for asked in self.asked for row in self.expansion(asked, self.where, self.timed).rows())
         return tuple(evolve(row, op_id=op_id) for op_id, row in enumerate(rows))
 
 

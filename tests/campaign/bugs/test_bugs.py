@@ -76,6 +76,9 @@ FOUND_BY_SEED = {
     "KIP-447": 0,
     "T9": 94,
     "T11": 1006,
+    "T13": 20,
+    "T14": 11,
+    "T15": 9,
 }
 """A seed of each bug's swarm profile that finds it, mostly the first one (KAFKA-10284 shows at 61 already).
 `fencepost bugs hunt` measures them. A change of the swarm moves them."""

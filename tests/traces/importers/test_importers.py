@@ -137,7 +137,10 @@ REFUSED = [
     ('{"process":0,\n"type":}', "h:2: expected a JSON object"),
     ("INFO  jepsen.util - 0 :invoke :read nil\nWARN what", "h:2: expected INFO jepsen.util"),
     ("INFO  jepsen.util - 0 :invoke", "h:1: expected process, :type, :function and value"),
-    ("hello", "h: expected a history in one of the formats edn, json, jepsen-log, jepsen-kafka, saw 'hello'"),
+    (
+        "hello",
+        "h: expected a history in one of the formats edn, json, jepsen-log, jepsen-kafka, elle-append, saw 'hello'",
+    ),
     ("", "saw an empty file"),
 ]
 

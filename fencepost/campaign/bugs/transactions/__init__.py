@@ -29,5 +29,8 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
     ("T8", "transactional_offsets", offsets.OffsetsWithoutCommit, ONCE | OFFSETS, PROFILE, "OFFSET-SAFE"),
     ("KIP-447", "transactional_offsets", offsets.TakesAnyMember, ONCE | OFFSETS, PROFILE, "OFFSET-SAFE"),
     ("T9", "group_offsets", offsets.ShowsUnstableOffsets, ONCE | OFFSETS, PROFILE, "OFFSET-SAFE"),
+    ("T13", "marker_writer", coordinators.AnswersBeforeReplicas, LIVE | ATOM, PROFILE, "TXN-ATOM"),
+    ("T14", "transaction_coordinator", coordinators.GivesTheSameEpochAgain, ONCE | ATOM, PROFILE, "TXN-ATOM"),
+    ("T15", "transaction_coordinator", coordinators.WaitsForEver, LIVE, PROFILE, "LIVE"),
     ("T11", "transform_loop", clients.TransformsWhatIsNotItsOwn, ONCE, PROFILE, "EXACTLY-ONCE"),
 )

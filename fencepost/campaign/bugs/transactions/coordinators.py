@@ -2,13 +2,17 @@
 
 from attrs import evolve
 
+from fencepost.impl.coordinator.durable import Done
+from fencepost.impl.messages.broker_api import InitProducerIdRequest
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.impl.replication.partition import Partition
 from fencepost.impl.transaction.coordinator import TransactionCoordinator
 from fencepost.impl.transaction.loading import TransactionLoading
+from fencepost.impl.transaction.marker_writer import MarkerWriter
 from fencepost.impl.transaction.markers import TransactionMarkers
 from fencepost.impl.transaction.records import TransactionValue
-from fencepost.impl.transaction.transaction import Transaction
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.impl.transaction.transaction import Transaction, Transit
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 
 class ObeysAnyEpoch(TransactionCoordinator):
@@ -51,3 +55,33 @@ class SendsMarkersOnce(TransactionMarkers):
     def is_written(self, error: ErrorCode | None) -> bool:
         """An answer is an answer."""
         return error is not None
+
+
+class AnswersBeforeReplicas(MarkerWriter):
+    """T13: a marker is answered when the leader alone has it; the next leader keeps the transaction open."""
+
+    def answer_when_durable(self, partition: Partition, base_offset: int, done: Done) -> None:
+        """It is in the log."""
+        done(NO_ERROR, base_offset)
+
+
+class GivesTheSameEpochAgain(TransactionCoordinator):
+    """T14: whoever takes an id over gets the epoch of whoever had it."""
+
+    def next_epoch(
+        self, transaction: Transaction, request: InitProducerIdRequest, fresh: int
+    ) -> Transit | None:
+        """One less."""
+        transit = super().next_epoch(transaction, request, fresh)
+        if transit is None:
+            return None
+        epoch = max(0, transit.value.producer_epoch - 1)
+        return evolve(transit, value=evolve(transit.value, producer_epoch=epoch))
+
+
+class WaitsForEver(TransactionCoordinator):
+    """T15: a transaction of a producer that is gone stays open."""
+
+    def is_overdue(self, transaction: Transaction) -> bool:
+        """There is time."""
+        return False
