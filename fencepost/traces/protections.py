@@ -445,21 +445,21 @@ PROTECTIONS: tuple[Protection, ...] = (
     ),
     Protection(
         name="coordinator_fencing",
-        bug="KAFKA-9144",
+        bug="T16",
         breaks="TXN-ATOM",
-        says="a leader refuses a marker of an earlier coordinator epoch than it has seen",
+        says="a log refuses markers of a coordinator that was replaced",
     ),
     Protection(
         name="is_needed",
         bug="KIP-890",
         breaks="LIVE",
-        says="a leader asks the coordinator before it appends the first batch of a transaction",
+        says="a leader asks the coordinator before it writes the first batch of a transaction",
     ),
     Protection(
         name="still_guarded",
-        bug="KAFKA-14884",
+        bug="T10",
         breaks="LIVE",
-        says="a marker makes the coordinator's earlier answers about its transaction void",
+        says="the coordinator's answer counts for the transaction that it was asked about",
     ),
     Protection(
         name="settle",
