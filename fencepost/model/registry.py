@@ -90,8 +90,12 @@ class Model:
 @cache
 def shipped(name: str) -> Model:
     """The model with this name."""
-    known = {"replication": _replication, "controller": _controller, "group": _group,
-        "transaction": _transaction}
+    known = {
+        "replication": _replication,
+        "controller": _controller,
+        "group": _group,
+        "transaction": _transaction,
+    }
     if name not in known:
         raise FencepostError(
             expected=f"a shipped model: {', '.join(NAMES)}",

@@ -1,8 +1,9 @@
 """The registry of protection names: one name for the same guard in impl, model, TLA+ and the zoo of bugs.
 
 Each protocol protection of the implementation is a named method of a part; the key is the id of the bug that
-its absence brings back (KIP-279 means KIP-279's protection). Later work adds rows. One is a name of the model
-only, since no one method of the implementation holds it: undefined_has_no_end.
+its absence brings back (KIP-279 means KIP-279's protection). Later work adds rows. Some are names of the model
+only, since no one method of the implementation holds them: undefined_has_no_end, what transactions of the first
+version assume, and what Kafka has had since 4.2.
 """
 
 from attrs import frozen
@@ -462,21 +463,21 @@ PROTECTIONS: tuple[Protection, ...] = (
     ),
     Protection(
         name="coordinator_fencing",
-        bug="KAFKA-9144",
+        bug="T16",
         breaks="TXN-ATOM",
-        says="a leader refuses a marker of an earlier coordinator epoch than it has seen",
+        says="a log refuses markers of a coordinator that was replaced",
     ),
     Protection(
         name="is_needed",
         bug="KIP-890",
         breaks="LIVE",
-        says="a leader asks the coordinator before it appends the first batch of a transaction",
+        says="a leader asks the coordinator before it writes the first batch of a transaction",
     ),
     Protection(
         name="still_guarded",
-        bug="KAFKA-14884",
+        bug="T10",
         breaks="LIVE",
-        says="a marker makes the coordinator's earlier answers about its transaction void",
+        says="the coordinator's answer counts for the transaction that it was asked about",
     ),
     Protection(
         name="settle",

@@ -70,9 +70,9 @@ Protections ==
       "ended",                 \* T8
       "check",                 \* KIP-98
       "check_marker",          \* KAFKA-5231
-      "coordinator_fencing",   \* KAFKA-9144
+      "coordinator_fencing",   \* T16
       "is_needed",             \* KIP-890
-      "still_guarded",         \* KAFKA-14884
+      "still_guarded",         \* T10
       "settle",                \* KAFKA-8805
       "fence",                 \* KAFKA-6119
       "abort_open_first",      \* T24
@@ -215,7 +215,7 @@ Appended(s, r, record) ==
               !.records = Append(@, record),
               !.verified = IF Keeps("still_guarded") THEN {} ELSE @ \ {r}]
 
-\* check_marker (KAFKA-5231), coordinator_fencing (KAFKA-9144), marker_above_epoch (KIP-1228),
+\* check_marker (KAFKA-5231), coordinator_fencing (T16), marker_above_epoch (KIP-1228),
 \* marker_again (KAFKA-19999)
 IsRefused(s, m) ==
     \/ m.epoch < s.epoch /\ Keeps("check_marker")
@@ -223,7 +223,7 @@ IsRefused(s, m) ==
     \/ /\ Version = 2 /\ m.epoch = s.epoch /\ Keeps("marker_above_epoch")
        /\ s.open \/ ~Keeps("marker_again")
 
-\* still_guarded (KAFKA-14884): a marker makes earlier verifications void.
+\* still_guarded (T10): a marker makes earlier verifications void.
 Marked(s, m) ==
     LET Decided(r) == IF r.fate # "undecided" THEN r
                       ELSE [r EXCEPT !.fate = IF m.commit THEN "committed" ELSE "aborted",

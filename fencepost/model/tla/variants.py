@@ -161,6 +161,34 @@ def of_controller(size: str) -> tuple[Row, ...]:
     )
 
 
+OF_A_TRANSACTION = (
+    "is_needed", "is_written", "decide_durably", "last_stable_offset", "aborted_transactions",
+)  # fmt: skip
+"""Protections of the transaction model that matter within one transaction."""
+
+
 def of_transaction(size: str) -> tuple[Row, ...]:
-    """TODO"""
-    return (Row(constants=TransactionConstants()),)
+    """small: each protection with the smallest constants with which it matters, for both versions; medium: a
+    producer and its successor, with a fail-over."""
+    bases: list[tuple[TransactionConstants, tuple[str, ...]]] = []
+    for version in (1, 2):
+        one = TransactionConstants(version=version, transactions=1)
+        first = version == 1
+        if size != "small":
+            names = ("coordinator_fencing", "fence") if first else ("marker_above_epoch", "loaded")
+            bases.append((evolve(one, producers=2, epochs=1), names))
+            continue
+        next_one = ("one_at_a_time", "no_late_marker", "settle", "fence") if first else ("one_at_a_time",)
+        bases += [
+            (one, (*OF_A_TRANSACTION, *(("still_guarded",) if first else ("check", "marker_again")))),
+            (evolve(one, transactions=2), next_one),
+            (evolve(one, epochs=1), ("go_on_with_ends", "deposed_is_silent") if first else ("loaded",)),
+            (evolve(one, partitions=2), ("to_mark",)),
+            (evolve(one, offsets=1), ("count", "ended")),
+            (evolve(one, producers=2), ("abort_open_first",)),
+        ]
+    return tuple(
+        Row(constants=evolve(base, drop=drop), count=size == "small" and base.producers == 1)
+        for base, names in bases
+        for drop in (frozenset[str](), *(frozenset({name}) for name in names))
+    )

@@ -81,7 +81,9 @@ def appended(
     Returns:
         the new partition.
     """
-    kept = () if constants.keeps("still_guarded") else tuple(one for one in partition.verified if one != request)
+    kept = (
+        () if constants.keeps("still_guarded") else tuple(one for one in partition.verified if one != request)
+    )
     return Partition(
         epoch=request[2],
         sequence=request[4],
@@ -95,7 +97,7 @@ def appended(
 def is_refused(constants: Constants, partition: Partition, marker: Marker) -> bool:
     """Whether the leader refuses a marker for good.
 
-    check_marker (KAFKA-5231): a marker of an earlier producer epoch. coordinator_fencing (KAFKA-9144): one of
+    check_marker (KAFKA-5231): a marker of an earlier producer epoch. coordinator_fencing (T16): one of
     an earlier coordinator epoch. marker_above_epoch (KIP-1228): in the second version, one whose epoch the log
     has already, unless it was written before (marker_again, KAFKA-19999).
 
@@ -118,7 +120,7 @@ def is_refused(constants: Constants, partition: Partition, marker: Marker) -> bo
 
 
 def marked(constants: Constants, partition: Partition, marker: Marker) -> Partition:
-    """The partition after a marker: the records before it are decided. still_guarded (KAFKA-14884): it makes
+    """The partition after a marker: the records before it are decided. still_guarded (T10): it makes
     each earlier verification void.
 
     Args:

@@ -236,9 +236,7 @@ def is_ended(constants: Constants, producer: Producer, value: Transaction) -> bo
         if value.phase in BETWEEN and value.epoch == expected:
             return True  # INVALID_TXN_STATE: there is nothing to abort
     phases = (
-        (PREPARE_COMMIT, COMPLETE_COMMIT)
-        if producer.state == COMMITTING
-        else (PREPARE_ABORT, COMPLETE_ABORT)
+        (PREPARE_COMMIT, COMPLETE_COMMIT) if producer.state == COMMITTING else (PREPARE_ABORT, COMPLETE_ABORT)
     )
     return value.phase in phases and value.epoch == expected
 

@@ -1,0 +1,117 @@
+"""The explorer and TLC see the same transactions: as many states, as deep, the very same ones, and the same
+variants fail.
+
+Each JVM costs seconds, so few runs cover most protections here; `fencepost model matrix --model transaction`
+runs every variant.
+"""
+
+import time
+
+import pytest
+
+from fencepost.cli import run as fencepost
+from fencepost.model.comparison.sameness import (
+    by_explorer,
+    by_tlc,
+    states_of_explorer,
+    states_of_tlc,
+)
+from fencepost.model.explore import explore
+from fencepost.model.tla import FOLDER, SIZES, files_of
+from fencepost.model.tla.transaction import state_from_tla, state_to_tla
+from fencepost.model.tlc import show
+from fencepost.model.transaction.needed import ONLY_FIRST_NEEDS
+from fencepost.model.transaction.state import OF_TRANSACTIONS, Constants
+from fencepost.model.transaction.system import Transactions
+from tests.model.comparison.reaching import QUICK, reaches_all
+
+DEPOSED = Constants(
+    transactions=1, epochs=1, drop={"deposed_is_silent", "loaded", "go_on_with_ends", "decide_durably"}
+)
+UNGUARDED = Constants(
+    transactions=1,
+    partitions=2,
+    offsets=1,
+    drop={
+        *("is_needed", "is_written", "to_mark", "still_guarded", "fence", "check"),
+        *("last_stable_offset", "aborted_transactions", "count", "ended"),
+    },
+    producer_epochs=1,
+)
+LATE = Constants(
+    version=2,
+    drop={*ONLY_FIRST_NEEDS, "marker_above_epoch", "check_marker", "one_at_a_time", "epoch_fencing"},
+    producer_epochs=2,
+)
+SUCCESSOR = Constants(
+    version=2, producers=2, transactions=1, drop={"abort_open_first", "marker_again"}, producer_epochs=2
+)
+
+CASES = {
+    "a deposed coordinator": DEPOSED,
+    "two partitions": UNGUARDED,
+    "late requests": LATE,
+    "a successor": SUCCESSOR,
+}
+
+
+@pytest.mark.parametrize("constants", CASES.values(), ids=CASES)
+def test_a_state_has_one_form_on_each_side(constants):
+    """Rule: the map between states of Python and TLA+ loses nothing, and fingerprints lose no state."""
+    states = states_of_explorer(constants)
+    told = {show(tuple(state_to_tla(state).values())) for state in states}
+    assert len(told) == len(states) == explore(Transactions(constants, ())).distinct
+    assert all(state_from_tla(state_to_tla(state)) == state for state in states)
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("constants", CASES.values(), ids=CASES)
+def test_the_very_same_states(constants):
+    """Rule: TLC's dump of Transaction.tla and the Python model's states are one set, with most protections
+    dropped, in both versions."""
+    states = states_of_explorer(constants)
+    assert len(states) > 500
+    assert states_of_tlc(constants, QUICK) == states
+
+
+@pytest.mark.java
+def test_a_missed_protection_is_missed_by_both():
+    """Rule (T10): a shortest counterexample has the same length and the same invariant on both sides."""
+    constants = Constants(transactions=1, drop={"still_guarded"})
+    seen = by_explorer(constants, time.monotonic), by_tlc(constants, QUICK)
+    assert seen[0].compared == seen[1].compared
+    assert [(one.result, one.steps, one.invariant) for one in seen] == [("violated", 13, "NO-HANGING")] * 2
+
+
+@pytest.mark.java
+def test_what_a_useful_set_of_constants_reaches(tmp_path):
+    """Rule: the small configuration is not vacuous: each of the module's `never` is refuted."""
+    assert reaches_all("Transaction", tmp_path)
+
+
+def test_protections_have_one_name():
+    """Rule: the module's protections are those that the Python model can drop, and each shipped file is where
+    it should be."""
+    text = (FOLDER / "Transaction.tla").read_text()
+    names = text[text.index("Protections ==") : text.index("ASSUME")]
+    assert all(f'"{name}"' in names for name in OF_TRANSACTIONS)
+    assert names.count('"') == 2 * len(OF_TRANSACTIONS)
+    assert all(f'Keeps("{name}")' in text for name in OF_TRANSACTIONS - {"ended", "aborted_transactions"})
+    for size in SIZES:
+        assert all(file.is_file() for file in files_of("Transaction", size))
+
+
+def test_the_command_line(capsys):
+    """Rule: the transaction model is explored, bounded and listed like any other; a bug's id names its
+    protection; --eventually asks for TXN-END."""
+    small = ["model", "explore", "transaction", "--constant", "transactions=1"]
+    assert fencepost([*small, "--drop", "T10"]) == 1
+    out = capsys.readouterr().out
+    assert "NO-HANGING is violated in 13 steps" in out
+    assert fencepost([*small, "--constant", "partitions=2", "--states", "100"]) == 3
+    assert fencepost(["model", "explore", "transaction", "--drop", "KIP-101"]) == 2
+    stuck = [*small, "--constant", "epochs=1", "--drop", "KAFKA-16352", "--eventually"]
+    assert fencepost(stuck) == 1
+    assert "TXN-END" in capsys.readouterr().out
+    assert fencepost(["model", "list", "--json"]) == 0
+    assert '"no_late_end"' in capsys.readouterr().out
