@@ -26,8 +26,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
+from fencepost.checkers.stuck import reasons
 from fencepost.checkers.verdict import Finding, Verdict, by_rank
-from fencepost.mining.triage.steps import CODE_OF, Steps
+from fencepost.mining.triage.between import Convicting, Story
+from fencepost.mining.triage.steps import CODE_OF, NAMES_IN_TEXT, Steps
+from fencepost.traces.diagnosis import diagnosis_of
 from fencepost.traces.events import Name
 from fencepost.traces.tables import Tables
 
@@ -37,6 +40,13 @@ CONSEQUENCES = ("meantime",)
 """Checks of how long something took: their findings are usually consequences of another bug."""
 NOTHING_CAME = (CODE_OF[Name.PHASE], CODE_OF[Name.LIVENESS_FAILED])
 """Events that convict by what is not there."""
+CONVICTING = (
+    *("op_id", "function", "outcome", "acks", "error", "strong"),
+    *("invoke_time", "completion_time", "group", "producer_id", "node"),
+)
+"""Columns of convicting operations."""
+MOST_WINDOWS = 3
+"""Findings of which the window is looked at, the one that names the trace first: the others repeat it."""
 MOST_ROWS = 20
 """Rows of one certificate that are used: a certificate is minimal, so it has only a few."""
 _LISTS = re.compile(r"\[[^\]]*\]")
@@ -44,10 +54,11 @@ _NUMBERS = re.compile(r"\d+")
 
 
 def canonical(text: str, names: Iterable[str] = ()) -> str:
-    """A judge's clause without numbers, lists of numbers, and the names of topics and groups."""
+    """A judge's clause without numbers, lists of numbers, and the names of topics, groups and members. names:
+    those that are known; a word with letters and digits is taken for a name too."""
     for name in sorted(names, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "NAME", text)
-    return _NUMBERS.sub("#", _LISTS.sub("[..]", text))
+    return _NUMBERS.sub("#", NAMES_IN_TEXT.sub("NAME", _LISTS.sub("[..]", text)))
 
 
 @frozen(kw_only=True)
@@ -78,45 +89,69 @@ def evidence_of(
     items = {feature for feature in features if feature.split(":", 1)[0] in KEPT}
     operations = _operations(tables.operations, trace_id, findings)
     names = {one.topic for one in findings if one.topic}
+    story = Story(tables.events, steps, start, stop)
+    windows: list[tuple[int, set[str]]] = []
     for one in findings:
-        expected = canonical(one.expected, names)
-        if one.events and int(steps.name[min(start + one.events[-1], stop - 1)]) in NOTHING_CAME:
-            items.update((f"waited: {one.anomaly}", f"waited for: {one.anomaly}: {expected}"))
-        else:
-            items.update((f"finding: {one.anomaly}", f"clause: {one.anomaly}: {expected}"))
-            items.add(f"seen: {one.anomaly}: {canonical(one.seen, names)}")
-        rows = [start + event for event in one.events[:MOST_ROWS] if start + event < stop]
-        items.update(f"convicts: {steps.words[steps.code[row]]}" for row in rows if steps.code[row] >= 0)
-        items.update(
-            f"convicts: {operations[each]}" for each in one.operations[:MOST_ROWS] if each in operations
-        )
+        rows = [operations[each] for each in one.operations[:MOST_ROWS] if each in operations]
+        last = min(start + one.events[-1], stop - 1) if one.events else -1
+        items |= _judged(one, names, waited=last >= 0 and int(steps.name[last]) in NOTHING_CAME)
+        items |= _stands(tables.events, last, steps, names)
+        events = [start + event for event in one.events[:MOST_ROWS] if start + event < stop]
+        items.update(f"convicts: {steps.words[steps.code[row]]}" for row in events if steps.code[row] >= 0)
+        items.update(f"convicts: {story.words(one, row)}" for row in rows)
+        if one.anomaly == findings[0].anomaly and len(windows) < MOST_WINDOWS:
+            windows.append(story.between(one, rows))
     items.update(_here(findings[0], steps, start, stop))
+    items.update(f"between: {words}" for words in min(windows, key=lambda window: window[0])[1])
     return Evidence(trace=trace, anomaly=findings[0].anomaly, items=tuple(sorted(items)))
 
 
-def _operations(operations: pa.Table, trace_id: int, findings: list[Finding]) -> dict[int, str]:
-    """What the convicting operations were, by op id: function, acks, outcome, error."""
+def _judged(finding: Finding, names: Iterable[str], *, waited: bool) -> set[str]:
+    """The judge's own words."""
+    expected = canonical(finding.expected, names)
+    if waited:
+        return {f"waited: {finding.anomaly}", f"waited for: {finding.anomaly}: {expected}"}
+    seen = canonical(finding.seen, names)
+    return {
+        f"finding: {finding.anomaly}",
+        f"clause: {finding.anomaly}: {expected}",
+        f"seen: {finding.anomaly}: {seen}",
+    }
+
+
+def _stands(events: pa.Table, row: int, steps: Steps, names: Iterable[str]) -> set[str]:
+    """What stood in the way when a wait was given up, each contradiction by itself."""
+    if row < 0 or int(steps.name[row]) != CODE_OF[Name.LIVENESS_FAILED]:
+        return set()
+    diagnosis = diagnosis_of(events.column("detail")[row].as_py() or "")
+    if diagnosis is None:
+        return set()
+    known = {*names, *(one.topic for one in diagnosis.partitions)}
+    return {f"stands: {canonical(reason, known)}" for reason in reasons(diagnosis)}
+
+
+def _operations(operations: pa.Table, trace_id: int, findings: list[Finding]) -> dict[int, Convicting]:
+    """The convicting operations by op id."""
     wanted = {each for one in findings for each in one.operations[:MOST_ROWS]}
     if not wanted:
         return {}
     own: Any = operations.filter(pc.field("trace_id") == trace_id)
     own = own.filter(pc.is_in(own.column("op_id"), pa.array(sorted(wanted), pa.int64())))
-    columns = ("op_id", "function", "outcome", "acks", "error", "strong")
-    rows = zip(*(own.column(name).to_pylist() for name in columns), strict=True)
-    return {
-        op_id: " ".join(
-            str(part)
-            for part in (
-                function,
-                "" if acks is None else f"acks={acks}",
-                outcome,
-                error or "",
-                "strong" if strong else "",
-            )
-            if part
-        )
-        for op_id, function, outcome, acks, error, strong in rows
-    }
+    return {row["op_id"]: _operation(row) for row in own.select(list(CONVICTING)).to_pylist()}
+
+
+def _operation(row: dict[str, Any]) -> Convicting:
+    acks = "" if row["acks"] is None else f"acks={row['acks']}"
+    said = (row["function"], acks, row["outcome"], row["error"] or "", "strong" if row["strong"] else "")
+    end = row["completion_time"]
+    return Convicting(
+        words=" ".join(str(part) for part in said if part),
+        start=row["invoke_time"],
+        end=row["invoke_time"] if end is None else end,
+        group=row["group"] or "",
+        producer_id=-1 if row["producer_id"] is None else row["producer_id"],
+        node=row["node"],
+    )
 
 
 def _here(finding: Finding, steps: Steps, start: int, stop: int) -> set[str]:

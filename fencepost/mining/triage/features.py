@@ -38,7 +38,10 @@ OFTEN = 3
 """Repetitions of a step after the faults had ended that are worth a word: one is a retry, two may be."""
 MOST_FAULTS = 64
 """Faults of one trace of which overlaps are looked for; plans have fewer than ten."""
-OPERATION_COLUMNS = ("trace_id", "op_id", "function", "outcome", "error", "acks", "strong")
+OPERATION_COLUMNS = (
+    *("trace_id", "op_id", "function", "outcome", "error", "acks", "strong"),
+    *("invoke_time", "completion_time", "group", "producer_id", "node"),
+)
 
 
 @frozen(kw_only=True, eq=False)

@@ -16,7 +16,7 @@ the executors.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,15 @@ from attrs import frozen
 
 from fencepost.mining.triage.rows import ALL
 from fencepost.mining.triage.splitting import Items, split
-from fencepost.mining.triage.weights import ALIKE, Matrix, cluster, healthy_name, vectors, weight_of
+from fencepost.mining.triage.weights import (
+    ALIKE,
+    Matrix,
+    cluster,
+    common_of,
+    healthy_name,
+    vectors,
+    weight_of,
+)
 
 MOST_ITEMS = 4_000
 """Coordinates of a vector; 1,500 vectors of them are 48 MB. Items are canonical, so that their number hardly
@@ -54,12 +62,12 @@ class Grouping:
 
 @frozen(kw_only=True, eq=False)
 class _Space:
-    """The coordinates. places: of items; weights: of each; with_step: healthy traces that have each item's
-    step."""
+    """The coordinates. places: of items; weights: of each; common: the share of comparable healthy traces
+    that have each item's step."""
 
     places: dict[str, int]
     weights: tuple[float, ...]
-    with_step: tuple[int, ...]
+    common: tuple[float, ...]
 
     def vectors(self, signatures: Sequence[tuple[str, Sequence[str]]]) -> Matrix:
         """As in weights.py."""
@@ -71,10 +79,10 @@ def group(evidence: Any, contrast: Any) -> Grouping:
     names."""
     from pyspark.sql import functions as sql
 
-    totals = contrast.groupBy("feature").agg(sql.sum("traces").alias("healthy"))
-    healthy = int((totals.where(sql.col("feature") == ALL).first() or [None, 0])[1] or 0)
+    of_profile = contrast.where(sql.col("feature") == ALL).groupBy("profile").agg(sql.sum("traces"))
+    healthy = {row[0]: int(row[1]) for row in of_profile.collect()}
     bad = int(evidence.count())
-    space = _space(evidence, totals, bad, healthy)
+    space = _space(evidence, contrast, bad, healthy)
     places = list(space.places)
     known = sql.array(*[sql.lit(place) for place in places]) if places else sql.array().cast("array<string>")
     signed = evidence.withColumn("kept", sql.array_sort(sql.array_intersect("items", known)))
@@ -89,50 +97,71 @@ def group(evidence: Any, contrast: Any) -> Grouping:
     signatures = [(row["anomaly"], row["kept"]) for row in top]
     counts = [int(row["traces"]) for row in top]
     rows = space.vectors(signatures)
-    told = Items(
-        present=rows > 0, names=tuple(places), with_step=np.array(space.with_step, np.int64), healthy=healthy
-    )
+    told = Items(present=rows > 0, names=tuple(places), common=np.array(space.common, float))
     labels = split(_alone(cluster(rows, counts), rows, signatures), told, counts)
     labels = _by_size(labels, counts, signatures)
     labelled = _labelled(signed, [row["signature"] for row in top], labels, rows, counts, space)
     items = {label: _own(label, labels, rows, counts, places) for label in sorted(set(labels))}
     anomalies = {label: _anomaly(label, labels, counts, signatures) for label in items}
     names = {label: _name(anomalies[label], items[label]) for label in items}
-    return Grouping(labelled=labelled, names=names, items=items, bad=bad, healthy=healthy)
+    return Grouping(labelled=labelled, names=names, items=items, bad=bad, healthy=sum(healthy.values()))
 
 
-def _space(evidence: Any, totals: Any, bad: int, healthy: int) -> _Space:
+def _space(evidence: Any, contrast: Any, bad: int, healthy: Mapping[str, int]) -> _Space:
     """The items that more than one trace has and that weigh anything."""
     from pyspark.sql import functions as sql
 
-    items = evidence.select("anomaly", sql.explode("items").alias("item")).groupBy("item", "anomaly")
-    items = items.agg(sql.count("*").alias("named")).groupBy("item")
-    items = items.agg(sql.sum("named").alias("bad"), sql.max("named").alias("named"))
-    items = items.where(sql.col("bad") > 1) if bad > 1 else items
-    steps = sql.regexp_replace("item", "^(convicts|here): ", "step: ")
-    rated = items.withColumn("feature", steps).join(totals, "feature", "left").fillna(0, ["healthy"])
-    rare = rated.orderBy(sql.desc("bad"), "item").limit(4 * MOST_ITEMS).collect()
-    weighed: dict[str, float] = {}
-    stepped: dict[str, int] = {}
-    for row in rare:
-        with_step = int(row["healthy"]) if healthy_name(row["item"]) else 0
+    each = evidence.select("anomaly", "profile", sql.explode("items").alias("item")).persist()
+    try:
+        named = each.groupBy("item", "anomaly").agg(sql.count("*").alias("named")).groupBy("item")
+        totals = named.agg(sql.sum("named").alias("bad"), sql.max("named").alias("named"))
+        totals = totals.where(sql.col("bad") > 1) if bad > 1 else totals
+        asked = totals.orderBy(sql.desc("bad"), "item").limit(4 * MOST_ITEMS)
+        rated = {row["item"]: (int(row["bad"]), int(row["named"])) for row in asked.collect()}
+        here, having = _by_profile(each, asked, contrast)
+    finally:
+        each.unpersist()
+    weighed: dict[str, tuple[float, float]] = {}
+    for item in sorted(rated, key=lambda item: (-rated[item][0], item)):
+        with_item, most = rated[item]
+        name = healthy_name(item)
+        common = common_of(here[item], having.get(name, {}), healthy) if name else 0.0
         weight = weight_of(
-            row["item"],
+            item,
             bad=bad,
-            with_item=row["bad"],
-            healthy=healthy,
-            with_step=with_step,
-            purity=row["named"] / row["bad"],
+            with_item=with_item,
+            healthy=sum(healthy.values()),
+            common=common,
+            purity=most / with_item,
         )
         if weight > 0 and len(weighed) < MOST_ITEMS:
-            weighed[row["item"]] = weight
-            stepped[row["item"]] = with_step
+            weighed[item] = weight, common
     places = {item: place for place, item in enumerate(sorted(weighed))}
     return _Space(
         places=places,
-        weights=tuple(weighed[item] for item in places),
-        with_step=tuple(stepped[item] for item in places),
+        weights=tuple(weighed[item][0] for item in places),
+        common=tuple(weighed[item][1] for item in places),
     )
+
+
+def _by_profile(
+    each: Any, asked: Any, contrast: Any
+) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
+    """Bad traces by item and profile; healthy ones by feature and profile."""
+    from pyspark.sql import functions as sql
+
+    here: dict[str, dict[str, int]] = {}
+    chosen = asked.select("item")
+    counted = each.join(sql.broadcast(chosen), "item").groupBy("item", "profile").count()
+    for row in counted.collect():
+        here.setdefault(row["item"], {})[row["profile"]] = int(row["count"])
+    steps = sql.regexp_replace("item", "^(convicts|here|between): ", "step: ").alias("feature")
+    wanted = sql.broadcast(chosen.select(steps).distinct())
+    having: dict[str, dict[str, int]] = {}
+    healthy = contrast.join(wanted, "feature").groupBy("feature", "profile").agg(sql.sum("traces"))
+    for row in healthy.collect():
+        having.setdefault(row[0], {})[row[1]] = int(row[2])
+    return here, having
 
 
 def _alone(labels: list[int], rows: Matrix, signatures: list[tuple[str, Any]]) -> list[int]:

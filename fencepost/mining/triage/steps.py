@@ -34,8 +34,12 @@ TOLD = (
     Name.LIVENESS_FAILED,
     Name.LOG_DIRECTORY_FAILED,
     Name.IMPLEMENTATION_ERROR,
+    Name.GROUP_PHASE,
+    Name.TRANSACTION_PHASE,
 )
-"""Events of which the detail is a reason in words, and belongs to the step."""
+"""Events of which the detail is a reason in words, or JSON with one, and belongs to the step."""
+WHY = r'(?s)^\{.*"why":"([^"]*)".*$'
+"""A reason in JSON."""
 RUN = (Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION)
 """Rows that are no step of the protocol: final dumps, and what a proxy saw."""
 REPLICA = (
@@ -92,11 +96,13 @@ def coded(column: Any) -> tuple[Ints, list[str]]:
 
 
 def plain(text: str) -> str:
-    """A reason without numbers, so that the same reason is one word."""
-    return _NUMBERS.sub("#", text)
+    """A reason without numbers and names, so that the same reason is one word."""
+    return _NUMBERS.sub("#", NAMES_IN_TEXT.sub("NAME", text))
 
 
 _NUMBERS = re.compile(r"\d+")
+NAMES_IN_TEXT = re.compile(r"(?<![\w.-])[A-Za-z_](?=[\w.#-]*\d)[\w.#-]*\w")
+"""Names of members, groups and partitions: words with letters and digits."""
 
 
 @frozen(eq=False)
@@ -194,10 +200,12 @@ class _Reading:
         codes = np.full(len(said), -1, np.int64)
         rows = np.flatnonzero(said)
         detail: Any = self.events.column("detail")
-        found = detail.take(pa.array(rows)).cast(pa.string()).to_pylist()
-        words = [plain(text or "") for text in found]
-        reasons = sorted(set(words))
-        codes[rows] = np.searchsorted(reasons, words) if words else []
+        whys, texts = coded(
+            pc.replace_substring_regex(detail.take(pa.array(rows)).cast(pa.string()), WHY, r"\1")
+        )
+        reasons = sorted({plain(text) for text in texts} | {""})
+        place = np.searchsorted(reasons, [plain(text) for text in texts] or [""])
+        codes[rows] = np.where(whys >= 0, place[np.maximum(whys, 0)], 0)
         return codes, reasons
 
     def _with_flags(self, codes: Ints, texts: list[str]) -> tuple[Ints, list[str]]:

@@ -4,10 +4,10 @@ Owns: weights, the measure of likeness, the clustering of signatures. Must not k
 item means.
 
 A bad trace is a vector with one coordinate for each item of its evidence. An item weighs more if it is a
-judge's own words, if healthy traces seldom have the step, and if few bad traces share it (inverse document
-frequency). Likeness is the cosine. Signatures are joined by average linkage: the two groups that are most
-alike on average become one, until no two are alike enough. The answer depends on nothing but the signatures
-and their counts.
+judge's own words, if comparable healthy traces seldom have the step, and if few bad traces share it (inverse
+document frequency). Likeness is the cosine. Signatures are joined by average linkage: the two groups that are
+most alike on average become one, until no two are alike enough. The answer depends on nothing but the
+signatures and their counts.
 """
 
 import math
@@ -18,27 +18,34 @@ import numpy.typing as npt
 
 Matrix = npt.NDArray[np.float64]
 
-ALIKE = 0.3
-"""Cosine from which two groups are one; chosen on the zoo, where 0.35 gives nearly the same groups."""
+ALIKE = 0.25
+"""Cosine from which two groups are one; chosen on the zoo, where 0.15 to 0.3 give nearly the same groups."""
 RARE = 0.02
-"""A step that more of the healthy traces have is no evidence."""
+"""A step that more of the comparable healthy traces have is no evidence."""
+RARE_BETWEEN = 0.3
+"""Likewise of a step between cause and effect. A window is short: what many healthy traces have anywhere may
+still be the cause there."""
+FEW = 10
+"""How many healthy traces of a profile all the others weigh as much as: of a few, a share says little."""
 WEIGHTS = {
     "finding": 3.0,
     "clause": 3.0,
     "seen": 1.0,
     "waited": 1.0,
     "waited for": 1.0,
+    "stands": 1.0,
     "convicts": 0.5,
     "here": 0.5,
+    "between": 1.0,
     "step": 1.0,
     "again": 0.5,
 }
 """The weight of each kind of item. A judge's words weigh most, except when they only say that something never
-came: a cluster stops for many reasons. A rare step that convicts, or that is on the convicting partition,
-has this weight in addition to that of having occurred."""
+came: a cluster stops for many reasons. A rare step that convicts, that is on the convicting partition, or
+that is between cause and effect, has this weight in addition to that of having occurred."""
 NAMING = 2.0
 """Factor of items of the anomaly that names the trace: the others are often its consequences."""
-STEPS = ("convicts", "here", "step", "again")
+STEPS = ("convicts", "here", "between", "step", "again")
 """Kinds of item with a weight that depends on how many healthy traces have the step."""
 
 
@@ -51,12 +58,35 @@ def healthy_name(item: str) -> str:
     return item if kind == "again" else f"step: {words}"
 
 
+def has_step(item: str) -> bool:
+    """Whether an item is a step, or an operation that convicts."""
+    return item.split(":", 1)[0] in STEPS
+
+
+def common_of(here: Mapping[str, int], having: Mapping[str, int], healthy: Mapping[str, int]) -> float:
+    """The share of comparable healthy traces that have a step: the mean over the profiles of the bad traces
+    with it, each drawn to the share of all profiles as if FEW more traces had that.
+
+    Args:
+        here: bad traces with the step, by profile.
+        having: healthy traces with it, by profile.
+        healthy: all healthy traces, by profile.
+    """
+    everywhere = sum(having.values()) / max(sum(healthy.values()), 1)
+    shares = sum(
+        count * (having.get(profile, 0) + FEW * everywhere) / (healthy.get(profile, 0) + FEW)
+        for profile, count in here.items()
+    )
+    return shares / sum(here.values())
+
+
 def weight_of(
-    item: str, *, bad: int, with_item: int, healthy: int, with_step: int, purity: float = 1.0
+    item: str, *, bad: int, with_item: int, healthy: int, common: float, purity: float = 1.0
 ) -> float:
     """What an item weighs, 0 for one that says nothing. bad, with_item: bad traces, and those that have it;
-    healthy, with_step: likewise of its step. purity: the largest share of its bad traces that one anomaly
-    names: a step that goes with all anomalies is the swarm's, not a bug's.
+    healthy: healthy traces; common: the share of comparable ones that have its step. purity: the largest
+    share of its bad traces that one anomaly names: a step that goes with all anomalies is the swarm's, not a
+    bug's.
 
     Items of the anomaly that names a trace weigh NAMING times as much in its vector.
     """
@@ -64,15 +94,15 @@ def weight_of(
     weight = WEIGHTS[kind] * math.log(1 + bad / with_item)
     if kind not in STEPS:
         return weight
-    if with_step > RARE * healthy:
+    if common > (RARE_BETWEEN if kind == "between" else RARE):
         return 0.0
-    return weight * purity * math.log((healthy + 1) / (with_step + 0.5))
+    return weight * purity * math.log(1 / max(common, 0.5 / (healthy + 1)))
 
 
 def of_anomaly(item: str) -> str:
     """The anomaly that an item speaks of, "" for a step."""
     kind, words = item.split(": ", 1)
-    return "" if kind in STEPS else words.split(":", 1)[0]
+    return "" if kind in (*STEPS, "stands") else words.split(":", 1)[0]
 
 
 def vectors(

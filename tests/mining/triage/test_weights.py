@@ -1,6 +1,7 @@
 """Which traces go together: weights, likeness, average linkage, and two minings compared."""
 
 from itertools import combinations
+from math import comb
 from random import Random
 
 import numpy as np
@@ -8,8 +9,8 @@ import pytest
 
 from fencepost.mining.triage.bugs import Bug, Bugs, Example
 from fencepost.mining.triage.since import since
-from fencepost.mining.triage.splitting import Items, split
-from fencepost.mining.triage.weights import cluster, healthy_name, vectors, weight_of
+from fencepost.mining.triage.splitting import Items, chance_of_overlap, split
+from fencepost.mining.triage.weights import FEW, cluster, common_of, healthy_name, vectors, weight_of
 
 
 def naive(rows: np.ndarray, counts: list[int], alike: float) -> set[frozenset[int]]:
@@ -46,13 +47,33 @@ def test_what_says_nothing_weighs_nothing() -> None:
     """Rule: a step that healthy traces have often is no evidence; a rarer one weighs more, and so does one of
     few bad traces."""
     asked = {"bad": 100, "healthy": 1000}
-    assert weight_of("step: crash", with_item=10, with_step=500, **asked) == 0
-    often = weight_of("step: W", with_item=10, with_step=15, **asked)
-    never = weight_of("step: W", with_item=10, with_step=0, **asked)
-    everywhere = weight_of("step: W", with_item=90, with_step=0, **asked)
+    assert weight_of("step: crash", with_item=10, common=0.5, **asked) == 0
+    often = weight_of("step: W", with_item=10, common=0.015, **asked)
+    never = weight_of("step: W", with_item=10, common=0.0, **asked)
+    everywhere = weight_of("step: W", with_item=90, common=0.0, **asked)
     assert never > often > 0 and never > everywhere > 0
-    assert weight_of("finding: lost_write", with_item=10, with_step=0, **asked) > 0
-    assert healthy_name("here: W") == "step: W" and healthy_name("finding: A") == ""
+    assert weight_of("finding: lost_write", with_item=10, common=0.0, **asked) > 0
+    assert healthy_name("here: W") == healthy_name("between: W") == "step: W"
+    assert healthy_name("finding: A") == healthy_name("stands: A") == ""
+
+
+def test_a_step_between_cause_and_effect_may_be_one_that_healthy_traces_have() -> None:
+    """Rule: what one healthy trace in ten has somewhere is evidence where it lies between cause and effect,
+    and nowhere else."""
+    asked = {"bad": 100, "healthy": 1000, "with_item": 10, "common": 0.1}
+    assert weight_of("between: W", **asked) > 0 == weight_of("step: W", **asked)
+    assert weight_of("between: W", **asked | {"common": 0.5}) == 0
+
+
+def test_comparable_healthy_traces_are_those_of_the_same_profile() -> None:
+    """Rule: the share is that of the bad traces' profiles; of a profile with few healthy traces, the share of
+    all counts too."""
+    healthy = {"groups": 100, "default": 900}
+    having = {"groups": 50}
+    inside = common_of({"groups": 3}, having, healthy)
+    assert inside == pytest.approx((50 + FEW * 0.05) / (100 + FEW))
+    assert common_of({"default": 3}, having, healthy) < 0.01
+    assert common_of({"nobody": 3}, having, healthy) == pytest.approx(0.05)
 
 
 def test_traces_without_weighty_items_are_like_nothing() -> None:
@@ -94,19 +115,22 @@ def test_minings_are_compared_by_what_bugs_are_known_by() -> None:
     assert (same.new, same.gone, [one.grown for one in same.both]) == ((), (), [False, False])
 
 
-def items_of(rows: list[str], *, healthy: int = 1000, seen: str = "") -> Items:
-    """Signatures as strings of letters: `c` is a judge's clause, other letters are steps; `seen` are steps
-    that healthy traces have too."""
+def items_of(rows: list[str], seen: str = "") -> Items:
+    """Signatures as strings of letters: `c` is a judge's clause that all have, upper-case letters are clauses
+    that some have, other letters are steps; `seen` are steps that healthy traces have too."""
     letters = sorted({letter for row in rows for letter in row})
     return Items(
         present=np.array([[letter in row for letter in letters] for row in rows]),
-        names=tuple("clause: a: c" if letter == "c" else f"step: {letter}" for letter in letters),
-        with_step=np.array([15 if letter in seen else 0 for letter in letters]),
-        healthy=healthy,
+        names=tuple(
+            f"clause: a: {letter}" if letter == "c" or letter.isupper() else f"step: {letter}"
+            for letter in letters
+        ),
+        common=np.array([0.6 if letter in seen else 0.0 for letter in letters]),
     )
 
 
-def parts(labels: list[int], rows: list[str]) -> set[str]:
+def parts(rows: list[str], seen: str = "", counts: list[int] | None = None) -> set[str]:
+    labels = split([0] * len(rows), items_of(rows, seen), counts or [1] * len(rows))
     return {
         " ".join(sorted({rows[at] for at in range(len(rows)) if labels[at] == label}))
         for label in set(labels)
@@ -114,21 +138,34 @@ def parts(labels: list[int], rows: list[str]) -> set[str]:
 
 
 def test_reasons_that_exclude_each_other_are_two_bugs() -> None:
-    """Rule: a group is cut where each part has a step of its own that healthy traces do not show."""
-    rows = ["cx", "cx", "cx", "cy", "cy", "cy", "cy"]
-    assert parts(split([0] * 7, items_of(rows), [1] * 7), rows) == {"cx", "cy"}
-    assert parts(split([0, 0], items_of(["cx", "cy"]), [3, 4]), ["cx", "cy"]) == {"cx", "cy"}
+    """Rule: a group is cut where steps that healthy traces do not show, or other findings, exclude each other
+    more than chance allows; a trace without any reason is with no part."""
+    assert parts(["cx"] * 5 + ["cy"] * 5) == {"cx", "cy"}
+    assert parts(["cx", "cy"], counts=[5, 6]) == {"cx", "cy"}
+    assert parts(["cx"] * 5 + ["cY"] * 5) == {"cx", "cY"}
+    assert parts(["cx"] * 12 + ["cy"] * 12 + ["cz"] * 12 + ["c"]) == {"cx", "cy", "cz", "c"}
+    assert parts(["cxu"] * 8 + ["cu"] + ["cy"] * 8) == {"cu cxu", "cy"}
 
 
 @pytest.mark.parametrize(
     ("rows", "seen"),
     [
-        (["cx", "cxy", "cy", "cxy", "cxy", "cx"], ""),  # both steps of one bug, often together
-        (["cx", "cx", "cx", "cy", "cy", "cy"], "xy"),  # healthy traces do both
-        (["c", "c", "c", "c", "cz", "cz"], ""),  # a step of two
+        (["cx"] * 3 + ["cxy"] * 4 + ["cy"] * 3, ""),  # both steps of one bug, often together
+        (["cx"] * 6 + ["cy"] * 6, "xy"),  # most healthy traces do both
+        (["c"] * 4 + ["cz"] * 2, ""),  # a step of two
+        (["c"] * 12 + ["cx"] * 3 + ["cy"] * 3, ""),  # so few exclude each other by chance
+        (["c"] * 5 + ["cx"] * 7, ""),  # what some have and nothing excludes
     ],
 )
 def test_one_bug_stays_one(rows: list[str], seen: str) -> None:
-    """Rule: varieties that overlap, that healthy traces have too, or that are few are no bugs of their
-    own."""
-    assert len(parts(split([0] * 6, items_of(rows, seen=seen), [1] * 6), rows)) == 1
+    """Rule: varieties that overlap, that healthy traces have too, or that may exclude each other by chance
+    are no bugs of their own."""
+    assert len(parts(rows, seen)) == 1
+
+
+@pytest.mark.parametrize(("whole", "one", "other", "both"), [(20, 8, 7, 0), (30, 12, 11, 2), (9, 5, 6, 2)])
+def test_the_chance_of_an_overlap_is_hypergeometric(whole: int, one: int, other: int, both: int) -> None:
+    """Rule: the tail is that of all ways to choose, counted."""
+    ways = sum(comb(one, k) * comb(whole - one, other - k) for k in range(both + 1) if other >= k)
+    found = chance_of_overlap(whole, one, np.array([float(other)]), np.array([float(both)]))
+    assert found[0] == pytest.approx(ways / comb(whole, other))
