@@ -232,7 +232,7 @@ def _open_closed_streams() -> None:
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number: this one
         if getattr(sys, name) is None:
-            setattr(sys, name, open(number, mode, closefd=False))
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 (for the process)
 
 
 def main() -> None:

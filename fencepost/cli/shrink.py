@@ -11,6 +11,7 @@ from attrs import frozen
 from fencepost.console.files import read_bytes
 from fencepost.console.options import (
     LARGEST_SEED,
+    NumberRange,
     bug_option,
     checks_option,
     jobs_option,
@@ -60,7 +61,7 @@ class ShrinkRequest:
 @jobs_option
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=NumberRange(min=0, min_open=True),
     metavar="S",
     help="Stop after this time with the best plan so far. [default: when nothing more can be removed]",
 )

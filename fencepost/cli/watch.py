@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from fencepost.console.options import out_option
+from fencepost.console.options import NumberRange, out_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.words import printable
 from fencepost.traces.errors import ExitCode
@@ -36,7 +36,7 @@ LONGEST = 400
 )
 @click.option(
     "--lateness",
-    type=click.FloatRange(0, 1e9),
+    type=NumberRange(0, 1e9),
     default=5.0,
     show_default=True,
     metavar="SECONDS",
@@ -45,7 +45,7 @@ LONGEST = 400
 )
 @click.option(
     "--interval",
-    type=click.FloatRange(0.1, 3600),
+    type=NumberRange(0.1, 3600),
     default=1.0,
     show_default=True,
     metavar="SECONDS",

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,25 @@ class SeedRange(click.ParamType[range]):
         if stop > LARGEST_SEED:
             self.fail(f"expected seeds below {LARGEST_SEED}, saw {value!r}", param, ctx)
         return range(start, stop)
+
+
+class NumberRange(click.FloatRange):
+    """A number within a range. NaN is in none, though it is not below or above any bound either."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Check a number.
+
+        Args:
+            value: the number, as text.
+            param, ctx: for click's error message.
+
+        Returns:
+            the number.
+        """
+        number = float(super().convert(value, param, ctx))
+        if isnan(number):
+            self.fail(f"{number} is not in the range {self._describe_range()}.", param, ctx)
+        return number
 
 
 class Named(click.Choice[str]):

@@ -119,7 +119,15 @@ def _decoded_claims(text: str) -> Claims:
 
 
 def check_claims(claims: Claims, where: str) -> None:
-    """Raise TraceError for numbers that mean nothing: they would convict the innocent, or excuse nothing."""
+    """Refuse numbers that mean nothing: they would convict the innocent, or excuse nothing.
+
+    Args:
+        claims: the decoded claims.
+        where: names them in the error.
+
+    Raises:
+        TraceError: if a number is out of its range.
+    """
     if claims.clock_uncertainty_ns < 0:
         raise TraceError(
             expected="clock_uncertainty_ns from 0", seen=str(claims.clock_uncertainty_ns), where=where

@@ -55,6 +55,10 @@ USAGE = [
     ),
     (["mine", "missing", "--out", "mined"], "expected a folder of traces, saw no such folder"),
     (["bugs", "hunt", "KIP-999"], "planted bugs: expected one of"),
+    (["replay", "--seed", "1", "--anomaly", "lost_wrte"], "saw 'lost_wrte' (did you mean 'lost_write'?)"),
+    (["check", "x", "--model", "register", "--timeout", "nan"], "nan is not in the range x>0"),
+    (["shrink", "x", "--seconds", "NaN"], "nan is not in the range"),
+    (["tlc", "check", "--timeout", "nan"], "nan is not in the range x>0"),
 ]
 
 

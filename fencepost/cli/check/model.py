@@ -15,7 +15,7 @@ from rich.table import Table
 
 from fencepost.checkers.verdict import Decision
 from fencepost.cli.model.parameters import parameter_options, parameters_of
-from fencepost.console.options import Decorator
+from fencepost.console.options import Decorator, NumberRange
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, strongest
 
@@ -53,7 +53,7 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
         *parameter_options,
         click.option(
             "--timeout",
-            type=click.FloatRange(min=0, min_open=True),
+            type=NumberRange(min=0, min_open=True),
             metavar="SECONDS",
             help=f"With --model, the time limit for one history; beyond it the verdict is unknown. [default: "
             f"{TIMEOUT_SECONDS:g}]",

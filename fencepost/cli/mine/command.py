@@ -9,7 +9,14 @@ import msgspec
 import rich_click as click
 
 from fencepost.cli.model.parameters import parameter_options, parameters_of
-from fencepost.console.options import Decorator, checks_option, json_option, out_option, split_names
+from fencepost.console.options import (
+    Decorator,
+    NumberRange,
+    checks_option,
+    json_option,
+    out_option,
+    split_names,
+)
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, unknown_name
 
@@ -36,7 +43,7 @@ def _model_options(function: Callable[..., Any]) -> Callable[..., Any]:
         *parameter_options,
         click.option(
             "--timeout",
-            type=click.FloatRange(min=0, min_open=True),
+            type=NumberRange(min=0, min_open=True),
             metavar="SECONDS",
             help="With --model, the time limit for one history; beyond it, unknown. [default: 10]",
         ),

@@ -7,7 +7,7 @@ import attrs
 import msgspec
 import rich_click as click
 
-from fencepost.console.options import jobs_option, json_option
+from fencepost.console.options import NumberRange, jobs_option, json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode, FencepostError, TraceError
 
@@ -25,7 +25,7 @@ SECONDS = 60.0
 @click.option("--bug", "number", type=click.IntRange(min=1), default=1, show_default=True, help="Its number.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0),
+    type=NumberRange(min=0),
     metavar="S",
     default=SECONDS,
     show_default=True,

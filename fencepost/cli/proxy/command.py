@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from fencepost.console.options import Named, json_option
+from fencepost.console.options import Named, NumberRange, json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import EnvironmentError_, ExitCode
 
@@ -72,7 +72,7 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
 )
 @click.option(
     "--max-disk",
-    type=click.FloatRange(0.001),
+    type=NumberRange(0.001),
     default=10.0,
     show_default=True,
     metavar="GB",
@@ -80,12 +80,12 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
 )
 @click.option(
     "--part-mb",
-    type=click.FloatRange(0.001),
+    type=NumberRange(0.001),
     default=16.0,
     show_default=True,
     help="Seal a part of the record when it is this large,",
 )
-@click.option("--part-s", type=click.FloatRange(0.1), default=10.0, show_default=True, help="or so old.")
+@click.option("--part-s", type=NumberRange(0.1), default=10.0, show_default=True, help="or so old.")
 @click.option(
     "--compacted",
     multiple=True,

@@ -8,7 +8,7 @@ import rich_click as click
 from fencepost.cli.tlc.conform import conform_command
 from fencepost.cli.tlc.to_plan import to_plan_command
 from fencepost.cli.tlc.words import progress_words, tell, tell_toolbox
-from fencepost.console.options import Decorator, Named, json_option
+from fencepost.console.options import Decorator, Named, NumberRange, json_option
 from fencepost.console.output import Output
 from fencepost.model.tla import MODULES, SIZES, Size, files_of
 from fencepost.model.tlc import RunLimits, RunOptions, Spec, Walks, check, simulate
@@ -86,7 +86,7 @@ def _common(function: Any) -> Any:
         ),
         click.option(
             "--timeout",
-            type=click.FloatRange(min=0, min_open=True),
+            type=NumberRange(min=0, min_open=True),
             metavar="SECONDS",
             help="Stop, undecided.",
         ),

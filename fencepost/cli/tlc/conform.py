@@ -8,7 +8,7 @@ import rich_click as click
 from attrs import field, frozen
 
 from fencepost.cli.tlc.words import progress_words, tell_toolbox
-from fencepost.console.options import LARGEST_SEED, json_option
+from fencepost.console.options import LARGEST_SEED, NumberRange, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.model.conform import Recorded, ReplayAnswer, recorded, validate
 from fencepost.model.tlc import RunLimits, RunOptions
@@ -57,9 +57,7 @@ class Cases:
     is_flag=True,
     help="Also run `fencepost check`'s conformance, and compare: do both name the same event?",
 )
-@click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Stop, undecided."
-)
+@click.option("--timeout", type=NumberRange(min=0, min_open=True), metavar="SECONDS", help="Stop, undecided.")
 @click.option(
     "--memory",
     type=click.IntRange(1),

@@ -8,7 +8,7 @@ import msgspec
 import rich_click as click
 
 from fencepost.cli.tlc.words import as_dict, progress_words, tell_toolbox
-from fencepost.console.options import json_option
+from fencepost.console.options import NumberRange, json_option
 from fencepost.console.output import Output
 from fencepost.model.tlc import RunLimits, RunOptions, RunOutcome
 from fencepost.report.commands import replay_plan
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     help="How many plans to try at most.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**20), default=1, show_default=True, help="Of the drafts.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For TLC.")
+@click.option("--timeout", type=NumberRange(min=0, min_open=True), metavar="SECONDS", help="For TLC.")
 @click.option("--memory", type=click.IntRange(1), metavar="MB", help="For TLC.")
 @click.option(
     "--jar",

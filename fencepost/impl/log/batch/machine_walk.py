@@ -69,8 +69,18 @@ _BYTES = types.Bytes(types.uint8, 1, "C", readonly=True)
 
 @njit([types.UniTuple(int64, 3)(_BYTES, int64, int64, int64)], cache=True)
 def walk_of(data, position, count, last_delta):
-    """(records without a key, largest, smallest time delta) of the `count` records from a position to the end
-    of the data; ASK_WALK instead of the first if `walk` must decide."""
+    """Check records as `walk` does.
+
+    Args:
+        data: ends with the records.
+        position: of the first record.
+        count: the number of records, above 0.
+        last_delta: the last offset delta that is allowed.
+
+    Returns:
+        records without a key, largest and smallest time delta; ASK_WALK instead of the first if `walk` must
+        decide.
+    """
     before, keyless, largest, smallest = -1, 0, _LEAST, _MOST
     for _ in range(count):
         zigzag, position = _number(data, position, len(data))
