@@ -9,7 +9,7 @@ the group may be in any state. Reads operations, of single traces.
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.meantime.calm import is_asked, row_ns
 from fencepost.checkers.meantime.options import MILLISECOND, Options
-from fencepost.checkers.meantime.rebalances import MOVES, is_prompt
+from fencepost.checkers.meantime.rebalances import SILENT, is_prompt
 from fencepost.checkers.meantime.retries import DISTURBING, disturbances_of
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Operation
@@ -43,7 +43,7 @@ def judge_expulsions(findings: Findings, trace: Trace, options: Options) -> None
         end = one.completion_time
         assert end is not None
         moved = any(
-            move.function in MOVES
+            move.function in SILENT
             and move.process == one.process
             and one.invoke_time - session <= began + move.at_ms * MILLISECOND <= end
             for move in options.operations
