@@ -18,7 +18,6 @@ from fencepost.checkers.meantime.calm import Calm, is_asked
 from fencepost.checkers.meantime.checkpoints import Checkpoints
 from fencepost.checkers.meantime.delivery import Delivery
 from fencepost.checkers.meantime.elections import Elections
-from fencepost.checkers.meantime.expulsions import judge_expulsions
 from fencepost.checkers.meantime.handover import Handover
 from fencepost.checkers.meantime.options import options_of
 from fencepost.checkers.meantime.placement import Placement
@@ -81,7 +80,6 @@ def judge(trace: Trace) -> Verdict:
     judge_answers(findings, trace, options.compacted)
     judge_retries(findings, trace, options)
     judge_timeouts(findings, trace, options)
-    judge_expulsions(findings, trace, options)
     judge_reprocessing(findings, trace, options)
     if not findings.found:
         return verdict

@@ -132,7 +132,6 @@ class Retention:
     def _truncated(self, position: int, event: Event) -> None:
         kept = self._of(event)
         if kept is not None:
-            self._late(event.node, (event.topic, event.partition), kept, position, event.time)
             kept.cut(event.offset)
             kept.since = event.time
             kept.high_watermark = min(kept.high_watermark, event.offset)
