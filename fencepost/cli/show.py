@@ -71,7 +71,7 @@ def command(
         raise click.UsageError("expected --model with options of a model, saw none")
     if model["model"] is not None and checks is not None:
         raise click.UsageError("expected --model without --checks, which ask something else")
-    shown = _shown(_found(source, trace_id, format), checks, model)
+    shown = _shown(chosen_trace(source, trace_id, format), checks, model)
     trace = shown.trace
     default = source.with_suffix("").name if source.is_file() else f"trace-{trace.trace_id}"
     path = html if html is not None else Path(f"{default}.html")
@@ -92,7 +92,7 @@ def command(
     return code
 
 
-def _found(source: Path, trace_id: int | None, format: str | None) -> "Found":
+def chosen_trace(source: Path, trace_id: int | None, format: str | None) -> "Found":
     """The one trace that is meant. Raises TraceError if there is none, or several."""
     from fencepost.mining.inputs.traces import FORMATS, Found, is_store, pieces_of, read_piece
     from fencepost.mining.inputs.traces import Piece as InputPiece

@@ -329,7 +329,7 @@ class RealRun:
         deadline = time.monotonic() + self.plan.liveness_ms / MILLISECONDS
         while not (await asyncio.to_thread(self.system.healthy) and await self._in_sync()):
             if time.monotonic() > deadline:
-                return self._never("every broker is back, every partition has a leader and a full ISR")
+                return await self._never("every broker is back, every partition has a leader and a full ISR")
             await asyncio.sleep(HEALTHY_POLL_S)
         return True
 
@@ -343,13 +343,18 @@ class RealRun:
             for key, known in state.partitions.items()
         )
 
-    def _never(self, what: str) -> bool:
-        """Record what never came. Never true."""
+    async def _never(self, what: str) -> bool:
+        """Record what never came, and what each broker says then. Never true."""
         self.stuck = what
-        stood = {
+        stood: dict[str, object] = {
             f"{topic}-{number}": {"leader": known.leader, "isr": list(known.isr)}
             for (topic, number), known in sorted(self.observer.state.partitions.items())
         }
+        for broker in self.system.brokers:
+            view = await self.observer.asking.view(broker, self.topic)
+            process = "there" if await asyncio.to_thread(self.system.runs, broker) else "gone"
+            knows = "no answer" if view is None else f"knows {list(view.live)}"
+            stood[f"broker {broker}"] = f"{knows}, its process is {process}"
         self.record.note(self.now, Name.LIVENESS_FAILED, cause=what, detail=stood)
         return False
 
@@ -362,12 +367,14 @@ class RealRun:
         async with self._phase("liveness"):
             for partition in partitions:
                 if await self._do("append", partition) is None:
-                    self._never(f"a record is written to {self.plan.cluster.topics[0].name}-{partition}")
+                    await self._never(
+                        f"a record is written to {self.plan.cluster.topics[0].name}-{partition}"
+                    )
                     return
         async with self._phase("final"):
             for partition in partitions:
                 if not await self._read_to_end(partition):
-                    self._never(f"{self.plan.cluster.topics[0].name}-{partition} is read to its end")
+                    await self._never(f"{self.plan.cluster.topics[0].name}-{partition} is read to its end")
                     return
 
     async def _read_to_end(self, partition: int) -> bool:

@@ -4,13 +4,16 @@ Owns messages and the JSON. Must not know what is a finding (audit/).
 """
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 import rich_click as click
+from attrs import frozen
 
 from fencepost.audit.findings import Findings
+from fencepost.audit.joined import Joined, join
 from fencepost.audit.partition import PartitionAudit, audit_partition
 from fencepost.audit.survey import AuditRequest, Survey, survey
 from fencepost.checkers.verdict import Decision, Finding
@@ -18,6 +21,7 @@ from fencepost.console.output import Output, add_row, table
 from fencepost.report.words import printable
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.errors import ExitCode, strongest
+from fencepost.traces.operations import Operation
 
 MEBIBYTE = 1024 * 1024
 LONGEST = 600
@@ -36,17 +40,40 @@ def places_of(arguments: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
     return tuple(places)
 
 
-def audit_places(request: AuditRequest, output: Output) -> ExitCode:
+@frozen(kw_only=True)
+class History:
+    """What clients were told, to be looked for in the files."""
+
+    operations: tuple[Operation, ...]
+    names: Mapping[str, str]
+    """The topic in the history by the directories' name, where they differ."""
+
+
+def names_of(arguments: tuple[str, ...]) -> dict[str, str]:
+    """Each DIRECTORIES=HISTORY. Raises UsageError."""
+    pairs = [argument.partition("=") for argument in arguments]
+    for name, equals, shown in pairs:
+        if not (name and equals and shown):
+            raise click.UsageError(f"expected NAME=NAME, such as run-7=t, saw {name + equals + shown!r}")
+    return {name: shown for name, _, shown in pairs}
+
+
+def audit_places(request: AuditRequest, output: Output, history: History | None = None) -> ExitCode:
     """Audit the requested directories and report the findings. Returns the exit code. request: directories
-    and options; output: for reports. Raises EnvironmentError_ for a place that is no data directory."""
+    and options; output: for reports; history: is joined with the directories. Raises EnvironmentError_ for a
+    place that is no data directory."""
     found = survey(request)
     audited = _audit(found, output)
     code = _exit_code(found, audited)
     for partition in audited:
         _show(partition, output)
     _show_findings(found.findings, output)
+    joined = None if history is None else join(found, history.operations, history.names)
+    if joined is not None:
+        _show_joined(joined, output)
     _show_sum(found, audited, output)
-    output.emit(_as_dict(found, audited, code))
+    placements = {} if joined is None else {"history": attrs.asdict(joined)}
+    output.emit({**_as_dict(found, audited, code), **placements})
     return code
 
 
@@ -142,6 +169,15 @@ def _show_findings(findings: Findings, output: Output) -> None:
         output.say(f"  NOT READABLE {path}: {printable(unreadable.reason, LONGEST)}")
     for note in findings.notes:
         output.say(f"  note: {printable(note, LONGEST)}")
+
+
+def _show_joined(joined: Joined, output: Output) -> None:
+    for sentence in joined.sentences:
+        output.say(f"  {printable(sentence, LONGEST)}")
+    output.say(
+        f"of {_plural(joined.acknowledged, 'acknowledged record')}, {joined.everywhere} are on every replica "
+        "at their offset; whether the others may be lost: fencepost check"
+    )
 
 
 def _show_sum(found: Survey, audited: list[PartitionAudit], output: Output) -> None:

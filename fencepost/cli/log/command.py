@@ -64,9 +64,26 @@ def dump(path: Path, deep: bool, verify_index: bool, as_json: bool) -> ExitCode:
     is_flag=True,
     help="Decode every record, and check whether compaction kept the latest of each key.",
 )
+@click.option(
+    "--history",
+    type=click.Path(path_type=Path, exists=True),
+    help="A trace of the clients: say of each acknowledged record that is not on every replica where it is.",
+)
+@click.option(
+    "--named",
+    multiple=True,
+    metavar="NAME=NAME",
+    help="The topic in the history by its name in the directories, where they differ. May be repeated.",
+)
 @json_option
 def audit(
-    places: tuple[str, ...], topics: tuple[str, ...], compacted: tuple[str, ...], deep: bool, as_json: bool
+    places: tuple[str, ...],
+    topics: tuple[str, ...],
+    compacted: tuple[str, ...],
+    deep: bool,
+    history: Path | None,
+    named: tuple[str, ...],
+    as_json: bool,
 ) -> ExitCode:
     """Compare the replicas of the same partitions in several brokers' data directories, and each with its own
     files.
@@ -83,12 +100,20 @@ def audit(
       fencepost log audit 1=copies/broker-1 2=copies/broker-2 3=copies/broker-3
       # only some topics, with every record decoded
       fencepost log audit 1=copies/broker-1 2=copies/broker-2 --topic 'orders*' --deep
+      # where are the records that were acknowledged to clients?
+      fencepost log audit 1=copies/broker-1 2=copies/broker-2 --history out/trace.jsonl
       # one broker by itself, for a program
       fencepost log audit 1=/var/lib/kafka --json
     """
     from fencepost.audit.survey import AuditRequest
-    from fencepost.cli.log.audit import audit_places, places_of
+    from fencepost.cli.log.audit import History, audit_places, names_of, places_of
     from fencepost.console.output import Output
 
     request = AuditRequest(places=places_of(places), topics=topics or ("*",), compacted=compacted, deep=deep)
-    return audit_places(request, Output(as_json))
+    asked = None
+    if history is not None:
+        from fencepost.cli.show import chosen_trace
+
+        trace = chosen_trace(history, None, None).trace
+        asked = History(operations=trace.operations, names=names_of(named))
+    return audit_places(request, Output(as_json), asked)

@@ -37,6 +37,9 @@ from fencepost.impl.runtime.zookeeper.server import (
     java,
 )
 from fencepost.systems.apache_kafka import settings
+from fencepost.systems.apache_kafka.clock import Clocks
+from fencepost.systems.apache_kafka.disk import SETTINGS as DISK_SETTINGS
+from fencepost.systems.apache_kafka.disk import Disks
 from fencepost.systems.apache_kafka.jars import Release
 from fencepost.systems.apache_kafka.network import NAMES, ZOOKEEPER, Network, host_name, listeners_of
 from fencepost.systems.apache_kafka.settings import DIRECT, SESSION_MS, Names, Ports
@@ -99,11 +102,21 @@ class ApacheKafka:
     """Whether the processes continue when this one ends; otherwise the kernel kills them with it (Linux)."""
     proxied: bool = False
     """Whether every connection passes a proxy of this process, so that links can be cut."""
+    mounted: bool = False
+    """Whether each log directory is a disk that can lose power (disk.py)."""
+    shifted: bool = False
+    """Whether the wall clock of each broker can be set wrong (clock.py)."""
+    seed: int = 0
+    """Of what such a disk loses."""
     releases: dict[int, Release] = field(factory=dict)
     """Brokers that run another version than `release`, as in a rolling upgrade."""
     running: Running = field(factory=Running)
     network: Network | None = field(default=None, init=False)
     """The proxies, from the start to `close`; None if connections are direct."""
+    disks: Disks | None = field(default=None, init=False)
+    """The disks, from the start to `close`; None if files are ordinary ones."""
+    clocks: Clocks | None = field(default=None, init=False)
+    """The clocks, from the start on; None if they are right."""
     _starter: ThreadPoolExecutor | None = field(default=None, init=False)
     """One thread, from the first process to `close`: the kernel ends a process with the thread that began
     it."""
@@ -176,6 +189,10 @@ class ApacheKafka:
                 )
             },
         )
+        if self.shifted:
+            self.clocks = Clocks({broker: self._folder(broker) for broker in self.brokers})
+        if self.mounted:
+            self.disks = Disks.open(self.directories(), self.seed)
         if kraft:
             self._format()
         else:
@@ -190,6 +207,8 @@ class ApacheKafka:
             self.running.processes[1].pid
         ):
             self.wait_until_healthy()
+        if self.disks is not None:
+            self.disks.write_back()
 
     def close(self) -> None:
         """Kill every process that was started; their files stay. Closing again does nothing."""
@@ -199,6 +218,8 @@ class ApacheKafka:
         end(processes, how=signal.SIGKILL)
         if self.network is not None:
             self.network.close()
+        if self.disks is not None:
+            self.disks.close()
         if self._starter is not None:
             self._starter.shutdown()
             self._starter = None
@@ -257,7 +278,9 @@ class ApacheKafka:
             records_events=False,
             real_processes=True,
             real_files=True,
-            can=PROCESS_VERBS | {"cut"} if self.proxied else PROCESS_VERBS,
+            can=PROCESS_VERBS
+            | ({"cut"} if self.proxied else set())
+            | ({"power_off"} if self.mounted else set()),
         )
 
     # ---- brokers
@@ -293,8 +316,21 @@ class ApacheKafka:
         return self._lives(broker)
 
     def power_off(self, broker: int) -> None:
-        """Raises UnsupportedError: the machine keeps what a process has written."""
-        raise self._cannot("a system that can lose power")
+        """Its process ends, and what its disk had not synced is lost. Raises UnsupportedError where files are
+        ordinary ones."""
+        if self.disks is None:
+            raise self._cannot("a system that can lose power")
+        self.kill(broker)
+        self.disks.power_loss([broker])
+
+    def power_off_all(self) -> None:
+        """All brokers lose power at once. Raises UnsupportedError, as above."""
+        if self.disks is None:
+            raise self._cannot("a system that can lose power")
+        for broker in self.brokers:
+            send_signal(self._known(broker), signal.SIGKILL)
+        for broker in self.brokers:
+            self.power_off(broker)
 
     def cut(self, name: str, pairs: Iterable[Pair]) -> None:
         """Nothing gets over these directed links until `heal(name)`. Raises UnsupportedError where brokers
@@ -364,7 +400,8 @@ class ApacheKafka:
         mode = settings.with_kraft(broker, ports, names) if kraft else settings.with_zookeeper(zookeeper)
         data = str((folder / "data").absolute())
         path = folder / "server.properties"
-        text = settings.properties(broker, ports, data, mode, self.settings, names)
+        more = {**DISK_SETTINGS, **self.settings} if self.mounted else self.settings
+        text = settings.properties(broker, ports, data, mode, more, names)
         path.write_text(text, encoding="utf-8")
         return path
 
@@ -395,6 +432,7 @@ class ApacheKafka:
         configuration, release = self._write_properties(broker), self.releases.get(broker, self.release)
         heap = self.heap_mb or HEAP_MB[release.kraft]
         command = [
+            *(self.clocks.environment(broker) if self.clocks is not None else ()),
             *(java(), f"-Xmx{heap}m", *JVM, *release.sharing(), *self._flags(broker), *self.jvm, *QUIET),
             *("-cp", release.class_path(), "kafka.Kafka", str(configuration)),
         ]

@@ -12,8 +12,12 @@ from fencepost.impl.log.checkpoint.log_checkpoints import put_clean_shutdown_mar
 from fencepost.impl.log.layout import HIGH_WATERMARKS
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.segmented_log import SegmentedLog
+from fencepost.impl.log.values import foreign_id
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.runtime.files import RealFiles
+from fencepost.traces import operations
+from fencepost.traces.jsonlines import write_traces
+from fencepost.traces.trace import Trace
 
 SMALL = LogOptions(segment_bytes=400, index_interval_bytes=100)
 
@@ -122,3 +126,23 @@ def test_names_from_the_disk_are_escaped(fencepost, tmp_path):
 def test_the_help_has_examples():
     """--help teaches."""
     assert run(["log", "audit", "--help"]) == 0
+
+
+def test_a_history_says_where_each_acknowledged_record_is(fencepost, tmp_path):
+    """`--history` joins a trace with the directories; a name that is none is refused."""
+    a, b = write(tmp_path, "a", count=2), write(tmp_path, "b", count=3)
+    record = operations.Record(topic="shown", partition=0, offset=2, value=foreign_id(None, b"v2"))
+    append = operations.Operation(
+        op_id=1, process=1, function=operations.Function.APPEND, invoke_time=1, completion_time=2,
+        outcome=operations.Outcome.OK, acks=-1, topic="shown", partition=0, offset=2, records=(record,),
+    )  # fmt: skip
+    trace = Trace(trace_id=1, plan="", seed=1, software_version="x", operations=(append,))
+    path = tmp_path / "trace.jsonl"
+    write_traces(path, [trace])
+    places = ("log", "audit", f"1={a}", f"2={b}", "--history", path)
+    said = fencepost(*places, "--named", "t=shown")
+    assert f"v{record.value}, acknowledged at 2 of shown-0, is on broker 2 only" in said.out
+    assert "of 1 acknowledged record, 0 are on every replica" in said.out
+    (placement,) = fencepost(*places, "--named", "t=shown", "--json").json["history"]["placements"]
+    assert placement["holders"] == ["2"] and placement["lacking"] == ["1"]
+    assert "expected NAME=NAME" in fencepost(*places, "--named", "t").err

@@ -3,16 +3,29 @@
 import asyncio
 import contextlib
 import os
+import time
 
 import pytest
+from attrs import evolve
 
-from fencepost.impl.log.values import batch_of
-from fencepost.impl.messages.broker_api import LATEST, ListOffsetsRequest, ProduceRequest
+from fencepost.checkers.judges import judge
+from fencepost.checkers.verdict import Decision
+from fencepost.impl.log.batch.record_batch import read_headers
+from fencepost.impl.log.values import batch_of, values_of
+from fencepost.impl.messages.broker_api import (
+    LATEST,
+    FetchPartition,
+    FetchRequest,
+    ListOffsetsRequest,
+    ProduceRequest,
+)
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.systems.apache_kafka.administration import Administration, TopicOptions
 from fencepost.systems.apache_kafka.cluster import ApacheKafka
 from fencepost.systems.apache_kafka.jars import RECOMMENDED, Release
 from fencepost.traces.errors import EnvironmentError_
+from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.trace import Claims, Trace
 from fencepost.wire.client import Link, look_around
 from fencepost.wire.outward import TRANSLATIONS
 
@@ -26,7 +39,13 @@ VERSIONS = [pytest.param(version, marks=real, id=version) for version in RECOMME
 SECOND = 1_000_000_000
 
 
-CALM = {"zookeeper.session.timeout.ms": "9000", "broker.session.timeout.ms": "6000"}
+CALM = {
+    "zookeeper.session.timeout.ms": "9000",
+    "broker.session.timeout.ms": "6000",
+    "controller.quorum.election.timeout.ms": "3000",
+    "controller.quorum.fetch.timeout.ms": "6000",
+    "initial.broker.registration.timeout.ms": "300000",
+}
 """On a crowded machine a broker is silent for seconds."""
 
 
@@ -41,7 +60,7 @@ class Lab:
     so that a leader can change the ISR while it is cut off its followers."""
 
     def __init__(self, cluster, topic="t", **settings):
-        self.cluster, self.topic = cluster, topic
+        self.cluster, self.topic, self.operations = cluster, topic, []
         self.direct = tuple(("127.0.0.1", cluster.running.ports[broker].client) for broker in cluster.brokers)
         self.admin = Administration(",".join(f"{host}:{port}" for host, port in self.direct))
         first = asyncio.run(look_around(self.direct, self.admin.access))[1].controller_id
@@ -103,3 +122,94 @@ class Lab:
             timeout=timeout_s * SECOND,
         )
         return await self._ask(address or self.direct[broker - 1], request)
+
+    # ---- a history, judged
+
+    def write(self, *values):
+        """Append each by itself with acks=all; every one must be acknowledged. Adds to the history."""
+        for value in values:
+            leader = self.until(self.state, "a leader").leader
+            invoked = time.monotonic_ns()
+            answer = self.append(leader, value)
+            assert answer.error == "NONE", answer
+            self._note(
+                Function.APPEND,
+                invoked,
+                acks=-1,
+                offset=answer.base_offset,
+                records=(Record(topic=self.topic, partition=0, offset=answer.base_offset, value=value),),
+            )
+
+    def read(self):
+        """Everything that is there, as the last reads of a run. Adds to the history."""
+        key, position, found = TopicPartition(self.topic, 0), 0, []
+        end = self.until(lambda: self.end(self.state().leader) + 1, "an end") - 1
+        deadline = time.monotonic() + PATIENCE_S
+        while position < end:
+            assert time.monotonic() < deadline, f"nothing comes at {position} of {end}"
+            leader, invoked = self.until(self.state, "a leader").leader, time.monotonic_ns()
+            part = FetchPartition(partition=key, offset=position)
+            request = FetchRequest(
+                correlation_id=1, replica_id=-1, max_wait=0, max_bytes=1 << 20, partitions=(part,)
+            )
+            answer = asyncio.run(self._ask(self.direct[leader - 1], request)).partitions[0]
+            if answer.error != "NONE":
+                continue
+            records, start = [], position
+            for header in read_headers(answer.records):
+                data = answer.records[header.position : header.position + header.size]
+                values = values_of(data, evolve(header, position=0))
+                records += [
+                    Record(
+                        topic=self.topic,
+                        partition=0,
+                        offset=header.base_offset + place,
+                        value=value,
+                        leader_epoch=header.leader_epoch,
+                    )
+                    for place, value in enumerate(values)
+                ]
+                position = header.next_offset
+            found += [each.value for each in records]
+            self._note(
+                Function.POLL,
+                invoked,
+                offset=start,
+                end_offset=answer.high_watermark,
+                log_start_offset=0,
+                strong=True,
+                records=tuple(records),
+            )
+        if not end:
+            now = time.monotonic_ns()
+            self._note(Function.POLL, now, offset=0, end_offset=0, log_start_offset=0, strong=True)
+        return found
+
+    def _note(self, function, invoked, **columns):
+        self.operations.append(
+            Operation(
+                op_id=len(self.operations) + 1,
+                process=1,
+                function=function,
+                invoke_time=invoked,
+                completion_time=time.monotonic_ns(),
+                outcome=Outcome.OK,
+                topic=self.topic,
+                partition=0,
+                **columns,
+            )
+        )
+
+    def verdict(self, **claims):
+        """Of the log check over the history: the names of its findings."""
+        trace = Trace(
+            trace_id=1,
+            plan="",
+            seed=1,
+            software_version="x",
+            operations=tuple(self.operations),
+            claims=Claims(**claims),
+        )
+        (found,) = judge(trace, ("log",))
+        assert found.decision in (Decision.OK, Decision.ILLEGAL), found
+        return [finding.anomaly for finding in found.findings]

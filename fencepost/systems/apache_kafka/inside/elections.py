@@ -5,8 +5,8 @@ events come from.
 
 A leader outside the ISR continues the log that it has: what it lacks is lost, from the first offset of its
 epoch on, and nothing else (KIP-101: a follower keeps what it shares with its leader). The leader says where
-its epoch begins. If it has records of an epoch that others had cut off, the loss begins where that epoch began
-at the latest; `log_begins` asks for it, because only its log knows.
+its epoch begins. If it has records of an epoch that others had cut off, the loss begins where that epoch
+began; `log_begins` asks for it, because only its log knows.
 """
 
 from collections.abc import Callable, Iterable, Sequence

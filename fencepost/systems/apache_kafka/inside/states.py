@@ -33,7 +33,7 @@ def reassigned(time: int, controller: int, key: Key, before: Placed, now: Placed
     if target != old_target and target:
         yield event_of(Name.REASSIGNMENT, time, NOBODY, key, replicas=target)
     if replicas != old:
-        carried_out = not replicas or target or set(replicas) == set(old_target)
+        carried_out = not (old and replicas) or target or set(replicas) == set(old_target)
         yield event_of(Name.ASSIGNMENT, time, controller if carried_out else NOBODY, key, replicas=replicas)
     if target != old_target and not target:
         node = controller if set(replicas) == set(old_target) else NOBODY

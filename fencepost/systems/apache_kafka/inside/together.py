@@ -3,8 +3,8 @@
 Owns the order of sources, the window and the names. Must not know how a source is read.
 
 All sources stamp with this machine's wall clock, in milliseconds. Events of one source keep its order.
-Between sources a millisecond is not an order: a decision is put before what brokers say about it, because they hear
-of it afterwards.
+Between sources a millisecond is not an order: a decision is put before what brokers say about it, because
+they hear of it afterwards.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,0 +1,152 @@
+"""What clients were told, looked for in brokers' files: which replica has an acknowledged record, and where.
+
+Owns the join of a history with log directories. Must not know whether a record may be absent: that is for
+the checks, by their claims. So it reports where each record is, and convicts nobody.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from attrs import define, evolve, field, frozen
+
+from fencepost.audit.segments import AuditedBatch, Parsed, walk_segment
+from fencepost.audit.source import RealSource
+from fencepost.audit.survey import Survey
+from fencepost.impl.log.batch.header import CorruptBatchError
+from fencepost.impl.log.values import values_of
+from fencepost.traces.operations import Function, Operation, Outcome
+
+MOST_REPORTED = 1_000
+"""Records of one partition that are reported; the rest is counted. A lost tail repeats itself."""
+Key = tuple[str, int]
+"""Topic and partition number."""
+
+
+@frozen(kw_only=True)
+class Placement:
+    """Where an acknowledged record is."""
+
+    topic: str
+    partition: int
+    value: int
+    """Its value id."""
+    offset: int
+    """At which it was acknowledged; -1: the acknowledgement named none."""
+    acks: int
+    holders: tuple[str, ...]
+    """Brokers that have it at this offset (or, without one, at any)."""
+    elsewhere: tuple[tuple[str, int], ...] = ()
+    """Brokers that have it at another offset, and which."""
+    lacking: tuple[str, ...] = ()
+    """Brokers with a replica that does not have it there."""
+
+    @property
+    def sentence(self) -> str:
+        """Such as: v19, acknowledged at 11 of t-0, is on broker 3 only."""
+        at = f" at {self.offset}" if self.offset >= 0 else ""
+        said = f"v{self.value}, acknowledged{at} of {self.topic}-{self.partition}, is on "
+        only = " only" if self.lacking and self.holders else ""
+        said += f"broker {' and '.join(self.holders)}{only}" if self.holders else "no broker"
+        if self.elsewhere:
+            said += "".join(f"; on broker {broker} it is at {offset}" for broker, offset in self.elsewhere)
+        return said
+
+
+@define(kw_only=True)
+class Joined:
+    """What was found. acknowledged: records looked for. everywhere: on each replica, where they were
+    acknowledged. more: others than `placements`, which is bounded."""
+
+    acknowledged: int = 0
+    everywhere: int = 0
+    placements: list[Placement] = field(factory=list)
+    more: int = 0
+
+    @property
+    def sentences(self) -> list[str]:
+        """Of all placements, in order, and how many were left out."""
+        found = [each.sentence for each in self.placements]
+        return [*found, f"and {self.more} more"] if self.more else found
+
+
+def join(found: Survey, operations: Iterable[Operation], names: Mapping[str, str] | None = None) -> Joined:
+    """Look for each acknowledged record in the directories.
+
+    Args:
+        found: the directories.
+        operations: the history; appends that were acknowledged count.
+        names: the topic in the history by the directories' name, where they differ.
+
+    Returns:
+        the records that are not on each replica of their partition.
+    """
+    names = names or {}
+    joined, wanted = Joined(), _wanted(operations)
+    for (topic, partition), (replicas, _) in sorted(found.partitions.items()):
+        appends = wanted.get((names.get(topic, topic), partition), {})
+        if not appends:
+            continue
+        held: dict[int, list[tuple[str, int]]] = {}
+        for files in replicas:
+            for offset, value in _records(each.path for each in files.segments):
+                if value in appends:
+                    held.setdefault(value, []).append((files.broker, offset))
+        brokers = [files.broker for files in replicas]
+        shown = names.get(topic, topic), partition
+        placed = [
+            _placed(shown, value, *said, brokers, held.get(value, ())) for value, said in appends.items()
+        ]
+        wrong = [each for each in placed if each.lacking or each.elsewhere]
+        joined.acknowledged += len(placed)
+        joined.everywhere += len(placed) - len(wrong)
+        joined.placements += wrong[:MOST_REPORTED]
+        joined.more += len(wrong[MOST_REPORTED:])
+    return joined
+
+
+def _wanted(operations: Iterable[Operation]) -> dict[Key, dict[int, tuple[int, int]]]:
+    """(offset, acks) by value, by partition: of acknowledged appends, by offset."""
+    found: dict[Key, list[tuple[int, int, int]]] = {}
+    for operation in operations:
+        if operation.function is not Function.APPEND or operation.outcome is not Outcome.OK:
+            continue
+        for record in operation.records:
+            offset = -1 if record.offset is None else record.offset
+            key = record.topic, record.partition
+            found.setdefault(key, []).append((offset, record.value, operation.acks or 0))
+    return {
+        key: {value: (offset, acks) for offset, value, acks in sorted(appends)}
+        for key, appends in found.items()
+    }
+
+
+def _placed(
+    key: Key, value: int, offset: int, acks: int, brokers: Sequence[str], held: Sequence[tuple[str, int]]
+) -> Placement:
+    holders = tuple(dict.fromkeys(broker for broker, at in held if offset in (-1, at)))
+    return Placement(
+        topic=key[0],
+        partition=key[1],
+        value=value,
+        offset=offset,
+        acks=acks,
+        holders=holders,
+        elsewhere=tuple((broker, at) for broker, at in held if offset not in (-1, at)),
+        lacking=tuple(broker for broker in brokers if broker not in holders),
+    )
+
+
+def _records(paths: Iterable[Path]) -> Iterator[tuple[int, int]]:
+    """(offset, value id) of every record that can be read; what is damaged is for the audit to report."""
+    parsed = Parsed()
+    for path in paths:
+        with RealSource(path) as source:
+            for item in walk_segment(source, path, parsed):
+                if not isinstance(item, AuditedBatch) or item.header.is_control:
+                    continue
+                try:
+                    values = values_of(item.data, evolve(item.header, position=0))
+                except CorruptBatchError:
+                    continue
+                for place, value in enumerate(values):
+                    yield item.header.base_offset + place, value
