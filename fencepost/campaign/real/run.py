@@ -19,6 +19,7 @@ from attrs import define, evolve, field
 
 import fencepost
 from fencepost.campaign.faults.roles import resolve
+from fencepost.campaign.observed.observed_state import Key
 from fencepost.campaign.real.asking import Asking
 from fencepost.campaign.real.claims import acknowledged_by_all, claims_of_run, demanded
 from fencepost.campaign.real.faults import REAL_FAULTS
@@ -50,6 +51,8 @@ MOST_FINAL_READS = 500
 HEALTHY_POLL_S = 0.1
 GONE_POLL_S = 0.05
 MILLISECONDS = 1_000
+POWER_LOSS = "power_loss"
+"""The kind of fault."""
 
 
 @define(eq=False, kw_only=True)
@@ -421,6 +424,16 @@ class RealRun:
 
     # ---- the trace
 
+    def _power_lost(self) -> dict[Key, int]:
+        """A replica of each partition that lost power in this run; partitions without one are left out."""
+        hit = [
+            event.node
+            for event in self.record.events
+            if event.name is Name.FAULT_BEGAN and event.cause == POWER_LOSS
+        ]
+        assigned = self.observer.state.assignments.items()
+        return {key: node for key, replicas in assigned for node in hit if node in replicas}
+
     def _trace(self) -> Trace:
         cores = [client.driver.core for client in self._clients.values()]
         undecided = {
@@ -438,6 +451,7 @@ class RealRun:
             reader=self.reader,
             stuck=bool(self.stuck),
             may_repeat=any(one.attempts > 1 for one in operations if one.function is Function.APPEND),
+            power_lost=self._power_lost(),
         )
         if self.control == "acks-1":
             operations = acknowledged_by_all(operations)
