@@ -9,6 +9,7 @@ processes. A plan's times count from the beginning of the safety phase.
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -93,7 +94,9 @@ class RealRun:
     _changed: asyncio.Event = field(factory=asyncio.Event, init=False)
     _held: dict[int, Fault] = field(factory=dict, init=False)
     """Brokers that a fault has stopped, and which one."""
-    _starting: asyncio.Lock = field(factory=asyncio.Lock, init=False)
+    _ending: threading.Lock = field(factory=threading.Lock, init=False)
+    """Held while a broker is brought back. The task of a fault may be cancelled meanwhile, but its thread
+    goes on: without the lock the broker would be started twice."""
     _begun: "set[asyncio.Task[None]]" = field(factory=set, init=False)
     _next_op_id: int = field(default=0, init=False)
 
@@ -287,8 +290,7 @@ class RealRun:
 
     async def _end(self, fault: Fault, node: int) -> None:
         kind = REAL_FAULTS[fault.kind]
-        async with self._starting:  # one process starts at a time
-            await asyncio.to_thread(kind.end, self.system, fault, node)
+        await asyncio.to_thread(self._alone, kind.end, self.system, fault, node)
         if self._held.get(node) is fault:
             del self._held[node]
         self.record.note(
@@ -303,19 +305,25 @@ class RealRun:
         await asyncio.gather(*begun, return_exceptions=True)
         for fault in self.plan.faults:
             if not REAL_FAULTS[fault.kind].single:
-                await asyncio.to_thread(REAL_FAULTS[fault.kind].end, self.system, fault, 0)
+                end = REAL_FAULTS[fault.kind].end
+                await asyncio.to_thread(self._alone, end, self.system, fault, 0)
         for broker in self.system.brokers:
-            await asyncio.to_thread(self.system.resume, broker)
-            await asyncio.to_thread(self._start, broker)
+            await asyncio.to_thread(self._alone, self._bring_back, broker)
         for node, fault in self._held.items():
             self.record.note(
                 self.now, Name.FAULT_ENDED, node=node, cause=fault.kind, detail={"fault": fault.fault_id}
             )
         self._held.clear()
 
-    def _start(self, broker: int) -> None:
-        """Start a broker that is down. One that was asked to stop gets the time that it needs, then it is
-        killed."""
+    def _alone(self, call: Callable[..., None], *args: object) -> None:
+        """Call something while no other thread brings a broker back."""
+        with self._ending:
+            call(*args)
+
+    def _bring_back(self, broker: int) -> None:
+        """Let a paused broker go on, and start one that is down. One that was asked to stop gets the time
+        that it needs, then it is killed."""
+        self.system.resume(broker)
         stopping = self._held.get(broker)
         if stopping is not None and stopping.kind == "clean_restart":
             deadline = time.monotonic() + self.plan.liveness_ms / MILLISECONDS / 4
