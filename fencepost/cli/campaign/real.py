@@ -160,7 +160,8 @@ def real_job(
 
 
 def real_campaign(*, seeds: range, job: "Job", jobs: int, out: Path, resume: bool) -> "Campaign":
-    """The campaign: no run is repeated to compare digests, because real runs differ."""
+    """The campaign: no run is repeated to compare digests, because real runs differ. seeds, job, jobs, out,
+    resume: as Campaign has them."""
     from fencepost.campaign.driver.driver import Campaign
 
     return Campaign(
