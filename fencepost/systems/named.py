@@ -15,9 +15,10 @@ from fencepost.traces.errors import FencepostError, unknown_name
 SIMULATION = "simulation"
 """The one that needs no real time; campaigns run it by themselves (campaign/run/run.py)."""
 KAFKA = "apache-kafka"
-HOME, BOOTSTRAP, SCRIPT, LINKS = "kafka_home", "bootstrap", "script", "links"
+HOME, BOOTSTRAP, SCRIPT = "kafka_home", "bootstrap", "script"
+LINKS, DISKS = "links", "disks"
 """Options of a system: an unpacked release of Apache Kafka; of `external`, where it is and what breaks it;
-whether the links of Apache Kafka's brokers can be cut."""
+whether the links of Apache Kafka's brokers can be cut, and whether their disks can lose power."""
 Options = Mapping[str, str]
 
 
@@ -46,6 +47,7 @@ def _processes(after: str, folder: Path, options: Options) -> System:
 
 def _apache_kafka(after: str, folder: Path, options: Options) -> System:
     from fencepost.systems.apache_kafka.cluster import ApacheKafka
+    from fencepost.systems.apache_kafka.disk import SETTINGS
     from fencepost.systems.apache_kafka.jars import KRAFT, Release
 
     version, _, controllers = after.partition(":")
@@ -54,7 +56,8 @@ def _apache_kafka(after: str, folder: Path, options: Options) -> System:
         directory=folder,
         release=Release(version=version or KRAFT, home=home, controllers=controllers),
         proxied=_links(options),
-        settings={"delete.topic.enable": "true", "auto.create.topics.enable": "false"},
+        mounted=_disks(options),
+        settings={"auto.create.topics.enable": "false", **(SETTINGS if options.get(DISKS) else {})},
     )
 
 
@@ -64,6 +67,14 @@ def _links(options: Options) -> bool:
             expected="Linux, where all of 127.0.0.0/8 is loopback", seen=sys.platform, where="--links"
         )
     return bool(options.get(LINKS))
+
+
+def _disks(options: Options) -> bool:
+    from fencepost.systems.apache_kafka.disk import missing
+
+    if options.get(DISKS) and (reason := missing()):
+        raise FencepostError(expected="disks that can lose power", seen=reason, where="--disks")
+    return bool(options.get(DISKS))
 
 
 def _external(after: str, folder: Path, options: Options) -> System:
@@ -96,7 +107,7 @@ def make_system(name: str, folder: Path, options: Options) -> System:
     Parameters:
       name: as `--system` has it; what comes after the first colon is the system's own.
       folder: where its files are.
-      options: HOME, BOOTSTRAP, SCRIPT and LINKS, where they were given.
+      options: HOME, BOOTSTRAP, SCRIPT, LINKS and DISKS, where they were given.
     Returns: the system.
     Raises: FencepostError for an unknown name, or options that do not fit.
     """

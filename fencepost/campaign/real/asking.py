@@ -156,7 +156,7 @@ class Asking:
         return True
 
     async def delete(self, name: str, brokers: tuple[int, ...]) -> bool:
-        """Delete a topic; whether a broker took the request."""
+        """Delete the topic `name`; whether one of `brokers` took the request."""
         body = {"topic_names": [name], "timeout": 5_000}
         for broker in brokers:
             try:

@@ -7,7 +7,8 @@ on. If it also has records of an epoch that others had cut off, loss begins earl
 its last one and its own had put other records.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 from attrs import evolve
@@ -57,6 +58,7 @@ def claims_of_run(
     reader: int,
     stuck: bool,
     may_repeat: bool,
+    power_lost: Mapping[Key, int] = MappingProxyType({}),
 ) -> Claims:
     """The claims.
 
@@ -66,12 +68,24 @@ def claims_of_run(
       elections: that were recorded.
       reader: the process of the final reads.
       stuck: whether the cluster made no progress after the faults.
+      power_lost: a replica that lost power, and with it what was not synced, by partition. It may have been
+        in the ISR, and lead later: Kafka relies on replication, not on fsync.
       may_repeat: whether a producer without idempotence sent something again whose outcome it did not know.
     """
     claims = derive_claims(plan, ObservedState(), operations, stuck=stuck)
     unclean = {topic.name for topic in plan.cluster.topics if topic.unclean_leader_election}
     losses = tuple(
         loss_of(one, operations, reader) for one in elections if not one.clean and one.key[0] in unclean
+    )
+    losses += tuple(
+        LossRange(
+            topic=topic,
+            partition=partition,
+            start=0,
+            end=EVERYTHING,
+            reason=f"broker {node} lost power with records that were not synced",
+        )
+        for (topic, partition), node in sorted(power_lost.items())
     )
     duplicates = claims.duplicates and may_repeat
     reasons = claims.reasons if duplicates == claims.duplicates else ()

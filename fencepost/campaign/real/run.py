@@ -9,6 +9,7 @@ processes. A plan's times count from the beginning of the safety phase.
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -19,6 +20,7 @@ from attrs import define, evolve, field
 
 import fencepost
 from fencepost.campaign.faults.roles import resolve
+from fencepost.campaign.observed.observed_state import Key
 from fencepost.campaign.real.asking import Asking
 from fencepost.campaign.real.claims import acknowledged_by_all, claims_of_run, demanded
 from fencepost.campaign.real.faults import REAL_FAULTS
@@ -50,6 +52,8 @@ MOST_FINAL_READS = 500
 HEALTHY_POLL_S = 0.1
 GONE_POLL_S = 0.05
 MILLISECONDS = 1_000
+POWER_LOSS = "power_loss"
+"""The kind of fault."""
 
 
 @define(eq=False, kw_only=True)
@@ -90,7 +94,9 @@ class RealRun:
     _changed: asyncio.Event = field(factory=asyncio.Event, init=False)
     _held: dict[int, Fault] = field(factory=dict, init=False)
     """Brokers that a fault has stopped, and which one."""
-    _starting: asyncio.Lock = field(factory=asyncio.Lock, init=False)
+    _ending: threading.Lock = field(factory=threading.Lock, init=False)
+    """Held while a broker is brought back. The task of a fault may be cancelled meanwhile, but its thread
+    goes on: without the lock the broker would be started twice."""
     _begun: "set[asyncio.Task[None]]" = field(factory=set, init=False)
     _next_op_id: int = field(default=0, init=False)
 
@@ -284,8 +290,7 @@ class RealRun:
 
     async def _end(self, fault: Fault, node: int) -> None:
         kind = REAL_FAULTS[fault.kind]
-        async with self._starting:  # one process starts at a time
-            await asyncio.to_thread(kind.end, self.system, fault, node)
+        await asyncio.to_thread(self._alone, kind.end, self.system, fault, node)
         if self._held.get(node) is fault:
             del self._held[node]
         self.record.note(
@@ -300,19 +305,25 @@ class RealRun:
         await asyncio.gather(*begun, return_exceptions=True)
         for fault in self.plan.faults:
             if not REAL_FAULTS[fault.kind].single:
-                await asyncio.to_thread(REAL_FAULTS[fault.kind].end, self.system, fault, 0)
+                end = REAL_FAULTS[fault.kind].end
+                await asyncio.to_thread(self._alone, end, self.system, fault, 0)
         for broker in self.system.brokers:
-            await asyncio.to_thread(self.system.resume, broker)
-            await asyncio.to_thread(self._start, broker)
+            await asyncio.to_thread(self._alone, self._bring_back, broker)
         for node, fault in self._held.items():
             self.record.note(
                 self.now, Name.FAULT_ENDED, node=node, cause=fault.kind, detail={"fault": fault.fault_id}
             )
         self._held.clear()
 
-    def _start(self, broker: int) -> None:
-        """Start a broker that is down. One that was asked to stop gets the time that it needs, then it is
-        killed."""
+    def _alone(self, call: Callable[..., None], *args: object) -> None:
+        """Call something while no other thread brings a broker back."""
+        with self._ending:
+            call(*args)
+
+    def _bring_back(self, broker: int) -> None:
+        """Let a paused broker go on, and start one that is down. One that was asked to stop gets the time
+        that it needs, then it is killed."""
+        self.system.resume(broker)
         stopping = self._held.get(broker)
         if stopping is not None and stopping.kind == "clean_restart":
             deadline = time.monotonic() + self.plan.liveness_ms / MILLISECONDS / 4
@@ -329,7 +340,7 @@ class RealRun:
         deadline = time.monotonic() + self.plan.liveness_ms / MILLISECONDS
         while not (await asyncio.to_thread(self.system.healthy) and await self._in_sync()):
             if time.monotonic() > deadline:
-                return self._never("every broker is back, every partition has a leader and a full ISR")
+                return await self._never("every broker is back, every partition has a leader and a full ISR")
             await asyncio.sleep(HEALTHY_POLL_S)
         return True
 
@@ -343,13 +354,18 @@ class RealRun:
             for key, known in state.partitions.items()
         )
 
-    def _never(self, what: str) -> bool:
-        """Record what never came. Never true."""
+    async def _never(self, what: str) -> bool:
+        """Record what never came, and what each broker says then. Never true."""
         self.stuck = what
-        stood = {
+        stood: dict[str, object] = {
             f"{topic}-{number}": {"leader": known.leader, "isr": list(known.isr)}
             for (topic, number), known in sorted(self.observer.state.partitions.items())
         }
+        for broker in self.system.brokers:
+            view = await self.observer.asking.view(broker, self.topic)
+            process = "there" if await asyncio.to_thread(self.system.runs, broker) else "gone"
+            knows = "no answer" if view is None else f"knows {list(view.live)}"
+            stood[f"broker {broker}"] = f"{knows}, its process is {process}"
         self.record.note(self.now, Name.LIVENESS_FAILED, cause=what, detail=stood)
         return False
 
@@ -362,12 +378,14 @@ class RealRun:
         async with self._phase("liveness"):
             for partition in partitions:
                 if await self._do("append", partition) is None:
-                    self._never(f"a record is written to {self.plan.cluster.topics[0].name}-{partition}")
+                    await self._never(
+                        f"a record is written to {self.plan.cluster.topics[0].name}-{partition}"
+                    )
                     return
         async with self._phase("final"):
             for partition in partitions:
                 if not await self._read_to_end(partition):
-                    self._never(f"{self.plan.cluster.topics[0].name}-{partition} is read to its end")
+                    await self._never(f"{self.plan.cluster.topics[0].name}-{partition} is read to its end")
                     return
 
     async def _read_to_end(self, partition: int) -> bool:
@@ -414,6 +432,16 @@ class RealRun:
 
     # ---- the trace
 
+    def _power_lost(self) -> dict[Key, int]:
+        """A replica of each partition that lost power in this run; partitions without one are left out."""
+        hit = [
+            event.node
+            for event in self.record.events
+            if event.name is Name.FAULT_BEGAN and event.cause == POWER_LOSS
+        ]
+        assigned = self.observer.state.assignments.items()
+        return {key: node for key, replicas in assigned for node in hit if node in replicas}
+
     def _trace(self) -> Trace:
         cores = [client.driver.core for client in self._clients.values()]
         undecided = {
@@ -431,6 +459,7 @@ class RealRun:
             reader=self.reader,
             stuck=bool(self.stuck),
             may_repeat=any(one.attempts > 1 for one in operations if one.function is Function.APPEND),
+            power_lost=self._power_lost(),
         )
         if self.control == "acks-1":
             operations = acknowledged_by_all(operations)

@@ -24,11 +24,11 @@ COMMAND = (sys.executable, "-m", "fencepost.campaign.real.worker")
 TASK_LIMIT_S = 900
 """Real time of a run after which it is given up: the first one starts a cluster, which may take five
 minutes, and compiles the judges."""
-ONLY_REAL = ("kafka_home", "bootstrap", "script", "control", "runs_per_cluster", "links")
+ONLY_REAL = ("kafka_home", "bootstrap", "script", "control", "runs_per_cluster", "links", "disks")
 CHECKS = ("log", "kafka", "invariants")
 """What judges a run against a real system, unless --checks says something else. Conformance and the checks of
 the meantime know the reference brokers only; groups and transactions have no part in these runs."""
-OPTIONS = ("kafka_home", "bootstrap", "script", "links")
+OPTIONS = ("kafka_home", "bootstrap", "script", "links", "disks")
 """Of a system, as systems/named.py has them."""
 RUNS_PER_CLUSTER = 25
 
@@ -61,6 +61,11 @@ def real_options(function: Any) -> Any:
             is_flag=True,
             help="With apache-kafka: every connection passes a proxy, so that links between brokers can be "
             "cut. Runs take longer.",
+        ),
+        click.option(
+            "--disks",
+            is_flag=True,
+            help="With apache-kafka: log directories are disks that can lose power (FUSE).",
         ),
         click.option(
             "--control",
@@ -155,7 +160,8 @@ def real_job(
 
 
 def real_campaign(*, seeds: range, job: "Job", jobs: int, out: Path, resume: bool) -> "Campaign":
-    """The campaign: no run is repeated to compare digests, because real runs differ."""
+    """The campaign: no run is repeated to compare digests, because real runs differ. seeds, job, jobs, out,
+    resume: as Campaign has them."""
     from fencepost.campaign.driver.driver import Campaign
 
     return Campaign(

@@ -118,7 +118,8 @@ def _tell(output: Output, cluster: "ApacheKafka") -> None:
 @directory_option
 @json_option
 def down(directory: Path, as_json: bool) -> ExitCode:
-    """End the brokers, and the ZooKeeper server that was started with them. The data stays.
+    """End the brokers of --directory, and the ZooKeeper server that was started with them. The data stays.
+    --json prints an object.
 
     \b
     Examples

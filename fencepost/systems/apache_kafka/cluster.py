@@ -278,7 +278,9 @@ class ApacheKafka:
             records_events=False,
             real_processes=True,
             real_files=True,
-            can=PROCESS_VERBS | {"cut"} if self.proxied else PROCESS_VERBS,
+            can=PROCESS_VERBS
+            | ({"cut"} if self.proxied else set())
+            | ({"power_off"} if self.mounted else set()),
         )
 
     # ---- brokers

@@ -99,6 +99,13 @@ def test_only_elections_outside_the_isr_in_a_topic_that_allows_them_excuse_a_los
     assert not claims(UNCLEAN, history, [Election()]).dense
 
 
+def test_a_power_loss_excuses_the_partitions_of_that_replica():
+    """Kafka acknowledges before it syncs: what one of the ISR lost may be lost once it leads."""
+    history = [append(), read(READER, (0, 1))]
+    (loss,) = claims(Plan(seed=1), history, [], power_lost={("t", 0): 2}).loss
+    assert (loss.topic, loss.partition, loss.start) == ("t", 0, 0) and "broker 2 lost power" in loss.reason
+
+
 def test_duplicates_are_allowed_only_where_something_was_sent_again():
     """A producer that may retry without idempotence, and did."""
     plan = Plan(seed=1, client=ClientOptions(retry_unknown=True))

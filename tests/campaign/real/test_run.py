@@ -1,9 +1,13 @@
 """One run against a system in real time: its phases, its faults, its record and its claims."""
 
+import asyncio
+import time
+
 import pytest
 from attrs import evolve
 
 from fencepost.campaign.real.faults import REAL_FAULTS, kinds_for, links_of
+from fencepost.campaign.real.run import RealRun
 from fencepost.campaign.real.worker import checked
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
@@ -136,3 +140,41 @@ def test_a_plan_that_real_systems_cannot_run_is_refused():
         checked(
             Plan(seed=1, operations=(PlannedOperation(op_id=1, process=0, at_ms=0, function="subscribe"),))
         )
+
+
+class SlowToStart:
+    """A system whose only broker takes a while to start, as Java does."""
+
+    brokers = (1,)
+
+    def __init__(self):
+        self.starts, self.up = 0, False
+
+    def runs(self, broker):
+        """Whether it is there."""
+        return self.up
+
+    def resume(self, broker):
+        """It was not paused."""
+
+    def restart(self, broker):
+        """Start it, if it is down."""
+        if not self.up:
+            time.sleep(0.2)
+            self.starts, self.up = self.starts + 1, True
+
+
+def test_a_broker_is_not_started_twice():
+    """The time of a fault is over at the moment at which everything is healed: the thread that starts the
+    broker goes on, and a second process would find its port taken and take its place in the books."""
+    plan, system = plan_of(("crash", 0, 0, "broker 1")), SlowToStart()
+    run = RealRun(plan=plan, system=system, topic="x", target="slow")
+
+    async def both():
+        ending = asyncio.ensure_future(run._end(plan.faults[0], 1))
+        run._begun.add(ending)
+        await asyncio.sleep(0.05)
+        await run._end_faults()
+
+    asyncio.run(both())
+    assert system.starts == 1
