@@ -60,8 +60,8 @@ class TransactionLog(DurableAppends):
         self.counts_when_durable(key, epoch, record, done)
 
     def counts_when_durable(self, key: TopicPartition, epoch: int, record: KeyAndValue, done: Done) -> None:
-        """Protection KIP-98: a transition counts when every replica has it. Otherwise the next coordinator may
-        decide differently from what a producer was answered.
+        """Protection KIP-98: a transition counts when every replica has it. Otherwise the next coordinator
+        may decide differently from what a producer was answered.
 
         Args:
             key: the partition of the transaction.
