@@ -112,7 +112,8 @@ def _transformed(operations: int, twice: bool) -> tuple[Operation, ...]:
     while len(made) < operations:
         now, turn = now + 100, turn + 1
         partition, process = turn % PARTITIONS, turn % PROCESSES
-        start, place = ends[partition], {"topic": "out", "partition": partition}
+        start = ends[partition]
+        place: dict[str, Any] = {"topic": "out", "partition": partition}
         ends[partition] += READ
         offsets = range(start, ends[partition])
         read = tuple(Record(topic="in", partition=partition, offset=at, value=-1 - at) for at in offsets)
