@@ -2,11 +2,11 @@
 
     python bench/transactions.py [--operations 10000,100000,1000000] [--check exactly_once] [--cycle]
 
-For the check `transactions`: a history is transactions of two polls and three appends by 16 processes over 8 partitions; each poll reads
-the next five committed records of its partition. It is an `operations` table, as mining has it. Printed is
-the processor time of the check from the table on, and what an operation costs in relation to the smallest
-history. With --cycle the first two transactions read what the other one writes, which must be found, and
-nothing else.
+For the check `transactions`: a history is transactions of two polls and three appends by 16 processes over 8
+partitions; each poll reads the next five committed records of its partition. It is an `operations` table, as
+mining has it. Printed is the processor time of the check from the table on, and what an operation costs in
+relation to the smallest history. With --cycle the first two transactions read what the other one writes,
+which must be found, and nothing else.
 
 For the check `exactly_once`: each transaction consumes READ records of a partition, and each of them becomes
 one record of output, with its lineage; another process reads the output. With --cycle two records of output
@@ -112,7 +112,8 @@ def _transformed(operations: int, twice: bool) -> tuple[Operation, ...]:
     while len(made) < operations:
         now, turn = now + 100, turn + 1
         partition, process = turn % PARTITIONS, turn % PROCESSES
-        start, place = ends[partition], {"topic": "out", "partition": partition}
+        start = ends[partition]
+        place: dict[str, Any] = {"topic": "out", "partition": partition}
         ends[partition] += READ
         offsets = range(start, ends[partition])
         read = tuple(Record(topic="in", partition=partition, offset=at, value=-1 - at) for at in offsets)

@@ -339,7 +339,7 @@ def _has_second_version(port: int) -> bool:
     answer = connection.ask(FEATURES, asked)
     connection.close()
     found = {str(each.name): each.max_version_level for each in answer.finalized_features or ()}
-    return found.get("transaction.version", 0) >= 2
+    return bool(found.get("transaction.version", 0) >= 2)
 
 
 def convicted(version: str, times: int) -> list[Finding]:

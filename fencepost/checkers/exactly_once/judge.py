@@ -113,8 +113,8 @@ def _judge(operations: OperationColumns, details: Callable[[], Details]) -> list
     if (asked & concerned).any():
         relations = relations_of(operations, details(), asked & concerned)
         for rule in (_torn, _zombies, _twice, _without_commit, _missing):
-            for trace, finding in rule(relations):
-                findings[trace].append(finding)
+            for of, finding in rule(relations):
+                findings[of].append(finding)
     verdicts = []
     for index, trace in enumerate(operations.traces):
         verdict = _broken(trace)

@@ -95,7 +95,13 @@ class MarkerWriter(DurableAppends):
 
     def answer_when_durable(self, partition: Partition, base_offset: int, done: Done) -> None:
         """Protection KIP-98: a coordinator forgets a marker that was answered, so that the next leader must
-        have it."""
+        have it.
+
+        Args:
+            partition: whose log has the marker.
+            base_offset: where it is.
+            done: called when every replica has it, or never will.
+        """
         timeout_ms = self.broker_context.options.transactions.append_timeout_ms
         self.wait(partition, base_offset, done, timeout_ms)
 

@@ -10,7 +10,7 @@ from fencepost.checkers.exactly_once.places import Named, numbered, sources_of
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
-from fencepost.traces.trace import Claims, Trace
+from fencepost.traces.trace import Claims, LossRange, Trace
 
 F, OK = Function, Outcome.OK
 
@@ -166,6 +166,8 @@ def test_a_zombie():
     )
     assert found.seen == "operation 7 was shown value 10 of append 4, which began later"
     assert findings(*rows[:3], append(6, 5, 2, 12), poll(7, 40, 0, (2, 12))) == ()
+    first = [evolve(each, producer_id=0) if each.producer_id == 7 else each for each in rows]
+    assert [said(each) for each in findings(*first)] == [said(found)]
     other = evolve(rows[1], producer_id=8), evolve(rows[2], producer_id=8)
     assert findings(rows[0], *other, *rows[3:]) == ()
 
@@ -215,6 +217,8 @@ def test_an_output_that_is_missing():
         "a record of output for in-3@4 in a transaction that did not abort, as commit 3 of offset 6 counts"
     )
     assert found.seen == "none, or one that readers of committed records passed over"
+    nowhere = evolve(consumed, records=records("in", (-1, 1), (5, 2), partition=3))
+    assert findings(nowhere, *rows[1:], seen) == ()
     also = append(5, 5, 1, 11, "in-3@4")
     assert findings(*rows, also, seen) == ()
     assert findings(*rows, evolve(also, outcome=Outcome.FAIL), seen) != ()
@@ -225,11 +229,14 @@ def test_an_output_that_is_missing():
 
 
 def test_each_trace_has_its_own_verdict():
-    """Rule: several traces in one call; one whose claims allow loss, or without transactions, is not asked."""
+    """Rule: several traces in one call; one with loss that its claims allow, or without transactions, is not
+    asked."""
     second = evolve(trace(*TORN[:4]), trace_id=6)
+    loss = LossRange(topic="other", partition=0, start=0, end=9, reason="a power loss")
+    lossy = evolve(trace(*TORN, loss=(loss,)), trace_id=9)
     third = evolve(trace(*TORN), trace_id=7)
     lone = evolve(trace(TORN[3]), trace_id=8)
-    told = dict(judge_traces((trace(*TORN), second, third, lone)))
+    told = dict(judge_traces((lossy, trace(*TORN), second, third, lone)))
     assert set(told) == {5, 7} and told[5] == told[7]
     broken = evolve(third, claims=Claims(assumption_broken="no cluster"))
     table = tables_of([rows_of(trace(*TORN)), rows_of(lone), rows_of(broken)]).operations
@@ -238,8 +245,8 @@ def test_each_trace_has_its_own_verdict():
 
 
 def test_places_that_fit_no_product():
-    """Rule: a number orders by log and offset, whatever the offsets and partitions are; a partition that Kafka
-    cannot have names no log."""
+    """Rule: a number orders by log and offset, whatever the offsets and partitions are; a partition that
+    Kafka cannot have names no log."""
     most = (1 << 63) - 2
     named = Named(
         trace=np.array([1, 0, 0, 0, 0, 0]),

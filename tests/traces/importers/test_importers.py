@@ -139,7 +139,8 @@ REFUSED = [
     ("INFO  jepsen.util - 0 :invoke", "h:1: expected process, :type, :function and value"),
     (
         "hello",
-        "h: expected a history in one of the formats edn, json, jepsen-log, jepsen-kafka, elle-append, saw 'hello'",
+        "h: expected a history in one of the formats edn, json, jepsen-log, jepsen-kafka, elle-append, "
+        "saw 'hello'",
     ),
     ("", "saw an empty file"),
 ]

@@ -1,5 +1,5 @@
-"""Elle's list-append histories become logs; the cycles that the check `transactions` names are those that Elle
-names (Adya; Kingsbury and Alvaro, "Elle", VLDB 2020). All histories are by hand."""
+"""Elle's list-append histories become logs; the cycles that the check `transactions` names are those that
+Elle names (Adya; Kingsbury and Alvaro, "Elle", VLDB 2020). All histories are by hand."""
 
 import pytest
 

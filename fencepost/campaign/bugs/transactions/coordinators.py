@@ -61,7 +61,7 @@ class AnswersBeforeReplicas(MarkerWriter):
     """T13: a marker is answered when the leader alone has it; the next leader keeps the transaction open."""
 
     def answer_when_durable(self, partition: Partition, base_offset: int, done: Done) -> None:
-        """It is in the log."""
+        """It is in the log at `base_offset`: that is enough."""
         done(NO_ERROR, base_offset)
 
 
@@ -71,7 +71,7 @@ class GivesTheSameEpochAgain(TransactionCoordinator):
     def next_epoch(
         self, transaction: Transaction, request: InitProducerIdRequest, fresh: int
     ) -> Transit | None:
-        """One less."""
+        """The epoch before. transaction, request, fresh: as in the class that this replaces."""
         transit = super().next_epoch(transaction, request, fresh)
         if transit is None:
             return None
