@@ -98,8 +98,8 @@ def is_refused(constants: Constants, partition: Partition, marker: Marker) -> bo
     """Whether the leader refuses a marker for good.
 
     check_marker (KAFKA-5231): a marker of an earlier producer epoch. coordinator_fencing (T16): one of
-    an earlier coordinator epoch. marker_above_epoch (KIP-1228): in the second version, one whose epoch the log
-    has already, unless it was written before (marker_again, KAFKA-19999).
+    an earlier coordinator epoch. marker_above_epoch (KIP-1228): in the second version, one of an epoch that
+    the log has already, unless it was written before (marker_again, KAFKA-19999).
 
     Args:
         constants: the constants.

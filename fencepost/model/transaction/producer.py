@@ -16,7 +16,6 @@ from fencepost.model.transaction.state import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
     DONE,
-    EMPTY,
     END,
     NEW,
     OPEN,
@@ -232,13 +231,15 @@ def is_ended(constants: Constants, producer: Producer, value: Transaction) -> bo
         whether it is.
     """
     expected = producer.epoch + (constants.version == 2)
-    if producer.state == ABORTING and constants.version == 1 and not producer.added:
-        if value.phase in BETWEEN and value.epoch == expected:
-            return True  # INVALID_TXN_STATE: there is nothing to abort
+    if value.epoch != expected:
+        return False
+    nothing = producer.state == ABORTING and constants.version == 1 and not producer.added
+    if nothing and value.phase in BETWEEN:
+        return True  # INVALID_TXN_STATE: there is nothing to abort
     phases = (
         (PREPARE_COMMIT, COMPLETE_COMMIT) if producer.state == COMMITTING else (PREPARE_ABORT, COMPLETE_ABORT)
     )
-    return value.phase in phases and value.epoch == expected
+    return value.phase in phases
 
 
 def ended(
@@ -250,8 +251,8 @@ def ended(
     held: Held,
     ghost: Ghost,
 ) -> EnabledActions:
-    """EndTxn is answered. no_late_end (KAFKA-17754): no EndTxn of this transaction is still on its way. settle
-    (KAFKA-8805): where a batch may be, the producer asks for another epoch.
+    """EndTxn is answered. no_late_end (KAFKA-17754): no EndTxn of this transaction is still on its way.
+    settle (KAFKA-8805): if a batch may still arrive, the producer asks for another epoch.
 
     Args:
         constants: the constants.

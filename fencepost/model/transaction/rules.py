@@ -76,8 +76,8 @@ def ended(constants: Constants, value: Transaction, *, commit: bool) -> Transact
 
 
 def aborted(constants: Constants, value: Transaction) -> Transaction:
-    """The coordinator aborts by itself. fence (KAFKA-6119): in a new epoch, so that the producer's requests are
-    refused from then on. In the second version each end has a new epoch anyway."""
+    """The coordinator aborts by itself. fence (KAFKA-6119): in a new epoch, so that the producer's requests
+    are refused from then on. In the second version each end has a new epoch anyway."""
     bumps = constants.version == 2 or constants.keeps("fence")
     return value._replace(phase=PREPARE_ABORT, epoch=value.epoch + bumps)
 
