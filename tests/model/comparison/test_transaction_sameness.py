@@ -69,7 +69,7 @@ def test_a_state_has_one_form_on_each_side(constants):
 @pytest.mark.java
 @pytest.mark.parametrize(("constants", "distinct"), CASES.values(), ids=CASES)
 def test_the_very_same_states(constants, distinct):
-    """Rule: TLC's dump of Transaction.tla and the Python model's states are one set, with protections dropped,
+    """Rule: TLC's dump of Transaction.tla and the Python model's states are one set, without protections,
     in both versions."""
     states = states_of_explorer(constants)
     assert (states_of_tlc(constants, QUICK), distinct) == (states, len(states))
