@@ -39,7 +39,15 @@ def follows(partition: Partition, request: Request) -> bool:
 
 
 def is_stale(partition: Partition, request: Request) -> bool:
-    """Whether a batch can never be appended any more: the log has it, or has a later epoch."""
+    """Whether a batch can never be appended any more: the log has it, or has a later epoch.
+
+    Args:
+        partition: the partition.
+        request: the batch.
+
+    Returns:
+        whether it cannot.
+    """
     _, _, epoch, _, sequence = request
     return epoch < partition.epoch or (epoch == partition.epoch and sequence <= partition.sequence)
 

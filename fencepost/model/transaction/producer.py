@@ -36,13 +36,32 @@ from fencepost.model.transaction.state import (
 
 def answers(constants: Constants, epoch: int, journal: Journal, held: Held) -> bool:
     """Whether a coordinator answers from its memory. deposed_is_silent (T21): without it, one that has not
-    heard of its successor still does."""
+    heard of its successor still does.
+
+    Args:
+        constants: the constants.
+        epoch: the coordinator epoch.
+        journal: the log of transactions.
+        held: the coordinator's memory.
+
+    Returns:
+        whether it answers.
+    """
     current = journal.elected == epoch or not constants.keeps("deposed_is_silent")
     return held != () and current
 
 
 def ask_to_add(constants: Constants, number: int, producer: Producer) -> EnabledActions:
-    """AddPartitionsToTxn is sent (the first version)."""
+    """AddPartitionsToTxn is sent (the first version).
+
+    Args:
+        constants: the constants.
+        number: the producer's number.
+        producer: the producer.
+
+    Returns:
+        the enabled actions.
+    """
     if constants.version == 2 or producer.state != OPEN:
         return
     for partition in range(constants.partitions):
@@ -80,7 +99,16 @@ def added(
 
 
 def send(constants: Constants, number: int, producer: Producer) -> EnabledActions:
-    """A record is sent to a partition; in the first version only after that was added."""
+    """A record is sent to a partition; in the first version only after that was added.
+
+    Args:
+        constants: the constants.
+        number: the producer's number.
+        producer: the producer.
+
+    Returns:
+        the enabled actions.
+    """
     if producer.state != OPEN:
         return
     for at in range(constants.partitions):
@@ -198,7 +226,17 @@ def acked(
 
 
 def ask_to_end(constants: Constants, number: int, producer: Producer, ghost: Ghost) -> EnabledActions:
-    """EndTxn is sent: a commit only after each record is acknowledged."""
+    """EndTxn is sent: a commit only after each record is acknowledged.
+
+    Args:
+        constants: the constants.
+        number: the producer's number.
+        producer: the producer.
+        ghost: the ghost.
+
+    Returns:
+        the enabled actions.
+    """
     if producer.state != OPEN:
         return
     begun = producer.sent or any(
