@@ -1,9 +1,9 @@
 """The registry of protection names: one name for the same guard in impl, model, TLA+ and the zoo of bugs.
 
 Each protocol protection of the implementation is a named method of a part; the key is the id of the bug that
-its absence brings back (KIP-279 means KIP-279's protection). Later work adds rows. Some are names of the model
-only, since no one method of the implementation holds them: undefined_has_no_end, what transactions of the first
-version assume, and what Kafka has had since 4.2.
+its absence brings back (KIP-279 means KIP-279's protection). Later work adds rows. Some are names of the
+model only, since no one method of the implementation holds them: undefined_has_no_end, what transactions of
+the first version assume, and what Kafka has had since 4.2.
 """
 
 from attrs import frozen
@@ -519,7 +519,7 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="no_late_marker",
         bug="T22",
         breaks="TXN-ATOM",
-        says="an assumption of the first version: no marker arrives after its coordinator has completed the transaction",
+        says="an assumption of the first version: no marker arrives after its leader has answered one",
     ),
     Protection(
         name="deposed_is_silent",

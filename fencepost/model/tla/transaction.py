@@ -174,8 +174,11 @@ def state_from_tla(variables: Mapping[str, Any]) -> TransactionState:
         tuple(_partition_from(one) for one in _in_order(variables["partition"])),
         tuple(sorted(_marker_from(one) for one in variables["markers"])),
         Ghost(
-            *(_bits(variables[name]) for name in ("asked", "acknowledged", "committed", "aborted")),
-            variables["answered"],
+            asked=_bits(variables["asked"]),
+            acknowledged=_bits(variables["acknowledged"]),
+            committed=_bits(variables["committed"]),
+            aborted=_bits(variables["aborted"]),
+            answered=variables["answered"],
         ),
     )
 

@@ -60,7 +60,15 @@ def one_decision(ghost: Ghost) -> bool:
 
 
 def decided_as_marked(partition: Partition, ghost: Ghost) -> bool:
-    """ONE-DECISION: a marker says what the coordinator decided for its transaction."""
+    """ONE-DECISION: a marker says what the coordinator decided for its transaction.
+
+    Args:
+        partition: the partition.
+        ghost: the ghost.
+
+    Returns:
+        whether it holds.
+    """
     return all(
         record.fate == UNDECIDED
         or (ghost.committed if record.fate == COMMITTED else ghost.aborted) >> record.ended_by & 1

@@ -44,7 +44,16 @@ def _decided(ghost: Ghost, value: Transaction) -> Ghost:
 
 
 def writes(epoch: int, journal: Journal, held: Held) -> bool:
-    """Whether the coordinator may write the next record: it leads, and no transition is under way."""
+    """Whether the coordinator may write the next record: it leads, and no transition is under way.
+
+    Args:
+        epoch: the coordinator epoch.
+        journal: the log of transactions.
+        held: the coordinator's memory.
+
+    Returns:
+        whether it may.
+    """
     return held != () and journal.elected == epoch and journal.tail == ()
 
 
@@ -53,7 +62,16 @@ def writes(epoch: int, journal: Journal, held: Held) -> bool:
 
 def elect(constants: Constants, journal: Journal, ghost: Ghost) -> EnabledActions:
     """The next broker leads the partition of __transaction_state. It has what was durable; it has the record
-    after that, or not."""
+    after that, or not.
+
+    Args:
+        constants: the constants.
+        journal: the log of transactions.
+        ghost: the ghost.
+
+    Returns:
+        the enabled actions.
+    """
     if journal.elected == constants.epochs:
         return
     following = journal.elected + 1
@@ -88,7 +106,17 @@ def load(constants: Constants, epoch: int, journal: Journal, held: Held, markers
 
 
 def unload(constants: Constants, epoch: int, journal: Journal, held: Held) -> EnabledActions:
-    """A coordinator learns that another one was elected."""
+    """A coordinator learns that another one was elected.
+
+    Args:
+        constants: the constants.
+        epoch: the coordinator epoch.
+        journal: the log of transactions.
+        held: the coordinator's memory.
+
+    Returns:
+        the enabled actions.
+    """
     if held != () and journal.elected > epoch:
         yield ("unload", epoch), ((),)
 
@@ -231,7 +259,17 @@ def is_given(number: int, producer: Producer, value: Transaction) -> bool:
 
 
 def time_out(constants: Constants, epoch: int, journal: Journal, held: Held) -> EnabledActions:
-    """A transaction is open for too long: the coordinator aborts it."""
+    """A transaction is open for too long: the coordinator aborts it.
+
+    Args:
+        constants: the constants.
+        epoch: the coordinator epoch.
+        journal: the log of transactions.
+        held: the coordinator's memory.
+
+    Returns:
+        the enabled actions.
+    """
     if not isinstance(held, Coordinator) or not writes(epoch, journal, held):
         return
     if held.value.phase == ONGOING and held.value.epoch < constants.producer_epochs:
@@ -309,7 +347,17 @@ def deliver(constants: Constants, at: int, markers: Markers, partition: Partitio
 
 
 def complete(constants: Constants, epoch: int, journal: Journal, held: Held) -> EnabledActions:
-    """Each partition has its marker."""
+    """Each partition has its marker.
+
+    Args:
+        constants: the constants.
+        epoch: the coordinator epoch.
+        journal: the log of transactions.
+        held: the coordinator's memory.
+
+    Returns:
+        the enabled actions.
+    """
     if not isinstance(held, Coordinator) or not writes(epoch, journal, held) or not held.sending:
         return
     if held.marked == rules.to_mark(constants, held.value):

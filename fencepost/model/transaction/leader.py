@@ -39,7 +39,15 @@ def follows(partition: Partition, request: Request) -> bool:
 
 
 def is_stale(partition: Partition, request: Request) -> bool:
-    """Whether a batch can never be appended any more: the log has it, or has a later epoch."""
+    """Whether a batch can never be appended any more: the log has it, or has a later epoch.
+
+    Args:
+        partition: the partition.
+        request: the batch.
+
+    Returns:
+        whether it cannot.
+    """
     _, _, epoch, _, sequence = request
     return epoch < partition.epoch or (epoch == partition.epoch and sequence <= partition.sequence)
 
@@ -98,8 +106,8 @@ def is_refused(constants: Constants, partition: Partition, marker: Marker) -> bo
     """Whether the leader refuses a marker for good.
 
     check_marker (KAFKA-5231): a marker of an earlier producer epoch. coordinator_fencing (T16): one of
-    an earlier coordinator epoch. marker_above_epoch (KIP-1228): in the second version, one whose epoch the log
-    has already, unless it was written before (marker_again, KAFKA-19999).
+    an earlier coordinator epoch. marker_above_epoch (KIP-1228): in the second version, one of an epoch that
+    the log has already, unless it was written before (marker_again, KAFKA-19999).
 
     Args:
         constants: the constants.

@@ -16,7 +16,6 @@ from fencepost.model.transaction.state import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
     DONE,
-    EMPTY,
     END,
     NEW,
     OPEN,
@@ -37,13 +36,32 @@ from fencepost.model.transaction.state import (
 
 def answers(constants: Constants, epoch: int, journal: Journal, held: Held) -> bool:
     """Whether a coordinator answers from its memory. deposed_is_silent (T21): without it, one that has not
-    heard of its successor still does."""
+    heard of its successor still does.
+
+    Args:
+        constants: the constants.
+        epoch: the coordinator epoch.
+        journal: the log of transactions.
+        held: the coordinator's memory.
+
+    Returns:
+        whether it answers.
+    """
     current = journal.elected == epoch or not constants.keeps("deposed_is_silent")
     return held != () and current
 
 
 def ask_to_add(constants: Constants, number: int, producer: Producer) -> EnabledActions:
-    """AddPartitionsToTxn is sent (the first version)."""
+    """AddPartitionsToTxn is sent (the first version).
+
+    Args:
+        constants: the constants.
+        number: the producer's number.
+        producer: the producer.
+
+    Returns:
+        the enabled actions.
+    """
     if constants.version == 2 or producer.state != OPEN:
         return
     for partition in range(constants.partitions):
@@ -81,7 +99,16 @@ def added(
 
 
 def send(constants: Constants, number: int, producer: Producer) -> EnabledActions:
-    """A record is sent to a partition; in the first version only after that was added."""
+    """A record is sent to a partition; in the first version only after that was added.
+
+    Args:
+        constants: the constants.
+        number: the producer's number.
+        producer: the producer.
+
+    Returns:
+        the enabled actions.
+    """
     if producer.state != OPEN:
         return
     for at in range(constants.partitions):
@@ -199,7 +226,17 @@ def acked(
 
 
 def ask_to_end(constants: Constants, number: int, producer: Producer, ghost: Ghost) -> EnabledActions:
-    """EndTxn is sent: a commit only after each record is acknowledged."""
+    """EndTxn is sent: a commit only after each record is acknowledged.
+
+    Args:
+        constants: the constants.
+        number: the producer's number.
+        producer: the producer.
+        ghost: the ghost.
+
+    Returns:
+        the enabled actions.
+    """
     if producer.state != OPEN:
         return
     begun = producer.sent or any(
@@ -232,13 +269,15 @@ def is_ended(constants: Constants, producer: Producer, value: Transaction) -> bo
         whether it is.
     """
     expected = producer.epoch + (constants.version == 2)
-    if producer.state == ABORTING and constants.version == 1 and not producer.added:
-        if value.phase in BETWEEN and value.epoch == expected:
-            return True  # INVALID_TXN_STATE: there is nothing to abort
+    if value.epoch != expected:
+        return False
+    nothing = producer.state == ABORTING and constants.version == 1 and not producer.added
+    if nothing and value.phase in BETWEEN:
+        return True  # INVALID_TXN_STATE: there is nothing to abort
     phases = (
         (PREPARE_COMMIT, COMPLETE_COMMIT) if producer.state == COMMITTING else (PREPARE_ABORT, COMPLETE_ABORT)
     )
-    return value.phase in phases and value.epoch == expected
+    return value.phase in phases
 
 
 def ended(
@@ -250,8 +289,8 @@ def ended(
     held: Held,
     ghost: Ghost,
 ) -> EnabledActions:
-    """EndTxn is answered. no_late_end (KAFKA-17754): no EndTxn of this transaction is still on its way. settle
-    (KAFKA-8805): where a batch may be, the producer asks for another epoch.
+    """EndTxn is answered. no_late_end (KAFKA-17754): no EndTxn of this transaction is still on its way.
+    settle (KAFKA-8805): if a batch may still arrive, the producer asks for another epoch.
 
     Args:
         constants: the constants.

@@ -107,6 +107,8 @@ def follows(before: RecordedValue, after: RecordedValue) -> bool:
     if after.phase == ONGOING:
         grows = before.partitions <= after.partitions if before.phase == ONGOING else bool(after.partitions)
         return before.phase in {ONGOING, *BETWEEN} and after.producer == before.producer and grows
+    if after.phase == PREPARE_ABORT and before.phase in BETWEEN:
+        return same and epoch == 1 and not after.partitions  # KIP-890: there was nothing to abort
     if after.phase in ENDING:
         return before.phase == ONGOING and same and epoch in (0, 1) and after.partitions == before.partitions
     prepared = {COMPLETE_COMMIT: PREPARE_COMMIT, COMPLETE_ABORT: PREPARE_ABORT}[after.phase]
@@ -123,6 +125,12 @@ class MarkersSeen:
     coordinator_epoch: int
     position: int
 
+    def is_after(self, told: MarkerDetail) -> bool:
+        """check_marker (KAFKA-5231), coordinator_fencing (T16): whether a leader with this marker refuses
+        that one."""
+        older = told.producer_epoch < self.producer_epoch
+        return older or told.coordinator_epoch < self.coordinator_epoch
+
 
 @define
 class TransactionRefinement:
@@ -130,7 +138,7 @@ class TransactionRefinement:
 
     # The last record of each transactional id, as recorded.
     values: dict[str, RecordedValue] = field(factory=dict)
-    # (producer id, epoch, commit) -> coordinator epoch -> the partitions of the end that it knew to be decided.
+    # (producer id, epoch, commit) -> coordinator epoch -> the end that it knew to be decided.
     decisions: dict[tuple[int, int, bool], dict[int, RecordedValue]] = field(
         factory=lambda: defaultdict(dict)
     )
@@ -240,19 +248,16 @@ class TransactionRefinement:
                 because=-1 if decided is None else decided.position,
                 offset=event.offset,
             )
-        if earlier is not None and earlier.leader_epoch == event.leader_epoch:
-            if told.producer_epoch < earlier.producer_epoch or (
-                told.coordinator_epoch < earlier.coordinator_epoch
-            ):
-                return Mismatch(
-                    position=position,
-                    action="mark",
-                    expected=f"producer epoch {earlier.producer_epoch} and coordinator epoch "
-                    f"{earlier.coordinator_epoch} or later",
-                    seen=f"{told.producer_epoch} and {told.coordinator_epoch}",
-                    because=earlier.position,
-                    offset=event.offset,
-                )
+        if earlier is not None and earlier.leader_epoch == event.leader_epoch and earlier.is_after(told):
+            return Mismatch(
+                position=position,
+                action="mark",
+                expected=f"producer epoch {earlier.producer_epoch} and coordinator epoch "
+                f"{earlier.coordinator_epoch} or later",
+                seen=f"{told.producer_epoch} and {told.coordinator_epoch}",
+                because=earlier.position,
+                offset=event.offset,
+            )
         self.steps["mark"] += 1
         return None
 

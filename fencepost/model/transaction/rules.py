@@ -76,8 +76,16 @@ def ended(constants: Constants, value: Transaction, *, commit: bool) -> Transact
 
 
 def aborted(constants: Constants, value: Transaction) -> Transaction:
-    """The coordinator aborts by itself. fence (KAFKA-6119): in a new epoch, so that the producer's requests are
-    refused from then on. In the second version each end has a new epoch anyway."""
+    """The coordinator aborts by itself. fence (KAFKA-6119): in a new epoch, so that the producer's requests
+    are refused from then on. In the second version each end has a new epoch anyway.
+
+    Args:
+        constants: the constants.
+        value: the transaction.
+
+    Returns:
+        the record to write.
+    """
     bumps = constants.version == 2 or constants.keeps("fence")
     return value._replace(phase=PREPARE_ABORT, epoch=value.epoch + bumps)
 
@@ -126,6 +134,15 @@ def to_mark(constants: Constants, value: Transaction) -> int:
 
 
 def marker_of(constants: Constants, value: Transaction, coordinator_epoch: int) -> Marker:
-    """The marker of a transaction that ends."""
+    """The marker of a transaction that ends.
+
+    Args:
+        constants: the constants.
+        value: the transaction.
+        coordinator_epoch: the coordinator epoch.
+
+    Returns:
+        the marker.
+    """
     commit = int(value.phase == PREPARE_COMMIT)
     return value.number, value.epoch, coordinator_epoch, commit, to_mark(constants, value)

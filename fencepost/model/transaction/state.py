@@ -77,101 +77,107 @@ partitions as a bit set): WriteTxnMarkers. The number is a ghost."""
 
 
 class Transaction(NamedTuple):
-    """A record of __transaction_state.
+    """A record of __transaction_state."""
 
-    phase: index into PHASES. epoch: the producer epoch. partitions: those that are part of the transaction, as
-    a bit set. number: a ghost, how many transactions this transactional id has begun. owner: a ghost, the
-    producer that the epoch was given to by InitProducerId.
-    """
-
+    # Index into PHASES.
     phase: int
+    # The producer epoch; it never decreases.
     epoch: int
+    # The partitions that are part of the transaction, as a bit set.
     partitions: int
+    # A ghost: how many transactions this transactional id has begun.
     number: int
+    # A ghost: the producer that InitProducerId gave the epoch to.
     owner: int
 
 
 class Journal(NamedTuple):
-    """The partition of __transaction_state. elected: its leader epoch, which is the coordinator epoch. value:
-    the last record that every replica has. tail: the record after it, or (). A clean election loses the tail
-    or keeps it."""
+    """The partition of __transaction_state."""
 
+    # Its leader epoch, which is the coordinator epoch.
     elected: int
+    # The last record that every replica has.
     value: Transaction
+    # The record after it, or (). A clean election loses it or keeps it.
     tail: Transaction | tuple[()]
 
 
 class Coordinator(NamedTuple):
-    """The coordinator of one coordinator epoch.
+    """The coordinator of one coordinator epoch."""
 
-    value: what it has in memory. marked: the partitions whose leader answered that it has the marker, as a bit
-    set. sending: whether it sends the markers of an end.
-    """
-
+    # What it has in memory: the last durable record that it knows.
     value: Transaction
+    # The partitions with a leader that answered that it has the marker, as a bit set.
     marked: int
+    # Whether it sends the markers of an end.
     sending: bool
 
 
 class Producer(NamedTuple):
-    """One process with the transactional id.
+    """One process with the transactional id."""
 
-    state: index into PRODUCER_STATES. epoch: the one that it was given. transaction: the running number of its
-    transaction. added: partitions whose addition was confirmed. sent, acked: partitions to which it sent a
-    record in this transaction, and those that acknowledged it. sequences: the next sequence number for each
-    partition. requests: all that may still arrive, any number of times.
-    """
-
+    # Index into PRODUCER_STATES.
     state: int
+    # The epoch that it was given, or NONE.
     epoch: int
+    # The running number of its transaction.
     transaction: int
+    # The partitions that the coordinator confirmed in this transaction (the first version), as a bit set.
     added: int
+    # The partitions to which it sent a record in this transaction, as a bit set.
     sent: int
+    # Those of them that acknowledged it.
     acked: int
+    # The next sequence number for each partition.
     sequences: tuple[int, ...]
+    # All requests that may still arrive, any number of times.
     requests: tuple[Request, ...]
 
 
 class Record(NamedTuple):
-    """One record in a partition's log.
+    """One record in a partition's log."""
 
-    transaction: the one that it was sent in. under: the number of the coordinator's transaction in which it
-    was written. fate: index into FATES. ended_by: the number of the marker that decided it. late: a later
-    epoch had been given out before it was written.
-    """
-
+    # The transaction that it was sent in.
     transaction: int
+    # A ghost: the number of the coordinator's transaction in which it was written, or NONE.
     under: int
+    # Index into FATES.
     fate: int
+    # A ghost: the number of the marker that decided it, or NONE.
     ended_by: int
+    # A ghost: a later epoch had been given out before it was written.
     late: bool
 
 
 class Partition(NamedTuple):
-    """The leader of one partition.
+    """The leader of one partition."""
 
-    epoch, sequence: the last ones of the producer id in the log. coordinator_epoch: that of its last marker.
-    is_open: a transaction is open here. records: the log. verified: batches for which the coordinator has
-    confirmed that the partition is part of the transaction.
-    """
-
+    # The epoch of the producer id's last batch or marker, or NONE.
     epoch: int
+    # The sequence number of its last batch in this epoch, or NONE.
     sequence: int
+    # The coordinator epoch of its last marker, or NONE.
     coordinator_epoch: int
+    # Whether a transaction is open here.
     is_open: bool
+    # The log.
     records: tuple[Record, ...]
+    # Batches for which the coordinator has confirmed that the partition is part of the transaction.
     verified: tuple[Request, ...]
 
 
 class Ghost(NamedTuple):
-    """What no process knows. asked: transactions whose commit was asked for. acknowledged: those whose commit
-    was answered. committed, aborted: the numbers of the coordinator's transactions with a durable decision.
-    answered: the highest epoch that InitProducerId or EndTxn gave out. All but the last one are bit sets."""
+    """What no process knows."""
 
+    # The transactions whose commit was asked for, as a bit set.
     asked: int
+    # Those whose commit was answered, as a bit set.
     acknowledged: int
+    # The numbers of the coordinator's transactions with a durable commit, as a bit set.
     committed: int
+    # The same for aborts.
     aborted: int
+    # The highest epoch that InitProducerId or EndTxn gave out.
     answered: int
 
 

@@ -24,7 +24,6 @@ from fencepost.model.transaction import invariants as invariants
 from fencepost.model.transaction import journal as journal_steps
 from fencepost.model.transaction import producer as producer_steps
 from fencepost.model.transaction.state import (
-    DONE,
     EMPTY,
     NEW,
     NONE,

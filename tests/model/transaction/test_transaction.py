@@ -139,8 +139,8 @@ def test_a_late_end_reaches_the_next_transaction() -> None:
 
 
 def test_an_answer_outlives_its_transaction() -> None:
-    """Rule (T10, KAFKA-14884): a batch is appended by a verification from before the abort marker, and nobody will
-    ever end what it begins."""
+    """Rule (T10, KAFKA-14884): a batch is appended by a verification from before the abort marker, and nobody
+    will ever end what it begins."""
     actions = names(without("still_guarded", 1))
     assert actions.index("verify") < actions.index("mark") < actions.index("append")
 
