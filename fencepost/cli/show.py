@@ -93,7 +93,16 @@ def command(
 
 
 def chosen_trace(source: Path, trace_id: int | None, format: str | None) -> "Found":
-    """The one trace that is meant. Raises TraceError if there is none, or several."""
+    """The one trace that is meant.
+
+    Args:
+        source: a folder or file of traces.
+        trace_id: of the trace; None: there is only one.
+        format: of a file; None: as its name says.
+
+    Raises:
+        TraceError: if there is none, or several.
+    """
     from fencepost.mining.inputs.traces import FORMATS, Found, is_store, pieces_of, read_piece
     from fencepost.mining.inputs.traces import Piece as InputPiece
     from fencepost.traces.store import TraceStore

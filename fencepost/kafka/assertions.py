@@ -63,8 +63,21 @@ def key_of(record: KafkaRecord) -> bytes | None:
 
 
 def check(trace: Trace, name: str, problems: Iterable[Problem], folder: Path | None) -> str:
-    """What was exercised. Raises RunFailedError if there is a problem: the operations, the timeline with the
-    faults around them, the seed."""
+    """Do nothing without a problem.
+
+    Args:
+        trace: the run.
+        name: of the assertion.
+        problems: what it found.
+        folder: where the run is kept; None: nowhere.
+
+    Returns:
+        What was exercised.
+
+    Raises:
+        RunFailedError: if there is a problem, with the operations, the timeline with the faults, and the
+            seed.
+    """
     found = list(problems)
     if not found:
         return exercised(trace)

@@ -122,11 +122,11 @@ def check_claims(claims: Claims, where: str) -> None:
     """Refuse numbers that mean nothing: they would convict the innocent, or excuse nothing.
 
     Args:
-        claims: the decoded claims.
-        where: names them in the error.
+        claims: of a trace.
+        where: the place, for the message.
 
     Raises:
-        TraceError: if a number is out of its range.
+        TraceError: for the first such number.
     """
     if claims.clock_uncertainty_ns < 0:
         raise TraceError(

@@ -8,6 +8,8 @@ from pathlib import Path
 
 TOP = Path(__file__).parents[2]
 DRIVERS = "fencepost/torture/drivers/"
+CALLS = {"mfusepy.Operations"}
+"""Classes of libraries that do nothing but call methods of a fixed interface."""
 FEW = 2
 """A function with fewer parameters says enough in its first sentence."""
 
@@ -84,7 +86,10 @@ def _known() -> dict[str, list[ast.ClassDef]]:
 
 def _inherits(of: ast.ClassDef, method: str, seen: frozenset[str] = frozenset()) -> bool:
     """Whether a class above this one documents the parameters of a method of this name: an override does
-    what it says there, and its own docstring says what is different."""
+    what it says there, and its own docstring says what is different. The calls of a library's
+    class are documented there."""
+    if CALLS & {ast.unparse(base) for base in of.bases}:
+        return True
     for name in set(_bases(of)) - seen:
         for base in _known().get(name, []):
             for function in base.body:

@@ -156,7 +156,15 @@ class Asking:
         return True
 
     async def delete(self, name: str, brokers: tuple[int, ...]) -> bool:
-        """Delete the topic `name`; whether one of `brokers` took the request."""
+        """Delete a topic.
+
+        Args:
+            name: of the topic.
+            brokers: to ask, one after the other.
+
+        Returns:
+            Whether a broker took the request.
+        """
         body = {"topic_names": [name], "timeout": 5_000}
         for broker in brokers:
             try:

@@ -89,14 +89,26 @@ class RealRecord:
     # ---- operations
 
     def invoke(self, operation: PlannedOperation, time: int) -> None:
-        """A client is about to send `operation`, at `time` (nanoseconds); its topic is the plan's."""
+        """A client is about to send an operation.
+
+        Args:
+            operation: of the plan; its topic is the plan's.
+            time: nanoseconds.
+        """
         self.invoked[operation.op_id] = (operation, operation.process, time)
         row = unfinished(operation, time, Outcome.UNKNOWN)
         self._write(operation_line(evolve(row, process=operation.process)))
 
     def completed(self, operation: Operation, time: int) -> Operation:
-        """A client has finished `operation`, at `time` (nanoseconds); its topic is the cluster's. Returns the
-        row of the record."""
+        """A client has finished an operation.
+
+        Args:
+            operation: its topic is the cluster's.
+            time: nanoseconds.
+
+        Returns:
+            The row of the record.
+        """
         _, process, invoke_time = self.invoked.pop(operation.op_id)
         row = self._named(
             evolve(

@@ -160,8 +160,15 @@ def real_job(
 
 
 def real_campaign(*, seeds: range, job: "Job", jobs: int, out: Path, resume: bool) -> "Campaign":
-    """The campaign: no run is repeated to compare digests, because real runs differ. seeds, job, jobs, out,
-    resume: as Campaign has them."""
+    """The campaign. No run is repeated to compare digests, because real runs differ.
+
+    Args:
+        seeds: of the runs.
+        job: what each run does.
+        jobs: worker processes.
+        out: the campaign's folder.
+        resume: whether a folder that exists may be used.
+    """
     from fencepost.campaign.driver.driver import Campaign
 
     return Campaign(

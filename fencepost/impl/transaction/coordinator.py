@@ -193,15 +193,15 @@ class TransactionCoordinator:
     def next_epoch(
         self, transaction: Transaction, request: kafka.InitProducerIdRequest, fresh: int
     ) -> Transit | None:
-        """Protection KIP-98: whoever asks gets an epoch of his own, which fences the one before.
+        """Protection KIP-98: each producer that asks gets an epoch of its own, which fences the one before.
 
         Args:
-            transaction: the transaction of the id.
-            request: what the producer asks for; it may name its epoch (KIP-360).
-            fresh: a new producer id, for a producer that has used up its epochs.
+            transaction: as the coordinator knows it.
+            request: InitProducerId.
+            fresh: a producer id that was never given out.
 
         Returns:
-            the transition; None if the producer was fenced.
+            The transition; None if the request is refused.
         """
         timeout_ms, now_ms = request.transaction_timeout_ms, self.table.now_ms
         expected = None if request.producer_epoch == NO_EPOCH else request.producer_epoch

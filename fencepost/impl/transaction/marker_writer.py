@@ -98,9 +98,9 @@ class MarkerWriter(DurableAppends):
         have it.
 
         Args:
-            partition: whose log has the marker.
-            base_offset: where it is.
-            done: called when every replica has it, or never will.
+            partition: that has the marker.
+            base_offset: of the marker.
+            done: called when every replica has it.
         """
         timeout_ms = self.broker_context.options.transactions.append_timeout_ms
         self.wait(partition, base_offset, done, timeout_ms)

@@ -60,14 +60,14 @@ class TransactionLog(DurableAppends):
         self.counts_when_durable(key, epoch, record, done)
 
     def counts_when_durable(self, key: TopicPartition, epoch: int, record: KeyAndValue, done: Done) -> None:
-        """Protection KIP-98: a transition counts when every replica has it. Otherwise the next coordinator
-        may decide differently from what a producer was answered.
+        """Protection KIP-98: a transition counts when every replica has it; else the next coordinator decides
+        otherwise than a producer, or a partition, was answered.
 
         Args:
-            key: the partition of the transaction.
-            epoch: the coordinator epoch in which it is written.
+            key: the partition of `__transaction_state`.
+            epoch: of the coordinator.
             record: key and value.
-            done: called when it counts, or never will.
+            done: called with the outcome.
         """
         self.write(key, epoch, (record,), done, self.table.options.append_timeout_ms)
 

@@ -90,8 +90,15 @@ class Story:
         self.leader: Any = events.column("leader").slice(start, stop - start).to_numpy()
 
     def between(self, finding: Finding, rows: Sequence[Convicting]) -> tuple[int, set[str]]:
-        """How long it was from the first convicting row to the last, nanoseconds, and the words of the steps;
-        none if only one row convicts."""
+        """What happened between the first convicting row and the last.
+
+        Args:
+            finding: of the trace.
+            rows: that convict.
+
+        Returns:
+            (nanoseconds, words of the steps); none if only one row convicts.
+        """
         start, stop, steps = self.start, self.stop, self.steps
         moments = [int(steps.time[start + at]) for at in finding.events if start + at < stop]
         moments += [moment for row in rows for moment in (row.start, row.end)]
@@ -112,7 +119,12 @@ class Story:
         return last - first, found | {steps.words[code] for code in codes.tolist()}
 
     def words(self, finding: Finding, row: Convicting) -> str:
-        """The words of a convicting operation, with what its broker was."""
+        """The words of a convicting operation, with what its broker was.
+
+        Args:
+            finding: of the trace.
+            row: the operation.
+        """
         if row.node < 0:
             return row.words
         if row.group and any(row.words.startswith(name) for name in ("commit", "fetch_committed", "join")):

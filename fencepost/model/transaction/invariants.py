@@ -63,11 +63,8 @@ def decided_as_marked(partition: Partition, ghost: Ghost) -> bool:
     """ONE-DECISION: a marker says what the coordinator decided for its transaction.
 
     Args:
-        partition: the partition.
-        ghost: the ghost.
-
-    Returns:
-        whether it holds.
+        partition: with the marker.
+        ghost: what was decided.
     """
     return all(
         record.fate == UNDECIDED

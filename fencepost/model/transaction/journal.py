@@ -47,12 +47,9 @@ def writes(epoch: int, journal: Journal, held: Held) -> bool:
     """Whether the coordinator may write the next record: it leads, and no transition is under way.
 
     Args:
-        epoch: the coordinator epoch.
-        journal: the log of transactions.
-        held: the coordinator's memory.
-
-    Returns:
-        whether it may.
+        epoch: of the coordinator.
+        journal: the partition of `__transaction_state`.
+        held: what the coordinator has in memory.
     """
     return held != () and journal.elected == epoch and journal.tail == ()
 
@@ -61,16 +58,13 @@ def writes(epoch: int, journal: Journal, held: Held) -> bool:
 
 
 def elect(constants: Constants, journal: Journal, ghost: Ghost) -> EnabledActions:
-    """The next broker leads the partition of __transaction_state. It has what was durable; it has the record
-    after that, or not.
+    """The next broker leads the partition of `__transaction_state`. It has what was durable; it has the
+    record after that, or not.
 
     Args:
-        constants: the constants.
-        journal: the log of transactions.
-        ghost: the ghost.
-
-    Returns:
-        the enabled actions.
+        constants: the bounds.
+        journal: the partition.
+        ghost: what was decided.
     """
     if journal.elected == constants.epochs:
         return
@@ -109,13 +103,10 @@ def unload(constants: Constants, epoch: int, journal: Journal, held: Held) -> En
     """A coordinator learns that another one was elected.
 
     Args:
-        constants: the constants.
-        epoch: the coordinator epoch.
-        journal: the log of transactions.
-        held: the coordinator's memory.
-
-    Returns:
-        the enabled actions.
+        constants: the bounds.
+        epoch: of the coordinator.
+        journal: the partition.
+        held: what the coordinator has in memory.
     """
     if held != () and journal.elected > epoch:
         yield ("unload", epoch), ((),)
@@ -262,13 +253,10 @@ def time_out(constants: Constants, epoch: int, journal: Journal, held: Held) -> 
     """A transaction is open for too long: the coordinator aborts it.
 
     Args:
-        constants: the constants.
-        epoch: the coordinator epoch.
-        journal: the log of transactions.
-        held: the coordinator's memory.
-
-    Returns:
-        the enabled actions.
+        constants: the bounds.
+        epoch: of the coordinator.
+        journal: the partition.
+        held: what the coordinator has in memory.
     """
     if not isinstance(held, Coordinator) or not writes(epoch, journal, held):
         return
@@ -350,13 +338,10 @@ def complete(constants: Constants, epoch: int, journal: Journal, held: Held) -> 
     """Each partition has its marker.
 
     Args:
-        constants: the constants.
-        epoch: the coordinator epoch.
-        journal: the log of transactions.
-        held: the coordinator's memory.
-
-    Returns:
-        the enabled actions.
+        constants: the bounds.
+        epoch: of the coordinator.
+        journal: the partition.
+        held: what the coordinator has in memory.
     """
     if not isinstance(held, Coordinator) or not writes(epoch, journal, held) or not held.sending:
         return

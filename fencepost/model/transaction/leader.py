@@ -42,11 +42,8 @@ def is_stale(partition: Partition, request: Request) -> bool:
     """Whether a batch can never be appended any more: the log has it, or has a later epoch.
 
     Args:
-        partition: the partition.
-        request: the batch.
-
-    Returns:
-        whether it cannot.
+        partition: the log.
+        request: with the batch.
     """
     _, _, epoch, _, sequence = request
     return epoch < partition.epoch or (epoch == partition.epoch and sequence <= partition.sequence)

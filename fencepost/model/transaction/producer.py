@@ -39,13 +39,10 @@ def answers(constants: Constants, epoch: int, journal: Journal, held: Held) -> b
     heard of its successor still does.
 
     Args:
-        constants: the constants.
-        epoch: the coordinator epoch.
-        journal: the log of transactions.
-        held: the coordinator's memory.
-
-    Returns:
-        whether it answers.
+        constants: the bounds.
+        epoch: of the coordinator.
+        journal: the partition of `__transaction_state`.
+        held: what the coordinator has in memory.
     """
     current = journal.elected == epoch or not constants.keeps("deposed_is_silent")
     return held != () and current
@@ -55,12 +52,9 @@ def ask_to_add(constants: Constants, number: int, producer: Producer) -> Enabled
     """AddPartitionsToTxn is sent (the first version).
 
     Args:
-        constants: the constants.
-        number: the producer's number.
-        producer: the producer.
-
-    Returns:
-        the enabled actions.
+        constants: the bounds.
+        number: of the producer.
+        producer: its state.
     """
     if constants.version == 2 or producer.state != OPEN:
         return
@@ -102,12 +96,9 @@ def send(constants: Constants, number: int, producer: Producer) -> EnabledAction
     """A record is sent to a partition; in the first version only after that was added.
 
     Args:
-        constants: the constants.
-        number: the producer's number.
-        producer: the producer.
-
-    Returns:
-        the enabled actions.
+        constants: the bounds.
+        number: of the producer.
+        producer: its state.
     """
     if producer.state != OPEN:
         return
@@ -229,13 +220,10 @@ def ask_to_end(constants: Constants, number: int, producer: Producer, ghost: Gho
     """EndTxn is sent: a commit only after each record is acknowledged.
 
     Args:
-        constants: the constants.
-        number: the producer's number.
-        producer: the producer.
-        ghost: the ghost.
-
-    Returns:
-        the enabled actions.
+        constants: the bounds.
+        number: of the producer.
+        producer: its state.
+        ghost: what was decided.
     """
     if producer.state != OPEN:
         return

@@ -80,11 +80,8 @@ def aborted(constants: Constants, value: Transaction) -> Transaction:
     are refused from then on. In the second version each end has a new epoch anyway.
 
     Args:
-        constants: the constants.
+        constants: the bounds, and what is dropped.
         value: the transaction.
-
-    Returns:
-        the record to write.
     """
     bumps = constants.version == 2 or constants.keeps("fence")
     return value._replace(phase=PREPARE_ABORT, epoch=value.epoch + bumps)
@@ -137,12 +134,9 @@ def marker_of(constants: Constants, value: Transaction, coordinator_epoch: int) 
     """The marker of a transaction that ends.
 
     Args:
-        constants: the constants.
+        constants: the bounds.
         value: the transaction.
-        coordinator_epoch: the coordinator epoch.
-
-    Returns:
-        the marker.
+        coordinator_epoch: of the coordinator that decided.
     """
     commit = int(value.phase == PREPARE_COMMIT)
     return value.number, value.epoch, coordinator_epoch, commit, to_mark(constants, value)

@@ -35,8 +35,15 @@ class Disks:
 
     @classmethod
     def open(cls, folders: Mapping[int, Path], seed: int = 0) -> "Disks":
-        """Mount one for each broker. Raises EnvironmentError_ where that is impossible; nothing is left
-        then."""
+        """Mount one disk for each broker.
+
+        Args:
+            folders: of the brokers, by their numbers.
+            seed: of the disks' faults.
+
+        Raises:
+            EnvironmentError_: where that is impossible; nothing is left then.
+        """
         made = cls()
         try:
             for broker, folder in folders.items():
@@ -63,12 +70,22 @@ class Disks:
         self._of(broker).ask("fail", call=call.value, nth=nth, times=times, below=below)
 
     def fill(self, broker: int, room_bytes: int = 0) -> None:
-        """The disk is full once so many bytes more are written."""
+        """The disk is full once so many bytes more are written.
+
+        Args:
+            broker: its number.
+            room_bytes: how many.
+        """
         disk = self._of(broker)
         disk.ask("limit", bytes=disk.ask("state")["used"] + room_bytes)
 
     def slow(self, broker: int, milliseconds: int) -> None:
-        """Each sync takes longer by so much."""
+        """Each sync takes longer.
+
+        Args:
+            broker: its number.
+            milliseconds: how much longer.
+        """
         self._of(broker).ask("slow", milliseconds=milliseconds)
 
     def write_back(self, brokers: Iterable[int] = ()) -> None:

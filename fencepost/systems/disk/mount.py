@@ -251,7 +251,13 @@ def _listen(served: Served, folder: str) -> None:
 
 
 def main(folder: str, node: int, seed: int) -> None:
-    """Serve until the input ends or it is unmounted."""
+    """Serve until the input ends or the disk is unmounted.
+
+    Args:
+        folder: where to mount it.
+        node: the broker's number.
+        seed: of the disk's faults.
+    """
     served = Served(Volume(node=node, randomness=Randomness(seed)))
     threading.Thread(target=_listen, args=(served, folder), daemon=True).start()
     mfusepy.FUSE(

@@ -20,7 +20,15 @@ Placed = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def event_of(name: Name, time: int, node: int, key: Key, **columns: Any) -> Event:
-    """An event of a partition."""
+    """An event of a partition.
+
+    Args:
+        name: of the event.
+        time: nanoseconds.
+        node: the broker.
+        key: the partition.
+        columns: further columns.
+    """
     given: EventColumns = {"topic": key[0], "partition": key[1], **columns}  # type: ignore[typeddict-item]
     return Event(time=time, name=name, node=node, **given)
 
