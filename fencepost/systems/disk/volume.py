@@ -97,8 +97,8 @@ class Volume:
         return file.content.read(position, size)
 
     def write(self, file: StoredFile, path: str, position: int, data: bytes) -> int:
-        """Write; returns how many bytes. Raises OSError, after part of the bytes if the disk is full or
-        fails."""
+        """Write; returns how many bytes. file, path: where; position, data: what. Raises OSError, after part
+        of the bytes if the disk is full or fails."""
         room, error = self._room_for(data, path, position)
         if room:
             self._change(file, (position, room))
@@ -107,7 +107,7 @@ class Volume:
         return len(room)
 
     def truncate(self, file: StoredFile, path: str, size: int) -> None:
-        """Cut, or continue with a hole. Raises OSError."""
+        """Cut a file, or continue it with a hole. path: its name; size: the new one. Raises OSError."""
         self._refuse(DiskCall.WRITE, path)
         if size != file.content.size:
             self._change(file, size)
@@ -120,7 +120,7 @@ class Volume:
             self.write_back()
 
     def sync(self, file: StoredFile, path: str) -> None:
-        """fsync. Raises OSError."""
+        """fsync of a file. path: its name. Raises OSError."""
         self._slow()
         if self._fails(DiskCall.SYNC, path):
             file.fail_sync(self._draw_fault(len(file.unsynced) + 1, f"sync {path}"))
@@ -131,7 +131,7 @@ class Volume:
     # ---- names
 
     def create(self, path: str, mode: int = 0o644) -> StoredFile:
-        """A new file. Raises OSError."""
+        """A new file. path: its name; mode: its permissions. Raises OSError."""
         made = StoredFile(mtime_ns=time.time_ns(), mode=mode)
         self._take(self._step(self._names.creation, path, made), path)
         return made

@@ -51,6 +51,6 @@ def test_a_real_broker_believes_its_clock(version, tmp_path):
 
         lab.until(believes, "a line of tomorrow")
         assert lab.append(lab.state().leader, 1).error == "NONE"
-        assert cluster.healthy()
+        lab.until(cluster.healthy, "a healthy cluster")
         cluster.clocks.heal()
         lab.until(lambda: not believes(), "a line of today")
