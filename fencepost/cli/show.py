@@ -93,16 +93,8 @@ def command(
 
 
 def chosen_trace(source: Path, trace_id: int | None, format: str | None) -> "Found":
-    """The one trace that is meant.
-
-    Args:
-        source: a folder or file of traces.
-        trace_id: of the trace; None: there is only one.
-        format: of a file; None: as its name says.
-
-    Raises:
-        TraceError: if there is none, or several.
-    """
+    """The one trace that is meant. source: a file or folder; trace_id: which one; format: as for `show`.
+    Raises TraceError if there is none, or several."""
     from fencepost.mining.inputs.traces import FORMATS, Found, is_store, pieces_of, read_piece
     from fencepost.mining.inputs.traces import Piece as InputPiece
     from fencepost.traces.store import TraceStore

@@ -190,6 +190,8 @@ class ApacheKafka:
             },
         )
         if self.shifted:
+            if kraft:
+                raise self._cannot("a version with ZooKeeper: with KRaft no quorum came up under libfaketime")
             self.clocks = Clocks({broker: self._folder(broker) for broker in self.brokers})
         if self.mounted:
             self.disks = Disks.open(self.directories(), self.seed)

@@ -35,15 +35,8 @@ class Disks:
 
     @classmethod
     def open(cls, folders: Mapping[int, Path], seed: int = 0) -> "Disks":
-        """Mount one disk for each broker.
-
-        Args:
-            folders: of the brokers, by their numbers.
-            seed: of the disks' faults.
-
-        Raises:
-            EnvironmentError_: where that is impossible; nothing is left then.
-        """
+        """Mount one for each broker. folders: where, by broker; seed: of what a power loss takes. Raises
+        EnvironmentError_ where that is impossible; nothing is left then."""
         made = cls()
         try:
             for broker, folder in folders.items():
@@ -70,22 +63,12 @@ class Disks:
         self._of(broker).ask("fail", call=call.value, nth=nth, times=times, below=below)
 
     def fill(self, broker: int, room_bytes: int = 0) -> None:
-        """The disk is full once so many bytes more are written.
-
-        Args:
-            broker: its number.
-            room_bytes: how many.
-        """
+        """The disk of a broker is full once room_bytes more are written."""
         disk = self._of(broker)
         disk.ask("limit", bytes=disk.ask("state")["used"] + room_bytes)
 
     def slow(self, broker: int, milliseconds: int) -> None:
-        """Each sync takes longer.
-
-        Args:
-            broker: its number.
-            milliseconds: how much longer.
-        """
+        """Each sync of a broker takes longer by so many milliseconds."""
         self._of(broker).ask("slow", milliseconds=milliseconds)
 
     def write_back(self, brokers: Iterable[int] = ()) -> None:

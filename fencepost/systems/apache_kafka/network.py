@@ -119,15 +119,8 @@ class Network:
         return (*sorted({each.node for each in self.listeners}), CLIENTS)
 
     def write_hosts(self, source: int, folder: Path) -> str:
-        """Write the hosts file of one broker.
-
-        Args:
-            source: the broker's number.
-            folder: where to write it.
-
-        Returns:
-            The flag for its Java.
-        """
+        """Write the hosts file of one broker. source: the broker; folder: where. Returns the flag for its
+        Java."""
         path = folder / "hosts"
         path.write_text(hosts_of(source, (node for node in self.nodes if node != CLIENTS)), encoding="ascii")
         return f"-Djdk.net.hosts.file={path.absolute()}"

@@ -59,7 +59,7 @@ class Served(mfusepy.Operations):  # type: ignore[misc]
         say(READY)
 
     def getattr(self, path: str, fh: int | None = None) -> dict[str, Any]:
-        """stat."""
+        """stat. path: of what is asked about; fh: the handle of an open file."""
         with self._quiet():
             found = self._open.get(fh) if fh else self.volume.find(_own(path))
             if found is None:
@@ -78,17 +78,17 @@ class Served(mfusepy.Operations):  # type: ignore[misc]
             }
 
     def readdir(self, path: str, fh: int) -> list[str]:
-        """The names of a directory."""
+        """The names of a directory. path: its own; fh: its handle, not used."""
         with self._quiet():
             return [".", "..", *self.volume.children(_own(path))]
 
     def create(self, path: str, mode: int, fi: Any = None) -> int:
-        """A new file, open."""
+        """A new file, open; returns its handle. path: its name; mode: its permissions; fi: not used."""
         with self._quiet():
             return self._opened(self.volume.create(_own(path), stat.S_IMODE(mode)))
 
     def open(self, path: str, flags: int) -> int:
-        """A file that is there."""
+        """A file that is there; returns its handle. path: its name; flags: of the call."""
         with self._quiet():
             file = self.volume.file(_own(path))
             if flags & os.O_TRUNC:
@@ -96,41 +96,42 @@ class Served(mfusepy.Operations):  # type: ignore[misc]
             return self._opened(file)
 
     def release(self, path: str, fh: int) -> int:
-        """Nobody has it open any more."""
+        """Nobody has it open any more. path: not used; fh: its handle."""
         with self._quiet():
             self._open.pop(fh, None)
             return 0
 
     def read(self, path: str, size: int, offset: int, fh: int) -> bytes:
-        """Bytes of an open file."""
+        """Bytes of an open file. path: its name; size, offset: which bytes; fh: its handle."""
         with self._quiet():
             return self.volume.read(self._handle(path, fh), _own(path), offset, size)
 
     def write(self, path: str, data: bytes, offset: int, fh: int) -> int:
-        """Bytes into an open file."""
+        """Bytes into an open file; returns how many. path: its name; data: at offset; fh: its handle."""
         with self._quiet():
             return self.volume.write(self._handle(path, fh), _own(path), offset, bytes(data))
 
     def truncate(self, path: str, length: int, fh: int | None = None) -> int:
-        """Cut, or continue with a hole."""
+        """Cut, or continue with a hole. path: the file; length: its new size; fh: its handle."""
         with self._quiet():
             self.volume.truncate(self._handle(path, fh), _own(path), length)
             return 0
 
     def fsync(self, path: str, datasync: int, fh: int) -> int:
-        """Of a file. The kernel has written what was mapped into memory before."""
+        """Of a file. The kernel has written what was mapped into memory before. path: its name; datasync: not
+        used; fh: its handle."""
         with self._quiet():
             self.volume.sync(self._handle(path, fh), _own(path))
             return 0
 
     def fsyncdir(self, path: str, datasync: int, fh: int) -> int:
-        """Of a directory."""
+        """Of a directory. path: its name; datasync, fh: not used."""
         with self._quiet():
             self.volume.sync_directory(_own(path))
             return 0
 
     def mkdir(self, path: str, mode: int) -> int:
-        """A new directory."""
+        """A new directory. path: its name; mode: not used."""
         with self._quiet():
             self.volume.make_directory(_own(path))
             return 0
@@ -148,13 +149,13 @@ class Served(mfusepy.Operations):  # type: ignore[misc]
             return 0
 
     def rename(self, old: str, new: str) -> int:
-        """Atomically."""
+        """Atomically. old, new: names."""
         with self._quiet():
             self.volume.rename(_own(old), _own(new))
             return 0
 
     def chmod(self, path: str, mode: int) -> int:
-        """Of a file; directories stay as they are."""
+        """Of a file; directories stay as they are. path: its name; mode: its permissions."""
         with self._quiet():
             found = self.volume.find(_own(path))
             if isinstance(found, StoredFile):
@@ -162,11 +163,12 @@ class Served(mfusepy.Operations):  # type: ignore[misc]
             return 0
 
     def chown(self, path: str, uid: int, gid: int) -> int:
-        """No effect: there is one user."""
+        """No effect: there is one user. path, uid, gid: not used."""
         return 0
 
     def utimens(self, path: str, times: tuple[int, int] | None = None) -> int:
-        """The time of the last change, as Kafka sets it for segments."""
+        """The time of the last change, as Kafka sets it for segments. path: a file; times: access and change,
+        in nanoseconds."""
         with self._quiet():
             found = self.volume.find(_own(path))
             if isinstance(found, StoredFile) and times:
@@ -251,13 +253,7 @@ def _listen(served: Served, folder: str) -> None:
 
 
 def main(folder: str, node: int, seed: int) -> None:
-    """Serve until the input ends or the disk is unmounted.
-
-    Args:
-        folder: where to mount it.
-        node: the broker's number.
-        seed: of the disk's faults.
-    """
+    """Serve until the input ends or it is unmounted. folder: where; node, seed: of the draws."""
     served = Served(Volume(node=node, randomness=Randomness(seed)))
     threading.Thread(target=_listen, args=(served, folder), daemon=True).start()
     mfusepy.FUSE(

@@ -97,20 +97,8 @@ class Volume:
         return file.content.read(position, size)
 
     def write(self, file: StoredFile, path: str, position: int, data: bytes) -> int:
-        """Write bytes.
-
-        Args:
-            file: the open file.
-            path: of the file.
-            position: of the first byte.
-            data: the bytes.
-
-        Returns:
-            How many were written.
-
-        Raises:
-            OSError: after part of the bytes if the disk is full or fails.
-        """
+        """Write; returns how many bytes. file, path: where; position, data: what. Raises OSError, after part
+        of the bytes if the disk is full or fails."""
         room, error = self._room_for(data, path, position)
         if room:
             self._change(file, (position, room))
@@ -119,16 +107,7 @@ class Volume:
         return len(room)
 
     def truncate(self, file: StoredFile, path: str, size: int) -> None:
-        """Cut a file, or continue it with a hole.
-
-        Args:
-            file: the open file.
-            path: of the file.
-            size: its new size in bytes.
-
-        Raises:
-            OSError: if the disk fails.
-        """
+        """Cut a file, or continue it with a hole. path: its name; size: the new one. Raises OSError."""
         self._refuse(DiskCall.WRITE, path)
         if size != file.content.size:
             self._change(file, size)
@@ -141,15 +120,7 @@ class Volume:
             self.write_back()
 
     def sync(self, file: StoredFile, path: str) -> None:
-        """fsync.
-
-        Args:
-            file: the open file.
-            path: of the file.
-
-        Raises:
-            OSError: if the disk fails.
-        """
+        """fsync of a file. path: its name. Raises OSError."""
         self._slow()
         if self._fails(DiskCall.SYNC, path):
             file.fail_sync(self._draw_fault(len(file.unsynced) + 1, f"sync {path}"))
@@ -160,15 +131,7 @@ class Volume:
     # ---- names
 
     def create(self, path: str, mode: int = 0o644) -> StoredFile:
-        """Make a new file.
-
-        Args:
-            path: of the file.
-            mode: its permissions.
-
-        Raises:
-            OSError: if the disk fails, or the file exists.
-        """
+        """A new file. path: its name; mode: its permissions. Raises OSError."""
         made = StoredFile(mtime_ns=time.time_ns(), mode=mode)
         self._take(self._step(self._names.creation, path, made), path)
         return made

@@ -13,6 +13,7 @@ from fencepost.checkers.verdict import Decision
 from fencepost.impl.log.batch.record_batch import read_headers
 from fencepost.impl.log.values import batch_of, values_of
 from fencepost.impl.messages.broker_api import (
+    EARLIEST,
     LATEST,
     FetchPartition,
     FetchRequest,
@@ -102,10 +103,10 @@ class Lab:
         finally:
             await link.close()
 
-    def end(self, broker):
-        """The high watermark of the partition at its leader, asked for directly."""
+    def end(self, broker, timestamp=LATEST):
+        """The high watermark of the partition at its leader, asked for directly; or (EARLIEST) its start."""
         request = ListOffsetsRequest(
-            correlation_id=1, partition=TopicPartition(self.topic, 0), timestamp=LATEST
+            correlation_id=1, partition=TopicPartition(self.topic, 0), timestamp=timestamp
         )
         return asyncio.run(self._ask(self.direct[broker - 1], request)).offset
 
@@ -142,8 +143,9 @@ class Lab:
 
     def read(self):
         """Everything that is there, as the last reads of a run. Adds to the history."""
-        key, position, found = TopicPartition(self.topic, 0), 0, []
+        key, found = TopicPartition(self.topic, 0), []
         end = self.until(lambda: self.end(self.state().leader) + 1, "an end") - 1
+        begin = position = self.until(lambda: self.end(self.state().leader, EARLIEST) + 1, "a start") - 1
         deadline = time.monotonic() + PATIENCE_S
         while position < end:
             assert time.monotonic() < deadline, f"nothing comes at {position} of {end}"
@@ -176,13 +178,13 @@ class Lab:
                 invoked,
                 offset=start,
                 end_offset=answer.high_watermark,
-                log_start_offset=0,
+                log_start_offset=begin,
                 strong=True,
                 records=tuple(records),
             )
-        if not end:
-            now = time.monotonic_ns()
-            self._note(Function.POLL, now, offset=0, end_offset=0, log_start_offset=0, strong=True)
+        if begin == end:
+            now, ends = time.monotonic_ns(), {"end_offset": end, "log_start_offset": begin}
+            self._note(Function.POLL, now, offset=end, strong=True, **ends)
         return found
 
     def _note(self, function, invoked, **columns):

@@ -6,6 +6,7 @@ import pytest
 
 from fencepost.systems.apache_kafka.clock import Clocks, library, missing
 from fencepost.systems.apache_kafka.inside.broker_log import lines_of
+from fencepost.systems.system import UnsupportedError
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 from tests.systems.apache_kafka.real_lab import VERSIONS, Lab, started
 
@@ -35,8 +36,14 @@ def test_without_the_library_it_is_one_sentence(monkeypatch, tmp_path):
         Clocks({1: tmp_path}).environment(1)
 
 
+def test_with_kraft_it_is_refused(tmp_path):
+    """Brokers of 4.4.0 did not form a quorum under libfaketime: no process is started."""
+    with pytest.raises(UnsupportedError, match="a version with ZooKeeper"):
+        started(tmp_path / "cluster", "4.4.0", shifted=True).start()
+
+
 @installed
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS[:1])
 def test_a_real_broker_believes_its_clock(version, tmp_path):
     """Its log has times of tomorrow; the others, its sessions and its timers go on."""
     with started(tmp_path / "cluster", version, shifted=True) as cluster:
@@ -51,6 +58,6 @@ def test_a_real_broker_believes_its_clock(version, tmp_path):
 
         lab.until(believes, "a line of tomorrow")
         assert lab.append(lab.state().leader, 1).error == "NONE"
-        assert cluster.healthy()
+        lab.until(cluster.healthy, "a healthy cluster")
         cluster.clocks.heal()
         lab.until(lambda: not believes(), "a line of today")

@@ -368,12 +368,8 @@ def read_broker_log(node: int, paths: Iterable[Path], utc_offset_s: int = 0) -> 
 
 
 def lines_of(texts: Iterable[str], utc_offset_s: int = 0) -> Iterator[Line]:
-    """The lines that have a time and say something that is understood here.
-
-    Args:
-        texts: lines of a broker's logs.
-        utc_offset_s: of the times in them, in seconds.
-    """
+    """The lines that have a time and say something that is understood here. texts: of a log; utc_offset_s:
+    the zone of log4j's times, in seconds east of UTC."""
     for text in texts:
         if not any(word in text for word in _WORDS):
             continue

@@ -20,15 +20,7 @@ Placed = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def event_of(name: Name, time: int, node: int, key: Key, **columns: Any) -> Event:
-    """An event of a partition.
-
-    Args:
-        name: of the event.
-        time: nanoseconds.
-        node: the broker.
-        key: the partition.
-        columns: further columns.
-    """
+    """An event of a partition. name, time, node, columns: its fields; key: topic and partition number."""
     given: EventColumns = {"topic": key[0], "partition": key[1], **columns}  # type: ignore[typeddict-item]
     return Event(time=time, name=name, node=node, **given)
 
