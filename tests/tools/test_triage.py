@@ -4,9 +4,12 @@ import pytest
 
 from fencepost.campaign.bugs import BUGS
 from fencepost.mining.triage.bugs import Bug, Example, Shared
+from fencepost.traces.events import Event, Name
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
+from tools.mutation.checkers import TOP
 from tools.triage.dataset import mix
+from tools.triage.homes import HOMES, folder_of, homes_of
 from tools.triage.measure import adjusted_rand, may_be_together, measure
 from tools.triage.own_steps import OWN_STEP, is_own
 
@@ -65,3 +68,14 @@ def test_bad_runs_stand_once_among_healthy_ones(tmp_path) -> None:
     assert sorted(traces) == list(range(20)) and list(truth.values()) == [["KIP-101"], ["KIP-101"]]
     assert sorted(traces[trace_id] for trace_id in truth) == [1, 2]
     assert {traces[trace_id] for trace_id in traces.keys() - truth.keys()} == {10, 11, 12}
+
+
+def test_an_event_belongs_to_folders_of_the_implementation() -> None:
+    """Rule: the table names folders that exist; an error belongs to the folder in which it was raised."""
+    assert all((TOP / "fencepost/impl" / folder).is_dir() for folder in HOMES)
+    assert homes_of(Event(time=0, name=Name.GROUPS_LOADED)) == {"coordinator"}
+    assert homes_of(Event(time=0, name=Name.PARTITION_STATE)) == {"controller", "replication", "zookeeper"}
+    raised = '{"at": ["fencepost/impl/log/log.py:3 f", "fencepost/impl/core/a.py:1 g"]}'
+    assert homes_of(Event(time=0, name=Name.IMPLEMENTATION_ERROR, detail=raised)) == {"log"}
+    assert homes_of(Event(time=0, name=Name.IMPLEMENTATION_ERROR, detail="torn")) == set()
+    assert folder_of("fencepost/impl/client/consumer/member.py") == "client"

@@ -81,6 +81,11 @@ def _answer(process: BaseProcess, ours: Connection) -> Any:
         process.join()
 
 
+def in_a_child(target: Callable[..., None], *arguments: object) -> Any:
+    """What a forked process sends through the connection that is its first argument; None if it died."""
+    return _answer(*_child(target, *arguments))
+
+
 def warm(runs: Runs) -> None:
     """A few healthy runs, so that what judges compile is on disk before a mutant's time is counted. Raises
     AssertionError if one of them finds anything."""

@@ -20,7 +20,7 @@ import pyarrow as pa
 from attrs import frozen
 
 from fencepost.checkers.verdict import Finding
-from fencepost.mining.triage.steps import CODE_OF, Steps
+from fencepost.mining.triage.steps import CODE_OF, Ints, Steps
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Name
 
@@ -81,8 +81,8 @@ class Story:
     def __init__(self, events: pa.Table, steps: Steps, start: int, stop: int) -> None:
         self.steps, self.start, self.stop = steps, start, stop
         self.is_named = np.isin(steps.name[start:stop], [CODE_OF[name] for name in NAMED])
-        at = np.flatnonzero(self.is_named)[:MOST_NAMED]
-        details: Any = events.column("detail").take(pa.array(at + start)).to_pylist()
+        at: Ints = np.flatnonzero(self.is_named)[:MOST_NAMED]
+        details: Any = events.column("detail").take(pa.array(at + start, pa.int64())).to_pylist()
         self.named = [
             _Named(at=row, home=int(steps.partition[start + row]), detail=_detail(detail))
             for row, detail in zip(at.tolist(), details, strict=True)

@@ -14,6 +14,9 @@ offsets and times, so that it is the same in each run of the same story:
     waited for: A: E       what did not
     convicts: W            an event or an operation of a certificate, as a step (steps.py)
     here: W                a step on the convicting partition up to the conviction
+    between: W             a step between cause and effect (between.py); of several findings of the anomaly
+                           that names the trace, of the one with the shortest window
+    stands: R              a contradiction that stood when a wait was given up (checkers/stuck.py)
     step: W, again: W      what occurred anywhere in the trace (features.py)
 """
 

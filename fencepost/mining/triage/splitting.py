@@ -141,7 +141,7 @@ def _reasons(whole: float, count: Numbers, both: Matrix, information: Numbers) -
 def _belonging(reasons: list[int], count: Numbers, both: Matrix) -> npt.NDArray[np.int64]:
     """By item the place of its reason, -1 for none: an item that goes with two is of none."""
     overlap = both[:, reasons] / count[:, None]
-    place = overlap.argmax(axis=1)
+    place: npt.NDArray[np.int64] = overlap.argmax(axis=1)
     most = overlap.max(axis=1)
     place[(most < SAME) | (overlap.sum(axis=1) - most > EXCLUSIVE)] = -1
     place[reasons] = np.arange(len(reasons))
@@ -154,7 +154,8 @@ def chance_of_overlap(whole: float, one: float, others: Numbers, both: Numbers) 
     logs = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1.0, int(whole) + 1)))))
 
     def choose(n: Numbers, k: Numbers) -> Numbers:
-        return logs[n.astype(int)] - logs[k.astype(int)] - logs[(n - k).astype(int)]
+        found: Numbers = logs[n.astype(int)] - logs[k.astype(int)] - logs[(n - k).astype(int)]
+        return found
 
     total, ones = np.full(len(others), whole), np.full(len(others), one)
     chance = np.zeros(len(others))
@@ -164,4 +165,5 @@ def chance_of_overlap(whole: float, one: float, others: Numbers, both: Numbers) 
         k, rest = np.where(possible, shared, 0.0), np.where(possible, others - shared, 0.0)
         log = choose(ones, k) + choose(total - ones, rest) - choose(total, others)
         chance += np.where(possible, np.exp(log), 0.0)
-    return np.clip(chance, 1e-300, 1.0)
+    clipped: Numbers = np.clip(chance, 1e-300, 1.0)
+    return clipped

@@ -36,10 +36,13 @@ TOLD = (
     Name.IMPLEMENTATION_ERROR,
     Name.GROUP_PHASE,
     Name.TRANSACTION_PHASE,
+    Name.MARKER_WRITTEN,
 )
 """Events of which the detail is a reason in words, or JSON with one, and belongs to the step."""
 WHY = r'(?s)^\{.*"why":"([^"]*)".*$'
 """A reason in JSON."""
+COMMIT = r'(?s)^\{.*"commit":(true|false).*$'
+"""How a transaction ended, in JSON: a record of an aborted one may not be shown."""
 RUN = (Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION)
 """Rows that are no step of the protocol: final dumps, and what a proxy saw."""
 REPLICA = (
@@ -200,9 +203,10 @@ class _Reading:
         codes = np.full(len(said), -1, np.int64)
         rows = np.flatnonzero(said)
         detail: Any = self.events.column("detail")
-        whys, texts = coded(
-            pc.replace_substring_regex(detail.take(pa.array(rows)).cast(pa.string()), WHY, r"\1")
-        )
+        text = detail.take(pa.array(rows)).cast(pa.string())
+        for pattern, kept in ((WHY, r"\1"), (COMMIT, r"commit \1")):
+            text = pc.replace_substring_regex(text, pattern, kept)
+        whys, texts = coded(text)
         reasons = sorted({plain(text) for text in texts} | {""})
         place = np.searchsorted(reasons, [plain(text) for text in texts] or [""])
         codes[rows] = np.where(whys >= 0, place[np.maximum(whys, 0)], 0)
