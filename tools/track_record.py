@@ -19,8 +19,8 @@ BEGIN, END = "<!-- measured by make track-record -->\n", "<!-- end -->\n"
 RANGES = 5
 """Ranges of seeds of `make track-record`: a row of fewer has no median."""
 HEAD = (
-    f"| bug | breaks | seeds needed | median of {RANGES} ranges | found in | found as | profile | the protection "
-    f"that is missing |",
+    f"| bug | breaks | seeds needed | median of {RANGES} ranges | found in | found as | profile | "
+    "the protection that is missing |",
     "|---|---|---:|---:|---:|---|---|---|",
 )
 

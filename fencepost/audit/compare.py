@@ -119,13 +119,13 @@ class Comparison:
             else:
                 same.append(cursor)
         classes.sort(key=len, reverse=True)
-        told: set[frozenset[str]] = set()
+        reported: set[frozenset[str]] = set()
         for odd in [cursor for others in classes[1:] for cursor in others]:
             rivals = [cursor for others in classes if odd not in others for cursor in others]
             rival = max(rivals, key=lambda one: (_committed(offset, odd, one), one.replica.high_watermark))
             pair = frozenset((odd.replica.broker, rival.replica.broker))
-            if pair not in told:
-                told.add(pair)
+            if pair not in reported:
+                reported.add(pair)
                 self._differ(offset, rival, odd)
         self.absent += len(lacking)
         for cursor in () if self.compacted else lacking:

@@ -55,7 +55,7 @@ class EpochCheck:
     # How many entries begin at or below the present batch.
     below: int = 0
     # (epoch of the batches, epoch of the checkpoint) of the last contradiction, to report it only once.
-    told: tuple[int, int | None] | None = None
+    reported: tuple[int, int | None] | None = None
     # Whether the checkpoint could be read and is complete.
     usable: bool = True
     # The epochs of the batches so far.
@@ -89,14 +89,14 @@ class EpochCheck:
         entry = self.entries[self.below - 1] if self.below else None
         epoch = None if entry is None else entry.epoch
         if epoch == header.leader_epoch:
-            self.told = None
+            self.reported = None
         elif self._deleted(header):
             self.findings.note(
                 f"{self.path}: the first epoch begins at {self.entries[0].start_offset}; what is below was "
                 f"deleted, though the log start is {self.log_start}"
             )
-        elif self.told != (header.leader_epoch, epoch):
-            self.told = header.leader_epoch, epoch
+        elif self.reported != (header.leader_epoch, epoch):
+            self.reported = header.leader_epoch, epoch
             says = "no entry" if entry is None else f"epoch {entry.epoch} from offset {entry.start_offset} on"
             self.findings.add(
                 ANOMALY,

@@ -78,15 +78,15 @@ def audit_partition(found: Survey, key: TopicNumber, progress: AuditProgress) ->
     runs = comparison.run()
     compacted = compacted or any(walk.sparse for walk in walks)
     tell_cuts([(walk.name, walk.high_watermark, walk.epochs) for walk in walks], findings)
-    told = [run for run in runs if not (run.lacks and compacted)]
-    for run in told:
+    reportable = [run for run in runs if not (run.lacks and compacted)]
+    for run in reportable:
         findings.add(run.anomaly, expected=run.expected, seen=run.seen + _reach(run), offset=run.first)
     if comparison.more and not compacted:
         findings.more["log_divergence"] += comparison.more
     for walk in () if compacted else walks:
         _gaps(
             walk,
-            [(run.first, run.last + 1) for run in told if run.lacks and run.replica == walk.broker],
+            [(run.first, run.last + 1) for run in reportable if run.lacks and run.replica == walk.broker],
             findings,
         )
     if compacted and watcher is not None:
@@ -104,10 +104,10 @@ def _reach(run: Run) -> str:
     return "" if run.count == 1 else f"; {run.count} records up to offset {run.last} differ like that"
 
 
-def _gaps(walk: ReplicaWalk, told: list[tuple[int, int]], findings: Findings) -> None:
+def _gaps(walk: ReplicaWalk, reportable: list[tuple[int, int]], findings: Findings) -> None:
     """Report the gaps that the comparison has not reported yet. told: (first, end) of reported ranges."""
     for gap in walk.gaps:
-        if any(first < gap.end and gap.first < end for first, end in told):
+        if any(first < gap.end and gap.first < end for first, end in reportable):
             continue
         findings.add(
             "log_gap",

@@ -98,8 +98,8 @@ def _report(trace: Trace, verdict: Verdict, keeping: Keeping, checks: tuple[str,
         return _without_plan(trace, verdict, keeping, checks)
     shown = _again(plan, verdict, checks)
     if shown is None:
-        told = _without_plan(trace, verdict, keeping, checks)
-        return f"{told}\n\nits plan did not show this again: the trace is all there is"
+        in_words = _without_plan(trace, verdict, keeping, checks)
+        return f"{in_words}\n\nits plan did not show this again: the trace is all there is"
     small = _shrunk(shown, plan, keeping)
     kept = keeping.folder / TRACE
     if small is not None:
@@ -110,10 +110,10 @@ def _report(trace: Trace, verdict: Verdict, keeping: Keeping, checks: tuple[str,
         write_traces(kept, [shown.trace])
     named = "" if not shown.target.among else shown.target.anomaly
     replay = replay_plan(path, checks=checks, anomaly=named)
-    told = explain(shown.finding, shown.trace, replay=replay, most_lines=MOST_LINES).plain()
+    in_words = explain(shown.finding, shown.trace, replay=replay, most_lines=MOST_LINES).plain()
     found = evolve(verdict, findings=(shown.finding,))
     watch = page_next_to(kept, Shown(trace=shown.trace, verdicts=(found,), replay=replay))
-    return "\n".join([told, "", *_plan_in_words(small, plan), f"kept in {keeping.folder}", watch])
+    return "\n".join([in_words, "", *_plan_in_words(small, plan), f"kept in {keeping.folder}", watch])
 
 
 def _without_plan(trace: Trace, verdict: Verdict, keeping: Keeping, checks: tuple[str, ...]) -> str:

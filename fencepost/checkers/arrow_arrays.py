@@ -91,11 +91,11 @@ def object_integers(items: Sequence[Any], name: str, null: int = NONE) -> Array:
     Returns:
         one integer per item.
     """
-    told = list(map(attrgetter(name), items))
-    missing = told.count(None)
-    if missing == len(told):
-        return np.full(len(told), null, np.int64)
-    return np.array([null if one is None else one for one in told] if missing else told, np.int64)
+    values = list(map(attrgetter(name), items))
+    missing = values.count(None)
+    if missing == len(values):
+        return np.full(len(values), null, np.int64)
+    return np.array([null if one is None else one for one in values] if missing else values, np.int64)
 
 
 def integer_array(array: Arrow, null: int = NONE) -> Array:

@@ -115,8 +115,8 @@ def statements_of_table(
     position_stable = integer_array(struct_field(positions, "last_stable_offset"))
     isolation = _coded(table, "isolation", ISOLATIONS)
     argument = _coded(table, "argument", (TOMBSTONE, EARLIEST))
-    told = bool((isolation == READ_COMMITTED).any() or (argument == 1).any())
-    if not (_claimed(traces) or told or transactions or _any(stable) or _any(position_stable)):
+    committed_only = bool((isolation == READ_COMMITTED).any() or (argument == 1).any())
+    if not (_claimed(traces) or committed_only or transactions or _any(stable) or _any(position_stable)):
         return None
     names, indices = string_codes(table_column(table, "key"))
     used = sorted({names[i] for i in np.unique(indices[indices >= 0]).tolist()})

@@ -80,19 +80,19 @@ def describe(group: str, directory: Path, as_json: bool) -> ExitCode:
       fencepost groups describe billing --json
     """
     output = Output(as_json)
-    told = _with_admin(directory, lambda admin: admin.describe(group))
-    members = f"{len(told.members)} {'member' if len(told.members) == 1 else 'members'}"
+    described = _with_admin(directory, lambda admin: admin.describe(group))
+    members = f"{len(described.members)} {'member' if len(described.members) == 1 else 'members'}"
     output.say(
-        f"group {told.group}: {told.state}, generation {told.generation}, {members}, coordinator "
-        f"{told.coordinator}"
+        f"group {described.group}: {described.state}, generation {described.generation}, {members}, "
+        f"coordinator {described.coordinator}"
     )
     rows = table("topic", ">partition", ">committed", ">end", ">lag", "member")
-    for each in told.partitions:
+    for each in described.partitions:
         numbers = ("-" if value < 0 else value for value in (each.committed, each.end, each.lag))
         add_row(rows, each.topic, each.partition, *numbers, each.member or "-")
-    output.say(rows if told.partitions else "nothing is committed")
-    partitions = [attrs.asdict(each) | {"lag": each.lag} for each in told.partitions]
-    output.emit(attrs.asdict(told) | {"partitions": partitions})
+    output.say(rows if described.partitions else "nothing is committed")
+    partitions = [attrs.asdict(each) | {"lag": each.lag} for each in described.partitions]
+    output.emit(attrs.asdict(described) | {"partitions": partitions})
     return ExitCode.NOTHING_FOUND
 
 
@@ -148,11 +148,11 @@ def reset_offsets(
         add_row(rows, key.topic, key.partition, "-" if before < 0 else before, after)
     output.say(rows)
     output.note("committed" if execute else "nothing was changed; --execute commits")
-    told = [
+    described = [
         {"topic": key.topic, "partition": key.partition, "committed": before, "new": after}
         for key, (before, after) in moves.items()
     ]
-    output.emit({"group": group, "executed": execute, "partitions": told})
+    output.emit({"group": group, "executed": execute, "partitions": described})
     return ExitCode.NOTHING_FOUND
 
 

@@ -42,6 +42,6 @@ def command(out: Path, no_libraries: bool, as_json: bool) -> ExitCode:
         f"compiled kernels",
         f"{made.entry}: what spark-submit runs; the rest of its line is that of `fencepost`",
     )
-    told = attrs.asdict(made)
-    output.emit({**told, "archive": str(made.archive), "entry": str(made.entry), "exit_code": 0})
+    fields = attrs.asdict(made)
+    output.emit({**fields, "archive": str(made.archive), "entry": str(made.entry), "exit_code": 0})
     return ExitCode.NOTHING_FOUND

@@ -48,8 +48,8 @@ class _PatientConsole(Console):
 
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
-    told = os.environ.get("COLUMNS", "").isdecimal() or stream.isatty()
-    width = None if told else PIPE_WIDTH
+    has_width = os.environ.get("COLUMNS", "").isdecimal() or stream.isatty()
+    width = None if has_width else PIPE_WIDTH
     return _PatientConsole(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 

@@ -17,7 +17,7 @@ from attrs import evolve, frozen
 
 from fencepost.campaign.failure import MOST_LINES
 from fencepost.checkers.verdict import Decision, Finding, Verdict
-from fencepost.kafka.judgement import exercised, failed, of_clients, told, verdict_of
+from fencepost.kafka.judgement import exercised, explanation, failed, of_clients, verdict_of
 from fencepost.kafka.records import KafkaRecord
 from fencepost.report.explain import operation_line
 from fencepost.report.timeline import as_plain, timeline
@@ -106,9 +106,9 @@ def judged(trace: Trace, name: str, anomalies: frozenset[str], folder: Path | No
     findings: tuple[Finding, ...] = tuple(one for one in verdict.findings if one.anomaly in anomalies)
     if findings:
         only = evolve(verdict, findings=findings)
-        failed(trace, f"{name}: {told(trace, only, '')}", only, folder)
+        failed(trace, f"{name}: {explanation(trace, only, '')}", only, folder)
     if verdict.decision in (Decision.UNKNOWN, Decision.ASSUMPTION_BROKEN):
-        failed(trace, f"{name}: {told(trace, verdict, '')}", verdict, folder)
+        failed(trace, f"{name}: {explanation(trace, verdict, '')}", verdict, folder)
     return exercised(trace)
 
 

@@ -67,7 +67,7 @@ def assert_ok(trace: Trace, folder: Path | None) -> str:
     verdict = verdict_of(trace)
     if verdict.decision is not Decision.OK:
         again = "" if folder is None else check_traces(folder / TRACE)
-        failed(trace, told(trace, verdict, again), verdict, folder)
+        failed(trace, explanation(trace, verdict, again), verdict, folder)
     return exercised(trace)
 
 
@@ -85,7 +85,7 @@ def failed(trace: Trace, text: str, verdict: Verdict, folder: Path | None) -> No
     raise RunFailedError(text, verdict)
 
 
-def told(trace: Trace, verdict: Verdict, again: str) -> str:
+def explanation(trace: Trace, verdict: Verdict, again: str) -> str:
     """The first finding, explained; or why there is none.
 
     Args:

@@ -119,20 +119,20 @@ def _sound(tables: Tables, split: Split) -> tuple[Tables, list[Unreadable]]:
         },
         **dict.fromkeys(split.repeated, "its trace id is in an earlier row group too, which is judged"),
     }
-    events, told = known_event_rows(tables.events, split.source, split.place)
+    events, answers = known_event_rows(tables.events, split.source, split.place)
     tables = evolve(tables, events=events)
     if not reasons:
-        return tables, told
+        return tables, answers
     strange = pa.array(reasons, pa.int64())
     kept = {
         name: tables.of(name).filter(pc.invert(pc.is_in(tables.of(name).column("trace_id"), strange)))
         for name in TABLES
     }
-    told += [
+    answers += [
         Unreadable(source=split.source, place=split.place, reason=reason, trace_id=trace_id)
         for trace_id, reason in reasons.items()
     ]
-    return Tables(traces=kept["traces"], operations=kept["operations"], events=kept["events"]), told
+    return Tables(traces=kept["traces"], operations=kept["operations"], events=kept["events"]), answers
 
 
 _EVENT_NAMES = pa.array([name.value for name in Name])
@@ -151,7 +151,7 @@ def known_event_rows(events: pa.Table, source: str, place: str) -> tuple[pa.Tabl
     known = pc.is_in(column.cast(pa.string()), value_set=_EVENT_NAMES)
     strange: Any = events.filter(pc.invert(known)).select(["trace_id", "name"])
     pairs = zip(*(strange.column(name).to_pylist() for name in ("trace_id", "name")), strict=True)
-    told = [
+    answers = [
         Unreadable(
             source=source,
             place=place,
@@ -160,7 +160,7 @@ def known_event_rows(events: pa.Table, source: str, place: str) -> tuple[pa.Tabl
         )
         for (trace_id, name), count in Counter(pairs).items()
     ]
-    return events.filter(known), told
+    return events.filter(known), answers
 
 
 def headers_of(traces: pa.Table, profile: str | None, where: str) -> list[Trace]:
@@ -365,7 +365,7 @@ class _Task:
         """The evidence of traces, in the order of the tables."""
         if self.triage is None or not judged:
             return
-        told = [
+        answers = [
             Told(
                 trace=one.trace,
                 operations=one.operations,
@@ -374,7 +374,7 @@ class _Task:
             )
             for one in judged
         ]
-        self.triage.add(source, tables, told, self.writer.rows)
+        self.triage.add(source, tables, answers, self.writer.rows)
 
 
 def _of_file(

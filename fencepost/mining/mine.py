@@ -20,7 +20,7 @@ from attrs import define, evolve, frozen
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, check_profile, checks_by_name
 from fencepost.mining.giant.checks import WHOLE_OPERATIONS
-from fencepost.mining.giant.verdict import Judging, told
+from fencepost.mining.giant.verdict import Judging, task_result
 from fencepost.mining.inputs.history_files import HistoryFile, told_apart
 from fencepost.mining.inputs.regroup import regroup
 from fencepost.mining.inputs.splits import Split, Unreadable, work_of
@@ -159,7 +159,7 @@ class _Mining:
             results += engine.run(left, _Task(settings=self.settings), on_task)
         judging = Judging(settings=self.settings, spread=engine.spread)
         for number, (key, one) in enumerate(giants, 1):
-            results.append(told(one, judging(one), self.settings, key))
+            results.append(task_result(one, judging(one), self.settings, key))
             on_task(len(left) + number, total)
         return results
 

@@ -20,50 +20,50 @@ MOST_NAMED = 8
 def group_detail(event: Event) -> dict[str, Any]:
     """The detail of a group event as an object; empty if it is not one."""
     try:
-        told = from_json(event.detail)
+        facts = from_json(event.detail)
     except msgspec.DecodeError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def _phase(event: Event) -> str:
-    told = group_detail(event)
-    members = told.get("members") or ()
+    facts = group_detail(event)
+    members = facts.get("members") or ()
     who = f"{len(members)} member{'' if len(members) == 1 else 's'}"
     return (
-        f"group {told.get('group')} is {event.cause}, generation {told.get('generation')}, {who}: "
-        f"{told.get('why')}"
+        f"group {facts.get('group')} is {event.cause}, generation {facts.get('generation')}, {who}: "
+        f"{facts.get('why')}"
     )
 
 
 def _expired(event: Event) -> str:
-    told = group_detail(event)
-    offset = f"the offset of {told.get('topic')}-{told.get('partition')}"
+    facts = group_detail(event)
+    offset = f"the offset of {facts.get('topic')}-{facts.get('partition')}"
     if event.cause == OFFSET_DELETED:
-        return f"deletes {offset} of group {told.get('group')}, as requested"
-    return f"lets {offset} expire, group {told.get('group')} is {event.cause}"
+        return f"deletes {offset} of group {facts.get('group')}, as requested"
+    return f"lets {offset} expire, group {facts.get('group')} is {event.cause}"
 
 
 def _transaction_phase(event: Event) -> str:
-    told = group_detail(event)
-    partitions = told.get("partitions") or ()
+    facts = group_detail(event)
+    partitions = facts.get("partitions") or ()
     named = ", ".join(map(str, partitions[:MOST_NAMED])) or "no partition yet"
-    why = f": {told['why']}" if told.get("why") else ""
+    why = f": {facts['why']}" if facts.get("why") else ""
     return (
-        f"transaction {told.get('transactional_id')} is {event.cause}, producer {told.get('producer_id')} "
-        f"in epoch {told.get('producer_epoch')}, {named}{why}"
+        f"transaction {facts.get('transactional_id')} is {event.cause}, producer {facts.get('producer_id')} "
+        f"in epoch {facts.get('producer_epoch')}, {named}{why}"
     )
 
 
 def _marker(event: Event) -> str:
-    told = group_detail(event)
-    end = "commit" if told.get("commit") else "abort"
+    facts = group_detail(event)
+    end = "commit" if facts.get("commit") else "abort"
     marker = (
-        f"the {end} marker of producer {told.get('producer_id')} in epoch {told.get('producer_epoch')}, "
-        f"from coordinator epoch {told.get('coordinator_epoch')}"
+        f"the {end} marker of producer {facts.get('producer_id')} in epoch {facts.get('producer_epoch')}, "
+        f"from coordinator epoch {facts.get('coordinator_epoch')}"
     )
     if event.name is Name.MARKER_REFUSED:
-        return f"refuses {marker}: {told.get('error')}"
+        return f"refuses {marker}: {facts.get('error')}"
     return f"appends {marker} at offset {event.offset}"
 
 
@@ -118,11 +118,11 @@ def group_answer_in_words(operation: Operation) -> str:
     if operation.function is Function.JOIN:
         return f"generation {operation.generation}: {_positions(operation) or 'no partitions'}"
     if operation.function is Function.FETCH_COMMITTED:
-        told = ", ".join(
+        facts = ", ".join(
             f"{spot.topic}-{spot.partition} {'nothing' if spot.offset < 0 else spot.offset}"
             for spot in operation.positions[:MOST_NAMED]
         )
-        return told or _positions(operation)
+        return facts or _positions(operation)
     if operation.function is Function.POLL and operation.records:
         read: dict[str, list[int]] = {}
         for record in operation.records:

@@ -143,14 +143,14 @@ def _window(trace: Trace, operations: list[Operation], events: list[Event]) -> _
     for operation in trace.operations:
         times += [operation.invoke_time, operation.completion_time or operation.invoke_time]
     first, last = min(times, default=0), max(times, default=0)
-    told = [event.time for event in events]
+    moments = [event.time for event in events]
     for operation in operations:
-        told += [operation.invoke_time, operation.completion_time or operation.invoke_time]
-    if told:
-        margin = max((max(told) - min(told)) // 3, (last - first) // 20)
-        causes = [e.time for e in trace.events if e.name is Name.FAULT_BEGAN and e.time <= min(told)]
-        first = max(first, min(min(told), max(causes, default=last)) - margin)
-        last = min(last, max(told) + margin)
+        moments += [operation.invoke_time, operation.completion_time or operation.invoke_time]
+    if moments:
+        margin = max((max(moments) - min(moments)) // 3, (last - first) // 20)
+        causes = [e.time for e in trace.events if e.name is Name.FAULT_BEGAN and e.time <= min(moments)]
+        first = max(first, min(min(moments), max(causes, default=last)) - margin)
+        last = min(last, max(moments) + margin)
     return _Window(first, max(last, first + 1))
 
 

@@ -253,8 +253,8 @@ def answer_in_words(operation: Operation) -> str:
         return f"{'refused' if operation.outcome is Outcome.FAIL else 'outcome unknown'}{error}"
     if operation.function is Function.APPEND:
         return "ok" if operation.offset is None else f"ok at offset {operation.offset}"
-    if operation.group is not None and (told := group_answer_in_words(operation)):
-        return printable(told, LONGEST_OF_GROUPS)
+    if operation.group is not None and (answer_words := group_answer_in_words(operation)):
+        return printable(answer_words, LONGEST_OF_GROUPS)
     if operation.function is Function.POLL:
         values = values_in_words(tuple(record.value for record in operation.records))
         end = "" if operation.end_offset is None else f", end {operation.end_offset}"

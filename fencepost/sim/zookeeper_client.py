@@ -174,9 +174,9 @@ class ZooKeeperClient:
 
     def _disconnect(self) -> None:
         """The connection is lost: notify the core, then reconnect."""
-        told = self.connected
+        was_connected = self.connected
         self._close()
-        if told:
+        if was_connected:
             lost, self._outstanding = self._outstanding, deque()
             for request_id, _ in lost:
                 self._emit(ZooKeeperReplied(request_id, Failed(ZooKeeperError.CONNECTION_LOSS)))

@@ -252,7 +252,7 @@ class _LeftOut:
         self.counts[name] += 1
         self.first.setdefault(name, where)
 
-    def told(self) -> Iterator[str]:
+    def reasons(self) -> Iterator[str]:
         for name, count in self.counts.items():
             yield left_out_in_words(name, count, self.first[name])
 
@@ -353,7 +353,7 @@ def read_lines(
     if current is not None:
         yield current.close()
     if tell is not None and left_out is not None:
-        for reason in left_out.told():
+        for reason in left_out.reasons():
             tell(reason)
 
 

@@ -182,8 +182,8 @@ def read_group(
 
 def check_size(group: Any, names: Sequence[str], *, where: str) -> None:
     """Refuse a row group, by its footer, that would take too much memory as columns. Raises TraceError."""
-    told = [group.column(index) for index in range(group.num_columns)]
-    read = [column for column in told if column.path_in_schema.split(".")[0] in names]
+    group_columns = [group.column(index) for index in range(group.num_columns)]
+    read = [column for column in group_columns if column.path_in_schema.split(".")[0] in names]
     for what, count, most in (
         ("values", sum(column.num_values for column in read), CELLS_MAX),
         ("bytes of columns", sum(column.total_uncompressed_size for column in read), PAGE_BYTES_MAX),
@@ -268,8 +268,8 @@ def groups_of(part: TablePart) -> tuple[RowGroup, ...]:
 
 
 def _trace_range(group: Any) -> dict[str, int]:
-    told = [group.column(column) for column in range(group.num_columns)]
-    (ids,) = (column.statistics for column in told if column.path_in_schema == "trace_id")
+    group_columns = [group.column(column) for column in range(group.num_columns)]
+    (ids,) = (column.statistics for column in group_columns if column.path_in_schema == "trace_id")
     return {"first_trace": ids.min, "last_trace": ids.max} if ids is not None and ids.has_min_max else {}
 
 

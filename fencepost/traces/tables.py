@@ -199,8 +199,8 @@ def _check_traces(tables: Tables, where: str) -> None:
     """Refuse a trace with more rows than may become Python values. Raises TraceError."""
     counts: dict[int, int] = {}
     for table in (tables.operations, tables.events):
-        told: Any = table.column("trace_id").value_counts()
-        for trace_id, count in zip(told.field(0).to_pylist(), told.field(1).to_pylist(), strict=True):
+        tally: Any = table.column("trace_id").value_counts()
+        for trace_id, count in zip(tally.field(0).to_pylist(), tally.field(1).to_pylist(), strict=True):
             counts[trace_id] = counts.get(trace_id, 0) + count
     for trace_id, count in counts.items():
         check_rows(count, where=place_of(where, trace_id))

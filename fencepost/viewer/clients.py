@@ -117,22 +117,22 @@ class Groups:
     def event(self, step: int, event: Event) -> None:
         """A coordinator's event."""
         if event.name is Name.GROUP_PHASE:
-            told = group_detail(event)
-            name = str(told.get("group"))
+            detail = group_detail(event)
+            name = str(detail.get("group"))
             self._meet(name)
-            members = told.get("members")
+            members = detail.get("members")
             phase = {
                 "state": event.cause,
-                "generation": told.get("generation"),
+                "generation": detail.get("generation"),
                 "members": len(members) if isinstance(members, list) else 0,
                 "coordinator": event.node,
                 "epoch": event.leader_epoch,
-                "why": str(told.get("why")),
+                "why": str(detail.get("why")),
             }
             self.facts.set((name, "phase"), step, phase)
         elif event.name is Name.GROUP_OFFSET_EXPIRED:
-            told = group_detail(event)
-            self.facts.set((str(told.get("group")), f"committed {_expired(told)}"), step, None)
+            detail = group_detail(event)
+            self.facts.set((str(detail.get("group")), f"committed {_expired(detail)}"), step, None)
 
     def answered(self, step: int, operation: Operation) -> None:
         """A member's operation completed."""
@@ -173,6 +173,6 @@ def _spots(operation: Operation) -> list[tuple[str, int]]:
     return [(partition_name(spot.topic, spot.partition), spot.offset) for spot in operation.positions]
 
 
-def _expired(told: Mapping[str, Any]) -> str:
-    topic, partition = told.get("topic"), told.get("partition")
+def _expired(detail: Mapping[str, Any]) -> str:
+    topic, partition = detail.get("topic"), detail.get("partition")
     return partition_name(str(topic), partition if isinstance(partition, int) else None)

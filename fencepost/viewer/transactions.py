@@ -163,6 +163,6 @@ class TransactionRows:
                 number = self.partitions.get((record.topic, record.partition), -1)
                 by_partition.setdefault(number, []).append(record)
             for number, records in by_partition.items():
-                told = -1 if part.offset is None else part.offset
-                first = records[0].offset if records[0].offset >= 0 else told
+                answered = -1 if part.offset is None else part.offset
+                first = records[0].offset if records[0].offset >= 0 else answered
                 yield [number, first, values_as_run([record.value for record in records])]

@@ -83,14 +83,14 @@ def _chain(events: Sequence[Event], first: int, finding: Finding) -> tuple[int, 
     """From the parting to the verdict: the steps that are no routine, those that convict among them."""
     last = max(finding.events, default=len(events) - 1)
     convicts = set(finding.events)
-    told = [
+    shown_steps = [
         position
         for position in range(first, max(last, first) + 1)
         if position == first
         or position in convicts
         or (_concerns(events[position], finding) and events[position].name not in ROUTINE)
     ]
-    return tuple(_shortened(told, convicts | {first}))
+    return tuple(_shortened(shown_steps, convicts | {first}))
 
 
 def _shortened(positions: list[int], kept: Iterable[int]) -> list[int]:

@@ -72,11 +72,13 @@ def story_of(constants: Constants, path: Sequence[Step]) -> Story:
         )
     system = Replication(constants, ())
     beginning: ReplicationState = next(iter(system.initial()))
-    told = _told(system, beginning, actions)
-    assert told is not None, "a path of the model is one"
-    ordered = _told(system, beginning, [step.action for step in sorted(told, key=lambda step: step.era)])
-    if ordered is None or ordered[-1].after != told[-1].after:
-        ordered = told
+    steps_in_order = _told(system, beginning, actions)
+    assert steps_in_order is not None, "a path of the model is one"
+    ordered = _told(
+        system, beginning, [step.action for step in sorted(steps_in_order, key=lambda step: step.era)]
+    )
+    if ordered is None or ordered[-1].after != steps_in_order[-1].after:
+        ordered = steps_in_order
     return Story(constants=constants, steps=tuple(ordered))
 
 
@@ -84,14 +86,16 @@ def _told(
     system: Replication, state: ReplicationState, actions: Iterable[tuple[Any, ...]]
 ) -> list[StoryStep] | None:
     """The steps; None if one is not enabled."""
-    told: list[StoryStep] = []
+    steps_in_order: list[StoryStep] = []
     for action in actions:
         if action not in set(system.actions(state)):
             return None
         after = system.apply(state, action)
-        told.append(StoryStep(action=action, before=state, after=after, era=_era(action, state, after)))
+        steps_in_order.append(
+            StoryStep(action=action, before=state, after=after, era=_era(action, state, after))
+        )
         state = after
-    return told
+    return steps_in_order
 
 
 def _era(action: tuple[Any, ...], before: ReplicationState, after: ReplicationState) -> int:

@@ -49,8 +49,8 @@ def options_now(cluster: Breakable, topic: str) -> TopicOptions:
 def _least_replicas(cluster: Breakable, topic: str) -> int:
     """The fewest replicas that a partition of the topic has, or is about to have; 0 without any."""
     facts = cluster.observed_state
-    told = (*facts.assignments.items(), *facts.reassigning.items())
-    return min((len(replicas) for (name, _), replicas in told if name == topic and replicas), default=0)
+    assigned = (*facts.assignments.items(), *facts.reassigning.items())
+    return min((len(replicas) for (name, _), replicas in assigned if name == topic and replicas), default=0)
 
 
 def change_topic(cluster: Breakable, topic: str, change: Mapping[str, str]) -> str:

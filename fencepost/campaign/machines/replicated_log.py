@@ -328,6 +328,6 @@ class ReplicatedLogMachine(RuleBasedStateMachine):
         path = made(self.folder) / f"{type(self).__name__}.jsonl"
         write_traces(path, [self.trace])
         worst = by_rank(found)[0]
-        told = explain(worst, self.trace, replay=check_traces(path)).plain()
+        explained = explain(worst, self.trace, replay=check_traces(path)).plain()
         state = self.system.describe()
-        raise error_of(worst.anomaly)(f"{told}\n{state}" if state else told)
+        raise error_of(worst.anomaly)(f"{explained}\n{state}" if state else explained)

@@ -32,7 +32,7 @@ class Mark:
     says: str
     on: Name | None = None
     seen: EventPredicate | None = None
-    told: OperationPredicate | None = None
+    row_predicate: OperationPredicate | None = None
     leads: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
 
@@ -207,7 +207,7 @@ MARKS: tuple[Mark, ...] = (
     Mark(
         name="not_enough_replicas",
         says="an append with acks=all met an ISR that was too small",
-        told=sign.error(Function.APPEND, "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"),
+        row_predicate=sign.error(Function.APPEND, "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"),
         leads=("partition", "pause", "crash", "loss"),
     ),
     # ---- logs
@@ -255,14 +255,14 @@ MARKS: tuple[Mark, ...] = (
     Mark(
         name="rebalance_during_commit",
         says="a rebalance began while a member's commit was under way",
-        told=sign.commit_crossed,
+        row_predicate=sign.commit_crossed,
         leads=("groups", "slow_link", "pause"),
         needs=("groups",),
     ),
     Mark(
         name="commit_refused",
         says="a commit of an earlier generation, or of somebody who is no member, was refused",
-        told=sign.error(Function.COMMIT, "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"),
+        row_predicate=sign.error(Function.COMMIT, "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"),
         leads=("groups", "pause"),
         needs=("groups",),
     ),
@@ -278,14 +278,14 @@ MARKS: tuple[Mark, ...] = (
         name="duplicate_known",
         says="an idempotent retry was answered by a leader that had not written the batch itself, and did "
         "not write it again",
-        told=sign.answered_by_another,
+        row_predicate=sign.answered_by_another,
         leads=("producers", *LEADERS_FALL),
         needs=("producers",),
     ),
     Mark(
         name="producer_epoch_raised",
         says="a producer began anew with a higher epoch after a batch that failed for good",
-        told=lambda past, row: (row.producer_epoch or 0) > 0,
+        row_predicate=lambda past, row: (row.producer_epoch or 0) > 0,
         leads=("producers", "partition", "retained"),
         needs=("producers",),
     ),
@@ -306,7 +306,7 @@ def marks_of(trace: Trace) -> tuple[str, ...]:
                 reached.add(name)
         past.learn(event)
     for mark in MARKS:
-        if mark.told is not None and any(mark.told(past, row) for row in trace.operations):
+        if mark.row_predicate is not None and any(mark.row_predicate(past, row) for row in trace.operations):
             reached.add(mark.name)
     return tuple(name for name in NAMES if name in reached)
 

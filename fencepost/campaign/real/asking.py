@@ -87,12 +87,12 @@ class Asking:
         except (OSError, ProtocolError, TimeoutError):
             return None
         self.addresses.update({each.node_id: (each.host, each.port) for each in answer.brokers})
-        told = translation.tell(asked, answer)
+        metadata = translation.tell(asked, answer)
         return View(
             broker=broker,
-            controller=told.controller_id,
-            live=told.live_brokers,
-            partitions=tuple(each for each in told.partitions if each.partition.topic == topic),
+            controller=metadata.controller_id,
+            live=metadata.live_brokers,
+            partitions=tuple(each for each in metadata.partitions if each.partition.topic == topic),
         )
 
     async def quorum_leader(self, broker: int) -> int | None:

@@ -50,7 +50,7 @@ class GroupFacts:
     retention: int
     ended: dict[str, int] = field(factory=dict)
     of_member: dict[tuple[str, str], int] = field(factory=dict)
-    told: dict[tuple[str, str, int, int], list[tuple[int, int]]] = field(factory=dict)
+    detail: dict[tuple[str, str, int, int], list[tuple[int, int]]] = field(factory=dict)
     joined: dict[tuple[int, int, str, str, int], list[tuple[int, int]]] = field(factory=dict)
     ends: dict[str, list[tuple[int, int]]] = field(factory=dict)
     busy: dict[str, tuple[int, int]] = field(factory=dict)
@@ -59,12 +59,12 @@ class GroupFacts:
     def learn(self, event: Event) -> None:
         """Take one event in."""
         if event.name is Name.GROUP_PHASE:
-            told = msgspec.json.decode(event.detail)
-            group, ended = told["group"], self.ended.get(told["group"], 0)
-            for member in told["members"]:
+            detail = msgspec.json.decode(event.detail)
+            group, ended = detail["group"], self.ended.get(detail["group"], 0)
+            for member in detail["members"]:
                 self.of_member.setdefault((group, member), ended)
-                key = (group, name_in(member), told["generation"], event.leader_epoch)
-                self.told.setdefault(key, []).append((event.time, ended))
+                key = (group, name_in(member), detail["generation"], event.leader_epoch)
+                self.detail.setdefault(key, []).append((event.time, ended))
             if event.leader_epoch >= self.busy.get(group, (-1, 0))[0]:  # not a coordinator of the past
                 self.busy[group] = (event.leader_epoch, event.time)
         elif event.name is Name.GROUP_REMOVED:
@@ -76,8 +76,8 @@ class GroupFacts:
             self.retention = 0
 
     def _expired(self, event: Event) -> None:
-        told = msgspec.json.decode(event.detail)
-        group = told["group"]
+        detail = msgspec.json.decode(event.detail)
+        group = detail["group"]
         waited = event.time - self.busy.get(group, (-1, 0))[1]
         in_time = event.cause == "Empty" and waited * 100 >= self.retention * TOLERANCE_PERCENT
         if not in_time and event.cause != OFFSET_DELETED:
@@ -91,8 +91,8 @@ class GroupFacts:
                 outcome=Outcome.UNKNOWN,
                 argument="expired",
                 group=group,
-                topic=told["topic"],
-                partition=told["partition"],
+                topic=detail["topic"],
+                partition=detail["partition"],
                 leader_epoch=event.leader_epoch,
                 node=event.node,
             )
@@ -111,7 +111,9 @@ class GroupFacts:
             return
         group, member = row.group or "", row.member or ""
         epoch = NO_EPOCH if row.leader_epoch is None else row.leader_epoch
-        before = [told for told in self.told.get((group, member, generation, epoch), ()) if told[0] <= done]
+        before = [
+            detail for detail in self.detail.get((group, member, generation, epoch), ()) if detail[0] <= done
+        ]
         if before:
             key = (row.process, row.session, group, member, generation)
             self.joined.setdefault(key, []).append((done, max(before)[1]))

@@ -95,24 +95,24 @@ class Recorder(Observer):
                 key: ids for key, ids in self.observed_state.assignments.items() if key[0] == name and ids
             }
             now = {} if gone else znodes.decode_topic(change.data)
-            told = {(name, number): ids for number, ids in now.items()}
-            self._replicas(commit, Name.ASSIGNMENT, known, told)
+            current = {(name, number): ids for number, ids in now.items()}
+            self._replicas(commit, Name.ASSIGNMENT, known, current)
         elif change.path == znodes.REASSIGN:
             entries = {} if gone else znodes.decode_reassignments(change.data)
-            told = {(key.topic, key.partition): ids for key, ids in entries.items()}
-            self._replicas(commit, Name.REASSIGNMENT, self.observed_state.reassigning, told)
+            current = {(key.topic, key.partition): ids for key, ids in entries.items()}
+            self._replicas(commit, Name.REASSIGNMENT, self.observed_state.reassigning, current)
         elif parent == znodes.DELETE_TOPICS:
             cause = "done" if gone else "requested"
             self.recorded(
                 Event(time=commit.time, name=Name.TOPIC_DELETION, node=commit.node, topic=name, cause=cause)
             )
 
-    def _replicas(self, commit: Commit, name: Name, known: Assignments, told: Assignments) -> None:
+    def _replicas(self, commit: Commit, name: Name, known: Assignments, current: Assignments) -> None:
         """One event for each partition of which something else is said now."""
-        for key in sorted(known.keys() | told.keys()):
-            if known.get(key, ()) != told.get(key, ()):
+        for key in sorted(known.keys() | current.keys()):
+            if known.get(key, ()) != current.get(key, ()):
                 topic, partition = key
-                replicas = told.get(key, ())
+                replicas = current.get(key, ())
                 self.recorded(
                     Event(
                         time=commit.time,

@@ -206,5 +206,5 @@ class Pool:
 
 def _raise_if_fatal(line: bytes) -> None:
     if line.startswith(b'{"fatal":'):
-        told = msgspec.json.decode(line)["fatal"]
-        raise FencepostError(**told)
+        fields = msgspec.json.decode(line)["fatal"]
+        raise FencepostError(**fields)

@@ -142,8 +142,8 @@ def serve(tasks: BinaryIO, results: BinaryIO, make: Callable[[Orders], Worker] =
                 settle_memory()
         worker.close()
     except FencepostError as error:
-        told = {"expected": error.expected, "seen": error.seen, "where": error.where, "hint": error.hint}
-        results.write(msgspec.json.encode({"fatal": told}) + b"\n")
+        fields = {"expected": error.expected, "seen": error.seen, "where": error.where, "hint": error.hint}
+        results.write(msgspec.json.encode({"fatal": fields}) + b"\n")
         results.flush()
     finally:
         worker.release()

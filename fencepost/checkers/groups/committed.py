@@ -93,8 +93,8 @@ def _newest_before(commits: list[Commit], slack: int) -> Callable[[int], Commit 
 def _unexplained(
     fetch: Fetch, writers: dict[int, list[Commit]], slack: int, partition: Partition
 ) -> Finding | None:
-    told = fetch.completion + slack
-    if fetch.offset == NOTHING or any(c.invoke <= told for c in writers.get(fetch.offset, [])):
+    reloaded = fetch.completion + slack
+    if fetch.offset == NOTHING or any(c.invoke <= reloaded for c in writers.get(fetch.offset, [])):
         return None
     return finding(
         "committed_offset_unexplained",
@@ -142,7 +142,7 @@ def exact(history: GroupHistory, group: GroupOperations, partition: Partition) -
         return None, ""
     verdict = _judged(operations, CommittedOffset())
     if verdict.decision is Decision.ILLEGAL and _may_be_reloaded(group, partition):
-        verdict = _judged(_operations(history, group, partition, told=True), ReloadedOffset())
+        verdict = _judged(_operations(history, group, partition, reloaded=True), ReloadedOffset())
     if verdict.decision is not Decision.ILLEGAL:
         return None, verdict.reason
     proof = verdict.findings[0]
@@ -171,7 +171,7 @@ def _may_be_reloaded(group: GroupOperations, partition: Partition) -> bool:
 
 
 def _operations(
-    history: GroupHistory, group: GroupOperations, partition: Partition, *, told: bool = False
+    history: GroupHistory, group: GroupOperations, partition: Partition, *, reloaded: bool = False
 ) -> list[Operation]:
     """The commits, joins and fetches as operations of the model. Op ids keep the original id above the lowest
     32 bits.
@@ -196,7 +196,7 @@ def _operations(
 
     operations: list[Operation] = []
     for commit in group.commits.get(partition, []):
-        argument = [commit.generation, commit.offset, *((commit.epoch, not commit.ok) if told else ())]
+        argument = [commit.generation, commit.offset, *((commit.epoch, not commit.ok) if reloaded else ())]
         operations.append(
             made(
                 commit.op_id,
@@ -208,10 +208,10 @@ def _operations(
         )
     present = _present(group, partition, history.slack)
     for join in filter(present, group.joins):
-        known = [join.generation, join.epoch] if told else join.generation
+        known = [join.generation, join.epoch] if reloaded else join.generation
         operations.append(made(join.op_id, Function.JOIN, join.invoke, join.completion, known))
     for fetch in filter(present, group.fetches.get(partition, [])):
-        asked, read = fetch.epoch if told else None, fetch.offset
+        asked, read = fetch.epoch if reloaded else None, fetch.offset
         operations.append(
             made(fetch.op_id, Function.FETCH_COMMITTED, fetch.invoke, fetch.completion, asked, read)
         )
@@ -226,11 +226,11 @@ def _present(group: GroupOperations, partition: Partition, slack: int) -> Callab
         *group.fetches.get(partition, []),
         *group.joins,
     )
-    told = [(each.completion, each.epoch) for each in answered]
+    reloaded = [(each.completion, each.epoch) for each in answered]
 
     def present(one: Join | Fetch) -> bool:
         return one.epoch == NO_EPOCH or all(
-            epoch <= one.epoch or when + slack >= one.invoke for when, epoch in told
+            epoch <= one.epoch or when + slack >= one.invoke for when, epoch in reloaded
         )
 
     return present

@@ -29,13 +29,13 @@ def membership_findings(history: GroupHistory, group: GroupOperations) -> Iterat
 
 def _assigned_twice(group: GroupOperations) -> Iterator[Finding]:
     owner: dict[tuple[int, Partition], Join] = {}
-    told: set[Partition] = set()
+    reported: set[Partition] = set()
     for join in group.joins:
         for partition in sorted(join.partitions):
             other = owner.setdefault((join.generation, partition), join)
-            if other.member == join.member or partition in told:
+            if other.member == join.member or partition in reported:
                 continue
-            told.add(partition)
+            reported.add(partition)
             yield finding(
                 "partition_assigned_twice",
                 partition=partition,

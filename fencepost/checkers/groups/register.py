@@ -77,21 +77,23 @@ class ReloadedOffset(Model):
         """The state after `call`, or IMPOSSIBLE in `state`."""
         epoch, highest, possible = state
         if call.function == Function.COMMIT:
-            generation, offset, told, unknown = call.argument
+            generation, offset, given_epoch, unknown = call.argument
             if NO_GENERATION < generation < highest:
                 return IMPOSSIBLE
             written: _States = ((offset, _NONE_HIDDEN),)
             if unknown:
                 written = tuple(sorted({*written, *((visible, offset) for visible, _ in possible)}))
-            return max(epoch, told), max(highest, generation), written
-        generation, told = call.argument if call.function == Function.JOIN else (NO_GENERATION, call.argument)
+            return max(epoch, given_epoch), max(highest, generation), written
+        generation, given_epoch = (
+            call.argument if call.function == Function.JOIN else (NO_GENERATION, call.argument)
+        )
         if NO_GENERATION < generation < highest:
             return IMPOSSIBLE
-        if told > epoch:
+        if given_epoch > epoch:
             possible = _loaded(possible)
         if call.function == Function.FETCH_COMMITTED:
             possible = tuple(each for each in possible if each[0] == call.result)
-        return (max(epoch, told), max(highest, generation), possible) if possible else IMPOSSIBLE
+        return (max(epoch, given_epoch), max(highest, generation), possible) if possible else IMPOSSIBLE
 
     def describe(self, call: Call) -> str:
         """A call as the plain register shows it."""

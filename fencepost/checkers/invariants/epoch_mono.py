@@ -81,23 +81,23 @@ class EpochMono:
                 events=(before, position),
             )
         elif event.leader_epoch < epoch:
-            told = f"broker {event.node} had learned leader epoch {epoch}"
-            self._regressed(position, event, before, told, f"broker {event.node}")
+            reason = f"broker {event.node} had learned leader epoch {epoch}"
+            self._regressed(position, event, before, reason, f"broker {event.node}")
 
-    def _two_leaders(self, position: int, event: Event, before: int, told: str, one: int, two: int) -> None:
+    def _two_leaders(self, position: int, event: Event, before: int, reason: str, one: int, two: int) -> None:
         self.findings.add(
             "two_leaders_one_epoch",
-            expected=f"one leader in epoch {event.leader_epoch}: {told} broker {one}",
+            expected=f"one leader in epoch {event.leader_epoch}: {reason} broker {one}",
             seen=f"broker {two} leads in it too",
             topic=event.topic,
             partition=event.partition,
             events=(before, position),
         )
 
-    def _regressed(self, position: int, event: Event, before: int, told: str, who: str) -> None:
+    def _regressed(self, position: int, event: Event, before: int, reason: str, who: str) -> None:
         self.findings.add(
             "leader_epoch_regressed",
-            expected=f"a leader epoch that only grows: {told}",
+            expected=f"a leader epoch that only grows: {reason}",
             seen=f"{who} went back to {event.leader_epoch}",
             topic=event.topic,
             partition=event.partition,

@@ -170,8 +170,8 @@ def _turns(columns: KafkaColumns) -> _Turns:
 def positioned(operations: OperationColumns) -> Array:
     """Which rows say where they began to read."""
     positions = operations.positions
-    told = np.concatenate(([0], np.cumsum(positions.offset >= 0)))
-    some: Array = (operations.offset >= 0) | (np.diff(told[positions.start]) > 0)
+    with_position = np.concatenate(([0], np.cumsum(positions.offset >= 0)))
+    some: Array = (operations.offset >= 0) | (np.diff(with_position[positions.start]) > 0)
     return some
 
 

@@ -32,9 +32,9 @@ def coverage_findings(columns: KafkaColumns, placements: Placements) -> Found:
     missing = np.flatnonzero(sent.firm & placements.unread)
     if not len(missing):
         return
-    missing = missing[~loss_allowed(columns, sent.log[missing], sent.told[missing])]
+    missing = missing[~loss_allowed(columns, sent.log[missing], sent.offset_sent[missing])]
     bound = np.where(highest >= 0, shown.offset[highest] if len(shown.offset) else NONE, NONE)
-    below = sent.told[missing] <= bound[sent.log[missing]]
+    below = sent.offset_sent[missing] <= bound[sent.log[missing]]
     yield from _lost(columns, placements, missing[below], highest)
     above = missing[~below]
     yield from _unseen(columns, placements, above[~_replaced(columns, above)])
@@ -52,16 +52,20 @@ def _replaced(columns: KafkaColumns, missing: Array) -> Array:
     """Which of the records have an offset at which a poll showed another value. The log check reports that
     (inconsistent_offsets)."""
     sent, shown = columns.sent, columns.shown
-    told = {(g, o) for g, o in zip(sent.log[missing].tolist(), sent.told[missing].tolist(), strict=True)}
-    taken = {pair for pair in zip(shown.log.tolist(), shown.offset.tolist(), strict=True) if pair in told}
-    pairs = zip(sent.log[missing].tolist(), sent.told[missing].tolist(), strict=True)
+    offset_sent = {
+        (g, o) for g, o in zip(sent.log[missing].tolist(), sent.offset_sent[missing].tolist(), strict=True)
+    }
+    taken = {
+        pair for pair in zip(shown.log.tolist(), shown.offset.tolist(), strict=True) if pair in offset_sent
+    }
+    pairs = zip(sent.log[missing].tolist(), sent.offset_sent[missing].tolist(), strict=True)
     return np.array([pair in taken for pair in pairs], np.bool_)
 
 
 def _lost(columns: KafkaColumns, placements: Placements, lost: Array, highest: Array) -> Found:
     sent, shown, done = columns.sent, columns.shown, set()
     for i in lost.tolist():
-        g, offset = int(sent.log[i]), int(sent.told[i])
+        g, offset = int(sent.log[i]), int(sent.offset_sent[i])
         if g in done or excused(columns, placements, g, offset):
             continue
         done.add(g)
@@ -85,7 +89,7 @@ def _unseen(columns: KafkaColumns, placements: Placements, missing: Array) -> Fo
     looks = _last_looks(columns, set(sent.log[missing].tolist()))
     for i in missing.tolist():
         g, append = int(sent.log[i]), int(sent.row[i])
-        if g in done or g not in looks or excused(columns, placements, g, int(sent.told[i])):
+        if g in done or g not in looks or excused(columns, placements, g, int(sent.offset_sent[i])):
             continue
         for began, poll in looks[g]:
             if operations.completion_time[append] < operations.invoke_time[began]:
@@ -94,9 +98,9 @@ def _unseen(columns: KafkaColumns, placements: Placements, missing: Array) -> Fo
                     columns,
                     "unseen",
                     g,
-                    offset=int(sent.told[i]),
+                    offset=int(sent.offset_sent[i]),
                     rows=(append, poll, began),
-                    expected=f"value {sent.value[i]} at offset {sent.told[i]}, acknowledged to "
+                    expected=f"value {sent.value[i]} at offset {sent.offset_sent[i]}, acknowledged to "
                     f"{op(columns, append)}, in some read",
                     seen=f"no read has it; {op(columns, began)} sought the beginning after that, and "
                     f"{op(columns, poll)} found nothing more",

@@ -151,8 +151,8 @@ def _own_logs(columns: KafkaColumns) -> dict[int, dict[int, int]]:
             found[row] = {keys[key]: int(operations.offset[row])}
     positions = operations.positions
     of_position = np.repeat(np.arange(len(positions.start) - 1), np.diff(positions.start))
-    told = (columns.log_of_position >= 0) & (positions.offset >= 0)
-    for at in np.flatnonzero(told & (operations.function[of_position] == POLL)).tolist():
+    has_position = (columns.log_of_position >= 0) & (positions.offset >= 0)
+    for at in np.flatnonzero(has_position & (operations.function[of_position] == POLL)).tolist():
         logs = found.setdefault(int(of_position[at]), {})
         logs[int(columns.log_of_position[at])] = int(positions.offset[at])
     return found
@@ -168,10 +168,10 @@ def _bounds(columns: KafkaColumns, placements: Placements) -> tuple[Array, Array
     offset = np.concatenate((placed[known], shown.offset))
     nothing = np.full(len(shown.log), _LONG_AGO)
     lo = np.concatenate((operations.invoke_time[sent.row[known]], nothing))
-    told = np.where(
+    has_position = np.where(
         operations.outcome[sent.row[known]] == OK, operations.completion_time[sent.row[known]], NEVER
     )
-    hi = np.concatenate((told, operations.completion_time[shown.row]))
+    hi = np.concatenate((has_position, operations.completion_time[shown.row]))
     order = np.lexsort((offset, log))
     log, offset, lo, hi = log[order], offset[order], lo[order], hi[order]
     return log, offset, _running_maximum(log, lo), -_running_maximum(log[::-1], -hi[::-1])[::-1]

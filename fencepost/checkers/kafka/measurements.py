@@ -79,11 +79,11 @@ def _unseen(columns: KafkaColumns) -> list[list[Unseen]]:
     acknowledgement never counts."""
     operations, sent = columns.operations, columns.sent
     acknowledged = np.flatnonzero((operations.outcome[sent.row] == OK) & (operations.acks[sent.row] != 0))
-    told = operations.completion_time[sent.row[acknowledged]]
+    acknowledged_at = operations.completion_time[sent.row[acknowledged]]
     first_shown = _first_completion(columns, sent.log[acknowledged], sent.value[acknowledged])
-    counted = first_shown > told
+    counted = first_shown > acknowledged_at
     row, log, up, down = (
-        of[counted] for of in (sent.row[acknowledged], sent.log[acknowledged], told, first_shown)
+        of[counted] for of in (sent.row[acknowledged], sent.log[acknowledged], acknowledged_at, first_shown)
     )
     order = np.argsort(log, kind="stable")
     cuts = np.searchsorted(log[order], np.arange(columns.logs + 1))

@@ -69,7 +69,7 @@ def placements_of(columns: KafkaColumns) -> Placements:
     by_value = _first_shown(columns)
     at_value = np.where(by_value >= 0, shown.offset[by_value] if len(shown.offset) else NONE, NONE)
     at_value[~unique[columns.log_trace[sent.log]]] = NONE
-    offset = np.where(sent.firm, sent.told, at_value)
+    offset = np.where(sent.firm, sent.offset_sent, at_value)
     return Placements(
         occupied=_occupied(columns),
         offset=offset,
@@ -97,7 +97,7 @@ def _occupied(columns: KafkaColumns) -> Occupied:
     sent, shown = columns.sent, columns.shown
     firm = np.flatnonzero(sent.firm)
     log = np.concatenate((shown.log, sent.log[firm]))
-    offset = np.concatenate((shown.offset, sent.told[firm]))
+    offset = np.concatenate((shown.offset, sent.offset_sent[firm]))
     row = np.concatenate((shown.row, sent.row[firm]))
     kept = ~loss_allowed(columns, log, offset)
     log, offset, row = log[kept], offset[kept], row[kept]

@@ -49,7 +49,7 @@ class Sent:
     row: Array
     log: Array
     value: Array
-    told: Array
+    offset_sent: Array
     firm: Array
 
 
@@ -209,9 +209,15 @@ def _sent(operations: OperationColumns, of_record: Array, flat: Array, log: Arra
     row = of_record[flat]
     nth = flat - operations.records.start[row]
     base = operations.offset[row]
-    told = np.where(base >= 0, base + nth, NONE)
+    offset_sent = np.where(base >= 0, base + nth, NONE)
     acknowledged = (operations.outcome[row] == OK) & (operations.acks[row] == ACKS_ALL)
     value = operations.records.value[flat]
     _, proven = shown_transactions(operations, txn)
     committed = (txn[row] >= 0) & (operations.outcome[row] != FAIL) & proven[txn[row]]
-    return Sent(row=row, log=log[flat], value=value, told=told, firm=(acknowledged | committed) & (told >= 0))
+    return Sent(
+        row=row,
+        log=log[flat],
+        value=value,
+        offset_sent=offset_sent,
+        firm=(acknowledged | committed) & (offset_sent >= 0),
+    )

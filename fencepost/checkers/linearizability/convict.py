@@ -46,13 +46,14 @@ def explain_decided(
     (done, culprit), earliest, decided = _shortest(model, part, decided, half)
     proof, exact = _minimal([earliest[op] for op in decided.convicting], part, decided, earliest, table, half)
     proof.sort(key=lambda one: (one is not culprit, one.invoke))
-    told = ""
+    answer_in_words = ""
     if culprit is not None:
-        told = (
+        answer_in_words = (
             f"the first {done} completions can be ordered, the next one cannot: "
             f"{model.describe(culprit.call)} of process {culprit.operation.process}; "
         )
-    seen = f"{told}{decided.because}; {listed(model, proof, exact, decided.given)} (decided without a search)"
+    shown = listed(model, proof, exact, decided.given)
+    seen = f"{answer_in_words}{decided.because}; {shown} (decided without a search)"
     proven = tuple(one.operation.op_id for one in proof)
     return evolve(bare_finding(part, model, name), seen=seen, operations=proven)
 
@@ -92,7 +93,7 @@ def _minimal(
     scope = [of[prefix[op].operation.op_id] for op in decided.scope]
     # Look in the whole part: an operation that a prefix cuts off need not happen in it, but its result may be
     # what convicts.
-    needed = [told for one in convicting if (told := of[one.operation.op_id]).known]
+    needed = [answer_in_words for one in convicting if (answer_in_words := of[one.operation.op_id]).known]
     others = {one.operation.op_id for one in scope} - {one.operation.op_id for one in needed}
     shrinking = Shrinking(scope, needed, table, guard, relaxed=others)
     try:

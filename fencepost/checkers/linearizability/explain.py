@@ -161,9 +161,9 @@ def shrunk(arrays: Arrays, outcome: SearchOutcome, table: Table, guard: Guard) -
     # a search that gave up knows no illegal prefix: all operations together are the prefix
     end = arrays.asked[int(arrays.part.returns[outcome.level])].complete
     part = cut(arrays.asked, end) if outcome.answer is SearchAnswer.ILLEGAL else list(arrays.asked)
-    told = [one for one in part if one.operation.outcome is Told.OK]
-    told.sort(key=lambda one: (one.operation.op_id == culprit, one.known, one.complete))
-    shrinking = Shrinking(part, told, table, guard)
+    answered = [one for one in part if one.operation.outcome is Told.OK]
+    answered.sort(key=lambda one: (one.operation.op_id == culprit, one.known, one.complete))
+    shrinking = Shrinking(part, answered, table, guard)
     try:
         shrinking.keep_last()
         size = len(shrinking.needed) // 2

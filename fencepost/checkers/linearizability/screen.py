@@ -109,16 +109,16 @@ def _columns(operations: tuple[Operation, ...], widen: int) -> tuple[Texts, Arra
     known, writes = outcome == _OK, kind != GET
     counts = known | (writes & (outcome == _UNKNOWN))
     asked = _plain(column("argument"), writes, counts)
-    told = _plain(column("result"), ~writes, counts)
-    if asked is None or told is None or (key[counts] < 0).any():
+    answered = _plain(column("result"), ~writes, counts)
+    if asked is None or answered is None or (key[counts] < 0).any():
         return None
     if len(invoke) and max(-int(invoke.min()), int(invoke.max()), widen) > _TIME_LIMIT:
         return None
     if (known & ((heard < invoke) | (heard > _TIME_LIMIT))).any():
         return None
-    data = np.concatenate((asked[0], told[0]))
-    start = np.where(writes, asked[1], told[1] + len(asked[0]))[counts]
-    size = np.where(writes, asked[2], told[2])[counts]
+    data = np.concatenate((asked[0], answered[0]))
+    start = np.where(writes, asked[1], answered[1] + len(asked[0]))[counts]
+    size = np.where(writes, asked[2], answered[2])[counts]
     complete = np.where(known, heard + widen * known, NEVER)
     texts = Texts(kind[counts], data, start, size, (invoke - widen)[counts], complete[counts])
     return texts, key[counts], counts

@@ -247,8 +247,8 @@ def _records(group: PartitionLog, acknowledged: Array, *, leader_may_lose: bool)
     read = np.isin(value, reads.value)
     if not group.unique:
         shown = set(zip(reads.offset.tolist(), reads.value.tolist(), strict=True))
-        told = zip(offset.tolist(), value.tolist(), strict=True)
-        read = np.array([pair in shown for pair in told], np.bool_)
+        pairs = zip(offset.tolist(), value.tolist(), strict=True)
+        read = np.array([pair in shown for pair in pairs], np.bool_)
     done = appends.completion[append]
     strong = np.flatnonzero(group.strong)
     lost = ~read & (

@@ -238,13 +238,13 @@ def _log_starts(
         (np.where(earliest, operations.offset, said.log_start_offset), said.position_log_start_offset)
     )
     heard = np.isin(operations.function, (_APPEND, _POLL, _LIST)) & (operations.completion_time != NEVER)
-    told = np.flatnonzero(
+    known_base = np.flatnonzero(
         heard[rows] & (started >= 0) & (topics >= 0) & (partitions >= 0) & (partitions < width)
     )
-    codes = key(rows[told], topics[told], partitions[told])
+    codes = key(rows[known_base], topics[known_base], partitions[known_base])
     at = np.minimum(np.searchsorted(keys, codes), max(len(keys) - 1, 0))
     known = keys[at] == codes if len(keys) else np.zeros(len(codes), np.bool_)
-    return np.where(known, at, NONE), started[told]
+    return np.where(known, at, NONE), started[known_base]
 
 
 def _own_partition(operations: OperationColumns) -> tuple[Array, Array]:
@@ -295,9 +295,9 @@ def _appends(
     kind = np.where(outcome == _FAIL, Kind.FAILED, Kind.SOFT)
     completion = operations.completion_time[rows]
     if transactions is not None:
-        told = told_for_good(operations, transactions, rows) & ~((outcome == _OK) & (acks == ACKS_ALL))
-        kind[told] = Kind.FIRM
-        completion = np.where(told, NEVER, completion)
+        known_base = told_for_good(operations, transactions, rows) & ~((outcome == _OK) & (acks == ACKS_ALL))
+        kind[known_base] = Kind.FIRM
+        completion = np.where(known_base, NEVER, completion)
     kind[(outcome == _OK) & (acks == ACKS_ALL)] = Kind.FIRM
     start, records = gather(operations.records.start, rows)
     return Appends(*map(_sealed, Appends(

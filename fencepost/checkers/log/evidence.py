@@ -125,9 +125,9 @@ class LogRows(Protocol):
 def evidence_of(group: LogRows) -> Evidence:
     """The evidence from acknowledgements and reads of a log."""
     appends, reads = group.appends, group.reads
-    told = np.flatnonzero((appends.kind != Kind.FAILED) & (appends.base >= 0))
-    told = told[(appends.kind[told] == Kind.FIRM) | (appends.epoch[told] >= 0)]
-    sent = np.flatnonzero(np.isin(group.append_of_value, told))
+    with_offset = np.flatnonzero((appends.kind != Kind.FAILED) & (appends.base >= 0))
+    with_offset = with_offset[(appends.kind[with_offset] == Kind.FIRM) | (appends.epoch[with_offset] >= 0)]
+    sent = np.flatnonzero(np.isin(group.append_of_value, with_offset))
     by = group.append_of_value[sent]
     nth = sent - appends.start[by]
     offset = np.concatenate((appends.base[by] + nth, reads.offset))

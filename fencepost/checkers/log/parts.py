@@ -69,8 +69,8 @@ def read_parts(operations: OperationColumns, reads: Array, topic: Array, partiti
         if not named.all():
             reads = reads[named]
             start, flat = gather(records.start, reads)
-        position, end, epoch, *told = _own_claims(operations, reads)
-        log_start, stable = told or (_EMPTY, _EMPTY)
+        position, end, epoch, *further = _own_claims(operations, reads)
+        log_start, stable = further or (_EMPTY, _EMPTY)
         return Parts(
             row=reads,
             topic=topic[reads],
@@ -163,8 +163,8 @@ def _split_parts(operations: OperationColumns, reads: Array, topic: Array, parti
     start = np.zeros(len(kept) + 1, np.int64)
     np.cumsum(np.bincount(part_of_record, minlength=len(kept)), out=start[1:])
     positions_of_records = np.arange(len(records.value))[flat]
-    row, topics, partitions, position, end, epoch, *told = stacked[:, kept]
-    log_start, stable = told or (_EMPTY, _EMPTY)
+    row, topics, partitions, position, end, epoch, *further = stacked[:, kept]
+    log_start, stable = further or (_EMPTY, _EMPTY)
     return Parts(
         row=row,
         topic=topics,

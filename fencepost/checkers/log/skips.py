@@ -52,8 +52,8 @@ class Excuses:
 
 def skipped_offset(group: PartitionLog) -> Finding | None:
     """A read that jumped over an offset that holds a record, without an excuse."""
-    before, told = _steps(group)
-    gap = np.flatnonzero(told & (group.reads.offset > before + 1))
+    before, has_step = _steps(group)
+    gap = np.flatnonzero(has_step & (group.reads.offset > before + 1))
     if not len(gap):
         return None
     occupied = occupied_of(group)
@@ -102,9 +102,9 @@ def _steps(group: PartitionLog) -> tuple[Array, Array]:
     head = reads.start[:-1][np.diff(reads.start) > 0]
     begin = np.maximum(reads.position, group.licence)
     before[head] = begin[row[head]] - 1
-    told = np.ones(len(offset), np.bool_)
-    told[head] = reads.position[row[head]] >= 0
-    return before, told
+    has_step = np.ones(len(offset), np.bool_)
+    has_step[head] = reads.position[row[head]] >= 0
+    return before, has_step
 
 
 def occupied_of(group: PartitionLog) -> Occupied:

@@ -63,7 +63,7 @@ class Delivery:
     changed: deque[Decision] = field(factory=deque)
     epochs: dict[Key, int] = field(factory=dict)
     """The current leader epoch of each partition."""
-    told: dict[int, int] = field(factory=dict)
+    informed: dict[int, int] = field(factory=dict)
     """When each broker last handled an UpdateMetadata request."""
     # By broker and partition: the leader epoch of the broker's role.
     roles: dict[tuple[int, Key], int] = field(factory=dict)
@@ -132,7 +132,7 @@ class Delivery:
     def _applied(self, position: int, event: Event) -> None:
         self._ask(position, event)
         if event.cause == UPDATE:
-            self.told[event.node] = event.time
+            self.informed[event.node] = event.time
 
     def _ask(self, position: int, event: Event) -> None:
         """Before each event: check the decisions that are due by now."""
@@ -147,7 +147,7 @@ class Delivery:
         if key[0] in self.going or key not in self.assigned:
             return
         deaf = [
-            broker for broker in sorted(self.calm.registered) if self.told.get(broker, -1) < decision.time
+            broker for broker in sorted(self.calm.registered) if self.informed.get(broker, -1) < decision.time
         ]
         if deaf:
             self._find(decision, position, f"brokers {deaf} took over no metadata since")

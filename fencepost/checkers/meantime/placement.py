@@ -31,7 +31,7 @@ def place_of(name: str, partitions: int) -> int:
     """The partition of this name. String.hashCode: the sum of the UTF-16 units, each times a power of 31."""
     encoded = name.encode("utf-16-be")
     units = [int.from_bytes(encoded[at : at + 2], "big") for at in range(0, len(encoded), 2)]
-    number = sum(unit * 31**power for power, unit in enumerate(reversed(units))) % (2 * SMALLEST)
+    number: int = sum(unit * 31**power for power, unit in enumerate(reversed(units))) % (2 * SMALLEST)
     positive = number if number < SMALLEST else 2 * SMALLEST - number
     return positive % SMALLEST % partitions
 

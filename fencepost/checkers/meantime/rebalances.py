@@ -163,53 +163,53 @@ class Rebalances:
 
     def _group_phase(self, position: int, event: Event) -> None:
         try:
-            told = from_json(event.detail, Detail)
+            detail = from_json(event.detail, Detail)
         except msgspec.DecodeError:
             return  # a trace may come from any tool
-        phase, since, began = self.phases.get(told.group, ("", event.time, position))
-        self.phases[told.group] = event.cause, event.time, position
+        phase, since, began = self.phases.get(detail.group, ("", event.time, position))
+        self.phases[detail.group] = event.cause, event.time, position
         if event.cause == PREPARING:
             if phase == EMPTY:
-                del self.phases[told.group]  # it waits for more members: group.initial.rebalance.delay.ms
-            if told.why.startswith(SESSION_ENDED):
-                self._expelled(position, event, told)
-            elif phase == STABLE and told.why.endswith(BY_A_MEMBER):
-                self._moved(position, event, told)
+                del self.phases[detail.group]  # it waits for more members: group.initial.rebalance.delay.ms
+            if detail.why.startswith(SESSION_ENDED):
+                self._expelled(position, event, detail)
+            elif phase == STABLE and detail.why.endswith(BY_A_MEMBER):
+                self._moved(position, event, detail)
         elif phase == PREPARING:
-            self._rebalanced(position, event, told, since, began)
+            self._rebalanced(position, event, detail, since, began)
 
-    def _expelled(self, position: int, event: Event, told: Detail) -> None:
-        known = MEMBER.match(told.why)
+    def _expelled(self, position: int, event: Event, detail: Detail) -> None:
+        known = MEMBER.match(detail.why)
         silent = self.silent if known is None else self.absent.get(int(known[1]), [])
         if not self._well_since(event.time - self.long_ago, event.time, silent):
             return
         self.findings.add(
             "needless_expulsion",
-            expected=f"members of group {told.group} to stay: for {self.long_ago // MILLISECOND} ms nothing "
-            f"was broken and the member's process ran",
-            seen=told.why,
+            expected=f"members of group {detail.group} to stay: for {self.long_ago // MILLISECOND} ms "
+            f"nothing was broken and the member's process ran",
+            seen=detail.why,
             topic=event.topic,
             partition=event.partition,
             events=(position,),
         )
 
-    def _moved(self, position: int, event: Event, told: Detail) -> None:
-        if told.why.endswith(LEAVES) and not is_prompt(self.options):
+    def _moved(self, position: int, event: Event, detail: Detail) -> None:
+        if detail.why.endswith(LEAVES) and not is_prompt(self.options):
             return
         joined = self.long_ago + (JOIN_MS + 2 * self.options.consumer.request_timeout_ms) * MILLISECOND
         if not self._well_since(event.time - joined, event.time, self.moves):
             return
         self.findings.add(
             "needless_rebalance",
-            expected=f"group {told.group} to stay {STABLE}: for {joined // MILLISECOND} ms nothing was "
+            expected=f"group {detail.group} to stay {STABLE}: for {joined // MILLISECOND} ms nothing was "
             f"broken and no consumer came, stopped or left",
-            seen=told.why,
+            seen=detail.why,
             topic=event.topic,
             partition=event.partition,
             events=(position,),
         )
 
-    def _rebalanced(self, position: int, event: Event, told: Detail, since: int, began: int) -> None:
+    def _rebalanced(self, position: int, event: Event, detail: Detail, since: int, began: int) -> None:
         consumer = self.options.consumer
         hears_ms = (
             consumer.heartbeat_interval_ms + consumer.poll_timeout_ms + consumer.processing_ms + SLACK_MS
@@ -223,7 +223,7 @@ class Rebalances:
             return
         self.findings.add(
             "slow_rebalance",
-            expected=f"the members of group {told.group} to have joined within {bound // MILLISECOND} ms, "
+            expected=f"the members of group {detail.group} to have joined within {bound // MILLISECOND} ms, "
             f"as nothing was broken and no consumer stopped",
             seen=f"it took {(event.time - since) // MILLISECOND} ms",
             topic=event.topic,

@@ -39,7 +39,7 @@ class Bounds:
     registered: int
     led: int
     in_sync: int
-    told: int
+    informed: int
     """After a change of any state: the notification, and UpdateMetadata to every broker."""
 
 
@@ -62,7 +62,7 @@ def bounds_of(options: Options) -> Bounds | None:
         registered=registered_ms * MILLISECOND,
         led=led_ms * MILLISECOND,
         in_sync=in_sync_ms * MILLISECOND,
-        told=(led_ms + cluster.isr_change_propagation_ms) * MILLISECOND,
+        informed=(led_ms + cluster.isr_change_propagation_ms) * MILLISECOND,
     )
 
 
@@ -90,7 +90,7 @@ class Recovery:
     """For each partition the broker that became leader last, and its epoch."""
     changed: tuple[int, int] = (0, 0)
     """When a state was last written, and the position of that event."""
-    told: dict[int, int] = field(factory=dict)
+    informed: dict[int, int] = field(factory=dict)
     """When each broker last handled an UpdateMetadata request."""
     roles: dict[tuple[int, Key], int] = field(factory=dict)
     """By broker and partition: the leader epoch of the broker's role."""
@@ -187,7 +187,7 @@ class Recovery:
     def _applied(self, position: int, event: Event) -> None:
         self._ask(position, event)
         if event.cause == "UpdateMetadataRequest":
-            self.told[event.node] = event.time
+            self.informed[event.node] = event.time
 
     # ---- the checks
 
@@ -201,8 +201,8 @@ class Recovery:
             return
         if quiet > self.bounds.led:
             self._once("slow_election", self._unled, self.bounds.led, position, event)
-        if quiet > self.bounds.told and event.time - self.changed[0] > self.bounds.told:
-            self._once("slow_delivery", self._untold, self.bounds.told, position, event)
+        if quiet > self.bounds.informed and event.time - self.changed[0] > self.bounds.informed:
+            self._once("slow_delivery", self._untold, self.bounds.informed, position, event)
         if quiet > self.bounds.in_sync:
             self._once("slow_recovery", self._out_of_sync, self.bounds.in_sync, position, event)
 
@@ -246,7 +246,9 @@ class Recovery:
 
     def _untold(self) -> list[tuple[Key | None, str]]:
         """Find a broker that did not get the last state, or a replica that did not take its role in it."""
-        deaf = [broker for broker in sorted(self.registered) if self.told.get(broker, -1) < self.changed[0]]
+        deaf = [
+            broker for broker in sorted(self.registered) if self.informed.get(broker, -1) < self.changed[0]
+        ]
         found: list[tuple[Key | None, str]] = []
         if deaf:
             found.append(

@@ -248,8 +248,8 @@ class Model:
         words = [] if call.key is None else [call.key]
         if call.argument is not None:
             words.append(shown(call.argument))
-        told = call.result is not None or call.function not in self.effects
-        answer = f" -> {shown(call.result)}" if told else ""
+        answered = call.result is not None or call.function not in self.effects
+        answer = f" -> {shown(call.result)}" if answered else ""
         return f"{call.function}({', '.join(words)}){answer}"
 
     def describe_state(self, state: Any) -> str:

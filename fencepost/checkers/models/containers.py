@@ -107,13 +107,13 @@ class Queue(Starting):
         return call.function == "dequeue" and call.result is None
 
     def lens(self, calls: Iterable[Call]) -> Callable[[Any], Any] | None:
-        told = [call.result for call in calls if call.function == "dequeue"]
-        if UNHEARD in told:
+        dequeued = [call.result for call in calls if call.function == "dequeue"]
+        if UNHEARD in dequeued:
             return None
 
         def seen(state: Any) -> Any:
             """The queue up to the last value that some call dequeues. Values after it cannot be observed."""
-            stuck = (index for index, value in enumerate(state) if value not in told)
+            stuck = (index for index, value in enumerate(state) if value not in dequeued)
             return state[: next(stuck, len(state)) + 1]
 
         return seen

@@ -79,9 +79,9 @@ class Log(Starting):
             argument = tuple(record.value for record in operation.records) or (
                 value_of(operation, "argument"),
             )
-            told = operation.offset if operation.offset is not None else value_of(operation, "result")
-            if not unheard and told is not None:
-                result = integer(told, "base offset", operation)
+            answer = operation.offset if operation.offset is not None else value_of(operation, "result")
+            if not unheard and answer is not None:
+                result = integer(answer, "base offset", operation)
         elif operation.function == "poll":
             argument = operation.offset
             end = operation.end_offset if operation.strong else None

@@ -139,12 +139,12 @@ class KeyValue(Starting):
         call = super().call(operation)
         if call is None:
             return None
-        writes, told = call.function in self.effects, call.result
+        writes, answer = call.function in self.effects, call.result
         if call.key is None:
             expected, seen = "a key", "none"
         elif writes and not isinstance(call.argument, str):
             expected, seen = "a text as argument", str(operation.argument)
-        elif told is not None and told is not UNHEARD and not isinstance(told, str):
+        elif answer is not None and answer is not UNHEARD and not isinstance(answer, str):
             expected, seen = "a text as result", str(operation.result)
         else:
             return call

@@ -203,17 +203,17 @@ def _judge(
     from fencepost.mining.inputs.traces import Quarantined
 
     with output.progress("pieces", len(pieces)) as bar:
-        for number, told in judged_by_all(pieces, question, jobs):
+        for number, answer in judged_by_all(pieces, question, jobs):
             bar.to(number, f"{tally.traces} traces judged")
-            if isinstance(told, Quarantined):
-                tally.unreadable.append(told.reason)
-                output.note(f"unreadable, left out: {told.reason}")
-            elif isinstance(told, Judgement):
-                tally.add(told)
-                if told.verdict.decision is Decision.ILLEGAL:
+            if isinstance(answer, Quarantined):
+                tally.unreadable.append(answer.reason)
+                output.note(f"unreadable, left out: {answer.reason}")
+            elif isinstance(answer, Judgement):
+                tally.add(answer)
+                if answer.verdict.decision is Decision.ILLEGAL:
                     tally.illegal += 1
                     if tally.illegal <= explain:
-                        _explain(pieces[number], told, question, output)
+                        _explain(pieces[number], answer, question, output)
 
 
 def _explain(piece: "Piece", judgement: "Judgement", question: "Question", output: Output) -> None:

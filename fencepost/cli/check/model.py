@@ -160,17 +160,17 @@ def check_model(
     explained = 0
     try:
         with output.progress("histories", len(pieces)) as bar:
-            for number, told in judged_by_all(pieces, question, jobs):
+            for number, answer in judged_by_all(pieces, question, jobs):
                 bar.to(number, f"{len(answers.rows)} judged")
-                if isinstance(told, Quarantined):
-                    answers.unreadable.append(told.reason)
-                    output.note(f"unreadable, left out: {told.reason}")
-                elif isinstance(told, Judgement):
-                    answers.add(told)
-                    _add_row(rows, told)
-                    if told.verdict.findings and explained < explain:
+                if isinstance(answer, Quarantined):
+                    answers.unreadable.append(answer.reason)
+                    output.note(f"unreadable, left out: {answer.reason}")
+                elif isinstance(answer, Judgement):
+                    answers.add(answer)
+                    _add_row(rows, answer)
+                    if answer.verdict.findings and explained < explain:
                         explained += 1
-                        _explain(pieces[number], told, output)
+                        _explain(pieces[number], answer, output)
     except KeyboardInterrupt:
         answers.codes.add(ExitCode.INTERRUPTED)
         output.note(f"interrupted: {len(answers.rows)} histories were judged")

@@ -134,7 +134,7 @@ class Pool:
         else:
             worker.number = -1
 
-    def told(self) -> Iterator[tuple[int, WorkMessage]]:
+    def messages(self) -> Iterator[tuple[int, WorkMessage]]:
         """(index of the piece, message), in the order of the pieces. Raises FencepostError if the question
         is wrong."""
         for number in range(len(self.pieces)):
@@ -174,13 +174,13 @@ class Pool:
         elif message.began is not None:
             worker.last, worker.since = message.began, time.monotonic()
         else:
-            told = message.told
-            assert told is not None, "an empty message"
-            self._say(worker.number, told)
+            messages = message.messages
+            assert messages is not None, "an empty message"
+            self._say(worker.number, messages)
             worker.last, worker.since = None, 0.0
 
-    def _say(self, number: int, told: WorkMessage) -> None:
-        self.said.setdefault(number, deque()).append(told)
+    def _say(self, number: int, messages: WorkMessage) -> None:
+        self.said.setdefault(number, deque()).append(messages)
 
     def _replace(self, worker: Worker, reason: str) -> None:
         """Replace a process that is gone: its trace is undecided, and another process gets the rest of its
@@ -223,8 +223,8 @@ def judged_by_all(
     piece, this process judges. Raises FencepostError if the question is wrong."""
     if jobs == 1 or len(pieces) < 2:
         for number, piece in enumerate(pieces):
-            for told in judged(piece, question):
-                yield number, told
+            for messages in judged(piece, question):
+                yield number, messages
         return
     with Pool(pieces, question, jobs) as pool:
-        yield from pool.told()
+        yield from pool.messages()

@@ -50,7 +50,7 @@ class WorkerMessage:
     fatal: dict[str, str] | None = None
 
     @property
-    def told(self) -> WorkMessage | None:
+    def messages(self) -> WorkMessage | None:
         """The message about the piece, None for the others."""
         return self.began or self.judgement or self.quarantined
 
@@ -77,11 +77,15 @@ def decode(line: bytes, kind: Any) -> Any:
     return msgspec.json.decode(line, type=kind, dec_hook=_decoded)
 
 
-def message(told: WorkMessage) -> WorkerMessage:
+def message(messages: WorkMessage) -> WorkerMessage:
     """A message about the piece, wrapped for the pipe."""
-    if isinstance(told, Began):
-        return WorkerMessage(began=told)
-    return WorkerMessage(judgement=told) if isinstance(told, Judgement) else WorkerMessage(quarantined=told)
+    if isinstance(messages, Began):
+        return WorkerMessage(began=messages)
+    return (
+        WorkerMessage(judgement=messages)
+        if isinstance(messages, Judgement)
+        else WorkerMessage(quarantined=messages)
+    )
 
 
 def serve(orders_in: BinaryIO, results: BinaryIO) -> None:
@@ -101,8 +105,8 @@ def serve(orders_in: BinaryIO, results: BinaryIO) -> None:
     try:
         for line in orders_in:
             order: Order = decode(line, Order)
-            for told in judged(order.piece, orders.question, order.skip):
-                say(message(told))
+            for messages in judged(order.piece, orders.question, order.skip):
+                say(message(messages))
             say(WorkerMessage(done=True))
     except FencepostError as error:
         fatal = {name: getattr(error, name) for name in ("expected", "seen", "where", "hint")}

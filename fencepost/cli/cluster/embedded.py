@@ -44,15 +44,18 @@ def up_embedded(
             fencepost.kafka.cluster(brokers=brokers, port=port, directory=directory, **options)
         )
         output.say(f"bootstrap.servers={kafka.bootstrap_servers}")
-        told: dict[str, Any] = {"bootstrap_servers": kafka.bootstrap_servers, "brokers": list(kafka.brokers)}
+        started: dict[str, Any] = {
+            "bootstrap_servers": kafka.bootstrap_servers,
+            "brokers": list(kafka.brokers),
+        }
         if control is not None:
             from fencepost.kafka.control import control_port
             from fencepost.proxy.control.server import TOKEN
 
             bound = stack.enter_context(control_port(kafka, control, control_directory))
             output.say(f"control=http://127.0.0.1:{bound} token={control_directory / TOKEN}")
-            told |= {"control": bound, "token": str(control_directory / TOKEN)}
-        output.emit(told)
+            started |= {"control": bound, "token": str(control_directory / TOKEN)}
+        output.emit(started)
         output.note("Ctrl-C ends it, and judges what was recorded")
         try:
             while not (failure := kafka.status()["failure"]):

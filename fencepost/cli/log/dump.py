@@ -226,8 +226,8 @@ def _dump_records(
     for record in seen.records:
         decoded = "" if seen.header.is_control else in_words(record)
         if sink.output.json:
-            told = record_as_dict(record)
-            sink.item(told | {"decoded": as_dict(record)} if decoded else told)
+            fields = record_as_dict(record)
+            sink.item(fields | {"decoded": as_dict(record)} if decoded else fields)
         else:
             sink.line(record_in_words(record, seen.header))
             if decoded:

@@ -81,9 +81,9 @@ def group_record_as_dict(record: Record) -> dict[str, Any] | None:
 
 
 def _metadata(value: GroupValue) -> dict[str, Any]:
-    told = attrs.asdict(value)
-    for member, kept in zip(told["members"], value.members, strict=True):
+    fields = attrs.asdict(value)
+    for member, kept in zip(fields["members"], value.members, strict=True):
         partitions = decode_assignment(kept.assignment) or ()
         member["assignment"] = [str(partition) for partition in partitions]
         member["subscription"] = kept.subscription.hex()
-    return told
+    return fields

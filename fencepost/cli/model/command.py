@@ -44,7 +44,7 @@ def list_command(as_json: bool) -> ExitCode:
     from fencepost.traces.protections import PROTECTIONS
 
     output = Output(as_json)
-    told = []
+    fields = []
     for name, what in NAMES.items():
         model = shipped(name)
         output.say(f"{name}: {what}", "")
@@ -57,7 +57,7 @@ def list_command(as_json: bool) -> ExitCode:
         for one in protections:
             add_row(rows, one.name, one.bug, one.breaks, one.says)
         output.say(rows)
-        told.append(
+        fields.append(
             {
                 "name": name,
                 "constants": dict(model.bounds),
@@ -66,7 +66,7 @@ def list_command(as_json: bool) -> ExitCode:
                 ],
             }
         )
-    output.emit({"models": told})
+    output.emit({"models": fields})
     return ExitCode.NOTHING_FOUND
 
 
@@ -164,14 +164,14 @@ def explore_command(
         ExplorationOutcome.VIOLATED: ExitCode.FINDINGS,
         ExplorationOutcome.BOUNDED: ExitCode.UNDECIDED,
     }[result.outcome]
-    told = explored(result, system)
+    fields = explored(result, system)
     if eventually and code is ExitCode.NOTHING_FOUND:
-        code, told["eventually"] = stays_possible_told(model.system(bounds, ()), limits, output)
+        code, fields["eventually"] = stays_possible_told(model.system(bounds, ()), limits, output)
     output.emit(
         {
             "model": name,
             "constants": bounds_of(bounds),
-            **told,
+            **fields,
             "seconds": round(seconds, 3),
             "exit_code": int(code),
         }
@@ -255,7 +255,7 @@ def matrix_command(name: str, size: str, out: Path | None, resume: bool, as_json
     verdict = "all the same" if sheet.same else "NOT the same"
     output.note(f"{len(sheet.rows)} variants ({kept} kept), {verdict}; {os.cpu_count()} processors")
     code = ExitCode.NOTHING_FOUND if sheet.same else ExitCode.FINDINGS
-    told = [
+    fields = [
         {
             "constants": bounds_of(one.constants),
             "same": one.same,
@@ -264,5 +264,5 @@ def matrix_command(name: str, size: str, out: Path | None, resume: bool, as_json
         }
         for one in compared
     ]
-    output.emit({"same": sheet.same, "kept": kept, "rows": told, "exit_code": int(code)})
+    output.emit({"same": sheet.same, "kept": kept, "rows": fields, "exit_code": int(code)})
     return code

@@ -22,10 +22,10 @@ def stays_possible_told(
     from fencepost.model.explore import ExplorationOutcome, Result, render
     from fencepost.model.explore.eventually import stays_possible
 
-    told, code = [], ExitCode.NOTHING_FOUND
+    rows, code = [], ExitCode.NOTHING_FOUND
     for name, wanted in system.eventually.items():
         found = stays_possible(system, wanted, limits)
-        told.append(
+        rows.append(
             {"name": name, "outcome": str(found.outcome), "states": found.states, "stuck": found.stuck}
         )
         if found.outcome is ExplorationOutcome.HOLDS:
@@ -48,7 +48,7 @@ def stays_possible_told(
             f"{name} is not possible any more from {found.stuck:,} of {found.states:,} states; the nearest:",
             render(system, path),
         )
-    return code, told
+    return code, rows
 
 
 def bounds_of(constants: Any) -> dict[str, Any]:

@@ -224,14 +224,14 @@ class Verified:
 
     def sentences(self) -> list[str]:
         """In Kafka's words."""
-        told = []
+        lines = []
         if self.progress is ReassignmentProgress.FAILED:
-            told.append(
+            lines.append(
                 f"ERROR: Assigned replicas ({_listed(self.assigned)}) don't match the list of replicas for "
                 f"reassignment"
                 f" ({_listed(self.target)}) for partition {self.partition}"
             )
-        return [*told, f"Reassignment of partition {self.partition} {self.progress}"]
+        return [*lines, f"Reassignment of partition {self.partition} {self.progress}"]
 
 
 def _listed(replicas: tuple[int, ...]) -> str:

@@ -125,8 +125,10 @@ class ControlRequests:
                 return (ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, ""), None
             origin = context.origins.get(key)
             if origin is None:
-                told = "it was begun under an earlier controller: its old replicas are not known; name them"
-                return (ErrorCode.INVALID_REQUEST, told), None
+                sentence = (
+                    "it was begun under an earlier controller: its old replicas are not known; name them"
+                )
+                return (ErrorCode.INVALID_REQUEST, sentence), None
             return None, origin
         if key not in context.assignments or key.topic in context.deleting:
             return (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the partition does not exist"), None

@@ -113,21 +113,21 @@ class Channels:
         states: dict[TopicPartition, PartitionState] = {}
         for broker, keys in sorted(self.leader_and_isr.items()):
             if broker in self.channels:
-                told = _states(context, keys, states, forget=False)
+                states_sent = _states(context, keys, states, forget=False)
                 self._queue(
                     broker,
                     LeaderAndIsrRequest(
-                        **self._addressed(context, broker), partitions=told, live_brokers=live
+                        **self._addressed(context, broker), partitions=states_sent, live_brokers=live
                     ),
                 )
         if self.metadata or metadata_always:
-            told = _states(context, self.metadata, states)
+            states_sent = _states(context, self.metadata, states)
             for broker in sorted(self.channels):
                 self._queue(
                     broker,
                     UpdateMetadataRequest(
                         **self._addressed(context, broker),
-                        partitions=told,
+                        partitions=states_sent,
                         live_brokers=live,
                         shutting_down=stopping,
                     ),
@@ -214,7 +214,7 @@ def _states(
     may have no state any more; the request then says to forget it. forget: false for a LeaderAndIsr, which
     still gets the role that was written before the deletion began; StopReplica does the rest.
     """
-    told = []
+    states_sent = []
     states, assignments, out_of_service = context.states, context.assignments, context.out_of_service
     for key in sorted(keys):
         leaving = key.topic in out_of_service
@@ -236,5 +236,5 @@ def _states(
                 state.zk_version,
                 assignments[key],
             )
-        told.append(said)
-    return tuple(told)
+        states_sent.append(said)
+    return tuple(states_sent)

@@ -223,10 +223,10 @@ class Group:
         """The topics that the members consume; None if they are not known."""
         if self.protocol_type != PROTOCOL_TYPE or self.protocol is None:
             return None
-        told = [decode_subscription(data) for _, data in self.subscriptions()]
-        if any(subscription is None for subscription in told):
+        decoded = [decode_subscription(data) for _, data in self.subscriptions()]
+        if any(subscription is None for subscription in decoded):
             return None
-        return frozenset(topic for one in told if one is not None for topic in one.topics)
+        return frozenset(topic for one in decoded if one is not None for topic in one.topics)
 
     # ---- as a record
 

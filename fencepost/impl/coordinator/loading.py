@@ -67,8 +67,8 @@ class GroupLoading(PlaceLoading):
     def forget(self, place: Place) -> None:
         """Unload the groups."""
         for group in self.table.of_place(place.number):
-            for told in self.on_unload:
-                told(group)
+            for callback in self.on_unload:
+                callback(group)
             del self.table.groups[group.group_id]
         epoch, place.owned_epoch, place.load = place.owned_epoch, NOT_OWNED, None
         self._tell(Name.GROUPS_UNLOADED, place, epoch)
@@ -147,8 +147,8 @@ class GroupLoading(PlaceLoading):
             self._tell(Name.GROUP_REMOVED, place, load.epoch, detail=group_id)
         for group in self.table.of_place(place.number):
             self.table.tell(group, "loaded")
-            for told in self.on_loaded:
-                told(group)
+            for callback in self.on_loaded:
+                callback(group)
 
     def _tell(self, name: Name, place: Place, epoch: int, offset: int = -1, detail: str = "") -> None:
         key = TopicPartition(OFFSETS_TOPIC, place.number)

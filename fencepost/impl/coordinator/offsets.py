@@ -321,11 +321,11 @@ class GroupOffsets:
 
     def tell(self, group: Group, key: TopicPartition, why: str) -> None:
         """Record an event for an offset that is removed. why: the group's state, or DELETED."""
-        told = {"group": group.group_id, "topic": key.topic, "partition": key.partition}
+        detail = {"group": group.group_id, "topic": key.topic, "partition": key.partition}
         self.table.broker_context.record(
             Name.GROUP_OFFSET_EXPIRED,
             TopicPartition(OFFSETS_TOPIC, group.number),
             leader_epoch=self.table.epoch_of(group),
             cause=why,
-            detail=msgspec.json.encode(told).decode(),
+            detail=msgspec.json.encode(detail).decode(),
         )

@@ -85,7 +85,7 @@ class GroupTable:
 
     def tell(self, group: Group, why: str = "") -> None:
         """Record an event with the state of a group."""
-        told = {
+        detail = {
             "group": group.group_id,
             "generation": group.generation,
             "members": list(group.members),
@@ -97,5 +97,5 @@ class GroupTable:
             TopicPartition(OFFSETS_TOPIC, group.number),
             leader_epoch=self.place(group.number).owned_epoch,
             cause=group.phase.value,
-            detail=msgspec.json.encode(told).decode(),
+            detail=msgspec.json.encode(detail).decode(),
         )

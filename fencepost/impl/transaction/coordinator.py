@@ -172,8 +172,8 @@ class TransactionCoordinator:
             self._initialised(source, request, ErrorCode.PRODUCER_FENCED)
         elif transaction.phase is _T.ONGOING:
             # the epoch of this abort is shown to nobody: the producer asks again, and gets the next one
-            told = partial(self._fenced, source, request)
-            self._abort_and_fence(transaction, told)
+            on_fenced = partial(self._fenced, source, request)
+            self._abort_and_fence(transaction, on_fenced)
         else:
             transit = self.next_epoch(transaction, request, fresh)
             if transit is None:

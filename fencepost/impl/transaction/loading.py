@@ -62,8 +62,8 @@ class TransactionLoading(PlaceLoading):
         """Unload the transactions; nobody here goes on with their ends."""
         for transaction in self.table.of_place(place.number):
             del self.table.transactions[transaction.transactional_id]
-        for told in self.on_unload:
-            told(place.number)
+        for callback in self.on_unload:
+            callback(place.number)
         epoch, place.owned_epoch, place.load = place.owned_epoch, NOT_OWNED, None
         self._tell(Name.TRANSACTIONS_UNLOADED, place, epoch)
 
@@ -120,8 +120,8 @@ class TransactionLoading(PlaceLoading):
         """Protection KIP-98: whoever takes over sends the markers of every end that was decided."""
         for transaction in loaded:
             if transaction.phase in ENDING:
-                for told in self.on_ending:
-                    told(transaction)
+                for callback in self.on_ending:
+                    callback(transaction)
 
     def _tell(self, name: Name, place: Place, epoch: int, offset: int = -1) -> None:
         key = TopicPartition(STATE_TOPIC, place.number)

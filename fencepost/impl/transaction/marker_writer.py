@@ -89,8 +89,8 @@ class MarkerWriter(DurableAppends):
             return
         self.appended(partition, appended.base_offset, 1)
         self._tell(Name.MARKER_WRITTEN, partition, marker, appended.base_offset)
-        for told in self.on_written:
-            told(key, marker.producer_id, marker.commit)
+        for callback in self.on_written:
+            callback(key, marker.producer_id, marker.commit)
         self.answer_when_durable(partition, appended.base_offset, partial(self._done, marking, key))
 
     def answer_when_durable(self, partition: Partition, base_offset: int, done: Done) -> None:
@@ -123,8 +123,8 @@ class MarkerWriter(DurableAppends):
     def _done(self, marking: Marking, key: TopicPartition, error: ErrorCode, base_offset: int) -> None:
         marker = marking.request.marker
         if error is NO_ERROR:
-            for told in self.on_durable:
-                told(key, marker.producer_id, marker.commit)
+            for callback in self.on_durable:
+                callback(key, marker.producer_id, marker.commit)
         marking.errors[key] = error
         if len(marking.errors) == len(set(marker.partitions)):
             self._reply(marking)
@@ -138,20 +138,20 @@ class MarkerWriter(DurableAppends):
     def _tell(
         self, name: Name, partition: Partition, marker: TxnMarker, offset: int, error: ErrorCode = NO_ERROR
     ) -> None:
-        told: dict[str, object] = {
+        callback: dict[str, object] = {
             "producer_id": marker.producer_id,
             "producer_epoch": marker.producer_epoch,
             "coordinator_epoch": marker.coordinator_epoch,
             "commit": marker.commit,
         }
         if error is not NO_ERROR:
-            told["error"] = error.value
+            callback["error"] = error.value
         self.broker_context.record(
             name,
             partition.key,
             offset=offset,
             leader_epoch=partition.leader_epoch,
-            detail=msgspec.json.encode(told).decode(),
+            detail=msgspec.json.encode(callback).decode(),
         )
 
 

@@ -78,7 +78,7 @@ class TransactionTable:
     def tell(self, transaction: Transaction, why: str = "") -> None:
         """An event about where a transaction is."""
         value = transaction.value
-        told = {
+        detail = {
             "transactional_id": transaction.transactional_id,
             "producer_id": value.producer_id,
             "producer_epoch": value.producer_epoch,
@@ -90,5 +90,5 @@ class TransactionTable:
             TopicPartition(STATE_TOPIC, transaction.number),
             leader_epoch=self.epoch_of(transaction),
             cause=transaction.phase.value,
-            detail=msgspec.json.encode(told).decode(),
+            detail=msgspec.json.encode(detail).decode(),
         )

@@ -74,8 +74,8 @@ def _of_invariants(rows: pa.Table, header: Trace) -> Array:
         np.bool_
     )
     positions = operations.positions
-    told = np.concatenate(([0], np.cumsum(positions.leader_epoch >= 0)))
-    shows &= (operations.leader_epoch >= 0) | (np.diff(told[positions.start]) > 0)
+    verdicts_so_far = np.concatenate(([0], np.cumsum(positions.leader_epoch >= 0)))
+    shows &= (operations.leader_epoch >= 0) | (np.diff(verdicts_so_far[positions.start]) > 0)
     if header.claims.compacted:
         sends = pc.and_(
             pc.equal(words["function"], pa.scalar(Function.APPEND.value)), pc.is_valid(rows.column("key"))
@@ -147,8 +147,8 @@ class Whole:
         """The verdicts of these checks. Raises TraceError."""
         names = [check.name for check in asked]
         events = any(check.reads_events for check in asked)
-        told = rows_of(self.giant, "events") if events else SCHEMAS["events"].empty_table()
-        known, _ = known_event_rows(told, self.giant.source, self.giant.place)
+        verdicts_so_far = rows_of(self.giant, "events") if events else SCHEMAS["events"].empty_table()
+        known, _ = known_event_rows(verdicts_so_far, self.giant.source, self.giant.place)
         tables = Tables(
             traces=rows_of(self.giant, "traces"), operations=self._operations(names), events=known
         )
@@ -205,20 +205,20 @@ def judge_rest(
     bearing = dict(zip(names, np.sum(counts, axis=0).tolist(), strict=True)) if names else {}
     reading = any(check.reads_events for check in checks)
     events = rows_of(giant, "events", ["trace_id"]).num_rows if reading else 0
-    told, later = {}, []
+    verdicts_so_far, later = {}, []
     for check in checks:
         many = bearing.get(check.name, 0)
         if check.reads_events and events > MOST_EVENTS:
-            told[check.name] = _unknown(
+            verdicts_so_far[check.name] = _unknown(
                 check.name,
                 f"{events} events, more than the {MOST_EVENTS} that the check {check.name} takes together",
             )
         elif many > (whole if check.name in BEARING and BEARING[check.name].alone else 0):
-            told[check.name] = _too_large(giant, check.name, many, whole)
+            verdicts_so_far[check.name] = _too_large(giant, check.name, many, whole)
         else:
             later.append((check,))
     asked = Whole(giant=giant, header=header, profile=profile, bearing=True)
-    return told | _by_name(spread(asked, later))
+    return verdicts_so_far | _by_name(spread(asked, later))
 
 
 def _by_name(many: Sequence[tuple[Verdict, ...]]) -> dict[str, Verdict]:

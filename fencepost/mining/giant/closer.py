@@ -85,7 +85,9 @@ def look(giant: Giant, header: Trace, work: LogWork, folder: Path, spread: Sprea
 
     def asked(moments: Moments) -> Array:
         others = beside(work.summaries, work.demands.width, moments)
-        parts = spread(ask, [(one.number, told) for one, told in zip(work.summaries, others, strict=True)])
+        parts = spread(
+            ask, [(one.number, asked_parts) for one, asked_parts in zip(work.summaries, others, strict=True)]
+        )
         return np.unique(np.concatenate([np.empty(0, np.int64), *parts]))
 
     def keep(choice: Choice, places: Sequence[int]) -> OperationColumns:

@@ -57,18 +57,18 @@ def _unreadable(giant: Giant, reason: str) -> Unreadable:
 
 def _undecided(giant: Giant, reasons: dict[LogKey, tuple[str, ...]], open_: Sequence[str]) -> str:
     """Why not everything can be decided for so large a history; "" if it can."""
-    told = [
+    task_result = [
         f"{topic}-{partition}: {', '.join(why)}"
         for (topic, partition), why in sorted(reasons.items())
         if not NOT_OF_SLOTS.isdisjoint(why)
     ]
-    if not told and not open_:
+    if not task_result and not open_:
         return ""
     whole = [
         f"{giant.operations} operations, too many to be examined as a whole, which it needs "
-        f"({'; '.join(told)})"
+        f"({'; '.join(task_result)})"
     ]
-    return "; ".join([*(whole if told else ()), *open_])
+    return "; ".join([*(whole if task_result else ()), *open_])
 
 
 @frozen(kw_only=True)
@@ -104,12 +104,12 @@ class Judging:
         profile = self.settings.profile
         verdicts |= judge_rest(giant, header, profile, rest, self.spread, whole=self.closer)
         struck = faults_of(rows_of(giant, "events", FAULT_COLUMNS)).get(giant.trace_id, ())
-        told = [verdicts[check.name] for check in checks]
-        told += [] if model is None else [model.too_large(giant.operations)]
+        task_result = [verdicts[check.name] for check in checks]
+        task_result += [] if model is None else [model.too_large(giant.operations)]
         records = None
         if LOG in verdicts and giant.operations <= self.closer:
             (records,) = self.spread(CountRecords(giant=giant, header=header), [None])
-        return Judged(header, giant.operations, struck, tuple(told), records)
+        return Judged(header, giant.operations, struck, tuple(task_result), records)
 
     def _log(self, giant: Giant, header: Trace, check: Check, folder: Path) -> Verdict | None:
         """The verdict of the check by ranges; None if the whole history is to be asked."""
@@ -140,7 +140,7 @@ class Judging:
         return Verdict(decision=Decision.OK, check=LOG)
 
 
-def told(giant: Giant, judged: Judged | Unreadable, settings: Settings, key: str) -> TaskResult:
+def task_result(giant: Giant, judged: Judged | Unreadable, settings: Settings, key: str) -> TaskResult:
     """Write the rows of one giant and keep the answer, as tasks do for their splits."""
     counts = Counts()
     with ResultWriter(settings.folder / "files", f"part-{key}-giant") as writer:

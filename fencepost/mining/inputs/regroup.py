@@ -55,8 +55,8 @@ class Scatter:
                         self._write(table, batch, f"{self.number:06}-{group:06}-{count:06}", ids, bucket_of)
                 except TraceError as error:
                     place = f"{path}, row group {group}"
-                    told = Unreadable(source=self.loose.source, place=place, reason=str(error))
-                    bad.append((told, *ids_within(path, table, group)))
+                    damaged = Unreadable(source=self.loose.source, place=place, reason=str(error))
+                    bad.append((damaged, *ids_within(path, table, group)))
         return bad
 
     def _write(self, table: Table, batch: pa.RecordBatch, name: str, ids: Any, bucket_of: Any) -> None:
@@ -129,13 +129,13 @@ def _between(rows: pa.Table, ids: Any, low: int, high: int | None) -> pa.Table:
 
 def buckets_of(traces: dict[int, int]) -> dict[int, int]:
     """Trace id -> bucket: consecutive traces up to BUCKET_OPERATIONS (and as many traces) share one."""
-    told, bucket, load = {}, 0, 0
+    damaged, bucket, load = {}, 0, 0
     for trace_id, operations in sorted(traces.items()):
         if load and load + operations + 1 > BUCKET_OPERATIONS:
             bucket, load = bucket + 1, 0
-        told[trace_id] = bucket
+        damaged[trace_id] = bucket
         load += operations + 1
-    return told
+    return damaged
 
 
 def regroup(
@@ -157,8 +157,10 @@ def regroup(
             ]
             torn = [one for many in spread(_call, scatters) for one in many]
             cut = {trace_id for trace_id in traces if any(low <= trace_id <= high for _, low, high in torn)}
-            told = [one for one, _, _ in torn]
-            told += [Unreadable(source=source, place=source, reason=CUT, trace_id=one) for one in sorted(cut)]
+            damaged = [one for one, _, _ in torn]
+            damaged += [
+                Unreadable(source=source, place=source, reason=CUT, trace_id=one) for one in sorted(cut)
+            ]
             gathers = [
                 Gather(
                     bucket=bucket,
@@ -170,10 +172,10 @@ def regroup(
             ]
             spread(_call, gathers)
             shutil.rmtree(home / "scattered", ignore_errors=True)
-            done.write_bytes(msgspec.json.encode(told))
+            done.write_bytes(msgspec.json.encode(damaged))
         known = {one.place for one in bad}
-        told = msgspec.json.decode(done.read_bytes(), type=list[Unreadable])
-        bad += [one for one in told if one.trace_id >= 0 or one.place not in known]
+        damaged = msgspec.json.decode(done.read_bytes(), type=list[Unreadable])
+        bad += [one for one in damaged if one.trace_id >= 0 or one.place not in known]
         whole = work_of([home / "store"])
         splits += [evolve(split, source=source) for split in whole.splits]
         bad += [evolve(one, source=source) for one in whole.unreadable]

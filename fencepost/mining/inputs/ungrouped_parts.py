@@ -134,10 +134,10 @@ def _counted(path: Path, group: int) -> dict[int, int]:
     """Operations by trace of a row group; without reading it where the footer says that there is one
     trace."""
     with _open(path, "operations") as file:
-        told = file.metadata.row_group(group)
-        statistics = told.column(file.schema_arrow.get_field_index("trace_id")).statistics
+        row_group = file.metadata.row_group(group)
+        statistics = row_group.column(file.schema_arrow.get_field_index("trace_id")).statistics
         if statistics is not None and statistics.has_min_max and statistics.min == statistics.max:
-            return {int(str(statistics.min)): told.num_rows}
+            return {int(str(statistics.min)): row_group.num_rows}
     counts: dict[int, int] = defaultdict(int)
     for batch in batches_of(path, "operations", group, ["trace_id"]):
         ids, many = np.unique(batch.column(0).to_numpy(), return_counts=True)

@@ -108,7 +108,7 @@ def from_json(data: bytes) -> TaskResult:
 
 def key_of(splits: Sequence[Split | HistoryFile]) -> str:
     """The name of a task, derived from what it reads and not from its number."""
-    told = [
+    identity = [
         (
             split.source,
             split.place,
@@ -118,7 +118,7 @@ def key_of(splits: Sequence[Split | HistoryFile]) -> str:
         )
         for split in splits
     ]
-    return hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:24]
+    return hashlib.sha256(msgspec.json.encode(identity)).hexdigest()[:24]
 
 
 def keep(folder: Path, key: str, result: TaskResult, *, attempt: str) -> None:
@@ -197,8 +197,8 @@ class Work:
     def path_of(self, name: str) -> Path:
         """The place of an attempt's file: with the results, if an interrupted mining has moved it there
         already."""
-        told = self.out / name
-        return told if told.exists() else self.folder / "files" / name
+        identity = self.out / name
+        return identity if identity.exists() else self.folder / "files" / name
 
     def end(self) -> None:
         """Everything is in its place. A Python worker that outlived an earlier driver may still write here,

@@ -198,8 +198,8 @@ class Counts:
         self.traces[source] += 1
         self.traces_with.update(found)
         self.illegal[source] += bool(found)
-        told = (("profile", (trace.profile,)), ("bug", bugs_of(trace.plan)), ("fault", faults))
-        for dimension, values in told:
+        dimensions = (("profile", (trace.profile,)), ("bug", bugs_of(trace.plan)), ("fault", faults))
+        for dimension, values in dimensions:
             for value in values or ("none",):
                 for anomaly in (None, *found):
                     self.statistics[source, dimension, value, anomaly] += 1

@@ -77,7 +77,7 @@ class Summary:
     def shapes(self) -> str:
         """How the traces were judged, in a few words."""
         small = f"{sum(self.traces.values()) - self.giants:,} small ones by row group"
-        told = (
+        sentence = (
             f"{_many(self.giants, 'giant history', 'giant histories')} by slot ranges, {small}"
             if self.giants
             else ""
@@ -86,7 +86,7 @@ class Summary:
             f"{_many(self.regrouped, 'trace', 'traces')} regrouped first, because their files do not "
             f"keep each within one row group"
         )
-        return "; ".join(part for part in (told, moved if self.regrouped else "") if part)
+        return "; ".join(part for part in (sentence, moved if self.regrouped else "") if part)
 
     @property
     def uncounted_named(self) -> str:

@@ -97,10 +97,10 @@ def features_of(tables: Tables, steps: Steps) -> Features:
 
 def _steps(steps: Steps, gathered: _Gathered) -> None:
     """Single steps, pairs, last ones and repeated ones."""
-    told = steps.code >= 0
+    has_code = steps.code >= 0
     end = steps.name == CODE_OF[Name.PHASE]
-    gathered.add("step", steps.trace[told & ~end], steps.code[told & ~end], list(steps.words))
-    scoped = told & ~end & (steps.name != CODE_OF[Name.LIVENESS_FAILED])
+    gathered.add("step", steps.trace[has_code & ~end], steps.code[has_code & ~end], list(steps.words))
+    scoped = has_code & ~end & (steps.name != CODE_OF[Name.LIVENESS_FAILED])
     size = len(steps.words) + 1
     pairs: list[tuple[Ints, Ints]] = []
     broker = np.where(steps.node >= 0, steps.trace * 64 + np.clip(steps.node, 0, 63), -1)

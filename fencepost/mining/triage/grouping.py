@@ -97,8 +97,8 @@ def group(evidence: Any, contrast: Any) -> Grouping:
     signatures = [(row["anomaly"], row["kept"]) for row in top]
     counts = [int(row["traces"]) for row in top]
     rows = space.vectors(signatures)
-    told = Items(present=rows > 0, names=tuple(places), common=np.array(space.common, float))
-    labels = split(_alone(cluster(rows, counts), rows, signatures), told, counts)
+    grouped_items = Items(present=rows > 0, names=tuple(places), common=np.array(space.common, float))
+    labels = split(_alone(cluster(rows, counts), rows, signatures), grouped_items, counts)
     labels = _by_size(labels, counts, signatures)
     labelled = _labelled(signed, [row["signature"] for row in top], labels, rows, counts, space)
     items = {label: _own(label, labels, rows, counts, places) for label in sorted(set(labels))}

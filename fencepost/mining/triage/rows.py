@@ -46,21 +46,21 @@ class TaskTriage:
     healthy: Counter[tuple[str, str]] = field(factory=Counter)
 
     def add(
-        self, source: str, tables: Tables, told: Sequence[Told], rows: dict[Any, list[tuple[Any, ...]]]
+        self, source: str, tables: Tables, answers: Sequence[Told], rows: dict[Any, list[tuple[Any, ...]]]
     ) -> None:
         """Take in the traces of tables, in their order, and add rows of `evidence`, and of `spectra` if asked
         for."""
         ids = tables.traces.column("trace_id").to_numpy().astype(np.int64)
         steps = steps_of(tables.events, ids)
         features = features_of(tables, steps)
-        well = np.array([all(one.decision is Decision.OK for one in each.verdicts) for each in told], bool)
-        self._count(features.trace, features.code, features.words, well, told)
-        bad = [number for number, each in enumerate(told) if any(one.findings for one in each.verdicts)]
+        well = np.array([all(one.decision is Decision.OK for one in each.verdicts) for each in answers], bool)
+        self._count(features.trace, features.code, features.words, well, answers)
+        bad = [number for number, each in enumerate(answers) if any(one.findings for one in each.verdicts)]
         if not bad and not self.spectra:
             return
-        words = features.of_each(len(told))
+        words = features.of_each(len(answers))
         for number in bad:
-            each = told[number]
+            each = answers[number]
             found = evidence_of(number, each.verdicts, words[number], tables, steps)
             rows["evidence"].append(
                 (
@@ -69,14 +69,16 @@ class TaskTriage:
                 )
             )
         if self.spectra:
-            for each, own, is_well in zip(told, words, well.tolist(), strict=True):
+            for each, own, is_well in zip(answers, words, well.tolist(), strict=True):
                 found_any = any(one.findings for one in each.verdicts)
                 state = "healthy" if is_well else "bad" if found_any else "undecided"
                 rows["spectra"].append((source, each.trace.trace_id, each.trace.profile, state, own))
 
-    def _count(self, trace: Any, code: Any, words: tuple[str, ...], well: Any, told: Sequence[Told]) -> None:
-        profiles = sorted({each.trace.profile for each in told})
-        of = np.array([profiles.index(each.trace.profile) for each in told], np.int64)
+    def _count(
+        self, trace: Any, code: Any, words: tuple[str, ...], well: Any, answers: Sequence[Told]
+    ) -> None:
+        profiles = sorted({each.trace.profile for each in answers})
+        of = np.array([profiles.index(each.trace.profile) for each in answers], np.int64)
         for number, profile in enumerate(profiles):
             mine = well & (of == number)
             self.healthy[profile, ALL] += int(mine.sum())

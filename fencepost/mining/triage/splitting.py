@@ -95,8 +95,8 @@ def _parts(present: npt.NDArray[np.bool_], size: Matrix, chances: Numbers) -> li
     """The parts of a group, one for each reason; none if nothing excludes anything."""
     whole, having = size.sum(), size @ present
     information = having * -np.log(chances)
-    told = (having >= LEAST) & (having <= whole - LEAST) & (information >= -np.log(STRANGE))
-    asked = np.flatnonzero(told)
+    telling = (having >= LEAST) & (having <= whole - LEAST) & (information >= -np.log(STRANGE))
+    asked = np.flatnonzero(telling)
     asked = asked[np.argsort(-information[asked], kind="stable")][:MOST_ITEMS]
     if len(asked) < 2:
         return []

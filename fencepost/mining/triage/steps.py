@@ -355,11 +355,11 @@ class _Reading:
 
     def _alive(self, trace: _Key, is_: dict[Name, Flags], node: Ints) -> Ints:
         """The brokers that had a znode at each row, as sets."""
-        told = is_[Name.BROKER_ZNODE] & (node >= 0) & (node <= MOST_BROKERS)
+        of_broker = is_[Name.BROKER_ZNODE] & (node >= 0) & (node <= MOST_BROKERS)
         there = self.int("broker_epoch") >= 0
         found = np.zeros(len(self.events), np.int64)
-        for broker in np.unique(node[told]).tolist():
-            latest = self.latest(trace, told & (node == broker), before=False)
+        for broker in np.unique(node[of_broker]).tolist():
+            latest = self.latest(trace, of_broker & (node == broker), before=False)
             found |= np.where((latest >= 0) & there[np.maximum(latest, 0)], 1 << broker, 0)
         return found
 

@@ -140,11 +140,11 @@ class Watched:
         }
 
 
-def batch_of(number: int, told: Iterable[tuple[str, bytes]]) -> tuple[MicroBatch, list[Row]]:
+def batch_of(number: int, messages: Iterable[tuple[str, bytes]]) -> tuple[MicroBatch, list[Row]]:
     """The micro-batch from the groups' reports, sorted, so that a micro-batch that runs again writes the
     same; and the status of each group. number: of the micro-batch; told: (kind, payload) of the groups."""
     rows: dict[str, list[Row]] = {kind: [] for kind in ("finding", "log", "quarantine", "status", "file")}
-    for kind, payload in told:
+    for kind, payload in messages:
         rows[kind].append(tuple(msgspec.msgpack.decode(payload)))
     modified = [row[1] for row in rows["file"]]
     now_us = int(datetime.now(UTC).timestamp() * 1_000_000)

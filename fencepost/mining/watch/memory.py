@@ -28,7 +28,7 @@ class _Log(msgspec.Struct, array_like=True):
     partition: int
     operations: int
     # Anomalies that were reported.
-    told: list[str]
+    reported: list[str]
     # As in LogUnderWay.
     decision: Decision | None
     reason: str
@@ -69,7 +69,7 @@ def _operations(trace: list[Any], rows: Iterable[Row]) -> tuple[Operation, ...]:
 def memory_of(shard: Shard) -> bytes:
     """What a group remembers. Equal memories give equal bytes."""
     logs = [
-        _Log(*log, state.operations, state.told, state.decision, state.reason, state.forgotten,
+        _Log(*log, state.operations, state.reported, state.decision, state.reason, state.forgotten,
              state.kept if state.check is None else to_bytes(state.check))
         for log, state in shard.logs.items()
     ]  # fmt: skip
@@ -127,7 +127,7 @@ def remember(shard: Shard, data: bytes) -> None:
     for kept in memory.logs:
         shard.logs[kept.topic, kept.partition] = LogUnderWay(
             operations=kept.operations,
-            told=kept.told,
+            reported=kept.reported,
             decision=kept.decision,
             reason=kept.reason,
             forgotten=kept.forgotten,

@@ -167,8 +167,10 @@ class Folder:
         return str(Path(self.named) / path.relative_to(self.root))
 
     def _sentence(self, error: Exception, place: str) -> str:
-        told = (str(error).splitlines() or [type(error).__name__])[0].replace(self.root, self.named)
-        return told if isinstance(error, TraceError) else f"{place}: expected a readable file, saw {told}"
+        message = (str(error).splitlines() or [type(error).__name__])[0].replace(self.root, self.named)
+        return (
+            message if isinstance(error, TraceError) else f"{place}: expected a readable file, saw {message}"
+        )
 
     def _lines(self, file: Path, modified_us: int) -> Iterator[News]:
         source, place = self._name(file.parent), self._name(file)

@@ -60,7 +60,7 @@ class LogUnderWay:
     # Operations begun.
     operations: int = 0
     # Anomalies that were reported.
-    told: list[str] = Factory(list)
+    reported: list[str] = Factory(list)
     # Once it was given up, with the reason.
     decision: Decision | None = None
     reason: str = ""
@@ -326,8 +326,8 @@ class Shard:
                 yield from self._tell(state, finding)
 
     def _tell(self, state: LogUnderWay, finding: Finding) -> Iterator[ShardOutput]:
-        if finding.anomaly not in state.told:
-            state.told.append(finding.anomaly)
+        if finding.anomaly not in state.reported:
+            state.reported.append(finding.anomaly)
             named = "" if finding.anomaly in _OF_STREAMS else finding.anomaly
             replay = explaining(self.replay, named)
             yield "finding", (*finding_row(self.source, self.trace, finding)[:-1], replay)
@@ -341,7 +341,7 @@ class Shard:
                     yield from self._tell(state, finding)
                 self._give_up(state, verdict.decision, verdict.reason)
             assert state.decision is not None
-            if state.told and state.decision is Decision.UNKNOWN:
+            if state.reported and state.decision is Decision.UNKNOWN:
                 state.decision = Decision.ILLEGAL
 
             row = (
@@ -350,7 +350,7 @@ class Shard:
                 *log,
                 state.decision.value,
                 state.operations,
-                len(state.told),
+                len(state.reported),
                 state.reason,
             )
             yield "log", row

@@ -135,14 +135,14 @@ def _judging(limits: ShardLimits) -> Callable[[tuple[Any, ...], Iterable[Any], A
 
     def judge(key: tuple[Any, ...], frames: Iterable[Any], state: Any) -> Iterator[Any]:
         source, trace_id, part, number = key
-        told: list[tuple[str, bytes]] = []
+        messages: list[tuple[str, bytes]] = []
         chunks: list[Chunk] = []
         for frame in frames:
             for kind, payload in zip(frame["kind"], frame["payload"], strict=True):
                 if kind == "chunk":
                     chunks.append(msgspec.msgpack.decode(payload, type=Chunk))
                 else:
-                    told.append((kind, bytes(payload)))
+                    messages.append((kind, bytes(payload)))
         if chunks:
             with without_collection():
                 shard = Shard(
@@ -150,13 +150,13 @@ def _judging(limits: ShardLimits) -> Callable[[tuple[Any, ...], Iterable[Any], A
                 )
                 if state.exists:
                     remember(shard, bytes(state.get[0]))
-                told += [(kind, msgspec.msgpack.encode(row)) for kind, row in shard.advance(chunks)]
+                messages += [(kind, msgspec.msgpack.encode(row)) for kind, row in shard.advance(chunks)]
                 if not shard.forgettable:
                     state.update((memory_of(shard),))
                 elif state.exists:
                     state.remove()
-        kinds = pa.array([kind for kind, _ in told], pa.string())
-        payloads = pa.array([payload for _, payload in told], pa.binary())
+        kinds = pa.array([kind for kind, _ in messages], pa.string())
+        payloads = pa.array([payload for _, payload in messages], pa.binary())
         yield pa.table({"kind": kinds, "payload": payloads}).to_pandas()
 
     return judge
@@ -304,8 +304,8 @@ def _watch(
     own = spark.newSession()  # with separate settings
     for name, value in _SETTINGS.items():
         own.conf.set(name, value)
-    told = _stream(own, Folder(named=str(folder), root=str(folder.resolve())), limits)
-    writer = told.writeStream.outputMode("update").foreachBatch(write)
+    messages = _stream(own, Folder(named=str(folder), root=str(folder.resolve())), limits)
+    writer = messages.writeStream.outputMode("update").foreachBatch(write)
     writer = writer.option("checkpointLocation", str(results.checkpoint))
     trigger = {"availableNow": True} if once else {"processingTime": f"{int(interval_s * 1000)} milliseconds"}
     query = writer.trigger(**trigger).start()

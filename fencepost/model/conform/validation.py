@@ -83,11 +83,11 @@ def validate(
     batches = _batches(runs)
     assert batches, "nothing to validate"
     for batch in batches:
-        result, told = _validate(batch, options or RunOptions(), on_progress)
+        result, answers_by_number = _validate(batch, options or RunOptions(), on_progress)
         states, seconds = states + max(result.distinct, 0), seconds + result.seconds
         if result.outcome is RunOutcome.UNDECIDED:
             return Validation(answers=(), states=states, seconds=seconds, last=result)
-        answers += told
+        answers += answers_by_number
     return Validation(answers=tuple(answers), states=states, seconds=seconds, last=result)
 
 
@@ -144,22 +144,22 @@ def _validate(
 
 def _answers(result: TlcResult, count: int) -> list[ReplayAnswer]:
     """The answers from the printed lines; each run must have exactly one."""
-    told: dict[int, ReplayAnswer] = {}
+    answers_by_number: dict[int, ReplayAnswer] = {}
     for line in result.output:
         match = _TOLD.fullmatch(line.strip())
         if match is None:
             continue
         number = int(match["run"] or match["unexplained"])
-        assert number not in told, line
-        told[number] = (
+        assert number not in answers_by_number, line
+        answers_by_number[number] = (
             ReplayAnswer(step=int(match["step"]) - 1, guard=match["guard"])
             if match["step"]
             else ReplayAnswer()
         )
-    if sorted(told) != list(range(1, count + 1)):
+    if sorted(answers_by_number) != list(range(1, count + 1)):
         raise FencepostError(
             expected=f"an answer of TLC for each of {count} runs",
-            seen=f"{len(told)} answers",
+            seen=f"{len(answers_by_number)} answers",
             where="ReplicationTrace.tla",
         )
-    return [told[number] for number in range(1, count + 1)]
+    return [answers_by_number[number] for number in range(1, count + 1)]

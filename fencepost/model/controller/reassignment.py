@@ -32,8 +32,8 @@ from fencepost.model.controller.work import (
     may_write,
     put_state,
     stopped,
-    told,
     under_way,
+    with_message,
 )
 from fencepost.model.explore.system import Action, EnabledActions
 
@@ -146,4 +146,4 @@ def replace(
         after = put_state(constants, control, membership, zookeeper, leader, isr)
         if after is not None:
             known = control._replace(context=context._replace(partition=after, step=2 if in_sync else 1))
-            yield action, (known, after, told(constants, known, sent))
+            yield action, (known, after, with_message(constants, known, sent))

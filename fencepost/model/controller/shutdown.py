@@ -24,7 +24,7 @@ from fencepost.model.controller.state import (
     Sent,
     Stopping,
 )
-from fencepost.model.controller.work import has_to_write, told
+from fencepost.model.controller.work import has_to_write, with_message
 from fencepost.model.explore.system import EnabledActions
 
 
@@ -71,7 +71,7 @@ def begin(
         if constants.keeps("shutdown_fencing") and incarnation != live:
             continue
         known = control._replace(context=_with_leaving(context, broker))
-        yield ("begin_shutdown", number, broker, incarnation), (known, told(constants, known, sent))
+        yield ("begin_shutdown", number, broker, incarnation), (known, with_message(constants, known, sent))
 
 
 def _with_leaving(context: Context, broker: int) -> Context:

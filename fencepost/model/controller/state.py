@@ -312,13 +312,13 @@ def renamed(numbers: Sequence[int], slot: int, value: Any) -> Value:
         )
         return Control(value.epoch, known, some(value.kept))
 
-    def told(batch: Any) -> Any:
+    def renamed_batch(batch: Any) -> Any:
         return batch._replace(
             leader=name(batch.leader), replicas=some(batch.replicas), leaving=some(batch.leaving)
         )
 
     if slot < 3 * count:
-        return (value, control, told)[slot // count](value) if slot >= count else value
+        return (value, control, renamed_batch)[slot // count](value) if slot >= count else value
     membership, zookeeper, sent, led, crashes, admin, _ = range(3 * count, 3 * count + 7)
     if slot == membership:
         registrations = places(value.registrations)
@@ -326,7 +326,7 @@ def renamed(numbers: Sequence[int], slot: int, value: Any) -> Value:
     if slot == zookeeper:
         return state(value)
     if slot == sent:
-        return tuple(sorted(told(batch)._replace(live=places(batch.live)) for batch in value))
+        return tuple(sorted(renamed_batch(batch)._replace(live=places(batch.live)) for batch in value))
     if slot == led:
         return tuple(sorted((epoch, name(broker), born) for epoch, broker, born in value))
     if slot == crashes:

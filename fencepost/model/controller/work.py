@@ -70,10 +70,10 @@ def read(
             out=0,
         )
         known = Control(control.epoch, after, 0)
-        yield ("load", number), (known, told(constants, known, sent))
+        yield ("load", number), (known, with_message(constants, known, sent))
     elif context.live != membership.registrations and not within_event(constants, context):
         known = control._replace(context=_with_brokers(context, membership.registrations))
-        yield ("see_brokers", number), (known, told(constants, known, sent))
+        yield ("see_brokers", number), (known, with_message(constants, known, sent))
 
 
 def under_way(context: Context) -> bool:
@@ -202,7 +202,7 @@ def write(
         if after is not None:
             out = context.out | leaving(context) & context.partition.isr & ~after.isr
             known = control._replace(context=context._replace(partition=after, out=out))
-            yield action, (known, after, told(constants, known, sent))
+            yield action, (known, after, with_message(constants, known, sent))
 
 
 def _decisions(constants: Constants, number: int, context: Context) -> Iterator[tuple[Action, int, int]]:
@@ -290,7 +290,7 @@ def electable(brokers: int, context: Context) -> int:
 # ---- requests
 
 
-def told(constants: Constants, control: Control, sent: Sent) -> Sent:
+def with_message(constants: Constants, control: Control, sent: Sent) -> Sent:
     """C10: one LeaderAndIsr batch at the end of an event, unless a write comes first. It has only the target
     once the ISR is within it (KAFKA-1097). A topic under deletion has none.
 

@@ -17,7 +17,7 @@ def resident_bytes() -> int:
     """The largest memory that this process has had so far. On Linux ru_maxrss is different: a child process
     inherits the peak of its parent."""
     try:
-        told = _HIGH_WATER.search(Path("/proc/self/status").read_bytes())
+        match = _HIGH_WATER.search(Path("/proc/self/status").read_bytes())
     except OSError:
-        told = None
-    return int(told[1]) * 1024 if told else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT
+        match = None
+    return int(match[1]) * 1024 if match else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT

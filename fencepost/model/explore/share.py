@@ -103,7 +103,7 @@ class Worker(Generic[State]):
     # How many values have a hash.
     hashed: int = 0
     # How many values the other workers know.
-    told: int = 0
+    sent: int = 0
     # The first violated step invariant; None if there is none.
     broken_step: Broken | None = None
 
@@ -142,8 +142,8 @@ class Worker(Generic[State]):
     def _parcels(self, rows: Numbers, parents: Numbers) -> list[Parcel]:
         owners = self._owners(rows)
         values = self.exploration.expander.values
-        news = tuple(zip(values.kind_of[self.told :], values.of[self.told :], strict=True))
-        self.told = len(values.of)
+        news = tuple(zip(values.kind_of[self.sent :], values.of[self.sent :], strict=True))
+        self.sent = len(values.of)
         return [
             Parcel(news, rows[owners == owner], parents[owners == owner]) for owner in range(self.workers)
         ]

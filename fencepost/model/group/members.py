@@ -55,8 +55,8 @@ def membership(
         waiting, after = _joined(constants, number, broker_number, member, group)
         yield ("join", *pair), (waiting, broker._replace(group=after))
     if coordinator.is_answered(*pair, member, group):
-        told = Member(SYNCING, group.generation, 0, NONE, member.sent)
-        yield ("joined", *pair), (told, broker)
+        member_state = Member(SYNCING, group.generation, 0, NONE, member.sent)
+        yield ("joined", *pair), (member_state, broker)
     if coordinator.may_sync(number, member, group, STABLE):
         yield ("sync", *pair), (coordinator.synced(number, member, group), broker)
     if coordinator.is_fenced(number, member, group):

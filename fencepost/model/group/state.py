@@ -243,8 +243,8 @@ def _renamed_set(numbers: Sequence[int], bits: int) -> int:
 def describe(state: GroupState) -> str:
     """The state on one line for the log, one per broker and one per member."""
     records, durable = state.log
-    told = " ".join(_record(record) for record in records)
-    lines = [f"epoch {len(state.leaders) - 1}, leader {state.leaders[-1]}: [{told}] {durable} durable"]
+    text = " ".join(_record(record) for record in records)
+    lines = [f"epoch {len(state.leaders) - 1}, leader {state.leaders[-1]}: [{text}] {durable} durable"]
     for number, broker in enumerate(state.brokers):
         role = "leads" if broker.leads else "follows in"
         tasks = f", to run: epochs {of(broker.tasks)}" if broker.tasks else ""

@@ -4,7 +4,13 @@ Owns the guards of HIGH_WATERMARK. Must not know how logs reached their ends.
 """
 
 from fencepost.model.refinement.state import Mismatch, PartitionState
-from fencepost.model.refinement.words import above_end, not_following, not_in_epoch, not_leading, told
+from fencepost.model.refinement.words import (
+    above_end,
+    ends_in_words,
+    not_following,
+    not_in_epoch,
+    not_leading,
+)
 from fencepost.model.replication import guards
 from fencepost.traces.events import Event
 
@@ -49,7 +55,7 @@ def _leader_advances(partition: PartitionState, position: int, event: Event, bef
         position=position,
         action="advance_high_watermark",
         expected=f"a high watermark from {before} up to what every member of the ISR is known to hold in "
-        f"epoch {epoch} ({told(ends)})",
+        f"epoch {epoch} ({ends_in_words(ends)})",
         seen=f"leader {event.node} moved it to {after}",
         because=term.position,
         offset=after,

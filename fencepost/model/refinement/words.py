@@ -7,7 +7,7 @@ from fencepost.model.refinement.state import Mismatch
 from fencepost.traces.events import Event
 
 
-def told(ends: dict[int, int]) -> str:
+def ends_in_words(ends: dict[int, int]) -> str:
     return ", ".join(
         f"broker {member}: {'nothing yet' if end < 0 else end}" for member, end in sorted(ends.items())
     )

@@ -211,7 +211,7 @@ def state_from_tla(variables: Mapping[str, object]) -> ControllerState:
 
 
 def _replicas(variables: Mapping[str, object]) -> tuple[Replica, ...]:
-    told = [_record(value) for value in _values(variables["told"])]
+    last_sent = [_record(value) for value in _values(variables["told"])]
     obeyed, stored = _numbers(variables["obeyed"]), _numbers(variables["stored"])
     return tuple(
         Replica(
@@ -223,7 +223,7 @@ def _replicas(variables: Mapping[str, object]) -> tuple[Replica, ...]:
             stored=bool(has_log),
             leaving=_some(last["leaving"]),
         )
-        for highest, last, has_log in zip(obeyed, told, stored, strict=True)
+        for highest, last, has_log in zip(obeyed, last_sent, stored, strict=True)
     )
 
 

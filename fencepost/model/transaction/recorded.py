@@ -125,11 +125,11 @@ class MarkersSeen:
     coordinator_epoch: int
     position: int
 
-    def is_after(self, told: MarkerDetail) -> bool:
+    def is_after(self, detail: MarkerDetail) -> bool:
         """check_marker (KAFKA-5231), coordinator_fencing (T16): whether a leader with this marker refuses
         that one."""
-        older = told.producer_epoch < self.producer_epoch
-        return older or told.coordinator_epoch < self.coordinator_epoch
+        older = detail.producer_epoch < self.producer_epoch
+        return older or detail.coordinator_epoch < self.coordinator_epoch
 
 
 @define
@@ -155,22 +155,22 @@ class TransactionRefinement:
         return None if take is None else take(self, position, event)
 
     def _phase(self, position: int, event: Event) -> Mismatch | None:
-        told = msgspec.json.decode(event.detail, type=PhaseDetail)
+        detail = msgspec.json.decode(event.detail, type=PhaseDetail)
         if event.cause not in PHASES:
-            self.values.pop(told.transactional_id, None)
+            self.values.pop(detail.transactional_id, None)
             return None
         value = RecordedValue(
             phase=PHASES.index(event.cause),
-            producer_id=told.producer_id,
-            producer_epoch=told.producer_epoch,
-            partitions=frozenset(told.partitions),
+            producer_id=detail.producer_id,
+            producer_epoch=detail.producer_epoch,
+            partitions=frozenset(detail.partitions),
             coordinator_epoch=event.leader_epoch,
             position=position,
         )
-        loads = told.why == LOADED
-        before = self.values.get(told.transactional_id)
+        loads = detail.why == LOADED
+        before = self.values.get(detail.transactional_id)
         mismatch = self._unexplained(before, value, loads=loads)
-        self.values[told.transactional_id] = value
+        self.values[detail.transactional_id] = value
         if value.phase in ENDING:
             key = (*value.producer, value.phase == PREPARE_COMMIT)
             self.decisions[key][value.coordinator_epoch] = value
@@ -227,34 +227,34 @@ class TransactionRefinement:
         )
 
     def _marker(self, position: int, event: Event) -> Mismatch | None:
-        told = msgspec.json.decode(event.detail, type=MarkerDetail)
+        detail = msgspec.json.decode(event.detail, type=MarkerDetail)
         partition = f"{event.topic}-{event.partition}"
-        key = told.producer_id, told.producer_epoch, told.commit
+        key = detail.producer_id, detail.producer_epoch, detail.commit
         self.marked[key].add(partition)
-        place = partition, told.producer_id
+        place = partition, detail.producer_id
         earlier = self.last.get(place)
         self.last[place] = MarkersSeen(
-            event.leader_epoch, told.producer_epoch, told.coordinator_epoch, position
+            event.leader_epoch, detail.producer_epoch, detail.coordinator_epoch, position
         )
-        decided = self.decisions.get(key, {}).get(told.coordinator_epoch)
-        word = "commit" if told.commit else "abort"
+        decided = self.decisions.get(key, {}).get(detail.coordinator_epoch)
+        word = "commit" if detail.commit else "abort"
         if decided is None or partition not in decided.partitions:
             return Mismatch(
                 position=position,
                 action="mark",
-                expected=f"a decision of coordinator epoch {told.coordinator_epoch} to {word} in {partition} "
-                f"in epoch {told.producer_epoch} of producer {told.producer_id}",
+                expected=f"a decision of coordinator epoch {detail.coordinator_epoch} to {word} in {partition} "
+                f"in epoch {detail.producer_epoch} of producer {detail.producer_id}",
                 seen="none" if decided is None else f"one for {sorted(decided.partitions)}",
                 because=-1 if decided is None else decided.position,
                 offset=event.offset,
             )
-        if earlier is not None and earlier.leader_epoch == event.leader_epoch and earlier.is_after(told):
+        if earlier is not None and earlier.leader_epoch == event.leader_epoch and earlier.is_after(detail):
             return Mismatch(
                 position=position,
                 action="mark",
                 expected=f"producer epoch {earlier.producer_epoch} and coordinator epoch "
                 f"{earlier.coordinator_epoch} or later",
-                seen=f"{told.producer_epoch} and {told.coordinator_epoch}",
+                seen=f"{detail.producer_epoch} and {detail.coordinator_epoch}",
                 because=earlier.position,
                 offset=event.offset,
             )

@@ -88,8 +88,8 @@ class Release:
         """Where the archive of its loaded classes is, or will be. Java ignores an archive of other jars or of
         another Java, so each combination has its own file."""
         said = subprocess.run([java(), "-version"], capture_output=True, check=False).stderr
-        told = hashlib.sha256(said + self.class_path().encode()).hexdigest()[:16]
-        return _cache(self.version) / f"classes-{told}.jsa"
+        digest = hashlib.sha256(said + self.class_path().encode()).hexdigest()[:16]
+        return _cache(self.version) / f"classes-{digest}.jsa"
 
     def make_archive(self, pid: int) -> bool:
         """Let a running broker that was started with `recording` write the archive. Returns whether it did.

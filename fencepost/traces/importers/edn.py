@@ -187,8 +187,8 @@ class EdnReader:
             raise self.refuse(
                 "keywords, texts, numbers, booleans or nil in a set or as keys", "a collection", start
             )
-        told = keys if opens == "#{" else [str(plain(key)) for key in keys]
-        if len(set(told)) != len(keys):
+        names_read = keys if opens == "#{" else [str(plain(key)) for key in keys]
+        if len(set(names_read)) != len(keys):
             raise self.refuse("each key once", "one of them twice", start)
         return frozenset(keys) if opens == "#{" else dict(zip(keys, items[1::2], strict=True))
 

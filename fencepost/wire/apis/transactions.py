@@ -27,7 +27,7 @@ FIRST_WITH_EPOCH, FIRST_WITH_MEMBER = 2, 3
 """Of TxnOffsetCommit (KIP-447)."""
 
 
-def told(call: Call, error: ErrorCode) -> WireError:
+def wire_error(call: Call, error: ErrorCode) -> WireError:
     """The error in words of this version."""
     if error is ErrorCode.PRODUCER_FENCED and call.version < FIRST_WITH_FENCED:
         return WireError.invalid_producer_epoch
@@ -57,7 +57,7 @@ def add_partitions(call: Call, request: Any) -> Handling:
                 partitions=tuple(keys),
             )
         ]
-        error = told(call, answer.error)
+        error = wire_error(call, answer.error)
     else:
         yield ()
     return call.make(
@@ -99,7 +99,7 @@ def add_offsets(call: Call, request: Any) -> Handling:
                 group_id=request.group_id,
             )
         ]
-        error = told(call, answer.error)
+        error = wire_error(call, answer.error)
     else:
         yield ()
     return call.make("AddOffsetsToTxnResponse", throttle_time=NO_THROTTLE, error_code=error)
@@ -123,7 +123,7 @@ def end(call: Call, request: Any) -> Handling:
                 commit=request.committed,
             )
         ]
-        error = told(call, answer.error)
+        error = wire_error(call, answer.error)
     else:
         yield ()
     return call.make("EndTxnResponse", throttle_time=NO_THROTTLE, error_code=error)

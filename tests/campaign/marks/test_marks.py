@@ -213,7 +213,7 @@ def test_the_table_is_sound():
     known = {*FAULTS, *PERCENTAGES}
     assert len(set(NAMES)) == len(MARKS) >= 25
     for mark in MARKS:
-        assert (mark.on is None) == (mark.seen is None) != (mark.told is None)
+        assert (mark.on is None) == (mark.seen is None) != (mark.row_predicate is None)
         needed = {each for need in mark.needs for each in need.split(OR)}
         assert set(mark.leads) <= known and needed <= known and mark.leads, mark.name
         assert any(mark.name in marks_possible(profile) for profile in PROFILES.values()), mark.name

@@ -49,7 +49,7 @@ class Left:
     program: Path
 
 
-def told(finding: Finding, left: Left | None) -> str:
+def explanation(finding: Finding, left: Left | None) -> str:
     """A finding in five lines."""
     where = f"{finding.topic}-{finding.partition}" if finding.topic is not None else "the cluster"
     offset = f" at offset {finding.offset}" if finding.offset >= 0 else ""

@@ -167,7 +167,7 @@ def hunt(
         done = run_round(kind, number, examples=size, shrink=shrink, steps=STEPS)
         yield watch.begun
         if done.complaint:
-            yield _found(planted, name, number, watch, done.told, folder / bug, began)
+            yield _found(planted, name, number, watch, done.output, folder / bug, began)
             return
         number += 1
     yield Hunted(
@@ -181,12 +181,12 @@ def hunt(
 
 
 def _found(
-    planted: PlantedBug, machine: str, number: int, watch: Watch, told: str, folder: Path, began: float
+    planted: PlantedBug, machine: str, number: int, watch: Watch, output: str, folder: Path, began: float
 ) -> Hunted:
     path = folder / f"{machine}.json"
     plan = plan_from_json(path.read_bytes())
     again = {finding.anomaly for finding in combine(judge(run(plan))).findings}
-    steps = [line for line in told.splitlines() if line.startswith("state.") and "agrees()" not in line]
+    steps = [line for line in output.splitlines() if line.startswith("state.") and "agrees()" not in line]
     return Hunted(
         bug=planted.bug,
         machine=machine,

@@ -29,7 +29,7 @@ from hypothesis import currently_in_test_context, event, reject
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 
-from fencepost.campaign.machines.cluster.found import error_of, leave, told
+from fencepost.campaign.machines.cluster.found import error_of, explanation, leave
 from fencepost.campaign.machines.cluster.lockstep import Lockstep
 from fencepost.campaign.run.simulated_cluster import SimulatedCluster
 from fencepost.checkers.judges import judge
@@ -240,7 +240,7 @@ class ClusterSteps(RuleBasedStateMachine):
         if found:
             worst = by_rank(found)[0]
             left = leave(self.folder, type(self).__name__, self.live.plan, self.verdict)
-            raise error_of(worst.anomaly)(told(worst, left))
+            raise error_of(worst.anomaly)(explanation(worst, left))
         if self.verdict.decision not in (Decision.OK, Decision.ILLEGAL):
             self.undecided = f"{self.verdict.decision}: {self.verdict.reason}"
             if currently_in_test_context():

@@ -50,7 +50,7 @@ class Round:
 
     examples: int
     complaint: str = ""
-    told: str = ""
+    output: str = ""
 
 
 def run_round(
@@ -91,8 +91,10 @@ def run_round(
     try:
         run_state_machine_as_test(seed(number)(Counted), settings=wanted)
     except (Exception, BaseExceptionGroup) as error:
-        cause, told = _innermost(error)
-        return Round(examples=failed_at or started, complaint=f"{type(cause).__name__}: {cause}", told=told)
+        cause, output = _innermost(error)
+        return Round(
+            examples=failed_at or started, complaint=f"{type(cause).__name__}: {cause}", output=output
+        )
     return Round(examples=started)
 
 
@@ -122,7 +124,7 @@ def hunt(
         tried += done.examples
         each(tried)
         if done.complaint and known.shown_by(done.complaint):
-            script = script_of(done.told, bug, done.complaint)
+            script = script_of(done.output, bug, done.complaint)
             return Hunted(
                 bug=bug,
                 examples_tried=tried,

@@ -20,9 +20,9 @@ def planted(bug: str, machine: type[LogLife] = DiskMachine) -> type[LogLife]:
     return type("Planted", (machine,), {"parts": parts})
 
 
-def script_of(told: str, bug: str, complaint: str) -> str:
+def script_of(output: str, bug: str, complaint: str) -> str:
     """A script out of what Hypothesis told of a failing example (its notes). bug: "" for the log as it is."""
-    steps = [line for line in told[told.index(FAILING) :].splitlines() if line.strip()]
+    steps = [line for line in output[output.index(FAILING) :].splitlines() if line.strip()]
     if bug:
         head = [
             "from fencepost.campaign.machines.log.planted import planted",

@@ -28,7 +28,7 @@ def sweep(machine: type[LogLife], first_round: int, examples: int, *, shrink: bo
         result = run_round(machine, number, examples=min(ROUND, examples - done), shrink=shrink)
         done += result.examples
         if result.complaint:
-            script = script_of(result.told, "", result.complaint)
+            script = script_of(result.output, "", result.complaint)
             complaints.append({"round": number, "complaint": result.complaint, "script": script})
         number += 1
         sys.stderr.write(f"{done} of {examples} examples, {len(complaints)} complaints\n")

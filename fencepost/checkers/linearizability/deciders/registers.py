@@ -50,7 +50,7 @@ class Values:
     # For each value that an operation with a known outcome depends on: the position of one such operation.
     needed: dict[Any, int] = field(factory=dict)
 
-    def told(self, op: int) -> tuple[Any, Any]:
+    def effect(self, op: int) -> tuple[Any, Any]:
         """The value that an operation replaces (None for a write) and the value that it makes."""
         argument = self.part[op].call.argument
         return argument if self.part[op].call.function == "cas" else (None, argument)
@@ -58,7 +58,7 @@ class Values:
     def source(self, value: Any) -> Any:
         """The value that a chain of cas started from; the value itself if no cas made it."""
         maker = self.makers.get(value)
-        return value if maker is None or self.part[maker].call.function != "cas" else self.told(maker)[0]
+        return value if maker is None or self.part[maker].call.function != "cas" else self.effect(maker)[0]
 
     def history_of(self, value: Any) -> list[int]:
         """The makers of a value and of the values before it in its chain, latest first."""
@@ -93,7 +93,7 @@ def decide_register(model: Register | Map, part: Sequence[Asked]) -> Decided | N
                 reached += 1
                 groups += [[values.makers[value]] if value in values.makers else [], values.readers[value]]
                 followers = [
-                    made for op in values.takers[value] if (made := values.told(op)[1]) in values.needed
+                    made for op in values.takers[value] if (made := values.effect(op)[1]) in values.needed
                 ]
                 if len(followers) > 1:
                     return _taken_twice(values, value, followers[:2])
@@ -121,7 +121,7 @@ def _values(initial: Any, part: Sequence[Asked]) -> Values | None:
             if asked.known:
                 denied.append(call.argument[0])
         else:
-            old, new = values.told(op)
+            old, new = values.effect(op)
             if new in values.makers or new == initial:
                 return None
             values.makers[new] = op
@@ -167,7 +167,7 @@ def _taken_twice(values: Values, value: Any, made: Sequence[Any]) -> Decided:
 def _end(values: Values, value: Any) -> Any:
     """The value that the operation which needs `value` is about."""
     call = values.part[values.needed[value]].call
-    return call.result if call.function in READS else values.told(values.needed[value])[1]
+    return call.result if call.function in READS else values.effect(values.needed[value])[1]
 
 
 def _too_early(values: Values, late: tuple[int, int]) -> Decided:
@@ -175,7 +175,7 @@ def _too_early(values: Values, late: tuple[int, int]) -> Decided:
     makers: list[int] = []
     for op in late:
         call = values.part[op].call
-        makers += values.history_of(call.result if call.function in READS else values.told(op)[1])
+        makers += values.history_of(call.result if call.function in READS else values.effect(op)[1])
     return Decided(
         convicting=convicting,
         scope=tuple(dict.fromkeys((*convicting, *makers))),

@@ -125,8 +125,8 @@ def piece_at(texts: Texts, writers: Array, at: int, size: int) -> int:
     if low == 0:
         return -1
     row = writers[low - 1]
-    told = compare(texts, texts.start[row], texts.size[row], at, size)
-    return low - 1 if told == 0 or told == -2 else -1
+    order = compare(texts, texts.start[row], texts.size[row], at, size)
+    return low - 1 if order == 0 or order == -2 else -1
 
 
 @compiled
@@ -196,8 +196,8 @@ def attach(texts: Texts, gets: Array, roots: Array, chains: Chains) -> bool:
     for n in range(len(gets)):
         row, root = gets[n], roots[n]
         whole = chains.witness[root]
-        told = compare(texts, texts.start[row], texts.size[row], texts.start[whole], texts.size[whole])
-        if told != 0 and told != -2:
+        order = compare(texts, texts.start[row], texts.size[row], texts.start[whole], texts.size[whole])
+        if order != 0 and order != -2:
             return False
         low, high = chains.begin[root], chains.begin[root] + chains.length[root]
         ends = chains.end[low:high]
@@ -266,8 +266,8 @@ def key_is_legal(texts: Texts, rows: Array) -> bool:
         if texts.size[row] == 0:
             return False
         if n:
-            told = compare(texts, texts.start[before], texts.size[before], texts.start[row], texts.size[row])
-            if told == 0 or told == -2:
+            order = compare(texts, texts.start[before], texts.size[before], texts.start[row], texts.size[row])
+            if order == 0 or order == -2:
                 return False
     size = len(writers) + 1
     chains = Chains(

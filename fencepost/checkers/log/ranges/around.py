@@ -219,12 +219,12 @@ def concerning(appends: Appends, reads: Reads, strong: Array, wanted: Wanted) ->
     reader = np.repeat(np.arange(len(reads.op_id)), np.diff(reads.start))
     reading = np.zeros(len(reads.op_id), np.bool_)
     reading[reader[np.isin(reads.value, wanted.values)]] = True
-    told = np.flatnonzero(np.diff(reads.start) > 0)
-    if len(told):
-        first = np.minimum.reduceat(reads.offset, reads.start[told])
-        last = np.maximum.reduceat(reads.offset, reads.start[told])
-        first = np.where(reads.position[told] >= 0, np.minimum(first, reads.position[told]), first)
-        reading[told] |= np.searchsorted(offsets, first) < np.searchsorted(offsets, last, side="right")
+    non_empty = np.flatnonzero(np.diff(reads.start) > 0)
+    if len(non_empty):
+        first = np.minimum.reduceat(reads.offset, reads.start[non_empty])
+        last = np.maximum.reduceat(reads.offset, reads.start[non_empty])
+        first = np.where(reads.position[non_empty] >= 0, np.minimum(first, reads.position[non_empty]), first)
+        reading[non_empty] |= np.searchsorted(offsets, first) < np.searchsorted(offsets, last, side="right")
     reading |= strong & (np.isin(reads.end, offsets) | np.isin(reads.end - 1, offsets))
     for process, session, epoch in wanted.sessions.tolist():
         reading |= (reads.process == process) & (reads.session == session) & (reads.epoch == epoch)

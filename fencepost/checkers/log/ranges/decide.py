@@ -51,7 +51,7 @@ class Soft:
     rows: Array
     by_value: Array
     sorted_values: Array
-    told: Array
+    with_offset: Array
     told_offset: Array
 
 
@@ -59,14 +59,14 @@ def soft_of(parts: Iterable[Array]) -> Soft:
     """The soft appends of all batches."""
     rows = np.concatenate([np.empty((0, S_CLOCK + 1), np.int64), *parts])
     order = np.argsort(rows[:, S_VALUE], kind="stable")
-    told = np.flatnonzero((rows[:, S_BASE] >= 0) & (rows[:, S_EPOCH] >= 0))
-    offset = rows[told, S_BASE] + rows[told, S_NTH]
+    with_offset = np.flatnonzero((rows[:, S_BASE] >= 0) & (rows[:, S_EPOCH] >= 0))
+    offset = rows[with_offset, S_BASE] + rows[with_offset, S_NTH]
     by_offset = np.argsort(offset, kind="stable")
     return Soft(
         rows=rows,
         by_value=order,
         sorted_values=rows[order, S_VALUE],
-        told=told[by_offset],
+        with_offset=with_offset[by_offset],
         told_offset=offset[by_offset],
     )
 
@@ -285,8 +285,12 @@ def _resolve(
                     strange[q] = strange[k] = True
                 slots[q, VALUE], slots[q, INVOKE] = value, soft[row, S_INVOKE]
                 slots[q, FLAGS] = was | PLACED | (JOINED if j else 0)
-                told = soft[row, S_BASE] >= 0 and soft[row, S_EPOCH] >= 0
-                if told and soft[row, S_BASE] != low + k - nth and slots[q, EPOCH] == soft[row, S_EPOCH]:
+                with_offset = soft[row, S_BASE] >= 0 and soft[row, S_EPOCH] >= 0
+                if (
+                    with_offset
+                    and soft[row, S_BASE] != low + k - nth
+                    and slots[q, EPOCH] == soft[row, S_EPOCH]
+                ):
                     strange[q] = strange[k] = True
             if inside:
                 placed[count, 0], placed[count, 1] = row - nth, low + k - nth
@@ -309,7 +313,7 @@ def told_wrong(soft: Soft, slots: Array, low: int) -> Array:
         the offsets.
     """
     a, b = np.searchsorted(soft.told_offset, (low, low + len(slots)))
-    offset, rows = np.asarray(soft.told_offset[a:b]), soft.rows[np.asarray(soft.told[a:b])]
+    offset, rows = np.asarray(soft.told_offset[a:b]), soft.rows[np.asarray(soft.with_offset[a:b])]
     there = slots[offset - low]
     other = (there[:, INVOKE] != NEVER) & (there[:, VALUE] != rows[:, S_VALUE])
     wrong = other & (there[:, EPOCH] == rows[:, S_EPOCH])

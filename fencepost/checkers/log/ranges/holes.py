@@ -87,13 +87,13 @@ def bounding(appends: Appends, reads: Reads, strong: Array, starts: Array) -> Ar
     and not beyond the next one, and the latest operations.
     """
     firm = np.flatnonzero(appends.kind == Kind.FIRM)
-    told = np.flatnonzero(np.diff(reads.start) > 0)
-    highest = np.maximum.reduceat(reads.offset, reads.start[told]) if len(told) else told
+    non_empty = np.flatnonzero(np.diff(reads.start) > 0)
+    highest = np.maximum.reduceat(reads.offset, reads.start[non_empty]) if len(non_empty) else non_empty
     claims = np.flatnonzero(strong)
     last = appends.base[firm] + np.diff(appends.start)[firm] - 1
     ids = [
         _first(last, appends, firm, starts),
-        _first(highest, reads, told, starts),
+        _first(highest, reads, non_empty, starts),
         _first(reads.end[claims] - 1, reads, claims, starts),
     ]
     for times, rows in ((appends.invoke, appends.op_id), (reads.completion, reads.op_id)):

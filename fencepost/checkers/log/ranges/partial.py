@@ -107,10 +107,10 @@ def rows_of_group(columns: LogColumns, g: int) -> tuple[Appends, Reads]:
         "start": _begun(appends.start[a : b + 1] - v),
         "value": appends.value[v:w],
     }
-    told = {name: column[r:s] for name, column in reads._asdict().items()}
-    told |= {"first": _sealed(0, s - r), "start": _begun(reads.start[r : s + 1] - i)}
-    told |= {name: getattr(reads, name)[i:j] for name in ("offset", "value", "record_epoch")}
-    return Appends(**cut), Reads(**told)
+    non_empty = {name: column[r:s] for name, column in reads._asdict().items()}
+    non_empty |= {"first": _sealed(0, s - r), "start": _begun(reads.start[r : s + 1] - i)}
+    non_empty |= {name: getattr(reads, name)[i:j] for name in ("offset", "value", "record_epoch")}
+    return Appends(**cut), Reads(**non_empty)
 
 
 def _sealed(*values: int) -> Array:
@@ -215,11 +215,11 @@ def _regressed(reads: Reads, concurrent: bool) -> Array:
 def _of_reads(reads: Reads, strong: Array, dense: bool) -> tuple[dict[str, list[int]], Array, Array]:
     """Op ids of reads that are wrong by themselves (as Partial.ids), the gaps that reads pass over, and the
     offsets of reads out of order."""
-    told = np.flatnonzero(np.diff(reads.start) > 0)
+    non_empty = np.flatnonzero(np.diff(reads.start) > 0)
     reader = np.repeat(np.arange(len(reads.op_id)), np.diff(reads.start))
-    first, position = reads.offset[reads.start[told]], reads.position[told]
+    first, position = reads.offset[reads.start[non_empty]], reads.position[non_empty]
     inner = np.ones(max(len(reads.offset) - 1, 0), np.bool_)
-    inner[reads.start[told][1:] - 1] = False
+    inner[reads.start[non_empty][1:] - 1] = False
     step = np.diff(reads.offset)
     wrong: dict[str, list[int]] = {}
     fallen = np.unique(reader[:-1][inner & (step <= 0)])
@@ -231,7 +231,7 @@ def _of_reads(reads: Reads, strong: Array, dense: bool) -> tuple[dict[str, list[
     late = (position >= 0) & (first > position)
     jumped = np.flatnonzero(inner & (step > 1))
     if dense and (late.any() or len(jumped)):
-        passing = min(*told[late][:1].tolist(), *reader[jumped][:1].tolist(), len(reads.op_id) - 1)
+        passing = min(*non_empty[late][:1].tolist(), *reader[jumped][:1].tolist(), len(reads.op_id) - 1)
         wrong["a read that passes over offsets"] = [int(reads.op_id[passing])]
     start = np.concatenate((position[late], reads.offset[jumped] + 1))
     stop = np.concatenate((first[late], reads.offset[jumped + 1]))
@@ -242,10 +242,10 @@ def _of_reads(reads: Reads, strong: Array, dense: bool) -> tuple[dict[str, list[
 def _ranges(appends: Appends, reads: Reads, strong: Array, width: int) -> Array:
     """Numbers of the ranges that contain anything."""
     firm = np.flatnonzero(appends.kind == Kind.FIRM)
-    told = np.flatnonzero(np.diff(reads.start) > 0)
-    first, last = reads.offset[reads.start[told]], reads.offset[reads.start[told + 1] - 1]
+    non_empty = np.flatnonzero(np.diff(reads.start) > 0)
+    first, last = reads.offset[reads.start[non_empty]], reads.offset[reads.start[non_empty + 1] - 1]
     wide = np.flatnonzero((last // width - first // width > 1) | (last < first))
-    inner = [reads.offset[reads.start[r] : reads.start[r + 1]] for r in told[wide].tolist()]
+    inner = [reads.offset[reads.start[r] : reads.start[r + 1]] for r in non_empty[wide].tolist()]
     ends = reads.end[strong]
     base = appends.base[firm]
     reach = base + np.diff(appends.start)[firm] - 1
@@ -302,18 +302,18 @@ def _sessions(reads: Reads) -> Array:
     found[:, (1, 3, 5)] = lowest
     every = np.ones(len(rows), np.bool_)
     ends, positions = reads.end[rows], reads.position[rows]
-    for column, value, told in (
+    for column, value, non_empty in (
         (0, reads.invoke[rows], every),
         (2, ends, ends >= 0),
         (4, positions, positions >= 0),
     ):
-        np.minimum.at(found[:, column], of[told], value[told])
-    for column, value, told in (
+        np.minimum.at(found[:, column], of[non_empty], value[non_empty])
+    for column, value, non_empty in (
         (1, reads.completion[rows], every),
         (3, ends, ends >= 0),
         (5, positions, positions >= 0),
     ):
-        np.maximum.at(found[:, column], of[told], value[told])
+        np.maximum.at(found[:, column], of[non_empty], value[non_empty])
     return np.column_stack((keys.T, found))
 
 

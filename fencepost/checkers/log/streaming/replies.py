@@ -34,19 +34,19 @@ class StreamReplies:
         """Whether loss is allowed at this offset."""
         return bool(self.loss) and any(start <= offset < end for start, end in self.loss)
 
-    def of_one_moment(self, read: Operation, told: Claimed) -> None:
+    def of_one_moment(self, read: Operation, claimed: Claimed) -> None:
         """Check that the claims of one response can be from one moment.
 
         Args:
             read: the operation.
             told: its claims about this partition.
         """
-        if told.end is None:
+        if claimed.end is None:
             return
-        start = told.log_start if self.claims.retention else None
-        for claim, anomaly in ((start, "log_start_above_end"), (told.stable, "last_stable_above_end")):
-            if claim is not None and claim > told.end:
-                self.findings.add(anomaly, claim, (read,), f"at most the end {told.end}", f"{claim}")
+        start = claimed.log_start if self.claims.retention else None
+        for claim, anomaly in ((start, "log_start_above_end"), (claimed.stable, "last_stable_above_end")):
+            if claim is not None and claim > claimed.end:
+                self.findings.add(anomaly, claim, (read,), f"at most the end {claimed.end}", f"{claim}")
 
     def not_below(
         self, sent: Sent, read: Operation, end: int | None, start: int | None, stable: int | None
@@ -80,7 +80,7 @@ class StreamReplies:
     def order(
         self,
         read: Operation,
-        told: Claimed,
+        claimed: Claimed,
         trusted: tuple[int | None, int | None, int | None],
         slots: dict[int, Slot],
         sends: dict[int, Sent],
@@ -91,12 +91,12 @@ class StreamReplies:
         remembered so far.
         """
         start, end, stable = trusted
-        begin = max(told.position, NONE if start is None else start)
+        begin = max(claimed.position, NONE if start is None else start)
         committed = read.isolation == ISOLATIONS[READ_COMMITTED]
         bounds = [claim for claim in (end, stable if committed else None) if claim is not None]
         stop = min(bounds, default=None)
-        before = begin - 1 if told.position >= 0 else None
-        for n, record in enumerate(told.records):
+        before = begin - 1 if claimed.position >= 0 else None
+        for n, record in enumerate(claimed.records):
             offset = record.offset
             if n and before is not None and offset <= before:
                 self.findings.add(

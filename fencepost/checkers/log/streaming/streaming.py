@@ -244,16 +244,16 @@ class StreamingLogCheck:
         )
 
     def _read_done(self, sent: Sent, operation: Operation) -> None:
-        told = claimed_by(operation, self.topic, self.partition)
+        statement = claimed_by(operation, self.topic, self.partition)
         strong = operation.strong or self.claims.check == "strong"
-        end, stable = (told.end, told.stable) if strong else (None, None)
-        start = told.log_start if strong and self.claims.retention else None
-        self.replies.of_one_moment(operation, told)
-        for record in told.records:
+        end, stable = (statement.end, statement.stable) if strong else (None, None)
+        start = statement.log_start if strong and self.claims.retention else None
+        self.replies.of_one_moment(operation, statement)
+        for record in statement.records:
             self._record(operation, record)
-        self.replies.order(operation, told, (start, end, stable), self.slots, self.sends)
+        self.replies.order(operation, statement, (start, end, stable), self.slots, self.sends)
         self.replies.not_below(sent, operation, end, start, stable)
-        reach = max([record.offset for record in told.records]) + 1 if told.records else 0
+        reach = max([record.offset for record in statement.records]) + 1 if statement.records else 0
         claimed = max(end or 0, start or 0, stable or 0)
         if claimed >= reach:
             self.shown = self._raised(self.shown, claimed, operation)
@@ -261,8 +261,8 @@ class StreamingLogCheck:
         self.log_start = self._raised(self.log_start, start or 0, operation)
         shown = reach if operation.isolation == ISOLATIONS[READ_COMMITTED] else 0
         self.stable = self._raised(self.stable, max(stable or 0, shown), operation)
-        if self.claims.check == "strong" and told.records:
-            self.replies.above_log_start(sent, operation, min(record.offset for record in told.records))
+        if self.claims.check == "strong" and statement.records:
+            self.replies.above_log_start(sent, operation, min(record.offset for record in statement.records))
 
     def _record(self, read: Operation, record: Record) -> None:
         known = self.slots.get(record.offset)

@@ -170,11 +170,11 @@ class GroupAdmin:
     async def describe(self, group: str) -> GroupDetails:
         """State, members, and for each partition the committed offset and the log end. Raises FencepostError
         for an unknown group."""
-        node, told = await self._of_group(
+        node, description = await self._of_group(
             group, lambda number: DescribeGroupRequest(correlation_id=number, group_id=group)
         )
-        assert isinstance(told, DescribeGroupResponse)
-        if told.state == "Dead":
+        assert isinstance(description, DescribeGroupResponse)
+        if description.state == "Dead":
             groups = [listing.group for listing in await self.list_groups()]
             raise FencepostError(
                 expected=f"one of the groups {', '.join(groups)}" if groups else "a group",
@@ -184,18 +184,18 @@ class GroupAdmin:
         committed = await self.committed(group)
         owners = {
             key: member.member_id
-            for member in told.members
+            for member in description.members
             for key in decode_assignment(member.assignment) or ()
         }
         keys = sorted({*committed, *owners})
         ends = await self.ends(keys, kafka.LATEST)
         return GroupDetails(
             group=group,
-            state=told.state,
+            state=description.state,
             coordinator=node,
-            protocol=told.protocol_name,
-            generation=told.generation_id,
-            members=tuple(member.member_id for member in told.members),
+            protocol=description.protocol_name,
+            generation=description.generation_id,
+            members=tuple(member.member_id for member in description.members),
             partitions=tuple(
                 GroupPartition(
                     topic=key.topic,

@@ -33,7 +33,7 @@ def assign_range(members: Subscriptions, partitions: Partitions) -> Assignment:
     """Topic by topic: contiguous partitions for each member, one more for the first ones."""
     owner = {}
     for topic in _wanted(members, partitions):
-        takers = sorted(member for member, told in members.items() if topic in told.topics)
+        takers = sorted(member for member, subscribed in members.items() if topic in subscribed.topics)
         share, more = divmod(partitions[topic], len(takers))
         number = 0
         for place, member in enumerate(takers):

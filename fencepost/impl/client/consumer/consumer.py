@@ -231,14 +231,14 @@ class Consumer:
             return
         self.fetcher.stale = False
 
-        def told(answered: bool) -> None:
+        def on_answer(answered: bool) -> None:
             if answered and all(self.desk.partitions(self.identity.topics).values()):
                 self._advance()
                 return
             self.fetcher.stale = True
             self.desk.set_timer(AGAIN_TIMER, self.options.retry_backoff_ms)
 
-        self.desk.refresh_metadata(told)
+        self.desk.refresh_metadata(on_answer)
 
     def _read(self) -> None:
         self.fetcher.reset(self._advance)
@@ -362,7 +362,7 @@ class Consumer:
         self.fetching_committed = True
         asked, generation = self.fetcher.missing(), self.coordinator.generation
 
-        def told(offsets: dict[TopicPartition, int] | None) -> None:
+        def on_answer(offsets: dict[TopicPartition, int] | None) -> None:
             self.fetching_committed = False
             if offsets is None:
                 self.desk.set_timer(AGAIN_TIMER, self.options.retry_backoff_ms)
@@ -376,7 +376,7 @@ class Consumer:
             else:
                 self._advance()
 
-        self.coordinator.fetch_committed(asked, told)
+        self.coordinator.fetch_committed(asked, on_answer)
 
     def _on_auto_commit(self) -> None:
         self.commit_due = True

@@ -35,17 +35,17 @@ class ConsumerCoordinator(GroupMember):
     again: dict[int, Callable[[], None]] = field(factory=dict)
     _last_again: int = 0
 
-    def commit(self, offsets: Offsets, kind: str, told: CommitCallback, attempt: int = 1) -> None:
+    def commit(self, offsets: Offsets, kind: str, on_end: CommitCallback, attempt: int = 1) -> None:
         """Send one OffsetCommit, which is one row of the trace. `told` is called with the final error.
 
         kind: auto, async, sync, or before: as sync, but the committed records are not processed yet.
         """
         if self.generation < 0:
-            told(ErrorCode.UNKNOWN_MEMBER_ID)  # no longer a member: fencing would not be possible
+            on_end(ErrorCode.UNKNOWN_MEMBER_ID)  # no longer a member: fencing would not be possible
             return
         if self.node < 0:
             self.find()
-            self._after_commit(offsets, kind, told, attempt, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            self._after_commit(offsets, kind, on_end, attempt, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
         identity, member, generation = self.desk.identity, self.member_id, self.generation
         epochs = dict(self.epochs())
@@ -78,23 +78,23 @@ class ConsumerCoordinator(GroupMember):
             self.desk.end(begun, outcome, error, node=node, leader_epoch=epoch)
             if (member, generation) == (self.member_id, self.generation):
                 self.refused(error)
-            self._after_commit(offsets, kind, told, attempt, error)
+            self._after_commit(offsets, kind, on_end, attempt, error)
 
         node = self.node
         self.desk.ask(node, request, answered)
 
     def _after_commit(
-        self, offsets: Offsets, kind: str, told: CommitCallback, attempt: int, error: ErrorCode
+        self, offsets: Offsets, kind: str, on_end: CommitCallback, attempt: int, error: ErrorCode
     ) -> None:
         if (
             error not in RETRIED
             or self.commit_async_not_retried(kind)
             or attempt >= self.desk.options.commit_attempts
         ):
-            told(error)
+            on_end(error)
             return
         self._last_again += 1
-        self.again[self._last_again] = partial(self.commit, offsets, kind, told, attempt + 1)
+        self.again[self._last_again] = partial(self.commit, offsets, kind, on_end, attempt + 1)
         self.desk.set_timer((COMMIT_TIMER, self._last_again), self.desk.options.retry_backoff_ms)
 
     def commit_async_not_retried(self, kind: str) -> bool:
@@ -107,7 +107,7 @@ class ConsumerCoordinator(GroupMember):
         self.again.pop(number)()
 
     def fetch_committed(
-        self, partitions: tuple[TopicPartition, ...], told: Callable[[Offsets | None], None]
+        self, partitions: tuple[TopicPartition, ...], on_end: Callable[[Offsets | None], None]
     ) -> None:
         """Fetch committed offsets.
 
@@ -131,7 +131,7 @@ class ConsumerCoordinator(GroupMember):
             if answer is None or error is not NO_ERROR:
                 self.desk.end(begun, Outcome.FAIL, error)
                 self.refused(error)
-                told(None)
+                on_end(None)
                 return
             offsets = {each.partition: each.offset for each in answer.offsets}
             self.epochs().update({each.partition: each.leader_epoch for each in answer.offsets})
@@ -142,7 +142,7 @@ class ConsumerCoordinator(GroupMember):
                 leader_epoch=answer.coordinator_epoch,
                 positions=positions_of(offsets),
             )
-            told(offsets)
+            on_end(offsets)
 
         node = self.node
         self.desk.ask(node, request, answered)

@@ -190,8 +190,8 @@ class GroupMember:
 
     def _assign(self, name: str, members: tuple[tuple[str, bytes], ...]) -> tuple[tuple[str, bytes], ...]:
         """The leader computes the assignments."""
-        told = {member: decode_subscription(data) for member, data in members}
-        subscriptions = {member: one for member, one in told.items() if one is not None}
+        on_answer = {member: decode_subscription(data) for member, data in members}
+        subscriptions = {member: one for member, one in on_answer.items() if one is not None}
         topics = tuple(sorted({topic for one in subscriptions.values() for topic in one.topics}))
         shares = ASSIGNORS[name](subscriptions, self.desk.partitions(topics))
         return tuple((member, encode_assignment(keys)) for member, keys in shares.items())
@@ -279,12 +279,12 @@ class GroupMember:
                 group_instance_id=identity.instance_id,
             )
 
-        def told(answer: Any) -> None:
+        def on_answer(answer: Any) -> None:
             if (member, generation) == (self.member_id, self.generation):
                 self.refused(error_of(answer))
                 self.wake()
 
-        self.desk.ask(self.node, request, told)
+        self.desk.ask(self.node, request, on_answer)
 
     def leave(self) -> None:
         """Leave the group without waiting for the response. A static member will come back and sends nothing

@@ -140,13 +140,13 @@ class ConsumerDesk:
             return
         self.asking_metadata = True
 
-        def told(answer: kafka.MetadataResponse | None) -> None:
+        def on_answer(answer: kafka.MetadataResponse | None) -> None:
             self.asking_metadata = False
             if answer is not None:
                 self.metadata.update(answer)
             then(answer is not None)
 
-        self.ask(self.whom_to_ask(), lambda number: kafka.MetadataRequest(correlation_id=number), told)
+        self.ask(self.whom_to_ask(), lambda number: kafka.MetadataRequest(correlation_id=number), on_answer)
 
     def partitions(self, topics: tuple[str, ...]) -> dict[str, int]:
         """The known number of partitions of each of these topics."""

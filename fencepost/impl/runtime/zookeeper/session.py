@@ -138,7 +138,7 @@ class _Outstanding:
     session: "ZooKeeperSession"
     request_id: int
     request: ZooKeeperRequest
-    told: bool = False
+    reported: bool = False
 
     def set(self, value: Any) -> None:
         """The server answered."""
@@ -153,8 +153,8 @@ class _Outstanding:
             self._tell(Failed(ZooKeeperError.CONNECTION_LOSS))
 
     def _tell(self, reply: Reply) -> None:
-        if not self.told:
-            self.told = True
+        if not self.reported:
+            self.reported = True
             self.session.answered(self, reply)
 
 

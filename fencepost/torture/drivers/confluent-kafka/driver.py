@@ -171,7 +171,7 @@ class Consumer:
     def idle(self):
         """Nothing: librdkafka calls back from poll only."""
 
-    def told(self, event):
+    def say(self, event):
         def listener(consumer, partitions):
             happened(
                 event,
@@ -190,9 +190,9 @@ class Consumer:
     def subscribe(self, command):
         self.client.subscribe(
             command["topics"],
-            on_assign=self.told("assigned"),
-            on_revoke=self.told("revoked"),
-            on_lost=self.told("lost"),
+            on_assign=self.say("assigned"),
+            on_revoke=self.say("revoked"),
+            on_lost=self.say("lost"),
         )
 
     def assign(self, command):

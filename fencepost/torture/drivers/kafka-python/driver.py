@@ -105,15 +105,15 @@ class Listener(ConsumerRebalanceListener):
         self.client = client
 
     def on_partitions_assigned(self, assigned):
-        self.told("assigned", assigned)
+        self.say("assigned", assigned)
 
     def on_partitions_revoked(self, revoked):
-        self.told("revoked", revoked)
+        self.say("revoked", revoked)
 
     def on_partitions_lost(self, lost):
-        self.told("lost", lost)
+        self.say("lost", lost)
 
-    def told(self, event, partitions):
+    def say(self, event, partitions):
         where = [{"topic": one.topic, "partition": one.partition} for one in partitions]
         happened(event, self.client.name, partitions=where)
         for one in partitions:
