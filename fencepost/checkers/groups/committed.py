@@ -176,7 +176,7 @@ def _operations(
     """The commits, joins and fetches as operations of the model. Op ids keep the original id above the lowest
     32 bits.
 
-    told: add the epochs of the coordinators, and whether the outcome is unknown, for `ReloadedOffset`.
+    reloaded: add the epochs of the coordinators, and whether the outcome is unknown, for `ReloadedOffset`.
     """
 
     def made(

@@ -41,7 +41,7 @@ class Sent:
 
     Attributes:
         row: its operation.
-        told: the offset in its acknowledgement (-1: none).
+        offset_sent: the offset in its acknowledgement (-1: none).
         firm: acknowledged with acks=all and an offset, or part of an unknown transaction that is known to
             have committed.
     """

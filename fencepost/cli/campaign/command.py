@@ -149,7 +149,7 @@ def command(
       fencepost mine out/healthy --out out/mined
     """
     from fencepost.campaign.driver.driver import Campaign
-    from fencepost.cli.shrink import shrink_found
+    from fencepost.cli.campaign.shrinking import shrink_found
 
     output = Output(as_json)
     if list_faults:

@@ -95,7 +95,7 @@ def _cause(bug: "Bug", mined: Path, output: Output, seconds: float, jobs: int) -
     """The cause, or in words why none was found."""
     from fencepost.campaign.causes.cause import MOST_RUNS, cause_of
     from fencepost.campaign.shrink.oracle import target_of
-    from fencepost.cli.shrink import shrink_with_bar
+    from fencepost.cli.campaign.shrinking import shrink_with_bar
     from fencepost.traces.plan_json import plan_from_json
 
     trace = _trace(bug)

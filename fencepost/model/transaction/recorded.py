@@ -242,8 +242,8 @@ class TransactionRefinement:
             return Mismatch(
                 position=position,
                 action="mark",
-                expected=f"a decision of coordinator epoch {detail.coordinator_epoch} to {word} in {partition} "
-                f"in epoch {detail.producer_epoch} of producer {detail.producer_id}",
+                expected=f"a decision of coordinator epoch {detail.coordinator_epoch} to {word} in "
+                f"{partition} in epoch {detail.producer_epoch} of producer {detail.producer_id}",
                 seen="none" if decided is None else f"one for {sorted(decided.partitions)}",
                 because=-1 if decided is None else decided.position,
                 offset=event.offset,

@@ -39,7 +39,7 @@ class StreamReplies:
 
         Args:
             read: the operation.
-            told: its claims about this partition.
+            claimed: its claims about this partition.
         """
         if claimed.end is None:
             return

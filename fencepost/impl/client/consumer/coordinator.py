@@ -36,7 +36,7 @@ class ConsumerCoordinator(GroupMember):
     _last_again: int = 0
 
     def commit(self, offsets: Offsets, kind: str, on_end: CommitCallback, attempt: int = 1) -> None:
-        """Send one OffsetCommit, which is one row of the trace. `told` is called with the final error.
+        """Send one OffsetCommit, which is one row of the trace. `on_end` is called with the final error.
 
         kind: auto, async, sync, or before: as sync, but the committed records are not processed yet.
         """
@@ -113,7 +113,7 @@ class ConsumerCoordinator(GroupMember):
 
         Args:
             partitions: the partitions.
-            told: called with the offsets (-1 if nothing is committed), or with None if there was no response.
+            on_end: called with the offsets (-1 if nothing is committed), or with None if there was no response.
         """
         identity = self.desk.identity
         begun = self.desk.begin(Function.FETCH_COMMITTED, member=self.known_as)
