@@ -23,7 +23,7 @@ def test_one_bug_is_measured_anew_by_itself() -> None:
     changed = updated(page, [HUNT])
     assert updated(page, []) == page
     assert rows_of(changed) == rows_of(page) | {
-        "KIP-279": "| KIP-279 | LOG-MATCH | 7 | 7 | log_divergence | elections | this protection |"
+        "KIP-279": "| KIP-279 | LOG-MATCH | 7 | 7 | 4 of 5 | log_divergence | elections | this protection |"
     }
     assert [*rows_of(changed)] == [*rows_of(page)]
     assert changed.splitlines()[0] == page.splitlines()[0] and changed.endswith(page[page.index(END) :])
@@ -36,5 +36,5 @@ def test_an_empty_page_gets_the_rows_of_the_record() -> None:
     few, none = evolve(HUNT, ranges=(7,)), evolve(HUNT, bug="KIP-101", ranges=(None,) * 5, seeds_needed=None)
     rows = rows_of(updated(f"{BEGIN}{END}", [few, none]))
     assert [*rows][-2:] == ["KIP-101", "KIP-279"]
-    assert "| 7 | not measured |" in rows["KIP-279"]
-    assert "| not in 7 | not in most ranges |" in rows["KIP-101"]
+    assert "| 7 | not measured | 1 of 1 |" in rows["KIP-279"]
+    assert "| not in 7 | not in most ranges | 0 of 5 |" in rows["KIP-101"]

@@ -113,7 +113,8 @@ class ConsumerCoordinator(GroupMember):
 
         Args:
             partitions: the partitions.
-            on_end: called with the offsets (-1 if nothing is committed), or with None if there was no response.
+            on_end: called with the offsets (-1 if nothing is committed), or with None if there was no
+                response.
         """
         identity = self.desk.identity
         begun = self.desk.begin(Function.FETCH_COMMITTED, member=self.known_as)

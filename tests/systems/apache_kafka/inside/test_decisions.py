@@ -1,6 +1,6 @@
 """The logs of decisions as events: epochs, ISRs and assignments follow from records as Kafka derives them.
 
-Both logs are written by hand here; test_inside_real.py reads those of real brokers.
+Both logs are written by hand here.
 """
 
 import struct
