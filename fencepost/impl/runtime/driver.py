@@ -9,7 +9,6 @@ monotonic from there on. So time never goes back, and two incarnations never sha
 
 import asyncio
 import logging
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -35,8 +34,8 @@ from fencepost.impl.core.core_interface import (
     TimerKey,
 )
 from fencepost.impl.core.failures import events_of_failure
-from fencepost.impl.log.batch.record_walk import MACHINE
 from fencepost.impl.messages.broker_api import Message
+from fencepost.impl.runtime.machine_code import load_when_due
 from fencepost.impl.runtime.zookeeper.session import ZooKeeperSession
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
@@ -71,13 +70,6 @@ class HostClock:
 
 def _nobody_asked(operation: Operation) -> None:
     raise AssertionError(f"a core that was asked for nothing completes {operation}")
-
-
-def load_when_due() -> None:
-    """Load the machine code that checks records once it is worth it, in a thread of its own: a broker's
-    session must live on meanwhile."""
-    if MACHINE.due():
-        threading.Thread(target=MACHINE.load, name="fencepost loads machine code", daemon=True).start()
 
 
 @define(eq=False)

@@ -19,7 +19,7 @@ from typing import Any
 from attrs import define, field
 
 from fencepost.systems.disk.unmounting import is_mounted, unmount, write_dirty_pages
-from fencepost.traces.errors import EnvironmentError_
+from fencepost.traces.errors import EnvironmentError_, install_extra
 
 MODULE = "fencepost.systems.disk.mount"
 ANSWER_S = 120.0
@@ -32,7 +32,7 @@ def missing() -> str:
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         return "needs /dev/fuse (Linux with FUSE; in a container: --device /dev/fuse --cap-add SYS_ADMIN)"
     if importlib.util.find_spec("mfusepy") is None:
-        return "needs mfusepy: pip install 'fencepost[disk]'"
+        return f"needs mfusepy: {install_extra('disk')}"
     try:
         import mfusepy  # noqa: F401
     except Exception as error:  # it looks for libfuse while it is imported, and says so in several ways

@@ -142,4 +142,4 @@ def test_an_absent_device_is_one_sentence(monkeypatch, tmp_path):
         MountedDisk(tmp_path / "mnt", 1).open()
     monkeypatch.setattr("os.access", lambda path, mode: True)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert missing() == "needs mfusepy: pip install 'fencepost[disk]'"
+    assert missing() == "needs mfusepy: install it with: pip install 'mfusepy>=3'"
