@@ -62,10 +62,13 @@ def sequential_of(trace: Trace, model: Model, findings: Sequence[Finding] = ()) 
     parts.sort(key=lambda item: (not _holds(item[1], convicted), len(item[1]) > MOST_DRAWN, item[0]))
     origin = min((operation.invoke_time for operation in trace.operations), default=0)
     drawn = []
+
+    def draw() -> None:
+        for name, part in parts[:MOST_PARTS]:
+            drawn.append(_part(name, part, model, convicted, origin, guard))
+
     try:
-        with guard.watching():
-            for name, part in parts[:MOST_PARTS]:
-                drawn.append(_part(name, part, model, convicted, origin, guard))
+        guard.watch(draw)
     except (LimitReached, MemoryError):
         pass  # what was drawn until then is shown
     return {"model": model.name or type(model).__name__, "parts": drawn} if drawn else None

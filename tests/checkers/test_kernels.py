@@ -166,7 +166,9 @@ def test_no_limit_interrupts_a_compiler_or_counts_it() -> None:
     outer = Guard(SearchLimits(timeout_s=2))
     share = Guard(SearchLimits(timeout_s=2), outer=outer)
     went_on = False
-    with pytest.raises(LimitReached), outer.watching(), share.watching():
+
+    def body() -> None:
+        nonlocal went_on
         with share.stopped():
             deadline = outer.deadline
             threading.Event().wait(2.5)
@@ -174,6 +176,9 @@ def test_no_limit_interrupts_a_compiler_or_counts_it() -> None:
         assert outer.deadline - deadline >= 2.5 and share.seconds_left > 0
         while True:
             time.sleep(0.01)
+
+    with pytest.raises(LimitReached):
+        outer.watch(lambda: share.watch(body))
     assert went_on
 
 

@@ -167,8 +167,7 @@ def _guarded(trace: Trace, model: Model, guard: Guard, widen: int, way: _Way) ->
             trace, way = _screened(trace, model, widen, progress), evolve(way, screens=False)
             if not trace.operations:
                 return progress.judged()
-        with guard.watching():
-            _judge(trace, model, guard, widen, way, progress)
+        guard.watch(lambda: _judge(trace, model, guard, widen, way, progress))
     except (LimitReached, MemoryError) as error:
         progress.open = guard.reached or str(error) or "memory ran out"
     return progress.judged()

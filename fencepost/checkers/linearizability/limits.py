@@ -13,14 +13,21 @@ import ctypes
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from queue import SimpleQueue
+from typing import TypeVar
 
 from attrs import define, field, frozen
 
 POLL_SECONDS = 0.02
 """The interval at which the watchdog reads the clock and the memory in use."""
+
+
+SETTLE_SECONDS = 0.000_5
+"""The interval at which the work looks whether its watchdog has ended."""
+T = TypeVar("T")
 
 
 class LimitReached(BaseException):
@@ -120,10 +127,7 @@ class Guard:
     @contextmanager
     def stopped(self) -> Iterator[None]:
         """Suspend all limits while the body runs. Its time and memory are added to the limits."""
-        with ExitStack() as held:
-            if self.outer is not None:
-                held.enter_context(self.outer.stopped())
-            held.enter_context(self._raising)
+        with nullcontext() if self.outer is None else self.outer.stopped(), self._raising:
             began, used = time.monotonic(), memory_in_use()
             try:
                 yield
@@ -131,53 +135,60 @@ class Guard:
                 self.deadline += time.monotonic() - began
                 self._base = self.base + max(0, memory_in_use() - used)
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """While the body runs, a watchdog raises LimitReached in it as soon as a limit is reached, wherever
-        the body is."""
+    def watch(self, work: Callable[[], T]) -> T:
+        """Call a function. A watchdog raises LimitReached in it as soon as a limit is reached, wherever it is.
+
+        An exception from another thread may arrive after any call, so that a lock that Python code has taken
+        may never be given back. Therefore `at_work` is one that the interpreter itself gives back (`with` on
+        a lock), and the watchdog waits for no lock without a bound.
+
+        Args:
+            work: is called once, in this thread.
+
+        Returns:
+            What it returns.
+
+        Raises:
+            LimitReached: if a limit was reached; and what the function raises.
+        """
         assert self.base >= 0, "what is in use at the beginning does not count"
-        done, raised, lock = threading.Event(), threading.Event(), self._raising
+        at_work, ended = threading.Lock(), SimpleQueue[None]()
         thread = ctypes.c_ulong(threading.get_ident())
 
-        def watch() -> None:
-            while not done.wait(POLL_SECONDS):
-                with lock:
+        def guard() -> None:
+            while not at_work.acquire(timeout=POLL_SECONDS):
+                if not self._raising.acquire(timeout=POLL_SECONDS):
+                    continue
+                try:
                     self.reached = self.reached or self.over()
-                    if self.reached and not done.is_set():
-                        raised.set()
+                    if self.reached and at_work.locked():
                         ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(LimitReached))
+                finally:
+                    self._raising.release()
+            ended.put(None)
 
-        watcher = threading.Thread(target=watch, daemon=True, name="limits")
-        watcher.start()
+        watchdog = threading.Thread(target=guard, daemon=True, name="limits")
         try:
-            yield
+            with at_work:
+                watchdog.start()
+                return work()
         finally:
-            _settle(done, raised, lock, thread)
+            _await_end(watchdog, ended)
 
 
-def _settle(
-    done: threading.Event, raised: threading.Event, lock: threading.Lock, thread: ctypes.c_ulong
-) -> None:
-    """Stop the watchdog, and make its last exception arrive here.
+def _await_end(watchdog: threading.Thread, ended: "SimpleQueue[None]") -> None:
+    """Wait until the watchdog has ended, so that its last exception arrives here and not later.
 
     Withdrawing an asynchronous exception (with NULL) makes CPython 3.11 look for one at every call from then
-    on. A thread that is traced then never gets past the beginning of a function. Therefore one more exception
-    is raised. It replaces the one that may be pending, and none is pending after it has arrived.
+    on. A thread that is traced then never gets past the beginning of a function.
     """
-    asked = False
     while True:
         try:
-            with lock:
-                done.set()
-            if not raised.is_set():
-                return
-            asked = True
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(LimitReached))
-            while True:
-                pass  # it arrives at the next turn of the loop
+            while watchdog.is_alive() and ended.empty():
+                time.sleep(SETTLE_SECONDS)
+            return
         except LimitReached:
-            if asked:
-                return
+            continue
 
 
 def memory_words(limit: int) -> str:
