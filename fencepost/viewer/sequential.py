@@ -10,6 +10,7 @@ invoked comes before it.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from attrs import evolve, frozen
@@ -67,10 +68,8 @@ def sequential_of(trace: Trace, model: Model, findings: Sequence[Finding] = ()) 
         for name, part in parts[:MOST_PARTS]:
             drawn.append(_part(name, part, model, convicted, origin, guard))
 
-    try:
+    with suppress(LimitReached, MemoryError):  # what was drawn until then is shown
         guard.watch(draw)
-    except (LimitReached, MemoryError):
-        pass  # what was drawn until then is shown
     return {"model": model.name or type(model).__name__, "parts": drawn} if drawn else None
 
 

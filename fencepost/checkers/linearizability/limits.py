@@ -136,7 +136,7 @@ class Guard:
                 self._base = self.base + max(0, memory_in_use() - used)
 
     def watch(self, work: Callable[[], T]) -> T:
-        """Call a function. A watchdog raises LimitReached in it as soon as a limit is reached, wherever it is.
+        """Call a function. A watchdog raises LimitReached in it as soon as a limit is reached.
 
         An exception from another thread may arrive after any call, so that a lock that Python code has taken
         may never be given back. Therefore `at_work` is one that the interpreter itself gives back (`with` on
