@@ -31,6 +31,18 @@ def replay_stored(folder: Path | str, trace_id: int, *, checks: Sequence[str] = 
     return _with(command, {"--checks": ",".join(checks), "--anomaly": anomaly})
 
 
+def replay_rate(folder: Path | str, plan: Path | str, *, times: int) -> str:
+    """Run a plan again and again in the system of a campaign, to learn how often it shows a finding.
+
+    Args:
+        folder: the campaign's.
+        plan: file of the plan.
+        times: how often.
+    """
+    where = f"{shlex.quote(str(folder))} --plan {shlex.quote(str(plan))}"
+    return f"fencepost replay {where} --times {times}"
+
+
 def explaining(replay: str, anomaly: str) -> str:
     """A replay command that explains this anomaly, whichever names the run. replay: the command without it;
     anomaly: its name. "" for no command."""

@@ -19,7 +19,7 @@ import pytest
 from attrs import evolve, frozen
 
 from fencepost.campaign.failure import Keeping, RunFailedError, assert_ok
-from fencepost.campaign.machines.cluster.found import Left, told
+from fencepost.campaign.machines.cluster.found import Left, explanation
 from fencepost.campaign.run.run import run as run_plan
 from fencepost.campaign.shrink.text import write_plan
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
@@ -366,9 +366,9 @@ def test_commands_of_a_state_machine(fencepost, trace: Trace, tmp_path: Path) ->
     left = Left(plan=tmp_path / "a machine.json", program=tmp_path / "program.py")
     write_plan(left.plan, plan_from_json(trace.plan))
     for finding in {one.anomaly: one for one in findings_of(trace)}.values():
-        words = told(finding, left)
+        words = explanation(finding, left)
         assert named(fencepost, re.search(r"replay: +(fencepost .*)", words)[1]) == finding.anomaly
-    words = told(evolve(findings_of(trace)[0], check="mine"), left)
+    words = explanation(evolve(findings_of(trace)[0], check="mine"), left)
     assert "fencepost replay --plan" not in words and "does not ask the judge mine" in words
     path = tmp_path / "of a log.jsonl"
     write_traces(path, [evolve(trace, plan="")])
@@ -397,8 +397,8 @@ def test_pages_show_what_was_found(fencepost, planted, tmp_path) -> None:
 
 
 def test_commands_are_spelled_in_one_place() -> None:
-    """Rule: no other module puts such a command together; so every kind is in this file, or in the tests of
-    the plugin (`one_seed`)."""
+    """Rule: no other module puts such a command together; so every kind is in this file, in the tests of
+    the plugin (`one_seed`), or in those of real systems (`replay_rate`)."""
     spelled = re.compile(r"""f["'][^"'\n]*fencepost (replay|check|shrink|show) [^"'\n]*\{""")
     for path in sorted(PACKAGE.rglob("*.py")):
         if path.name != "commands.py" or path.parent.name != "report":
@@ -406,6 +406,7 @@ def test_commands_are_spelled_in_one_place() -> None:
     tests = (
         Path(__file__).read_text()
         + (Path(__file__).parents[1] / "pytest_plugin" / "test_plugin.py").read_text()
+        + (Path(__file__).parents[1] / "campaign" / "real" / "test_worker.py").read_text()
     )
     for name in vars(commands):
         if inspect.isfunction(getattr(commands, name)) and not name.startswith("_"):

@@ -23,6 +23,8 @@ def lab():
         yield made
 
 
+API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+"""A request that needs nothing before it."""
 KINDS = {0, 1, 2, 3, 8, 9, 10, 11, 13, 14, 15, 16, 18, 19, 20, 22, 32}
 """APIs of which a request and its answer are compared at least: produce, fetch, list_offsets, metadata,
 commits, coordinator, the group's, api_versions, topics, producer ids, configurations. Whatever else the
@@ -107,18 +109,20 @@ def test_no_answer_waits_for_an_acknowledgement_of_tcp(lab):
     """Both sockets of a connection have TCP_NODELAY: with Nagle's algorithm an answer waited until the
     client's system acknowledged the answer before it, which it may delay by 40 ms."""
     with proxy_lab(lab.bootstrap) as proxied:
-        admin = AdminClient({"bootstrap.servers": proxied.bootstrap, "log_level": 0})
-        admin.list_topics(timeout=60)
+        host, port = proxied.bootstrap.rsplit(":", 1)
+        with socket.create_connection((host, int(port)), timeout=60) as client:
+            client.sendall(API_VERSIONS)
+            assert client.recv(4)
 
-        async def delayed():
-            sides = [
-                side.transport.get_extra_info("socket")
-                for each in proxied.proxy.connections.values()
-                for side in (each, each.broker)
-                if side is not None and side.transport is not None
-            ]
-            return [not each.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for each in sides]
+            async def delayed():
+                sides = [
+                    side.transport.get_extra_info("socket")
+                    for each in proxied.proxy.connections.values()
+                    for side in (each, each.broker)
+                    if side is not None and side.transport is not None
+                ]
+                return [not each.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for each in sides]
 
-        found = proxied.run(delayed())
+            found = proxied.run(delayed())
     assert len(found) >= 2
     assert not any(found)

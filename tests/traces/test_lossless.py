@@ -53,9 +53,22 @@ OPERATIONS = values_of(
 EVENTS = values_of(
     Event, name=st.sampled_from(Name), isr=tuples(INTS), replicas=tuples(INTS), values=tuples(INTS)
 )
+COUNTS = st.integers(0, 2**63 - 1)
+CLAIMS = values_of(
+    Claims,
+    # Other numbers are refused: test_hostile_files.py.
+    clock_uncertainty_ns=COUNTS,
+    loss=tuples(
+        st.tuples(values_of(LossRange), COUNTS, COUNTS).map(
+            lambda drawn: attrs.evolve(drawn[0], start=min(drawn[1:]), end=max(drawn[1:]))
+        )
+    ),
+    reasons=tuples(TEXT),
+    compacted=tuples(TEXT),
+)
 TRACES = values_of(
     Trace,
-    claims=values_of(Claims, loss=tuples(values_of(LossRange)), reasons=tuples(TEXT), compacted=tuples(TEXT)),
+    claims=CLAIMS,
     # An id is one operation's: a row without an answer and one with it, under one id, are read as one.
     operations=st.lists(OPERATIONS, max_size=3, unique_by=lambda operation: operation.op_id).map(tuple),
     events=tuples(EVENTS),

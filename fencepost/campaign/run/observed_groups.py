@@ -41,16 +41,16 @@ TOLERANCE_PERCENT = 90
 @define
 class GroupFacts:
     """ended: how many groups of this name have ended. of_member: after how many of them a member id was first
-    heard of. told: (when, after how many) a coordinator told a generation: by group, client or instance of
-    the member, generation and coordinator epoch. joined: (when, after how many) a process took part in a
-    generation: by process, session, group, member and generation. ends: (when, coordinator epoch) of each
-    end. busy: (coordinator epoch, time) of the last event about a group: since then it is in its state, at
-    this coordinator."""
+    heard of. announced: (when, after how many) a coordinator announced a generation: by group, client or
+    instance of the member, generation and coordinator epoch. joined: (when, after how many) a process
+    took part in a generation: by process, session, group, member and generation. ends: (when, coordinator
+    epoch) of each end. busy: (coordinator epoch, time) of the last event about a group: since then it is
+    in its state, at this coordinator."""
 
     retention: int
     ended: dict[str, int] = field(factory=dict)
     of_member: dict[tuple[str, str], int] = field(factory=dict)
-    detail: dict[tuple[str, str, int, int], list[tuple[int, int]]] = field(factory=dict)
+    announced: dict[tuple[str, str, int, int], list[tuple[int, int]]] = field(factory=dict)
     joined: dict[tuple[int, int, str, str, int], list[tuple[int, int]]] = field(factory=dict)
     ends: dict[str, list[tuple[int, int]]] = field(factory=dict)
     busy: dict[str, tuple[int, int]] = field(factory=dict)
@@ -64,7 +64,7 @@ class GroupFacts:
             for member in detail["members"]:
                 self.of_member.setdefault((group, member), ended)
                 key = (group, name_in(member), detail["generation"], event.leader_epoch)
-                self.detail.setdefault(key, []).append((event.time, ended))
+                self.announced.setdefault(key, []).append((event.time, ended))
             if event.leader_epoch >= self.busy.get(group, (-1, 0))[0]:  # not a coordinator of the past
                 self.busy[group] = (event.leader_epoch, event.time)
         elif event.name is Name.GROUP_REMOVED:
@@ -111,9 +111,7 @@ class GroupFacts:
             return
         group, member = row.group or "", row.member or ""
         epoch = NO_EPOCH if row.leader_epoch is None else row.leader_epoch
-        before = [
-            detail for detail in self.detail.get((group, member, generation, epoch), ()) if detail[0] <= done
-        ]
+        before = [one for one in self.announced.get((group, member, generation, epoch), ()) if one[0] <= done]
         if before:
             key = (row.process, row.session, group, member, generation)
             self.joined.setdefault(key, []).append((done, max(before)[1]))

@@ -93,8 +93,8 @@ def _newest_before(commits: list[Commit], slack: int) -> Callable[[int], Commit 
 def _unexplained(
     fetch: Fetch, writers: dict[int, list[Commit]], slack: int, partition: Partition
 ) -> Finding | None:
-    reloaded = fetch.completion + slack
-    if fetch.offset == NOTHING or any(c.invoke <= reloaded for c in writers.get(fetch.offset, [])):
+    heard = fetch.completion + slack
+    if fetch.offset == NOTHING or any(c.invoke <= heard for c in writers.get(fetch.offset, [])):
         return None
     return finding(
         "committed_offset_unexplained",
@@ -226,11 +226,11 @@ def _present(group: GroupOperations, partition: Partition, slack: int) -> Callab
         *group.fetches.get(partition, []),
         *group.joins,
     )
-    reloaded = [(each.completion, each.epoch) for each in answered]
+    epochs_heard = [(each.completion, each.epoch) for each in answered]
 
     def present(one: Join | Fetch) -> bool:
         return one.epoch == NO_EPOCH or all(
-            epoch <= one.epoch or when + slack >= one.invoke for when, epoch in reloaded
+            epoch <= one.epoch or when + slack >= one.invoke for when, epoch in epochs_heard
         )
 
     return present

@@ -12,7 +12,7 @@ import rich_click as click
 
 from fencepost.console.files import read_bytes
 from fencepost.console.output import Output, add_row, table
-from fencepost.report.commands import show_stored
+from fencepost.report.commands import replay_rate, show_stored
 from fencepost.traces.errors import ExitCode, FencepostError
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def shrink_real(
         f"{wanted}: {counts['operations'][0]} operations and {counts['faults'][0]} faults became "
         f"{counts['operations'][1]} and {counts['faults'][1]}, in {small.runs} runs and {small.wall_s:.0f} s",
         f"It still shows in {CANDIDATE_SHOWN} of {CANDIDATE_RUNS} runs or more. Its rate: "
-        f"fencepost replay {folder} --plan {out} --times 10",
+        f"{replay_rate(folder, out, times=10)}",
     )
     code = ExitCode.INTERRUPTED if small.interrupted else ExitCode.FINDINGS
     output.emit(

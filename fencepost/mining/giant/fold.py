@@ -44,7 +44,7 @@ from fencepost.mining.inputs.contradictions import contradictions
 from fencepost.mining.inputs.ungrouped_parts import Giant
 from fencepost.traces.trace import Trace
 
-SOFT_PARTS = ("rows", "by_value", "sorted_values", "told", "told_offset")
+SOFT_PARTS = ("rows", "by_value", "sorted_values", "with_offset", "told_offset")
 
 
 @frozen(kw_only=True, eq=False)

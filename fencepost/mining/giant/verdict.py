@@ -57,18 +57,18 @@ def _unreadable(giant: Giant, reason: str) -> Unreadable:
 
 def _undecided(giant: Giant, reasons: dict[LogKey, tuple[str, ...]], open_: Sequence[str]) -> str:
     """Why not everything can be decided for so large a history; "" if it can."""
-    task_result = [
+    by_log = [
         f"{topic}-{partition}: {', '.join(why)}"
         for (topic, partition), why in sorted(reasons.items())
         if not NOT_OF_SLOTS.isdisjoint(why)
     ]
-    if not task_result and not open_:
+    if not by_log and not open_:
         return ""
     whole = [
         f"{giant.operations} operations, too many to be examined as a whole, which it needs "
-        f"({'; '.join(task_result)})"
+        f"({'; '.join(by_log)})"
     ]
-    return "; ".join([*(whole if task_result else ()), *open_])
+    return "; ".join([*(whole if by_log else ()), *open_])
 
 
 @frozen(kw_only=True)
@@ -104,12 +104,12 @@ class Judging:
         profile = self.settings.profile
         verdicts |= judge_rest(giant, header, profile, rest, self.spread, whole=self.closer)
         struck = faults_of(rows_of(giant, "events", FAULT_COLUMNS)).get(giant.trace_id, ())
-        task_result = [verdicts[check.name] for check in checks]
-        task_result += [] if model is None else [model.too_large(giant.operations)]
+        all_verdicts = [verdicts[check.name] for check in checks]
+        all_verdicts += [] if model is None else [model.too_large(giant.operations)]
         records = None
         if LOG in verdicts and giant.operations <= self.closer:
             (records,) = self.spread(CountRecords(giant=giant, header=header), [None])
-        return Judged(header, giant.operations, struck, tuple(task_result), records)
+        return Judged(header, giant.operations, struck, tuple(all_verdicts), records)
 
     def _log(self, giant: Giant, header: Trace, check: Check, folder: Path) -> Verdict | None:
         """The verdict of the check by ranges; None if the whole history is to be asked."""

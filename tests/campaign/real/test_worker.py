@@ -2,6 +2,7 @@
 cluster."""
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from fencepost.campaign.real.rates import Repeater
 from fencepost.campaign.real.worker import FINDINGS
 from fencepost.campaign.workers.results import Job
 from fencepost.cli import run
+from fencepost.report.commands import replay_rate
 from fencepost.traces.errors import ExitCode
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.store import TraceStore
@@ -80,6 +82,9 @@ def test_a_finding_is_kept_counted_and_shrunk(tmp_path, capsys, monkeypatch):
     small = json.loads(capsys.readouterr().out)
     assert small["after"]["faults"] <= small["before"]["faults"] == 2 and (tmp_path / "small.json").exists()
     assert small["after"]["operations"] <= small["before"]["operations"]
+    again = shlex.split(replay_rate("out", "small.json", times=2))
+    assert run([*again[1:], "--json"]) in (ExitCode.FINDINGS, ExitCode.NOTHING_FOUND)
+    assert json.loads(capsys.readouterr().out)["runs"] == 2
 
 
 def test_repetitions_share_a_cluster(tmp_path):
@@ -123,7 +128,7 @@ def children(pid):
         (["--system", "embedded", "--faults", "bit_rot"], "kinds of fault out of"),
         (["--system", "embedded", "--bug", "KIP-101"], "expected --bug with the simulation"),
         (["--system", "embedded", "--steer"], "--steer is for the simulation"),
-        (["--system", "external"], "--bootstrap HOST:PORT and --script FILE"),
+        (["--system", "external"], "--bootstrap HOST:PORT --script FILE"),
         (["--control", "acks-1"], "expected --system with --control"),
         (["--links"], "expected --system with --links"),
     ],

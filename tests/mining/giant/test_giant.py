@@ -19,7 +19,7 @@ from fencepost.mining import mine as mining
 from fencepost.mining.giant import fold as giant
 from fencepost.mining.giant import repeats
 from fencepost.mining.giant.checks import BEARING
-from fencepost.mining.giant.verdict import Judging, told
+from fencepost.mining.giant.verdict import Judging, task_result
 from fencepost.mining.inputs import regroup, ungrouped_parts
 from fencepost.mining.inputs.contradictions import contradictions
 from fencepost.mining.inputs.splits import work_of
@@ -48,7 +48,7 @@ def judge_loose(path: Path, out: Path, *, giant: int, checks=DEFAULT_CHECKS, **m
     results = [judge_splits(prepared.found.splits, settings, attempt="here")] if prepared.found.splits else []
     for number, one in enumerate(prepared.giants):
         results.append(
-            told(one, Judging(settings=settings, spread=here, **more)(one), settings, f"g{number}")
+            task_result(one, Judging(settings=settings, spread=here, **more)(one), settings, f"g{number}")
         )
     for folder in (out / "files").iterdir():
         folder.rename(out / folder.name)
