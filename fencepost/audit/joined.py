@@ -1,4 +1,4 @@
-"""What clients were told, looked for in brokers' files: which replica has an acknowledged record, and where.
+"""Acknowledged records, looked for in brokers' files: which replica has one, and where.
 
 Owns the join of a history with log directories. Must not know whether a record may be absent: that is for
 the checks, by their claims. So it reports where each record is, and convicts nobody.

@@ -42,7 +42,7 @@ def places_of(arguments: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
 
 @frozen(kw_only=True)
 class History:
-    """What clients were told, to be looked for in the files."""
+    """What was acknowledged to clients, to be looked for in the files."""
 
     operations: tuple[Operation, ...]
     names: Mapping[str, str]

@@ -451,7 +451,7 @@ class TransactionCoordinator:
 
     def is_overdue(self, transaction: Transaction) -> bool:
         """Protection KIP-98: nobody waits for a producer beyond the time-out that it named. Its time began
-        with the transaction, whoever coordinates it now."""
+        with the transaction, by the present coordinator."""
         return transaction.value.started_ms + transaction.value.timeout_ms < self.table.now_ms
 
     def expire(self) -> None:

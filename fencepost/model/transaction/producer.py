@@ -197,7 +197,7 @@ def append(
 def acked(
     constants: Constants, number: int, at: int, producer: Producer, partition: Partition
 ) -> EnabledActions:
-    """The batch is in the log, and the producer is told.
+    """The batch is in the log, and the producer gets the acknowledgement.
 
     Args:
         constants: the constants.

@@ -16,7 +16,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 def unmount(folder: str | Path) -> None:
-    """Take the mount away at once, whoever has files open. Nothing happens if there is none."""
+    """Take the mount away at once, even if files are open. Nothing happens if there is none."""
     if _LIBC is None or _LIBC.umount2(os.fsencode(folder), MNT_DETACH) == 0:
         return
     helper = shutil.which("fusermount3")

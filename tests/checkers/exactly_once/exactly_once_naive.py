@@ -19,7 +19,7 @@ def source_of(text: str) -> tuple[str, int, int] | None:
     return topic, int(partition), int(offset)
 
 
-def naive(trace: Trace) -> set[str]:  # noqa: PLR0915
+def naive(trace: Trace) -> set[str]:  # noqa: PLR0915  (one definition after another)
     """The anomalies of a trace."""
     rows = sorted(trace.operations, key=lambda row: (row.invoke_time, row.op_id))
     txns = [row for row in rows if row.function is F.TXN]
