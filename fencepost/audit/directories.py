@@ -247,7 +247,7 @@ def _check_segment_of(index: Path, findings: Findings, *, clean: bool) -> None:
         findings.add(
             "index_damaged",
             expected=f"a segment {segment}",
-            seen=f"none beside {index}",
+            seen=f"none next to {index}",
             offset=int(index.name[: layout.DIGITS]),
         )
 

@@ -1,6 +1,6 @@
 """A campaign in pieces that a test runner can spread, and the plan of a test's own cluster.
 
-Owns: what a test may ask for, and the runs of a piece. Must not know pytest, or how a failure is told
+Owns: what a test may ask for, and the runs of a piece. Must not know pytest, or how a failure is reported
 (failure.py).
 """
 
@@ -69,7 +69,7 @@ class Chunk:
 
     def assert_nothing_found(self) -> None:
         """Run and judge each seed; only Ok passes. Raises RunFailedError with the report of the first that
-        fails, behind which the others are named."""
+        fails, after which the others are named."""
         failed: list[tuple[int, RunFailedError]] = []
         for trace in self.runs():
             keeping = Keeping(
@@ -137,7 +137,7 @@ def chunks_of(
     )
     plan_of(
         job, chosen[0]
-    )  # an unknown profile or bug, or a plan that cannot be read, is told before anything runs
+    )  # an unknown profile or bug, or a plan that cannot be read, is refused before anything runs
     return [Chunk(job=job, seeds=chosen[start : start + size]) for start in range(0, len(chosen), size)]
 
 

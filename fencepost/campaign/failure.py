@@ -1,8 +1,8 @@
-"""A run that failed, told to a person and kept in a folder: trace, plan, the shrunk plan, its trace, and the
-report.
+"""A run that failed, explained to a person and kept in a folder: trace, plan, the shrunk plan, its trace, and
+the report.
 
-Owns: what is kept, and the order in which a failure is told. Must not know who asked (pytest_plugin), or how
-shrinking and judging work.
+Owns: what is kept, and the order in which a failure is explained. Must not know who asked (pytest_plugin), or
+how shrinking and judging work.
 
     FOLDER/trace.jsonl    the run, saved before it is judged
     FOLDER/plan.json      its plan

@@ -1,7 +1,7 @@
 """What a test's fixtures recorded, kept because the test itself failed: trace, plan, timeline and page in its
 folder.
 
-Owns: which files. Must not know pytest, or how a failure that a judge found is told (failure.py).
+Owns: which files. Must not know pytest, or how a failure that a judge found is printed (failure.py).
 
     FOLDER/run/trace.jsonl          of `fencepost_cluster`; and plan.json if the cluster was simulated
     FOLDER/seed-N/trace.jsonl       of `fencepost_campaign`: the run that the test was looking at, and its

@@ -2,7 +2,7 @@
 processed once.
 
 Owns what each assertion means, and the words of a failure. The judges of everywhere (checkers/) decide on
-loss and order; what is counted here is what stands in the logs at the end against what the clients sent. Must
+loss and order; what is counted here is what the logs hold at the end against what the clients sent. Must
 not know where a cluster lives.
 
 What the wire cannot see is not claimed: whether an application has processed a record shows only by what it

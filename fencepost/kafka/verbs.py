@@ -47,7 +47,7 @@ SOON_S = 120.0
 machine do not count for the cluster, but do here."""
 GIVEN_UP = frozenset({("Produce", "UNKNOWN_SERVER_ERROR"), ("InitProducerId", "UNKNOWN_SERVER_ERROR")})
 """Answers, by API and error, that make a producer give up, whether it has written or not. A broker may
-give them at any time, as this error stands for any exception. But no service without transactions survives
+give them at any time, as this error means any exception. But no service without transactions survives
 them, so that chaos leaves them out."""
 Answer = TypeVar("Answer")
 

@@ -183,7 +183,7 @@ class RealCluster:
         self.cluster.start(broker)
 
     def pause(self, broker: int) -> None:
-        """Let its process stand still."""
+        """Stop its process (SIGSTOP)."""
         self._note(Name.FAULT_BEGAN, broker, "pause")
         self.cluster.pause(broker)
 

@@ -126,8 +126,8 @@ class Name(StrEnum):
     """Its coordinator removes a committed offset. cause: the group's state, or OFFSET_DELETED; detail: JSON
     {group, topic, partition}."""
     GROUP_REMOVED = "group_removed"
-    """Nothing was left of a group, and its tombstone is durable; told again by a coordinator that finds the
-    tombstone. detail: its name."""
+    """Nothing was left of a group, and its tombstone is durable; recorded again by a coordinator that finds
+    the tombstone. detail: its name."""
     # --- transactions
     TRANSACTIONS_LOADED = "transactions_loaded"
     """A broker coordinates the transactions of this partition of __transaction_state. leader_epoch: the

@@ -13,8 +13,8 @@ Instead of `records`, an operation may have `runs`, records at neighbouring offs
 `{"topic":"t","partition":0,"offset":7,"values":[5,6]}` says the same as two records at the offsets 7 and 8;
 from offset -1 all have the offset -1. A proxy under load writes a fifth of the bytes so.
 
-Whoever writes while things happen writes an operation twice: its invocation before it is sent, and the
-whole when it has completed. Of a trace without a digest the whole takes the place of its invocation. A
+A recorder that writes while things happen writes an operation twice: its invocation before it is sent, and
+the whole when it has completed. Of a trace without a digest the whole takes the place of its invocation. A
 last line without its line feed that cannot be read was cut: it alone is lost.
 """
 

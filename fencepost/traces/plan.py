@@ -317,8 +317,8 @@ class PlannedOperation:
     `records` below the highest end that its process was shown. argument "read_committed": for a poll or
     list_offsets that wants committed records only.
 
-    subscribe: a consumer of `topic` begins in the group `key`; it works by itself until its process is told
-    unsubscribe (it leaves the group) or crash (it is gone). pause: it stands still for `records` tenths of a
+    subscribe: a consumer of `topic` begins in the group `key`; it works by itself until its process is to
+    unsubscribe (it leaves the group) or crash (it is gone). pause: it stops for `records` tenths of a
     second. transform: as subscribe, and it writes what it makes of each record in transactions of the id
     `key`-`partition`; two processes of one id fence each other.
     """

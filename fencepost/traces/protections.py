@@ -381,7 +381,7 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="go_on_with_ends",
         bug="KAFKA-16352",
         breaks="LIVE",
-        says="whoever loads a transaction whose end is decided sends its markers",
+        says="a coordinator that loads a transaction with a decided end sends its markers",
     ),
     Protection(
         name="to_mark",
@@ -429,7 +429,7 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="stable_offsets_only",
         bug="T9",
         breaks="EXACTLY-ONCE",
-        says="whoever goes on from committed offsets waits for transactions that commit some",
+        says="a consumer that goes on from committed offsets waits for transactions that commit some",
     ),
     Protection(
         name="answer_when_durable",
@@ -441,7 +441,7 @@ PROTECTIONS: tuple[Protection, ...] = (
         name="next_epoch",
         bug="T14",
         breaks="EXACTLY-ONCE",
-        says="whoever takes a transactional id over gets an epoch of his own",
+        says="a process that takes a transactional id over gets an epoch of its own",
     ),
     Protection(
         name="is_overdue",

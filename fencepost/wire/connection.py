@@ -225,7 +225,7 @@ class Connection:
             )
         try:
             body = read_request(header, frame, self.limits.elements)
-        except ProtocolError as error:  # whoever looks for a mistake of a client asks first: which request?
+        except ProtocolError as error:  # a mistake of a client is looked for by its request
             where = f"{self._name(header)}, {error.where}"
             raise ProtocolError(expected=error.expected, seen=error.seen, where=where) from None
         exchange = self._current = Exchange(header, body, self._call(header))

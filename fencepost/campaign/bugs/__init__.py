@@ -1,7 +1,7 @@
 """The zoo of planted bugs: each removes one protection of the reference implementation by swapping one part
 (docs/spec/bugs.md).
 
-Owns the table. A bug is named by the protection that is missing; what it breaks stands in
+Owns the table. A bug is named by the protection that is missing; what it breaks is in
 traces/protections.py under the same name.
 """
 
@@ -39,7 +39,7 @@ from fencepost.traces.protections import BY_BUG, Protection
 class PlantedBug:
     """bug: the zoo's id. role: the entry of `Parts` that is swapped; part: by what. anomalies: names that a
     finding of it may carry, each of an invariant that the bug breaks. profile: the swarm profile that hunts
-    it. also_breaks: an invariant that its anomalies may show to be broken, beside the protection's own (a
+    it. also_breaks: an invariant that its anomalies may show to be broken, next to the protection's own (a
     request for a broker that is gone breaks INCARNATION at once, and may cost data later)."""
 
     bug: str

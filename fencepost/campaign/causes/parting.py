@@ -20,9 +20,9 @@ NO_STEP = (Name.PHASE, Name.MARK, Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTIO
 FAULTS = (Name.FAULT_BEGAN, Name.FAULT_ENDED, Name.FAULT_SKIPPED)
 """A plan without a fault lacks its events, which says nothing."""
 ROUTINE = (Name.APPENDED, Name.HIGH_WATERMARK, Name.CONTROL_REQUEST_APPLIED, Name.LIVE_BROKERS)
-"""Steps of every run; in a chain only the last of each broker is told, or those that convict."""
+"""Steps of every run; in a chain only the last of each broker is shown, or those that convict."""
 MOST_LINKS = 14
-"""Events of a chain that are told, the first and the last ones: more do not fit a screen."""
+"""Events of a chain that are shown, the first and the last ones: more do not fit a screen."""
 
 
 @frozen(kw_only=True)

@@ -172,9 +172,9 @@ def _append(draft: Draft, index: int) -> None:
 
 
 def _elect(draft: Draft, index: int, step: StoryStep) -> None:
-    """Whoever leaves the ISR here fails. A leader that stays in it was moved, if the broker of the new one is
-    the preferred one; else it fails, too. One that leaves it may be moved as well: an implementation's leader
-    that is alone in its ISR commits at once, the model's when it likes."""
+    """A replica that leaves the ISR here fails. A leader that stays in it was moved, if the broker of the new
+    one is the preferred one; else it fails, too. One that leaves it may be moved as well: an implementation's
+    leader that is alone in its ISR commits at once, the model's when it likes."""
     (leader, isr), (new_leader, new_isr) = step.before.quorum[-1], step.after.quorum[-1]
     left = members(isr) - members(new_isr)
     if leader != new_leader:
@@ -193,7 +193,7 @@ def _elect(draft: Draft, index: int, step: StoryStep) -> None:
 
 def _shrink(draft: Draft, index: int, step: StoryStep) -> None:
     """The follower fails. One that has fetched nothing in this era may do so before anything is appended: its
-    failure raises the leader epoch, and whoever fetches then has to begin anew."""
+    failure raises the leader epoch, and a follower that fetches then has to begin anew."""
     follower, at_ms = int(step.action[2]), draft.times[index]
     era = [(at, one) for at, one in enumerate(draft.story.steps) if one.era == step.era]
     fetched = any(one.name in FOLLOWING and one.actor == follower for _, one in era)
@@ -204,7 +204,7 @@ def _shrink(draft: Draft, index: int, step: StoryStep) -> None:
 
 
 def _leave(draft: Draft, index: int, replica: int, at_ms: int | None = None) -> None:
-    """The replica's session ends, and it is told of nothing until the story says that it hears."""
+    """The replica's session ends, and it hears of nothing until the story says that it hears."""
     later = list(enumerate(draft.story.steps))[index + 1 :]
     back = next(
         (

@@ -1,10 +1,10 @@
 """A counterexample of the replication model as a story: its steps, era by era.
 
 Owns: reading counterexamples (TLC's and the explorer's, as --json prints them), and the order in which their
-steps are told. Must not know plans.
+steps are printed. Must not know plans.
 
 A model checker puts independent steps in any order: an old leader may append after two elections that it has
-not heard of. A story is told in the order of leader epochs, which is another path of the model to the same
+not heard of. A story is in the order of leader epochs, which is another path of the model to the same
 end; where it would not be, the order stays as it was.
 """
 

@@ -1,7 +1,7 @@
 """What a campaign's folder says about the campaign: how it was asked for, and the verdict of each run.
 
-Owns: campaign.json and verdicts.jsonl. Must not know: traces (they stand beside it, see traces/store.py),
-processes.
+Owns: campaign.json and verdicts.jsonl. Must not know: traces (they are files next to it, see
+traces/store.py), processes.
 
     DIR/campaign.json     what every run shares; a resumed campaign must be asked for in the same way
     DIR/verdicts.jsonl    one line per judged run, in the order in which they ended
@@ -137,7 +137,7 @@ class Ledger:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Read what earlier sittings wrote, cut a torn last line, go on behind it. Raises TraceError for
+        """Read what earlier sittings wrote, cut a torn last line, go on after it. Raises TraceError for
         anything else than that."""
         path = folder / VERDICTS
         earlier, end = _read(path)

@@ -1,9 +1,9 @@
 """What operators ask of a cluster while it works: reassignments, topics that come, grow and go, preferred
-elections; what they change in configurations stands in configuration_change.py.
+elections; what they change in configurations is in configuration_change.py.
 
 Owns the requests, as rows in the form of faults (kind.py): a plan orders them like faults, the run records
 them like faults. Each is one write to ZooKeeper by nobody's session, as the admin tools do it, computed from
-what stands there when it is made. Must not know what the controller makes of it. A name of a topic is used
+what is there when it is made. Must not know what the controller makes of it. A name of a topic is used
 once: old data under a new topic of the same name is a hazard that this era accepts (KAFKA-13132).
 """
 

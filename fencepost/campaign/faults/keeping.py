@@ -4,8 +4,8 @@ Owns the rule for budgets that keep what was acknowledged (`budget.keep_acknowle
 out.
 
 Theory. A record with acks=all is acknowledged once every member of the ISR has written it. Kafka does not
-sync it, so that a host that loses its power loses records of which its broker told the others. This is safe
-as long as another member of the ISR has them: it is elected, and the host that comes back truncates and
+sync it, so that a host that loses its power loses records that its broker had sent to the others. This is
+safe as long as another member of the ISR has them: it is elected, and the host that comes back truncates and
 fetches. min.insync.replicas says how many members a record is written to at least; it does not say that they
 are still in the ISR when one of them fails. An acknowledged record is lost in exactly one way: a member that
 misses it is in the ISR, and is elected. That takes two things, and the rule excludes both.

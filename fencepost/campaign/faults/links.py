@@ -64,7 +64,7 @@ def _ring(cluster: Breakable, fault: Fault, node: int, other: int | None) -> Non
 
 def _majority(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
     """The target's side is filled up in the order of ids from the target on; the other one of the fault, if
-    it has any, stands on the other side."""
+    it has any, is on the other side."""
     brokers = cluster.broker_ids
     small = (len(brokers) - 1) // 2 or 1
     size = len(brokers) - small if fault.parameter >= 3 else small
@@ -110,7 +110,7 @@ LINK_FAULTS: dict[str, FaultKind] = {
     ),
     "majority_partition": FaultKind(
         says="the brokers part into a minority and a majority that do not reach each other; the other one "
-        "stands on the other side than the target",
+        "is on the other side than the target",
         begin=_majority,
         end=heal_links,
         reach=Reach.EVERYBODY,

@@ -1,7 +1,7 @@
 """The kinds of fault: how each begins and how it ends.
 
 Owns the table. A new fault is one more row: a function that begins it and one that ends it. Must not decide
-whether a fault may happen (budget.py) or whom it hits (roles.py). What operators ask for stands in
+whether a fault may happen (budget.py) or whom it hits (roles.py). What operators ask for is in
 administration.py, in the same form.
 """
 
@@ -141,8 +141,7 @@ FAULTS: dict[str, FaultKind] = {
         parameter_says="fails inside the n-th changing file call from the onset; 0: at the onset",
     ),
     "pause": FaultKind(
-        says="the process stands still (SIGSTOP, a long garbage collection) and goes on as if nothing had "
-        "been",
+        says="the process is paused (SIGSTOP, a long garbage collection) and goes on as if nothing had been",
         begin=_pause,
         end=_resume,
         stops=True,

@@ -130,7 +130,7 @@ def read_log_record(out: Path | None, examples: int) -> dict[str, LogHunt]:
 
 
 def write_log_record(out: Path | None, record: dict[str, LogHunt]) -> None:
-    """Keep the record, and each script beside it."""
+    """Keep the record, and each script next to it."""
     if out is None:
         return
     out.mkdir(parents=True, exist_ok=True)

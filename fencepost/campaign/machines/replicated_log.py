@@ -1,4 +1,4 @@
-"""A machine for any replicated log behind the interface of system_under_test.py: yours.
+"""A machine for any replicated log with the interface of system_under_test.py: yours.
 
     class Test(ReplicatedLogMachine):
         system_type = Mine
@@ -53,7 +53,7 @@ class ReplicatedLogMachine(RuleBasedStateMachine):
     their order is all there is.
 
     profile: what the system promises readers (docs/reference/claims.md): strong, each read shows all that was
-    acknowledged before; default, a read may lag, and what it shows must stand. recovery_rounds: of
+    acknowledged before; default, a read may lag, and what it shows must stay. recovery_rounds: of
     `pass_time`, until a system without faults must take an append again. folder: where a failing example
     leaves its trace, which `fencepost check` judges again.
     """

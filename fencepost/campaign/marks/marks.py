@@ -24,9 +24,9 @@ OR = " or "
 
 @frozen(kw_only=True)
 class Mark:
-    """on, seen: the events that may show it, and whether one does; told: whether an operation does. leads:
-    kinds of fault and request, and percentages of a profile, that make it likelier: where steering leans.
-    needs: those without which it cannot happen, or not in a thousand seeds; each "this or that"."""
+    """on, seen: the events that may show it, and whether one does; told: whether an operation shows it.
+    leads: kinds of fault and request, and percentages of a profile, that make it likelier: where steering
+    leans. needs: those without which it cannot happen, or not in a thousand seeds; each "this or that"."""
 
     name: str
     says: str
@@ -221,7 +221,7 @@ MARKS: tuple[Mark, ...] = (
     ),
     Mark(
         name="log_start_passed_follower",
-        says="a follower dropped all it had: its leader's log begins behind the follower's end",
+        says="a follower dropped all it had: its leader's log begins after the follower's end",
         on=Name.TRUNCATED,
         seen=lambda past, event: event.cause == "full" and event.offset > 0,
         leads=("retained", "deletions", "small_segments", "partition", "crash", "alter_topic"),

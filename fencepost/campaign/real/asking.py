@@ -1,8 +1,8 @@
 """Questions to the brokers of a real system that are no operations of a history: topics made and deleted, who
 leads, who controls.
 
-Owns the requests. Must not know runs or plans. Each question has a time limit, because a broker may stand
-still; whoever asks goes on to the next broker.
+Owns the requests. Must not know runs or plans. Each question has a time limit, because a broker may be
+paused; the question then goes to the next broker.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from fencepost.wire.plain import plain, request
 METADATA, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_QUORUM = 3, 19, 20, 55
 METADATA_TOPIC = "__cluster_metadata"
 ANSWER_S = 1.0
-"""Longest wait for one answer about who leads: a broker that stands still is passed over."""
+"""Longest wait for one answer about who leads: a paused broker is passed over."""
 ADMINISTRATION_S = 20.0
 """Longest wait until a topic is made. A crowded machine needed 3 s."""
 PAUSE_S = 0.05

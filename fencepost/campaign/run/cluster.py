@@ -121,7 +121,7 @@ class FaultyCluster(Recorder):
         """Nodes of all clients of the plan, of those too that begin later."""
         return [FIRST_CLIENT_NODE + process for process in sorted({o.process for o in self.plan.operations})]
 
-    # ---- what stands
+    # ---- the present state
 
     def stopped(self) -> tuple[int, ...]:
         """Brokers that do not run now."""

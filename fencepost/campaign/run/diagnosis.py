@@ -34,8 +34,8 @@ REPEATED = frozenset({Name.CONTROL_REQUEST_REFUSED, Name.FETCH_REFUSED, Name.FOL
 
 
 def diagnose(cluster: FaultyCluster, keys: Iterable[tuple[str, int]]) -> Diagnosis:
-    """What stands. keys: the partitions of clients; those with which nothing is the matter are left out,
-    unless the oldest operation waits for them."""
+    """The state at the end. keys: the partitions of clients; those with which nothing is the matter are left
+    out, unless the oldest operation waits for them."""
     cores = {broker: cluster.world.hosts[broker].core for broker in cluster.broker_ids}
     oldest = _oldest(cluster)
     seen = [_partition(cluster, key, cores) for key in keys]

@@ -1,4 +1,4 @@
-"""Consumers in groups: their processes begin, stand still, crash, leave and come back as the plan says, and
+"""Consumers in groups: their processes begin, pause, crash, leave and come back as the plan says, and
 consume meanwhile by themselves.
 
 Owns the processes. Must not know the phases of a run. What consumers do is not planned one by one: their rows
@@ -134,7 +134,7 @@ class GroupWorkload:
 
     def saw(self, row: Operation) -> None:
         """A row of a consumer is complete. What lies below the log start is gone (retention): nobody gets it,
-        and who stands behind it is past it."""
+        and a consumer that is beyond it is past it."""
         if row.function is not Function.POLL or row.group is None:
             return
         for record in row.records:
@@ -157,7 +157,7 @@ class GroupWorkload:
         ]
 
     def heal(self, process: int) -> None:
-        """The faults are over: nobody stands still, and in each group another consumer takes part from now
+        """The faults are over: nobody is paused, and in each group another consumer takes part from now
         on, with process numbers from this one."""
         for known in self.live:
             self.world.resume(FIRST_CLIENT_NODE + known)

@@ -1,19 +1,19 @@
-"""What a run knows of its groups beside their clients' rows: offsets that expired as they may, and groups
-that ended (docs/reference/traces.md).
+"""What a run knows of its groups in addition to their clients' rows: offsets that expired as they may, and
+groups that ended (docs/reference/traces.md).
 
 Owns two additions to the operations of a finished run, both from recorded events alone. Must not judge.
 
 1. An offset that its coordinator let expire, of a group that had been empty for the retention, is a commit of
    nothing by the coordinator, whose outcome nobody knows. An offset that went in any other state, or too
-   soon, gets no such row: whoever misses it has a finding. Nobody can say what is too soon once a broker's
-   clock was wrong: commits carry their coordinator's time.
+   soon, gets no such row: a consumer that misses it has a finding. Nobody can say what is too soon once a
+   broker's clock was wrong: commits carry their coordinator's time.
 2. A group that was removed and comes back is another group (its generations begin anew): its rows carry its
-   name with a number, and commits of unknown outcome of the group before it are told for it, too. Who slept
-   while its group ended polls on in the generation that it knows, as Kafka's consumer does until a request of
-   its membership is refused: such rows belong to the group that gave it that generation, although another one
-   has the name by now. A dynamic member's id says which group that is; a static member keeps its name, so
-   that its joins say it. What such a member reads back is that of the group that has the name by then:
-   OffsetFetch names no member.
+   name with a number, and commits of unknown outcome of the group before it are recorded for it, too. Who
+   slept while its group ended polls on in the generation that it knows, as Kafka's consumer does until a
+   request of its membership is refused: such rows belong to the group that gave it that generation, although
+   another one has the name by now. A dynamic member's id says which group that is; a static member keeps its
+   name, so that its joins say it. What such a member reads back is that of the group that has the name by
+   then: OffsetFetch names no member.
 """
 
 from collections.abc import Iterable
@@ -99,8 +99,8 @@ class GroupFacts:
         )
 
     def learn_join(self, row: Operation) -> None:
-        """Take in one row: of a static member's join the coordinator told the generation before it answered,
-        so that the last telling counts."""
+        """Take in one row: of a static member's join the coordinator recorded the generation before it
+        answered, so that the last telling counts."""
         done, generation = row.completion_time, row.generation
         if (
             row.function is not Function.JOIN
@@ -148,7 +148,7 @@ class GroupFacts:
         return max(joins)[1] if joins else None
 
     def carried_over(self, rows: list[Operation]) -> list[Operation]:
-        """Commits of unknown outcome of a group that ended: they may stand in the log, and then they are read
+        """Commits of unknown outcome of a group that ended: they may be in the log, and then they are read
         back in the group that has its name next."""
         carried: list[Operation] = []
         for row in rows:
@@ -173,7 +173,7 @@ class GroupFacts:
 def with_group_facts(
     plan: Plan, operations: tuple[Operation, ...], events: Iterable[Event]
 ) -> tuple[Operation, ...]:
-    """The operations of a run with what is known of its groups beside them."""
+    """The operations of a run with what is known of its groups in addition."""
     facts = GroupFacts(plan.cluster.groups.offsets_retention_ms * MILLISECOND)
     for event in events:
         facts.learn(event)

@@ -84,7 +84,7 @@ class Recorder(Observer):
                 self._administration(commit, change)
 
     def _administration(self, commit: Commit, change: Change) -> None:
-        """Of the other nodes: registrations, assignments, and what stands below /admin."""
+        """Of the other nodes: registrations, assignments, and what is below /admin."""
         gone = change.kind is WatchKind.DELETED
         parent, _, name = change.path.rpartition("/")
         if parent == znodes.BROKER_IDS and (broker := znodes.broker_of(name)) is not None:

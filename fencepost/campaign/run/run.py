@@ -65,7 +65,7 @@ def run(plan: Plan) -> Trace:
 
 
 def run_with_rows(plan: Plan) -> tuple[Trace, Rows]:
-    """`run`, and the trace as canonical rows, of which its digest was taken: for whoever keeps it."""
+    """`run`, and the trace as canonical rows, of which its digest was taken: for a caller that keeps it."""
     under_way = Run(plan)
     trace = under_way.run()
     return trace, under_way.rows
@@ -203,14 +203,14 @@ class Run:
         return any(operation.function == "transform" for operation in self.plan.operations)
 
     def _never(self, what: str) -> bool:
-        """Record what never came, and what stands instead. Never true."""
+        """Record what never came, and what there is instead. Never true."""
         self.stuck = what
         diagnosis = diagnose(self.cluster, self._partitions())
         self.cluster.note(Name.LIVENESS_FAILED, cause=what, detail=msgspec.to_builtins(diagnosis))
         return False
 
     def _caught_up(self, ends: dict[tuple[str, int], int]) -> bool:
-        """Whether each group gets what stands at these offsets."""
+        """Whether each group gets what is at these offsets."""
         groups = self.workload.groups
         return self._wait_live(
             lambda: not groups.lagging(ends, self._deleted()), lambda: dict(groups.reached)

@@ -25,8 +25,8 @@ from fencepost.traces.plan import PlannedOperation
 class Workload:
     """nodes: client host of each process. waiting: operations due, per process. busy: processes with one
     under way. last: the latest completed operation of each process. planned: operations that have not begun.
-    pipelined: appends under way beside the one operation of their process. groups: the processes of consumers
-    in groups."""
+    pipelined: appends under way next to the one operation of their process. groups: the processes of
+    consumers in groups."""
 
     cluster: FaultyCluster
     nodes: dict[int, int] = field(factory=dict)

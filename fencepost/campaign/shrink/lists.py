@@ -78,7 +78,7 @@ def with_members(plan: Plan, name: str, members: tuple[Any, ...]) -> Plan:
 
 
 def remove_pairs(shrinking: Shrinking) -> None:
-    """Leave out any two of what happens, wherever they stand: an operation and the fault that only it calls
+    """Leave out any two of what happens, wherever they are: an operation and the fault that only it calls
     for, two records that fill a batch."""
     while True:
         plan = shrinking.plan

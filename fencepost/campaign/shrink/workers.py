@@ -80,7 +80,7 @@ class Workers:
                 self.known[self.asked.pop(answer.task.seed)] = shown
 
     def _hand_out(self, candidates: Sequence[Plan], keys: Sequence[bytes]) -> None:
-        """Give idle processes the next candidates: none behind one that is known to show the target."""
+        """Give idle processes the next candidates: none after one that is known to show the target."""
         if self.seconds is not None and time.monotonic() - self.started > self.seconds:
             raise OutOfTimeError
         in_hand = set(self.asked.values())
@@ -122,7 +122,7 @@ def main() -> None:
     os.dup2(2, 1)
     try:
         serve(sys.stdin.buffer, answers)
-    except BrokenPipeError:  # whoever asked is gone
+    except BrokenPipeError:  # the parent is gone
         os._exit(0)
 
 

@@ -1,7 +1,7 @@
 """Consumer groups in the swarm: what is drawn for coordinators, consumers, and the lives of their processes.
 
 Owns the draws. Must not know bugs: nothing here is a scenario. Rebalances roll because processes come, go,
-crash and stand still all the time, and a part of the faults is aimed at whoever coordinates the groups, so
+crash and pause all the time, and a part of the faults is aimed at the coordinators of the groups, so
 that coordinators fail in every state of a group.
 """
 
@@ -14,7 +14,7 @@ from fencepost.impl.coordinator.records import OFFSETS_TOPIC
 from fencepost.traces.plan import ConsumerOptions, Fault, GroupOptions, Plan, PlannedOperation, TopicOptions
 
 FIRST_OPERATION = 500_000
-"""Op ids of what consumer processes are told."""
+"""Op ids of what consumer processes are asked to do."""
 FIRST_MOVE = 5_000
 """Fault ids of requests of operators for the offsets topic."""
 UNHEARD = "add_partitions"

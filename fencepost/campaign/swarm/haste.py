@@ -1,5 +1,5 @@
-"""Operators in haste: requests that come within a round trip or two of each other, and whoever they concern
-goes meanwhile. What the swarm draws for it.
+"""Operators in haste: requests that come within a round trip or two of each other, and the brokers that they
+concern goes meanwhile. What the swarm draws for it.
 
 Owns the draws. Must not know bugs: nothing here is a scenario, only that a second request comes while the
 first one is still being carried out.
@@ -68,8 +68,8 @@ def _more_topics(draw: Draws, brokers: int) -> list[TopicOptions]:
 def _volley(
     plan: Plan, draw: Draws, bounds: Profile, kinds: list[str], number: int, at_ms: int, trip_ms: int
 ) -> list[Fault]:
-    """A request, one or two that follow it, trouble on the way, and the end of whoever the first one was
-    for."""
+    """A request, one or two that follow it, trouble on the way, and the end of the broker that the first one
+    was for."""
     topic, brokers = plan.cluster.topics[0], plan.cluster.brokers
     victim = f"broker {draw.between((1, brokers), 'haste.broker', number)}"
     if draw.chance(40, "haste.role_on", number):

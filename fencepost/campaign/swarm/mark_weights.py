@@ -38,7 +38,7 @@ def marks_possible(profile: Profile) -> tuple[str, ...]:
 
 
 def with_mark_weights(profile: Profile, marks: Iterable[str]) -> Profile:
-    """More of what leads to these marks, out of what the profile has. Kinds come behind those that are there,
+    """More of what leads to these marks, out of what the profile has. Kinds come after those that are there,
     so that fewer draws change."""
     wanted = [mark for mark in named(marks) if mark.name in marks_possible(profile)]
     leads = Counter(lead for mark in wanted for lead in mark.leads if has(profile, lead))

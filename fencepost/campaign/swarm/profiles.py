@@ -140,7 +140,7 @@ PROFILES: dict[str, Profile] = {
         silenced=100,
     ),
     "retries": Profile(
-        says="disks fail for a moment within an append; whoever halts is soon back, and producers send "
+        says="disks fail for a moment within an append; a broker that halts is soon back, and producers send "
         "again what was not answered",
         safety_ms=(25_000, 45_000),
         operations=(250, 400),
@@ -154,7 +154,7 @@ PROFILES: dict[str, Profile] = {
         retried=100,
     ),
     "groups": Profile(
-        says="producers, and consumers in groups that come, go, crash and stand still; coordinators fail in "
+        says="producers, and consumers in groups that come, go, crash and pause; coordinators fail in "
         "every state of a rebalance",
         operations=(60, 300),
         partitions=(1, 4),
@@ -174,7 +174,7 @@ PROFILES: dict[str, Profile] = {
         transactions=100,
     ),
     "fencing": Profile(
-        says="whoever was replaced works on: sessions end, processes and clocks stand still, ZooKeeper is "
+        says="what was replaced works on: sessions end, processes and clocks stop, ZooKeeper is "
         "away, requests come late",
         operations=(60, 300),
         faults=(4, 24),
@@ -237,7 +237,7 @@ PROFILES: dict[str, Profile] = {
     ),
     "haste": Profile(
         says="operators in haste: the next request follows a step of the last one, on links that lose "
-        "messages, and whoever it concerns goes meanwhile",
+        "messages, and the broker that it concerns goes meanwhile",
         faults=(1, 14),
         partitions=(1, 3),
         brokers=(3, 4),

@@ -4,7 +4,7 @@ Owns what is drawn for them. Must not know any system: the kinds of fault that o
 Draws, roles and kinds of fault are the swarm's own; only the bounds differ. A restart of Apache Kafka takes
 three seconds, so that a run has few faults and lasts seconds, and the settings of brokers stay as they are.
 
-A fifth of the plans has an eclipse: followers stand still, writes go on, the leader dies, the followers
+A fifth of the plans has an eclipse: followers pause, writes go on, the leader dies, the followers
 return. Random faults reach this order rarely, and it is the one in which a record of one replica is lost.
 """
 
@@ -193,7 +193,7 @@ def _operations(
 def _eclipse(
     draw: Draws, plan: Plan, *, still_ms: tuple[int, int], back_ms: tuple[int, int]
 ) -> tuple[Plan, tuple[Fault, ...]]:
-    """Every follower of a partition stands still, the leader dies, the followers return. still_ms: from the
+    """Every follower of a partition pauses, the leader dies, the followers return. still_ms: from the
     first to the second, back_ms: from the second to the third, both as bounds of a draw. The plan gets the
     time that it takes."""
     topic = plan.cluster.topics[0]
@@ -259,7 +259,7 @@ def _acks_1(plan: Plan, draw: Draws) -> Plan:
 
 
 def _unclean(plan: Plan, draw: Draws) -> Plan:
-    """Two replicas, so that a majority of combined controllers runs while one of them stands still."""
+    """Two replicas, so that a majority of combined controllers runs while one of them is paused."""
     plan = _topic_of(plan, unclean_leader_election=True, min_insync_replicas=1, replication_factor=2)
     plan, eclipse = _eclipse(draw, plan, still_ms=(3_500, 5_000), back_ms=(0, 200))
     return _written_until_the_end(evolve(plan, faults=eclipse), draw, draw.between((0, 1), "strong") * -2 + 1)

@@ -102,7 +102,7 @@ def requests_in(plan: Plan) -> list[Fault]:
 
 
 def everywhere(topic: TopicOptions, brokers: int) -> TopicOptions:
-    """A topic with a replica on each broker: whoever is left of an ISR leads.
+    """A topic with a replica on each broker: the last member of an ISR leads.
 
     Args:
         topic: as it was drawn.

@@ -1,14 +1,14 @@
 """Disks that fail for a moment, while producers go on sending what was not answered: what the swarm draws for
 it.
 
-Owns the draws. Must not know bugs: nothing here is a scenario, only that files fail often, that whoever halts
-is soon back, and that producers insist.
+Owns the draws. Must not know bugs: nothing here is a scenario, only that files fail often, that a broker that
+halts is soon back, and that producers insist.
 
 What a log believes of its producers is put to the test by a retry that meets the log of the first attempt.
 Elsewhere it seldom does: another replica leads by then, or the producer has given up. Here most topics live
 on one broker; sessions are short, so that a broker is soon registered again, and outlast a failure; segments
 hold a batch or two, so that nearly every append changes many files; checkpoints are seldom older than the
-last append; and a disk fails within the few file calls behind an append, which are mostly the next one's.
+last append; and a disk fails within the few file calls after an append, which are mostly the next one's.
 """
 
 from attrs import evolve

@@ -1,11 +1,11 @@
 """Brokers that fall silent before anybody replaces them: what the swarm draws for it.
 
-Owns the draws. Must not know bugs: nothing here is a scenario, only that whoever goes is cut off first, and
-loses its session a little later.
+Owns the draws. Must not know bugs: nothing here is a scenario, only that a broker that goes is cut off first,
+and loses its session a little later.
 
 A broker that dies leaves what it has sent on its way (network.py), so that its last answers and what it wrote
 to ZooKeeper both arrive. One whose link broke does not: ZooKeeper may know what no broker has heard of, and a
-follower may miss the very answer that would have told it. Here brokers go in rows: a follower is silent for
+follower may miss the very answer that would have shown it. Here brokers go in rows: a follower is silent for
 so long that it leaves the ISR, then one leader after another falls silent within a round trip of a step of
 the protocol, and its session ends. Some pairs of brokers are far from each other, so that of two followers
 now this one and now that one hears first.

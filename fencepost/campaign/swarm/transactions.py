@@ -3,9 +3,9 @@ and produce.
 
 Owns the draws. Must not know bugs: nothing here is a scenario. No fault goes beyond the budget: where the
 records of __transaction_state are lost a transaction hangs for ever, in Kafka too. Processes come, go, crash
-and stand still; some share a transactional id, so that one fences the other; a part of the faults is aimed at
-whoever coordinates the transactions, the groups or leads the output, so that they fail between any two steps
-of a transaction.
+and pause; some share a transactional id, so that one fences the other; a part of the faults is aimed at
+the coordinators of the transactions and groups and the leaders of the output, so that they fail between any
+two steps of a transaction.
 """
 
 from attrs import evolve

@@ -3,7 +3,7 @@
 Owns: processes and pipes. Must not know: seeds, traces, what a task means.
 
 Every process has a PYTHONHASHSEED of its own, so that a run repeated in another process also proves that no
-digest depends on it. Processes stand in sessions of their own: a Ctrl-C at the terminal reaches the driver
+digest depends on it. Processes have sessions of their own: a Ctrl-C at the terminal reaches the driver
 only.
 """
 

@@ -46,7 +46,7 @@ class Live:
 
 
 def _seen(detail: str) -> str:
-    """What stands in the way, as far as the run looked."""
+    """What prevents progress, as far as the run looked."""
     diagnosis = diagnosis_of(detail)
     if diagnosis is None:
         return detail or NEVER

@@ -1,9 +1,10 @@
 """JUSTIFIED: a broker that runs answers every request, if only with an error.
 
-Owns needless_timeout. Leaders may move, replicas too: whoever is asked says at once that it is the wrong one,
-and a request that waits is answered when the role ends. So a client's request times out only where something
-is broken or was a little while ago. needless_retry (retries.py) is excused by each move of a leader; this
-rule is not, and it includes the requests of consumers in groups. Reads operations, of single traces.
+Owns needless_timeout. Leaders may move, replicas too: a broker that is asked says at once that it is the
+wrong one, and a request that waits is answered when the role ends. So a client's request times out only where
+something is broken or was a little while ago. needless_retry (retries.py) is excused by each move of a
+leader; this rule is not, and it includes the requests of consumers in groups. Reads operations, of single
+traces.
 
 Not asked: networks that lose messages by chance; clients with less patience than an answer takes; topics that
 come or go during the run; processes that write in transactions.

@@ -255,7 +255,7 @@ def _watchers(file: LogFile, alone: bool, sink: Sink) -> list[Watcher]:
         path = file.path.with_name(f"{file.path.name[: layout.DIGITS]}{kind}")
         if not path.exists():
             if file.path.stat().st_size:
-                sink.flaw(Flaw(position=None, expected=f"an index {path.name} beside it", seen="none"))
+                sink.flaw(Flaw(position=None, expected=f"an index {path.name} next to it", seen="none"))
             continue
         with RealSource(path) as source:
             found.append(_watcher(path.name, kind, source, file.base_offset, sink if alone else None))

@@ -50,7 +50,7 @@ class ControllerElector:
                 number = znodes.decode_controller_epoch(epoch.data)
             except znodes.BadZnodeError as error:
                 self.broker_context.refuse_znode(error)
-                again = yield GetData(znodes.CONTROLLER_EPOCH, watch=True)  # whoever mends it is noticed
+                again = yield GetData(znodes.CONTROLLER_EPOCH, watch=True)  # so that a repair is noticed
                 if isinstance(again, Data) and again.data == epoch.data:
                     return None
                 continue
@@ -104,7 +104,7 @@ class ControllerElector:
         try:
             named = znodes.decode_controller(controller.data)
         except znodes.BadZnodeError as error:
-            self.broker_context.refuse_znode(error)  # it stands in the way until somebody removes it
+            self.broker_context.refuse_znode(error)  # nothing goes on until somebody removes it
             return False
         return (
             named == self.broker_context.node

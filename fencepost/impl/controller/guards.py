@@ -1,6 +1,6 @@
 """The protections of the controller's procedures, as methods so that a planted bug can remove one.
 
-Owns small decisions that would otherwise stand in the midst of a procedure. Must not ask ZooKeeper nor tell a
+Owns small decisions that would otherwise interrupt a procedure. Must not ask ZooKeeper nor tell a
 broker by itself: a procedure does.
 """
 

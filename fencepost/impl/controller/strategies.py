@@ -84,7 +84,7 @@ class LeaderElection:
 
     def last_in_sync_stays(self, able: list[int], stay: tuple[int, ...]) -> Choice | None:
         """Protection KAFKA-340: of those able to lead, only a member of the ISR that stays takes over; a
-        leader that none can replace stays itself, whoever else is alive."""
+        leader that none can replace stays the leader, whatever else is alive."""
         return next(((replica, stay) for replica in able if replica in stay), None)
 
     def keep_last_isr_member(self, isr: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:

@@ -2,8 +2,8 @@
 markers.
 
 Owns what waits for the high watermark of a partition. Must not know what the records say, nor who asked. What
-becomes of an append is told exactly once: no error, an error before anything was written (base offset -1), or
-an error after it, when the records may count or not.
+becomes of an append is reported exactly once: no error, an error before anything was written (base offset
+-1), or an error after it, when the records may count or not.
 """
 
 from collections.abc import Callable, Sequence

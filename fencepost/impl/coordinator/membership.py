@@ -148,7 +148,7 @@ class GroupMembership(Rebalances):
 
     def replace_static_member(self, group: Group, instance: str) -> bool:
         """Protection KAFKA-8500: a static member that comes back takes the place of its instance id, in any
-        phase of the group. It never stands next to itself."""
+        phase of the group. A member is never in it twice."""
         return instance in group.static
 
     def _replace(

@@ -190,8 +190,8 @@ class GroupOffsets:
         self.table.broker_context.reply(source, response, request.correlation_id)
 
     def stable_offsets_only(self, group: Group, asked: Sequence[TopicPartition]) -> ErrorCode:
-        """Protection KIP-447: whoever goes on from committed offsets waits for the transactions that commit
-        some; else the records between are processed twice.
+        """Protection KIP-447: a consumer that goes on from committed offsets waits for the transactions that
+        commit some; else the records between are processed twice.
 
         Args:
             group: whose offsets are fetched.

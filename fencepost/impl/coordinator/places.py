@@ -4,7 +4,7 @@ forgotten.
 Owns the order of loads and unloads. Must not know what the records say. A broker coordinates what belongs to
 a partition from the moment in which all that its log held at the election is read *and* below the high
 watermark: what an earlier election could still take back was never shown. Learning of a leader epoch and
-acting on it are two steps, as they are in Kafka, where a scheduler stands between them:
+acting on it are two steps, as they are in Kafka, where a scheduler runs between them:
 
 1. leader epoch 4, mine: a load waits
 2. leader epoch 5, another's: an unload waits

@@ -165,7 +165,7 @@ class RecordEvent(Struct, frozen=True, gc=False):
 
 
 class Begin(Struct, frozen=True, gc=False):
-    """A client core begins an operation that nobody planned. operation: as it will stand if nothing more is
+    """A client core begins an operation that nobody planned. operation: as it will be if nothing more is
     heard; times are the world's to fill in. Of one that has begun: its answer has come, and only its
     transaction decides what becomes of it; it is complete at this moment."""
 

@@ -383,7 +383,7 @@ class SegmentedLog(ReadableLog):
         while len(self.segments) > 1 and self.segments.active.base_offset >= offset:
             self._remove(self.segments.active)
         remove_snapshots(self.files, self.directory, above=end)
-        self.files.sync_directory(self.directory)  # before anything else can stand at these offsets
+        self.files.sync_directory(self.directory)  # before anything else gets these offsets
         self.believe_aborted(self.segments.active)  # a cut looks at its entries
         self.segments.active.truncate(offset)
         self.log_end_offset = end

@@ -15,8 +15,8 @@ NO_PRODUCER, NO_PRODUCER_EPOCH = -1, -1
 
 class InitProducerIdRequest(Struct, frozen=True, kw_only=True, gc=False):
     """A producer asks for its id: an idempotent one any broker, for one that nobody else has; a transactional
-    one the coordinator, which ends what is open and fences whoever had the id before (KIP-98). producer_id,
-    producer_epoch: those that it has and wants to go on with after an error (KIP-360), or -1."""
+    one the coordinator, which ends what is open and fences the process that had the id before (KIP-98).
+    producer_id, producer_epoch: those that it has and wants to go on with after an error (KIP-360), or -1."""
 
     correlation_id: int
     transactional_id: str | None = None

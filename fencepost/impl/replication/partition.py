@@ -3,7 +3,7 @@
 Owns the state that leader and follower share. Must not know sockets, ZooKeeper or timers. The inequalities
 that always hold: 0 <= log_start_offset <= high_watermark <= log_end_offset, and a leader's high watermark
 never goes back within its epoch. The first is asserted at the end of each operation that could break it
-(`assert_bounds`): a broker that finds itself wrong ends, before anybody is told.
+(`assert_bounds`): a broker that finds itself wrong ends, before it tells anybody.
 """
 
 from attrs import define, field

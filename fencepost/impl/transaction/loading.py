@@ -117,7 +117,8 @@ class TransactionLoading(PlaceLoading):
         return Transaction(transactional_id, number, value)
 
     def go_on_with_ends(self, loaded: list[Transaction]) -> None:
-        """Protection KIP-98: whoever takes over sends the markers of every end that was decided."""
+        """Protection KIP-98: a coordinator that takes over sends the markers of every end that was
+        decided."""
         for transaction in loaded:
             if transaction.phase in ENDING:
                 for callback in self.on_ending:

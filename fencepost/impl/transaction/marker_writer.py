@@ -22,7 +22,7 @@ from fencepost.impl.replication.partition import Partition
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
-Told = Callable[[TopicPartition, int, bool], None]
+Notify = Callable[[TopicPartition, int, bool], None]
 """Called with the partition, the producer id, and whether it commits."""
 NONE_OF_MINE = frozenset(
     {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE}
@@ -40,13 +40,13 @@ class Marking:
 
 @define
 class MarkerWriter(DurableAppends):
-    """refusals: further reasons why a partition takes no marker now. on_written: told when a marker is in the
-    log, before anybody else may write; on_durable: when every replica has it."""
+    """refusals: further reasons why a partition takes no marker now. on_written: called when a marker is in
+    the log, before anybody else may write; on_durable: when every replica has it."""
 
     TIMER: ClassVar[str] = "marker_append"
     refusals: list[Callable[[TopicPartition], ErrorCode]] = field(factory=list)
-    on_written: list[Told] = field(factory=list)
-    on_durable: list[Told] = field(factory=list)
+    on_written: list[Notify] = field(factory=list)
+    on_durable: list[Notify] = field(factory=list)
 
     def write_markers(self, source: int, request: WriteTxnMarkersRequest) -> None:
         """Append markers to their partitions. The answer follows when every replica has each one, or never

@@ -177,8 +177,8 @@ class TransactionMarkers:
         return error is NO_ERROR
 
     def cancel(self, ending: Ending) -> None:
-        """Nobody here may end it. As in Kafka the transaction keeps its pending transition: whoever loads it
-        next goes on."""
+        """Nobody here may end it. As in Kafka the transaction keeps its pending transition: the coordinator
+        that loads it next goes on."""
         del self.ends[ending.transaction.transactional_id]
 
     # ---- the end

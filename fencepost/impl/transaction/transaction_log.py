@@ -24,7 +24,7 @@ COORDINATOR_ERRORS = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""What a producer is told of an append's error (TransactionStateManager.appendTransactionToLog)."""
+"""The error that a producer gets for an append's error (TransactionStateManager.appendTransactionToLog)."""
 
 
 @define
@@ -47,7 +47,7 @@ class TransactionLog(DurableAppends):
     def store(
         self, transaction: Transaction, transit: Transit, written: Written, *, keep_pending: bool = False
     ) -> None:
-        """Write a transition; it counts when every replica has it. keep_pending: whoever asked tries again
+        """Write a transition; it counts when every replica has it. keep_pending: the caller tries again
         after COORDINATOR_NOT_AVAILABLE, so that nobody may come between."""
         epoch = self.table.epoch_of(transaction)
         version = 1 if self.table.options.version >= 2 else 0

@@ -1,7 +1,7 @@
 """Offsets that are committed by a transaction: they count when its marker says so (KIP-98, KIP-447).
 
 Owns what waits for a marker. Must not know how transactions end. The offsets are in the log of their
-partition like those of any commit; whoever loads them finds the marker there, too.
+partition like those of any commit; a coordinator that loads them finds the marker there, too.
 """
 
 from functools import partial
@@ -32,7 +32,7 @@ class TransactionalOffsets:
 
     def refusal(self, key: TopicPartition) -> ErrorCode:
         """Why no marker may be written into this partition now. A marker that came while the groups are
-        loaded would stand after what is read, and its offsets would wait for it for ever."""
+        loaded would come after what is read, and its offsets would wait for it for ever."""
         if key.topic != OFFSETS_TOPIC:
             return NO_ERROR
         return self.log.not_coordinator(key.partition)

@@ -121,7 +121,7 @@ def _says_none(plan: str) -> bool:
     """Whether a plan of ours says in as many characters that it plants none: most do, and a plan is tens of
     kilobytes to decode.
 
-    It does if an empty list of bugs stands in the first of its objects, which is the cluster's, and in none
+    It does if there is an empty list of bugs in the first of its objects, which is the cluster's, and in none
     within that.
     """
     before, cluster, own = plan[: max(plan.find('"bugs":[]'), 0)].partition('"cluster":{')

@@ -38,7 +38,7 @@ EXTRAS = ("spark",)
 
 PYTHON_TEXT = """\
 #!/bin/sh
-# The Python of this machine with the libraries beside this file. FENCEPOST_PYTHON names another one.
+# The Python of this machine with the libraries next to this file. FENCEPOST_PYTHON names another one.
 here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}$here/{libraries}"
 export PYTHONPATH

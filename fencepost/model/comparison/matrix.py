@@ -140,10 +140,10 @@ def brief(model: Model, found: tuple[str, ...]) -> tuple[str, ...]:
     Returns:
         the shorter row.
     """
-    behind = len(model.columns)
-    named = zip(model.columns, found[:behind], strict=True)
+    bounds_end = len(model.columns)
+    named = zip(model.columns, found[:bounds_end], strict=True)
     bounds = [f"{name} {cell}" for name, cell in named if cell != _bound(name, model.bounds[name])]
-    return (", ".join(bounds) or "as by default", *found[behind:])
+    return (", ".join(bounds) or "as by default", *found[bounds_end:])
 
 
 def _bounds(model: Model, row: Row) -> tuple[str, ...]:

@@ -88,21 +88,21 @@ class Exploration(Generic[State]):
         before each chunk."""
         initial = [self.expander.row_of(state) for state in self.start]
         self.store.add_initial(np.array(initial, np.int32))
-        level, behind = 0, len(self.store)
-        broken = self.judge(level, behind)
-        while broken is None and level < behind:
+        level, end = 0, len(self.store)
+        broken = self.judge(level, end)
+        while broken is None and level < end:
             if self.limits.depth is not None and self.depth >= self.limits.depth:
                 return self._result(ExplorationOutcome.BOUNDED)
-            for first in range(level, behind, CHUNK):
+            for first in range(level, end, CHUNK):
                 if on_progress is not None:
                     on_progress(len(self.store), self.depth)
                 if self._is_full():
                     return self._result(ExplorationOutcome.BOUNDED)
-                broken = self._expand(first, min(first + CHUNK, behind))
+                broken = self._expand(first, min(first + CHUNK, end))
                 if broken is not None:
                     break
-            level, behind = behind, len(self.store)
-            if level < behind or broken is not None:
+            level, end = end, len(self.store)
+            if level < end or broken is not None:
                 self.depth += 1
         return (
             self._result(ExplorationOutcome.HOLDS, broken)
@@ -122,9 +122,9 @@ class Exploration(Generic[State]):
         """An estimate of the successors of the next chunk, from those so far."""
         return 2 * CHUNK * (1 + int(self.taken.sum()) // max(1, len(self.store)))
 
-    def _expand(self, first: int, behind: int) -> Broken | None:
+    def _expand(self, first: int, end: int) -> Broken | None:
         """Number the successors of these states, and check the new ones."""
-        after = self.expander.successors(self.store.rows(first, behind))
+        after = self.expander.successors(self.store.rows(first, end))
         self.count(after.by)
         before = len(self.store)
         steps = len(after.by)
@@ -142,10 +142,10 @@ class Exploration(Generic[State]):
         """Count these outcomes as examined."""
         self.taken += np.bincount(self.expander.outcomes.name[by], minlength=len(self.taken))
 
-    def judge(self, first: int, behind: int) -> Broken | None:
+    def judge(self, first: int, end: int) -> Broken | None:
         """The first of these states that violates an invariant; notes the goals that they reach."""
-        for start in range(first, behind, CHUNK):
-            rows = self.store.rows(start, min(start + CHUNK, behind))
+        for start in range(first, end, CHUNK):
+            rows = self.store.rows(start, min(start + CHUNK, end))
             if self.unreached:
                 self.unreached -= self.goals.reached(rows)
             broken = self.invariants.first_false(rows)

@@ -176,8 +176,8 @@ class Expander(Generic[State]):
         broken = np.flatnonzero(outcomes.broken[by] >= 0)
         if not broken.size:
             return Successors(after, origin, by, NOTHING_BROKEN)
-        behind = int(broken[0]) + 1
-        return Successors(after[:behind], origin[:behind], by[:behind], int(outcomes.broken[by[behind - 1]]))
+        count = int(broken[0]) + 1
+        return Successors(after[:count], origin[:count], by[:count], int(outcomes.broken[by[count - 1]]))
 
     def _ask(self, rows: Numbers) -> Numbers:
         """The answer of each rule for each row, as numbers of combinations that all have answers."""
@@ -208,6 +208,6 @@ class Expander(Generic[State]):
         invariants = self.system.step_invariants
         if not invariants:
             return NOTHING_BROKEN
-        before, behind = self.state_of(row), self.state_of(after)
-        broken = (at for at, holds in enumerate(invariants.values()) if not holds(before, action, behind))
+        old, new = self.state_of(row), self.state_of(after)
+        broken = (at for at, holds in enumerate(invariants.values()) if not holds(old, action, new))
         return next(broken, NOTHING_BROKEN)

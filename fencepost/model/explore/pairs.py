@@ -137,11 +137,11 @@ def tree_of(slots: int) -> Numbers:
     assert slots >= 2, "a single value needs no tree"
     nodes: list[tuple[int, int]] = []
 
-    def build(first: int, behind: int) -> int:
-        if behind - first == 1:
+    def build(first: int, end: int) -> int:
+        if end - first == 1:
             return first
-        middle = (first + behind + 1) // 2
-        left, right = build(first, middle), build(middle, behind)
+        middle = (first + end + 1) // 2
+        left, right = build(first, middle), build(middle, end)
         nodes.append((left, right))
         return slots + len(nodes) - 1
 

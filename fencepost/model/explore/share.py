@@ -91,7 +91,7 @@ class Worker(Generic[State]):
     # The exploration of its states.
     exploration: Exploration[State]
     # States below this number are expanded or belong to the current level.
-    behind: int = 0
+    end: int = 0
     # The first state that is not yet expanded.
     next: int = 0
     # For each sender, its numbers of values -> ours.
@@ -119,7 +119,7 @@ class Worker(Generic[State]):
 
     def next_level(self) -> None:
         """All states that are not expanded yet become the next level."""
-        self.behind = len(self.exploration.store)
+        self.end = len(self.exploration.store)
 
     def expand(self) -> list[Parcel]:
         """Expand some of its states. Returns one parcel for each worker, including this one."""
@@ -127,9 +127,9 @@ class Worker(Generic[State]):
         rows = [np.empty((0, len(exploration.system.kinds)), np.int32)]
         parents = [np.empty(0, np.int32)]
         for _ in range(CHUNKS_IN_ROUND):
-            if self.next >= self.behind or self.broken_step is not None:
+            if self.next >= self.end or self.broken_step is not None:
                 break
-            first, self.next = self.next, min(self.next + CHUNK, self.behind)
+            first, self.next = self.next, min(self.next + CHUNK, self.end)
             after = exploration.expander.successors(exploration.store.rows(first, self.next))
             exploration.count(after.by)
             rows.append(after.rows)
@@ -189,8 +189,8 @@ class Worker(Generic[State]):
         states = len(self.exploration.store)
         return Report(
             states=states,
-            new=states - self.behind,
-            done=self.next >= self.behind,
+            new=states - self.end,
+            done=self.next >= self.end,
             broken=broken or self.broken_step,
             taken=tuple(self.exploration.taken.tolist()),
             unreached=frozenset(self.exploration.unreached),

@@ -110,16 +110,16 @@ class Store:
         assert len(self) == before, "a row was not known"
         return found
 
-    def rows(self, first: int, behind: int) -> Numbers:
-        """The rows of the states `first` to `behind` - 1.
+    def rows(self, first: int, end: int) -> Numbers:
+        """The rows of the states `first` to `end` - 1.
 
         Args:
             first: the first state.
-            behind: the state after the last one.
+            end: the state after the last one.
 
         Returns:
             one row per state.
         """
-        rows = np.empty((behind - first, len(self.tree) + 1), np.int32)
+        rows = np.empty((end - first, len(self.tree) + 1), np.int32)
         read_rows(first, rows, self.tree, self.inner.keys, self.roots.keys)
         return rows

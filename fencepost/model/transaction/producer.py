@@ -2,7 +2,8 @@
 of the slots that they read.
 
 Owns transactions as a client makes them, and the answers that it gets. An answer is what a coordinator has in
-memory: whoever asks again gets it again. Must not know which slots exist, or how a coordinator decides.
+memory: a producer that asks again gets it again. Must not know which slots exist, or how a coordinator
+decides.
 """
 
 from fencepost.model.explore.system import EnabledActions

@@ -6,8 +6,8 @@ leader.py have what a coordinator and a leader decide. Must not know an implemen
 
 The network keeps each request that was sent: it may arrive any number of times, at any time, also after the
 transaction that it was sent in (KAFKA-17754). A request that is never taken is lost. An answer is what a
-coordinator has in memory, because whoever asks again is answered again. The partitions' replication is the
-replication model's: here a leader's append is durable at once. The partition of __transaction_state is
+coordinator has in memory, because a request that is sent again is answered again. The partitions' replication
+is the replication model's: here a leader's append is durable at once. The partition of __transaction_state is
 replicated as in the group model: no election loses durable records, and one may lose the record after them.
 A coordinator that has not heard of its successor writes nothing that counts; its markers may still arrive.
 """

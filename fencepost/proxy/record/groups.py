@@ -25,7 +25,7 @@ NameOf = Callable[[Any], str]
 
 @define(eq=False)
 class Groups:
-    """committed: the last committed offset of (group, topic, partition), for whoever wants the lag."""
+    """committed: the last committed offset of (group, topic, partition), for the lag."""
 
     lines: Lines
     committed: dict[tuple[str, str, int], int]

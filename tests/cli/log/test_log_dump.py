@@ -117,7 +117,7 @@ def test_verify_index_follows_the_entries(fencepost, partition) -> None:
     assert "saw 2 at 5" in fencepost("log", "dump", partition / f"{BASE}.log", "--verify-index").out
     path.unlink()
     assert (
-        f"expected an index {BASE}.index beside it"
+        f"expected an index {BASE}.index next to it"
         in fencepost("log", "dump", partition, "--verify-index").out
     )
 

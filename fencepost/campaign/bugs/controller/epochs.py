@@ -21,7 +21,7 @@ from fencepost.traces.outcomes import ErrorCode
 
 class AdoptsTheNewestEpoch(ControllerWriter):
     """KAFKA-1096: a controller that was deposed while it paused reads /controller_epoch again and takes what
-    stands there for its own: no fence holds it."""
+    is there for its own: no fence holds it."""
 
     def write_all(self, context: ControllerContext, members: Sequence[Member]) -> ZooKeeperSteps:
         """Read, adopt, write."""

@@ -1,7 +1,7 @@
 """KAFKA-4443: a new controller gives roles before it tells who is alive.
 
 1. b2 has just started: it has heard of nobody yet
-2. the controller dies before it has told b2 anything; b3 takes over and sends LeaderAndIsr, then
+2. the controller dies before it has sent b2 anything; b3 takes over and sends LeaderAndIsr, then
    UpdateMetadata
 3. b2 is to follow b1, does not know that b1 is alive, and refuses; nobody sends it again
 4. b2 never fetches, and never comes back into the ISR
@@ -20,7 +20,7 @@ class GivesRolesFirst(Channels):
     owes: bool = False
 
     def introduce(self, context: ControllerContext) -> None:
-        """With the roles, behind them."""
+        """With the roles, after them."""
         self.add_metadata(context.states)
         self.owes = True
 

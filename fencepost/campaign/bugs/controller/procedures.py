@@ -28,7 +28,7 @@ class RemovesAllThatIsPending(ControllerGuards):
 
 
 class TellsOfOldReplicas(ControllerGuards):
-    """KAFKA-1097 (KAFKA-1170): leaders are told of the old replicas too after a move; one of them fetches
+    """KAFKA-1097 (KAFKA-1170): leaders hear of the old replicas too after a move; one of them fetches
     once more before it is stopped, and is back in the ISR."""
 
     def assigned_replicas_only(self, replicas: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from fencepost.traces.outcomes import ErrorCode
 
 
 class KeepsNewIdsInMemory(GroupMembership):
-    """KAFKA-10284: the new id of a static member that came back is told, and not written: the next
+    """KAFKA-10284: the new id of a static member that came back is answered, and not written: the next
     coordinator fences it."""
 
     def persist_static_member(self, group: Group, member: Member, leader: str) -> None:
@@ -15,7 +15,7 @@ class KeepsNewIdsInMemory(GroupMembership):
 
 
 class ReplacesOnlyWhenStable(GroupMembership):
-    """KAFKA-8500: a static member that comes back during a rebalance stands beside itself."""
+    """KAFKA-8500: a static member that comes back during a rebalance is in the group twice."""
 
     def replace_static_member(self, group: Group, instance: str) -> bool:
         """Only in a stable group."""

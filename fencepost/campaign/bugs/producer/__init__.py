@@ -12,7 +12,7 @@ from fencepost.campaign.bugs.storage import appending
 PROFILE = "producer"
 TWICE = frozenset({"duplicate", "nonmonotonic_send"})
 TAKEN_FOR_ANOTHER = frozenset({"inconsistent_offsets"})
-"""A batch that is taken for the retry of another, and acknowledged where that one stands."""
+"""A batch that is taken for the retry of another, and acknowledged with the offset of that one."""
 NEVER_WRITTEN = frozenset({"inconsistent_offsets", "lost_write"})
 """A batch that is taken for its own retry, and acknowledged where it never stood."""
 

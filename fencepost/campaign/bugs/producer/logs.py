@@ -17,7 +17,7 @@ class TakesAnyBatch(ProducerState):
 
 class KnowsNoProducers(SegmentedLog):
     """KIP-98: batches are appended as they come. The acknowledgement of one is lost, its producer sends it
-    again, and it stands twice; or two in flight overtake each other."""
+    again, and it is there twice; or two in flight overtake each other."""
 
     @classmethod
     def open(cls, *arguments: Any, **options: Any) -> Self:

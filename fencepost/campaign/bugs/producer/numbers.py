@@ -29,7 +29,7 @@ class NumbersAgainOutOfOrder(Sequences):
 
 
 class ClaimsAnyBlock(ProducerIds):
-    """R10: a block of ids is written over whatever stands in ZooKeeper. Two brokers that read the same last
+    """R10: a block of ids is written over whatever is in ZooKeeper. Two brokers that read the same last
     block give the same ids: to a log, one producer's batches are retries of the other's."""
 
     def fenced_claim(self, mine: Any, current: Any) -> Create | SetData:

@@ -16,7 +16,7 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 
 class ObeysAnyEpoch(TransactionCoordinator):
-    """T1: whoever knows the producer id may add to its transaction, and end it."""
+    """T1: a process that knows the producer id may add to its transaction, and end it."""
 
     def epoch_fencing(self, transaction: Transaction, producer_epoch: int) -> bool:
         """Whatever the epoch."""
@@ -27,7 +27,7 @@ class ForgetsTheLastEpoch(TransactionLoading):
     """T2: what is loaded lacks the last epoch that was given out."""
 
     def loaded(self, transactional_id: str, number: int, value: TransactionValue) -> Transaction:
-        """The epoch of whoever was fenced counts again."""
+        """The epoch of a fenced process counts again."""
         return Transaction(
             transactional_id, number, evolve(value, producer_epoch=max(0, value.producer_epoch - 1))
         )
@@ -66,7 +66,7 @@ class AnswersBeforeReplicas(MarkerWriter):
 
 
 class GivesTheSameEpochAgain(TransactionCoordinator):
-    """T14: whoever takes an id over gets the epoch of whoever had it."""
+    """T14: a process that takes an id over gets the epoch of the one before."""
 
     def next_epoch(
         self, transaction: Transaction, request: InitProducerIdRequest, fresh: int

@@ -34,7 +34,7 @@ class TakesAnyMember(TransactionalOffsets):
 
 
 class ShowsUnstableOffsets(GroupOffsets):
-    """T9: whoever asks for committed offsets does not wait for transactions that commit some."""
+    """T9: a fetch of committed offsets does not wait for transactions that commit some."""
 
     def stable_offsets_only(self, group: Group, asked: Sequence[TopicPartition]) -> ErrorCode:
         """What is there is what there is."""

@@ -19,7 +19,7 @@ TRIPS = st.sampled_from((2, 30, 60, 120))
 LOAD = 4
 """Appends of each of two clients while somebody is silent."""
 OWING = st.sampled_from(("isr_proposed", "isr_updated", "became_leader", "appended"))
-"""Steps behind which a leader owes somebody an answer."""
+"""Steps after which a leader owes somebody an answer."""
 MOST_CHANGES = 4
 """Changes of the ISR that a cluster may take to recover."""
 STEP_WITHIN_MS = 3_000
@@ -51,16 +51,16 @@ class SilenceRules(RecoveredSteps):
         self, follower: str, back_ms: int, after_ms: int, then: list[tuple[str, int, int]]
     ) -> None:
         """Under load a follower is cut off until it is out of the ISR; then the leader is, and others after
-        it, each so long behind a step; a session ends a little later than its broker is cut off."""
+        it, each so long after a step; a session ends a little later than its broker is cut off."""
         self.until_in_sync()
         if follower:
             self.fault("partition", follower, duration_ms=back_ms)
         self._load()
         self.until(Name.ISR_UPDATED if follower else Name.APPENDED, longest_ms=STEP_WITHIN_MS)
         self._fall_silent(after_ms, 60)
-        for behind, after_ms, ends_ms in then:
+        for step, after_ms, ends_ms in then:
             self._load()
-            self.until(Name(behind), longest_ms=STEP_WITHIN_MS)
+            self.until(Name(step), longest_ms=STEP_WITHIN_MS)
             self._fall_silent(after_ms, ends_ms)
 
     def _load(self) -> None:

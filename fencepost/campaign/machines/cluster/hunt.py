@@ -6,7 +6,7 @@ that the healthy cluster shows nothing.
 
 Owns rounds of examples, each with its own seed, and which machine looks for which bug. Must run in a process
 of its own, as log/hunt.py explains. An example counts as found only by an anomaly of the bug's own invariant
-(campaign/bugs); what else was objected to before, mostly by the model, is told beside it.
+(campaign/bugs); what else was objected to before, mostly by the model, is reported next to it.
 
 Standard output carries JSON lines: {"examples": n} when a round is over, then what came of it. The smallest
 example of each bug is left in --folder as a plan and as a program. Exit code 1 if the healthy cluster showed

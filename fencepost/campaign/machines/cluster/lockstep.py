@@ -8,7 +8,7 @@ conformance    the executable model of replication: each protocol event must be 
                (model/refinement)
 invariants     leader epochs grow, controller epochs fence, ISRs are held, nothing exposed is lost, ...
                (checkers/invariants, event by event)
-log            what clients were told and shown of each partition (checkers/log, the streaming form)
+log            what clients got in answers of each partition (checkers/log, the streaming form)
 
 None of them finds what the judges of the whole trace do not find: those see more (final logs, progress), and
 are asked in the end. Where facts begin to allow a loss, or a log gives up its first records, what depends on

@@ -28,7 +28,7 @@ from fencepost.traces.plan import NetworkOptions, Plan, TopicOptions
 
 
 class ClusterMachine(ClientRules, ProcessRules, NetworkRules, TimeRules):
-    """Three brokers, one partition: processes die, lose power, stand still and stop, links break."""
+    """Three brokers, one partition: processes die, lose power, pause and stop, links break."""
 
 
 class ElectionMachine(ClientRules, SessionRules, ElectionRules, RestartRules, NetworkRules, TimeRules):
@@ -82,7 +82,7 @@ class FourBrokers(ClusterSteps):
 
 
 class RaceMachine(AppendRules, SilenceRules, TimeRules, FourBrokers):
-    """Four brokers, one partition: followers and leaders are cut off behind a step of the protocol, before
+    """Four brokers, one partition: followers and leaders are cut off after a step of the protocol, before
     anybody replaces them. A leader that is alone in its ISR commits at once, so that nothing lags any
     more."""
 
@@ -90,7 +90,7 @@ class RaceMachine(AppendRules, SilenceRules, TimeRules, FourBrokers):
 
 
 class RelayMachine(AppendRules, RelayRules, FourBrokers):
-    """Four brokers, one partition: rows of leaders, each of which goes behind a step of the protocol, while
+    """Four brokers, one partition: rows of leaders, each of which goes after a step of the protocol, while
     somebody is late, and stays in the ISR for long."""
 
     lag_ms = 6_001
@@ -98,7 +98,7 @@ class RelayMachine(AppendRules, RelayRules, FourBrokers):
     def plan(
         self, seed: int, network: NetworkOptions, *, replicas: int, min_insync: int, session_ms: int
     ) -> Plan:
-        """With a replica on each broker, whatever `replicas` says: whoever is left of an ISR leads."""
+        """With a replica on each broker, whatever `replicas` says: the last member of an ISR leads."""
         return super().plan(seed, network, replicas=3, min_insync=min_insync, session_ms=session_ms)
 
 

@@ -42,7 +42,7 @@ class OperatorRules(ClusterSteps):
         self, partition: str, choice: int, wait_ms: int, late: str, after_ms: int, controller_falls: bool
     ) -> None:
         """An operator moves a replica and regrets it. late: what the controller says for a moment, after_ms
-        after this step, comes two seconds later, behind what it says again; there may be another controller
+        after this step, comes two seconds later, after what it says again; there may be another controller
         by then."""
         self.fault("reassign_move", f"partition {partition}", parameter=choice * TOGETHER)
         if late:

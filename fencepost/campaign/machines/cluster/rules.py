@@ -127,7 +127,7 @@ class RestartRules(ClusterSteps):
 
 
 class ProcessRules(RestartRules):
-    """Brokers also lose their power, stand still, stop cleanly."""
+    """Brokers also lose their power, pause, stop cleanly."""
 
     @rule(who=ROLES, duration_ms=DURATIONS, calls=st.sampled_from((0, 1, 2, 5)))
     def lose_power(self, who: str, duration_ms: int, calls: int) -> None:

@@ -2,7 +2,7 @@
 
 Owns the brokers, their mail, and a client's requests. Must not know the model. Nothing happens by itself: a
 request is answered in its step, or when `replicate` lets the other broker fetch, or when a timer is fired by
-name; elections are told to both brokers at once.
+name; both brokers hear of an election at once.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ GROUP = "g"
 FETCHING = (TIMEOUT_TIMER, BACKOFF_TIMER)
 MOST_DELIVERIES = 400
 START, PATIENCE = 1_000_000_000, 10_000_000_000
-"""Host time, which stands still except where a follower's patience ends: only what is fired happens."""
+"""Host time, which stops except where a follower's patience ends: only what is fired happens."""
 OPTIONS = ClusterOptions(
     brokers=2,
     topics=(TopicOptions(name=OFFSETS_TOPIC, cleanup_policy="compact", replication_factor=2),),

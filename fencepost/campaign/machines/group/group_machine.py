@@ -31,7 +31,8 @@ class GroupMachine(GroupLockstep):
 
     @rule(member=MEMBERS)
     def join(self, member: int) -> None:
-        """JoinGroup, of whoever may: under its id if the coordinator knows it, otherwise under a new one."""
+        """JoinGroup, of a consumer that may: under its id if the coordinator knows it, otherwise under a new
+        one."""
         number, seen = self.numbers[member], self.brokers.group(self.node)
         known = seen is not None and number != NONE and self.names[number] in seen.members
         idle = number == NONE or self.state.members[number].state in (OUT, JOINING)

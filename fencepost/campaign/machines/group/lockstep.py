@@ -48,9 +48,9 @@ def groups_of(members: int) -> Groups:
 class GroupLockstep(RuleBasedStateMachine):
     """`parts` can be replaced in a subclass, which is how planted bugs get in. names: the member id of each
     of the model's members, in the order in which they were given out; numbers: which of them each consumer
-    has, NONE before its first; generations: as told; joins, syncs: the requests that wait, by consumer; sent:
-    (member, generation, offset) of commits on their way; written: the requests of commits that are not
-    acknowledged yet."""
+    has, NONE before its first; generations: as in the answers; joins, syncs: the requests that wait, by
+    consumer; sent: (member, generation, offset) of commits on their way; written: the requests of commits
+    that are not acknowledged yet."""
 
     parts: ClassVar[Parts] = Parts()
 

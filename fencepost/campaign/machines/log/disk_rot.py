@@ -5,7 +5,7 @@ kind of file, and what Kafka does:
 
 - Batches: read from the recovery point on and cut at the first bad checksum, as in Kafka. Below it nobody
   looks before somebody reads: the reader, the cleaner and a follower refuse the batch (Kafka:
-  CorruptRecordException, a partition that is not cleanable, KIP-346). Base offset and leader epoch stand
+  CorruptRecordException, a partition that is not cleanable, KIP-346). Base offset and leader epoch are
   outside the checksum: a batch may be found displaced or in another epoch where gaps are allowed, in Kafka as
   here.
 - Offset index: an entry that leads to no batch, or to one that is too late, makes the index anew. Time index:

@@ -1,9 +1,9 @@
 """Hunting a planted bug of the log: how many examples the machine takes to find it, and how short the story
 gets.
 
-Owns rounds of examples, each with its own seed, and what is told of them. Must run in a process of its own
-(`python -m` with this module's name, as `fencepost bugs hunt` does): Hypothesis draws some of its values from
-the constants of whatever modules are loaded, so that examples would depend on what else the process has
+Owns rounds of examples, each with its own seed, and what is reported of them. Must run in a process of its
+own (`python -m` with this module's name, as `fencepost bugs hunt` does): Hypothesis draws some of its values
+from the constants of whatever modules are loaded, so that examples would depend on what else the process has
 imported.
 
 Standard output carries JSON lines: {"examples": n} when a round is over, and the Hunted of each bug.
@@ -99,7 +99,7 @@ def run_round(
 
 
 def _innermost(error: BaseException) -> tuple[BaseException, str]:
-    """What was raised, inside whatever Hypothesis wrapped around it, and what Hypothesis told of it."""
+    """What was raised, inside whatever Hypothesis wrapped around it, and what Hypothesis said of it."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error, "\n".join(getattr(error, "__notes__", []))
@@ -113,8 +113,8 @@ def hunt(
     shrink: bool = True,
     each: Callable[[int], None] = lambda _: None,
 ) -> Hunted:
-    """Rounds until one shows the bug by a complaint that is its own. each: told how many examples are over.
-    Raises FencepostError for an unknown id."""
+    """Rounds until one shows the bug by a complaint that is its own. each: called with the number of examples
+    so far. Raises FencepostError for an unknown id."""
     known, machine = log_bug(bug), planted(bug)
     began, tried, others = time.process_time(), 0, set[str]()
     number = first_round

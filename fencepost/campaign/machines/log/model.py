@@ -35,7 +35,7 @@ class LogModel:
     below it nothing may be lost. deletable_below: retention may have removed what lies below. removable:
     compaction may have. forgettable: last offsets of batches that compaction found not to be their producer's
     last, so that it kept nothing of them. cleaned_at: when a tombstone was first compacted. anywhere: a full
-    truncation was interrupted, so that an empty log may stand at any offset. lost_start: a log start that was
+    truncation was interrupted, so that an empty log may begin at any offset. lost_start: a log start that was
     lost with its checkpoint; the cleaner began there and never looked at what lies below. displaced: base
     offsets that a turned bit, outside the checksum, may have given a batch. lied: a sync has lied or a bit
     outside every checksum has turned, so that what is there may be anything that was ever written."""

@@ -21,7 +21,7 @@ def planted(bug: str, machine: type[LogLife] = DiskMachine) -> type[LogLife]:
 
 
 def script_of(output: str, bug: str, complaint: str) -> str:
-    """A script out of what Hypothesis told of a failing example (its notes). bug: "" for the log as it is."""
+    """A script out of what Hypothesis said of a failing example (its notes). bug: "" for the log as it is."""
     steps = [line for line in output[output.index(FAILING) :].splitlines() if line.strip()]
     if bug:
         head = [

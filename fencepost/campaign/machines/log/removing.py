@@ -122,7 +122,7 @@ class LogRemoving(LogLife):
     @precondition(up)
     @rule(ms=st.integers(0, 150), restart=st.sampled_from(["", "crash", "stop"]))
     def maintain(self, ms: int, restart: str) -> None:
-        """The background work of a broker whose followers have all there is; and perhaps a restart behind
+        """The background work of a broker whose followers have all there is; and perhaps a restart after
         it."""
         if self.survive(self.log.roll):
             self.model.durable = max(self.model.durable, self.log.recovery_point)

@@ -258,7 +258,7 @@ def produced(batch: list[Known]) -> bytes:
 
 
 def encoded(batch: list[Known], *, base_offset: int, leader_epoch: int) -> bytes:
-    """A batch as it stands in a log."""
+    """A batch as it is in a log."""
     first = batch[0]
     return encode_batch(
         [

@@ -153,13 +153,13 @@ def _texts(initial: object, part: Sequence[Asked]) -> Texts | None:
 def _chained(texts: Texts) -> Decided | None:
     """Make the chains. Returns the conviction of a text that no operations can have made, or of two texts
     that exclude each other."""
-    behind: list[
+    open_texts: list[
         tuple[str, int, int]
     ] = []  # texts that the next text may extend: their chains, and the number of makers
     for text, gets in sorted(texts.shown.items()):
-        while behind and not text.startswith(behind[-1][0]):
-            behind.pop()
-        begin, root, count = behind[-1] if behind else ("", NOBODY, 0)
+        while open_texts and not text.startswith(open_texts[-1][0]):
+            open_texts.pop()
+        begin, root, count = open_texts[-1] if open_texts else ("", NOBODY, 0)
         makers = texts.taken_apart(text, len(begin))
         if makers is None:
             return _unmade(texts, gets[0])
@@ -175,7 +175,7 @@ def _chained(texts: Texts) -> Decided | None:
         if refused is not None:
             return refused
         if text:  # after the empty text, the next piece may also be a put
-            behind.append((text, root, count + len(makers)))
+            open_texts.append((text, root, count + len(makers)))
     return None
 
 

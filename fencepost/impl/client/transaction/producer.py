@@ -151,7 +151,7 @@ class TransactionalProducer:
     # ---- verbs
 
     def init(self) -> Procedure:
-        """Get an epoch of one's own; whoever had the transactional id before is fenced."""
+        """Get an epoch of one's own; the process that had the transactional id before is fenced."""
         answer = yield from self._ask_coordinator(
             lambda number: kafka.InitProducerIdRequest(
                 correlation_id=number,

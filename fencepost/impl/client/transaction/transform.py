@@ -72,7 +72,7 @@ class TransformLoop:
     # ---- the application's calls
 
     def started(self, consumer: Consumer) -> None:
-        """Fence whoever had the id before, then begin."""
+        """Fence the process that had the id before, then begin."""
         consumer.on_other_timer = self._on_timer
         self._begin(consumer)
 
@@ -143,8 +143,8 @@ class TransformLoop:
 
     def still_member(self, consumer: Consumer) -> bool:
         """Protection T11: a consumer that has lost its membership has nothing to name in TxnOffsetCommit, and
-        a coordinator believes whoever names nothing (as before KIP-447). What it was reading is somebody
-        else's."""
+        a coordinator believes a request that names nothing (as before KIP-447). What it was reading is
+        somebody else's."""
         return consumer.coordinator.generation >= 0
 
     def woken(self, consumer: Consumer) -> None:

@@ -2,8 +2,8 @@
 
 Owns what the transactions mean together. Must not know bytes (transactions.py) or judges. Watches are
 one-shot and would miss what is overwritten between two looks. The log of the server has every write in the
-order of commits, with its time and the session that wrote. Whoever created /brokers/ids/N in a session is
-broker N.
+order of commits, with its time and the session that wrote. The broker that created /brokers/ids/N in a
+session is broker N.
 """
 
 from collections.abc import Callable, Iterator
