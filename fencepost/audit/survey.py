@@ -24,13 +24,15 @@ from fencepost.traces.errors import EnvironmentError_
 
 @frozen(kw_only=True)
 class AuditRequest:
-    """What to audit. places: (broker, data directory); a broker may have several. topics: patterns, of which
-    a topic must match one. compacted: patterns of topics in which holes are normal, whatever the
-    directories say. deep: decode every record, and check compaction by the keys."""
+    """What to audit."""
 
+    # (broker, data directory); a broker may have several.
     places: tuple[tuple[str, Path], ...]
+    # Patterns, of which a topic must match one.
     topics: tuple[str, ...] = ("*",)
+    # Patterns of topics in which holes are normal, whatever the directories say.
     compacted: tuple[str, ...] = ()
+    # Decode every record, and check compaction by the keys.
     deep: bool = False
 
 

@@ -81,14 +81,16 @@ class BrokerProcess:
 
 @define
 class ClusterState:
-    """The contents of cluster.json. zookeeper: HOST:PORT; zookeeper_process: None for an external server.
-    program: the module that each broker process runs. security_protocol: of the brokers' Kafka
-    listeners."""
+    """The contents of cluster.json."""
 
+    # Address of the server, HOST:PORT.
     zookeeper: str = ""
+    # The server that we started; None for an external one.
     zookeeper_process: ProcessId | None = None
     brokers: dict[int, BrokerProcess] = field(factory=dict)
+    # The module that each broker process runs.
     program: str = NODE
+    # Security protocol of the brokers' Kafka listeners.
     security_protocol: str = ""
 
 

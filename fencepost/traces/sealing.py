@@ -85,14 +85,17 @@ WHOLE = Sizes(part_bytes=1 << 62)
 
 @frozen(kw_only=True)
 class Sealed:
-    """What a sealing did. parts: numbers of the new ones; traces: runs sealed; repeated: runs that a journal
-    held again; busy: journals left alone because their worker is alive; damaged: frames skipped because their
-    checksum fails."""
+    """What a sealing did."""
 
+    # Numbers of the new parts.
     parts: tuple[int, ...] = ()
+    # Number of runs sealed.
     traces: int = 0
+    # Number of runs that a journal held again.
     repeated: int = 0
+    # Number of journals left alone because their worker is alive.
     busy: tuple[str, ...] = ()
+    # Number of frames skipped because their checksum fails.
     damaged: int = 0
 
 

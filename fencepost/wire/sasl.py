@@ -15,13 +15,15 @@ MECHANISMS = (PLAIN,)
 
 @define
 class Authentication:
-    """The login of one connection. users: name -> password; None: no login. mechanism: the client's choice,
-    empty before. principal: the client's name, empty before the login. raw: tokens come without a request's
-    header, after a SaslHandshake of version 0."""
+    """The login of one connection."""
 
+    # Passwords by name; None: no login.
     users: Mapping[str, str] | None = field(default=None, repr=False)
+    # The mechanism that the client chose, empty before.
     mechanism: str = ""
+    # The client's name, empty before the login.
     principal: str = ""
+    # Whether tokens come without a request's header, after a SaslHandshake of version 0.
     raw: bool = False
 
     @property

@@ -37,16 +37,20 @@ from fencepost.traces.protections import BY_BUG, Protection
 
 @frozen(kw_only=True)
 class PlantedBug:
-    """bug: the zoo's id. role: the entry of `Parts` that is swapped; part: by what. anomalies: names that a
-    finding of it may carry, each of an invariant that the bug breaks. profile: the swarm profile that hunts
-    it. also_breaks: an invariant that its anomalies may show to be broken, next to the protection's own (a
-    request for a broker that is gone breaks INCARNATION at once, and may cost data later)."""
+    """A planted bug: the part of the implementation that is swapped, and what its findings may be."""
 
+    # The zoo's id.
     bug: str
+    # The entry of `Parts` that is swapped.
     role: str
+    # What it is swapped for.
     part: type
+    # Names that a finding of it may carry, each of an invariant that the bug breaks.
     anomalies: frozenset[str]
+    # The swarm profile that hunts it.
     profile: str = "default"
+    # An invariant that its anomalies may show to be broken, next to the protection's own (a request for a
+    # broker that is gone breaks INCARNATION at once, and may cost data later).
     also_breaks: str = ""
 
     @property

@@ -14,14 +14,17 @@ from fencepost.traces.plan import Fault, PlannedOperation
 
 @define
 class Draft:
-    """A plan under way. brokers: of each replica. latency_us: of a message. times: when each step of the
-    story happens, ms; end: when the story ends."""
+    """A plan under way."""
 
     story: Story
     draw: Draws
+    # The broker of each replica.
     brokers: Sequence[int]
+    # Latency of a message, in microseconds.
     latency_us: int
+    # When each step of the story happens, ms.
     times: list[int] = field(factory=list)
+    # When the story ends.
     end: int = 0
     faults: list[Fault] = field(factory=list)
     operations: list[PlannedOperation] = field(factory=list)

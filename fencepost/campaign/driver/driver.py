@@ -75,27 +75,28 @@ def is_rechecked(seed: int, one_in: int) -> bool:
 
 @define(kw_only=True)
 class _Drive:
-    """A campaign under way.
-
-    fresh: seeds not begun yet, in order; again: tasks whose process died; rechecks: (task, process that ran
-    it first, its digest) waiting for another process; expected: that of the rechecks in hand, by seed;
-    attempts: processes that a seed has taken with it; stop: seeds from here on are not begun; held: a task
-    whose round has not begun (steering.py); unsealed: journals were closed since the last sealing.
-    """
+    """A campaign under way."""
 
     campaign: Campaign
     pool: Pool
     store: TraceStore | None
     ledger: Ledger | None
     on_progress: Callable[[CampaignProgress], None]
+    # Seeds not begun yet, in order.
     fresh: Iterator[Task]
     steering: Steering
+    # A task whose round has not begun (steering.py).
     held: Task | None = None
     tally: Tally = field(factory=Tally)
+    # Tasks whose process died.
     again: deque[Task] = field(factory=deque)
+    # (task, process that ran it first, its digest) waiting for another process.
     rechecks: deque[tuple[Task, int, str]] = field(factory=deque)
+    # The digest that a recheck in hand must have, by seed.
     expected: dict[int, str] = field(factory=dict)
+    # How many processes ended while they ran a seed, by seed.
     attempts: dict[int, int] = field(factory=dict)
+    # Seeds from here on are not begun.
     stop: int | None = None
     parts: int = 0
 

@@ -111,28 +111,35 @@ class Reach(Enum):
 
 @frozen(kw_only=True)
 class FaultKind:
-    """says: for --help and docs/reference/plans.md. stops: the broker does not run meanwhile; loses: unsynced
-    data may be lost; rots: what was synced may be; lies: a later power loss may take what was synced; disk:
-    of which a host has one at a time; single: of this kind a host, or the cluster, has one at a time;
-    needs_up: makes no sense on a broker that is down; asks_zookeeper: nor while ZooKeeper is. parameter:
-    bounds of the swarm's draw, and what it means. ask: of an operator's request (administration.py), which
-    hits no broker and lasts no time; on: what its target names, "broker", "partition" or "topic"; "cluster":
-    everybody is hit, and the target names nothing."""
+    """A kind of fault: what it does, what it may cost, which target and parameter it has."""
 
+    # Its description in --help and docs/reference/plans.md.
     says: str
     begin: Begin = begin_nothing
     end: End = end_nothing
+    # An operator's request (administration.py): it hits no broker and lasts no time.
     ask: Ask | None = None
+    # Whether the broker is down during the fault.
     stops: bool = False
+    # Whether data that was not synced may be lost.
     loses: bool = False
+    # Whether synced data may be lost.
     rots: bool = False
+    # Whether a later power loss may take synced data.
     lies: bool = False
+    # Whether it is a fault of the disk: a host has one at a time.
     disk: bool = False
+    # Whether a host, or the cluster, has one of this kind at a time.
     single: bool = False
+    # Whether it needs a broker that runs.
     needs_up: bool = True
+    # Whether it needs a ZooKeeper that runs.
     asks_zookeeper: bool = False
+    # Bounds of the parameter that the swarm draws; parameter_says: what it means.
     parameter: tuple[int, int] = NOTHING
     parameter_says: str = "not used"
+    # What its target names, "broker", "partition" or "topic"; "cluster": everybody is hit, and the target
+    # names nothing.
     on: str = "broker"
     reach: Reach = Reach.TARGET
     """Of whom the budget says that nobody can rely on them meanwhile (keeping.py)."""

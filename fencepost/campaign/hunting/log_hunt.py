@@ -23,19 +23,21 @@ LOG_RECORD = "log-track-record.json"
 
 @frozen(kw_only=True)
 class LogHunt:
-    """The track record of one bug of the log. examples_needed: up to and including the first that shows it,
-    None if none did; steps: of the shrunk script; others: complaints met on the way that are not its own;
-    cpu_s: of the hunting process."""
+    """The track record of one bug of the log."""
 
     bug: str
     breaks: str
     says: str
     examples_tried: int = 0
+    # Up to and including the first that shows it, None if none did.
     examples_needed: int | None = None
     complaint: str = ""
+    # Steps of the shrunk script.
     steps: int = 0
     script: str = ""
+    # Complaints met on the way that are not its own.
     others: tuple[str, ...] = ()
+    # Processor time of the hunting process, in seconds.
     cpu_s: float = 0.0
     interrupted: bool = False
 

@@ -28,19 +28,21 @@ Drive = Callable[[Campaign, str], CampaignResult]
 
 @frozen(kw_only=True)
 class Hunt:
-    """The track record of one bug. seeds_needed: runs up to and including the first one that shows it, from
-    seed 0 on, None if none did; ranges: the same for each range of seeds, that one first; others: what else
-    was found on the way, by name; wall_s: real time of this hunt."""
+    """The track record of one bug."""
 
     bug: str
     breaks: str
     says: str
     seeds_tried: int
+    # Runs up to and including the first one that shows it, from seed 0 on, None if none did.
     seeds_needed: int | None = None
+    # The same for each range of seeds, that one first.
     ranges: tuple[int | None, ...] = ()
     anomaly: str = ""
     command: str = ""
+    # What else was found on the way, by name.
     others: tuple[str, ...] = ()
+    # Real time of this hunt.
     wall_s: float = 0.0
     interrupted: bool = False
 

@@ -28,23 +28,28 @@ def replica_of(event: Event) -> Replica:
 
 @define
 class EventHistory:
-    """facts: as a run knows them. controllers: brokers that believe that they are the controller. registered:
-    brokers that have a znode. deleting: the controller epoch in which a topic's deletion was asked for.
-    epochs: (base offset, leader epoch) of each run of records of one epoch in a replica's log, in order.
-    exposed: the largest high watermark of each leader epoch of a partition. cut: replicas that were cut and
-    have not appended since. coordinators: of an offsets partition. phases: of a group, with its offsets
-    partition. rebalances: when a group began one. wrote: who appended a value first, as leader."""
+    """What the events so far say, as the marks need it."""
 
     observed_state: ObservedState = field(factory=ObservedState)
+    # Brokers that believe that they are the controller.
     controllers: set[int] = field(factory=set)
+    # Brokers that have a znode.
     registered: set[int] = field(factory=set)
+    # The controller epoch in which a topic's deletion was asked for.
     deleting: dict[str, int] = field(factory=dict)
+    # (base offset, leader epoch) of each run of records of one epoch in a replica's log, in order.
     epochs: dict[Replica, list[tuple[int, int]]] = field(factory=dict)
+    # The largest high watermark of each leader epoch of a partition.
     exposed: dict[Key, dict[int, int]] = field(factory=dict)
+    # Replicas that were cut and have not appended since.
     cut: set[Replica] = field(factory=set)
+    # The coordinator of each offsets partition.
     coordinators: dict[int, int] = field(factory=dict)
+    # Offsets partition and phase of each group.
     phases: dict[str, tuple[int, str]] = field(factory=dict)
+    # Times at which a group began a rebalance.
     rebalances: dict[str, list[int]] = field(factory=dict)
+    # The leader that appended a value first.
     wrote: dict[int, int] = field(factory=dict)
 
     def learn(self, event: Event) -> None:

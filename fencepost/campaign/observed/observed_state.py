@@ -44,21 +44,25 @@ def _around(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
 
 @define
 class ObservedReplica:
-    """end: log end offset as recorded; start: where it begins. floor: what its disk has lied about begins
-    there, -1 if it has not. rewritten: a compaction wrote the offsets [start, end) anew while the disk lied,
-    and no sync has reached them since. power_failed: whether the power did since the log was opened.
-    lost_from: where a power loss cut it below what had been exposed, -1 if it did not (or all is back since);
-    lost_to: what had been exposed then. hollow: offsets [start, end) inside of the log that a power loss may
-    have taken, whatever its end is."""
+    """A replica, as far as the recorded events say."""
 
+    # Log end offset as recorded.
     end: int = 0
+    # Log start offset.
     start: int = 0
     high_watermark: int = 0
+    # First offset about which its disk has lied; -1 if it has not.
     floor: int = -1
+    # A compaction wrote the offsets [start, end) anew while the disk lied, and no sync has reached them
+    # since.
     rewritten: tuple[int, int] = NOTHING
+    # Whether the power failed since the log was opened.
     power_failed: bool = False
+    # End of the log after a power loss that took exposed records; -1: none did, or all are back.
     lost_from: int = -1
+    # High watermark that had been exposed before that loss.
     lost_to: int = -1
+    # Offsets [start, end) inside of the log that a power loss may have taken, whatever its end is.
     hollow: tuple[int, int] = NOTHING
 
     def cut(self, end: int) -> None:
@@ -88,16 +92,19 @@ class ObservedReplica:
 
 @define
 class ObservedPartition:
-    """leader, leader_epoch, isr: as ZooKeeper holds them. led_by: (broker, epoch) of the BECAME_LEADER of the
-    highest epoch. exposed: the largest high watermark that any leader had. forgotten: the largest log start
-    to which retention moved a leader's log. unclean: an election chose a leader outside the ISR."""
+    """A partition, as far as the recorded events say."""
 
+    # leader, leader_epoch and isr are those in ZooKeeper.
     leader: int = -1
     leader_epoch: int = -1
     isr: tuple[int, ...] = ()
+    # (broker, leader epoch) of the BECAME_LEADER of the highest epoch.
     led_by: tuple[int, int] = (-1, -1)
+    # The largest high watermark that any leader had.
     exposed: int = 0
+    # The largest log start to which retention moved a leader's log.
     forgotten: int = 0
+    # Whether an election chose a leader outside the ISR.
     unclean: bool = False
     replicas: dict[int, ObservedReplica] = field(factory=dict)
 
@@ -125,28 +132,34 @@ class ObservedLoss:
 
 @define
 class ObservedState:
-    """controller: as /controller names it. registered: broker -> broker epoch. power_lost: brokers whose disk
-    has lost data, and by what. lied: brokers whose disk has lied about a sync; lying: those whose disk does
-    now. retained: whether any log ever gave up its first records; started_over: whether any replica dropped
-    all it had, to begin at its leader's log start. assignments: AR, () of a partition that is gone;
-    first_assignments: when it was created; reassigning: what /admin/reassign_partitions asks for.
-    unclean_topics: those of which any broker ever applied that unclean leaders may be elected;
-    compacted_topics: that they are compacted."""
+    """The cluster, as far as the recorded events say."""
 
+    # The broker in /controller.
     controller: int = -1
     controller_epoch: int = -1
     partitions: dict[Key, ObservedPartition] = field(factory=dict)
+    # Registered brokers, with their broker epochs.
     registered: dict[int, int] = field(factory=dict)
+    # Brokers whose disk has lost data, and by what.
     power_lost: dict[int, str] = field(factory=dict)
+    # Brokers whose disk has lied about a sync.
     lied: dict[int, None] = field(factory=dict)
+    # Brokers whose disk lies about syncs now.
     lying: dict[int, None] = field(factory=dict)
+    # Whether any log ever gave up its first records.
     retained: bool = False
+    # Whether any replica dropped all it had, to begin at its leader's log start.
     started_over: bool = False
+    # Assigned replicas; () of a partition that is gone.
     assignments: Assignments = field(factory=dict)
+    # Assigned replicas when the partition was created.
     first_assignments: Assignments = field(factory=dict)
+    # What /admin/reassign_partitions asks for.
     reassigning: Assignments = field(factory=dict)
     losses: list[ObservedLoss] = field(factory=list)
+    # Topics for which any broker ever applied unclean.leader.election.enable.
     unclean_topics: set[str] = field(factory=set)
+    # Topics for which any broker ever applied cleanup.policy=compact.
     compacted_topics: set[str] = field(factory=set)
 
     def partition(self, key: Key) -> ObservedPartition:

@@ -48,21 +48,24 @@ LOOK_AGAIN_MS = 50
 
 @define(eq=False)
 class FaultyCluster(Recorder):
-    """kinds: the table of faults. active: faults under way, with the broker hit. armed: power losses that
-    wait for file calls, by broker. stopping: brokers asked to stop, and how long they stay down, ms.
-    halted_by_disk: brokers that wait for their disk to be healed. following: faults that wait for an
-    event."""
+    """A simulated cluster, and the faults that are under way in it."""
 
+    # The table of faults.
     kinds: ClassVar[Mapping[str, FaultKind]] = FAULTS
     plan: Plan
     world: World = field(init=False)
     simulation: Simulation = field(init=False)
     parts: Parts = field(init=False)
     broker_ids: tuple[int, ...] = field(init=False)
+    # Faults under way, with the broker that each hit, by their number.
     active: dict[int, tuple[Fault, int]] = field(factory=dict)
+    # Power losses that wait for file calls, by broker.
     armed: dict[int, Fault] = field(factory=dict)
+    # Brokers asked to stop, and how long they stay down, ms.
     stopping: dict[int, int] = field(factory=dict)
+    # Brokers that wait for their disk to be healed.
     halted_by_disk: dict[int, None] = field(factory=dict)
+    # Faults that wait for an event.
     following: list[Fault] = field(factory=list)
     healing: bool = False
     keeping: Keeping = field(

@@ -40,19 +40,23 @@ TOLERANCE_PERCENT = 90
 
 @define
 class GroupFacts:
-    """ended: how many groups of this name have ended. of_member: after how many of them a member id was first
-    heard of. announced: (when, after how many) a coordinator announced a generation: by group, client or
-    instance of the member, generation and coordinator epoch. joined: (when, after how many) a process
-    took part in a generation: by process, session, group, member and generation. ends: (when, coordinator
-    epoch) of each end. busy: (coordinator epoch, time) of the last event about a group: since then it is
-    in its state, at this coordinator."""
+    """What a run knows of its groups, by their names."""
 
     retention: int
+    # How many groups of this name have ended.
     ended: dict[str, int] = field(factory=dict)
+    # How many groups of the name had ended when a member id was first seen.
     of_member: dict[tuple[str, str], int] = field(factory=dict)
+    # (time, groups of the name that had ended) of each generation that a coordinator announced, by group,
+    # client or instance of the member, generation and coordinator epoch.
     announced: dict[tuple[str, str, int, int], list[tuple[int, int]]] = field(factory=dict)
+    # (time, groups of the name that had ended) of each generation in which a process took part, by process,
+    # session, group, member and generation.
     joined: dict[tuple[int, int, str, str, int], list[tuple[int, int]]] = field(factory=dict)
+    # (time, coordinator epoch) of each end of a group.
     ends: dict[str, list[tuple[int, int]]] = field(factory=dict)
+    # (coordinator epoch, time) of the last event about a group: since then it is in its state, at this
+    # coordinator.
     busy: dict[str, tuple[int, int]] = field(factory=dict)
     rows: list[Operation] = field(factory=list)
 

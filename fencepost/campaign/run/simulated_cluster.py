@@ -35,14 +35,18 @@ LONGEST_WAIT_MS = 600_000
 
 @define(eq=False, kw_only=True, repr=False)
 class SimulatedCluster:
-    """run: under way. checks: what its trace can be judged by. began: virtual time of the safety phase's
-    beginning. operations, faults: asked for so far. trace: None until `end`."""
+    """A run that is asked for one operation and one fault at a time."""
 
+    # The run under way.
     run: Run
+    # The checks for its trace.
     checks: ClassVar[tuple[str, ...]] = DEFAULT_CHECKS
+    # Virtual time at which the safety phase began.
     began: int = field(default=0, init=False)
+    # What was asked for so far.
     operations: list[PlannedOperation] = field(factory=list, init=False)
     faults: list[Fault] = field(factory=list, init=False)
+    # None until `end`.
     trace: Trace | None = field(default=None, init=False)
 
     @classmethod

@@ -23,18 +23,22 @@ from fencepost.traces.plan import PlannedOperation
 
 @define(eq=False)
 class Workload:
-    """nodes: client host of each process. waiting: operations due, per process. busy: processes with one
-    under way. last: the latest completed operation of each process. planned: operations that have not begun.
-    pipelined: appends under way next to the one operation of their process. groups: the processes of
-    consumers in groups."""
+    """The operations of a plan, each given to its process when it is due."""
 
     cluster: FaultyCluster
+    # Client host of each process.
     nodes: dict[int, int] = field(factory=dict)
+    # Operations due, per process.
     waiting: dict[int, deque[PlannedOperation]] = field(factory=dict)
+    # Processes with an operation under way, and its op id.
     busy: dict[int, int] = field(factory=dict)
+    # The latest completed operation of each process.
     last: dict[int, Operation] = field(factory=dict)
+    # Number of operations that have not begun.
     planned: int = 0
+    # Appends under way next to the one operation of their process.
     pipelined: dict[int, None] = field(factory=dict)
+    # The processes of consumers in groups.
     groups: GroupWorkload = field(init=False)
 
     def __attrs_post_init__(self) -> None:

@@ -51,21 +51,19 @@ QUICK = ("crash", "bounce", "expire_session", "isolate_zookeeper", "loss", "part
 
 @frozen(kw_only=True)
 class Profile:
-    """Bounds of a swarm. safety_ms, operations, faults: (least, most). kinds: the kinds of fault,
-    request_kinds: of requests, in the order of their draws. small_segments, retained, compacted, deletions,
-    disks_lost, administered: of how many plans in a hundred. brokers: (least, most). requests: (least, most)
-    of operators, in the plans that are administered. single: topics without a second replica, in a hundred of
-    the administered. stormy: networks on which most messages may be overtaken, restless: operators who ask
-    again and again, in a hundred."""
+    """Bounds of a swarm."""
 
     says: str
+    # These and all other pairs are (least, most).
     safety_ms: tuple[int, int] = (20_000, 60_000)
     operations: tuple[int, int] = (30, 240)
     faults: tuple[int, int] = (0, 12)
     partitions: tuple[int, int] = (1, 4)
     clients: tuple[int, int] = (2, 5)
+    # Kinds of faults, and of requests of operators, in the order of their draws.
     kinds: tuple[str, ...] = PROCESS_AND_NETWORK
     request_kinds: tuple[str, ...] = REQUESTS
+    # From here on, a single number is so many plans in a hundred.
     small_segments: int = 20
     retained: int = 10
     compacted: int = 0
@@ -73,8 +71,12 @@ class Profile:
     disks_lost: int = 25
     brokers: tuple[int, int] = (3, 3)
     administered: int = 0
+    # Requests of operators in an administered plan.
     requests: tuple[int, int] = (1, 4)
+    # Of a hundred administered plans, how many have topics with one replica.
     single: int = 0
+    # Of a hundred administered plans, how many have a network that reorders most messages; and how many have
+    # operators who ask again and again.
     stormy: int = 0
     restless: int = 0
     producers: int = 0

@@ -43,15 +43,18 @@ class WorkerAnswer:
 
 @define(eq=False)
 class Process:
-    """One worker process. number: unique in its pool, and its PYTHONHASHSEED; slot: which of the pool's
-    places it fills; task: in hand, None while idle; since: when it was given out; buffer: bytes of an
-    unfinished line."""
+    """One worker process."""
 
+    # Its number, unique in its pool; also its PYTHONHASHSEED.
     number: int
+    # Its place in the pool.
     slot: int
     popen: "subprocess.Popen[bytes]"
+    # The task in hand, None while idle.
     task: Task | None = None
+    # Time at which the task was given out.
     since: float = 0.0
+    # Bytes of an unfinished line.
     buffer: bytes = b""
 
     @property

@@ -106,31 +106,36 @@ class RunResult:
 
 @frozen(kw_only=True)
 class CampaignResult:
-    """What a campaign came to. seeds: asked for; finished: judged, those of earlier sittings included; ran:
-    in this sitting.
+    """What a campaign came to."""
 
-    anomalies: failing runs by the name of their worst anomaly. failing: (seed, anomaly), lowest seeds first.
-    broken: seeds whose run was too weak to mean anything; undecided: seeds that a judge could not decide;
-    crashed: (seed, why) of runs that did not end; rechecked: runs that were run twice; disagreeing: seeds
-    whose second run had another digest. wall_s: of this sitting. marks: how many runs reached each mark;
-    never_reached: those that no run did, though the profile could.
-    """
-
+    # Number of seeds asked for.
     seeds: int
+    # Seeds judged, those of earlier sittings included.
     finished: int = 0
+    # Seeds run in this sitting.
     ran: int = 0
     operations: int = 0
     events: int = 0
+    # Failing runs by the name of their worst anomaly.
     anomalies: dict[str, int] = Factory(dict)
+    # (seed, anomaly), lowest seeds first.
     failing: tuple[tuple[int, str], ...] = ()
+    # Seeds whose run was too weak to mean anything.
     broken: tuple[int, ...] = ()
+    # Seeds that a judge could not decide.
     undecided: tuple[int, ...] = ()
+    # (seed, why) of runs that did not end.
     crashed: tuple[tuple[int, str], ...] = ()
+    # Number of runs that were run twice.
     rechecked: int = 0
+    # Seeds whose second run had another digest.
     disagreeing: tuple[int, ...] = ()
+    # Number of runs that reached each mark.
     marks: dict[str, int] = Factory(dict)
+    # Marks that the profile could reach and no run did.
     never_reached: tuple[str, ...] = ()
     parts: int = 0
+    # Real time of this sitting, in seconds.
     wall_s: float = 0.0
     interrupted: bool = False
 

@@ -202,12 +202,14 @@ def relations_of(operations: OperationColumns, details: Details, asked: Array) -
 
 @frozen(kw_only=True, eq=False)
 class _Flat:
-    """The flat records and positions of the rows. rank: of each row in the order in which operations began,
-    by trace. ours: whether its trace is asked for. of_record, of_position: their rows."""
+    """The flat records and positions of the rows."""
 
     operations: OperationColumns
+    # Place of each row in the order in which the operations of its trace began.
     rank: Array
+    # Whether the trace of each row is asked for.
     ours: Array
+    # Rows of the records and positions.
     of_record: Array
     of_position: Array
 

@@ -43,14 +43,16 @@ _ASIDE = (layout.CLEANED, layout.SWAP, layout.DELETED)
 
 @frozen(kw_only=True)
 class LogFile:
-    """A file to dump. kind: one of the kinds above, or "" for a file that is not Kafka's. base_offset: from
-    the name. aside: the name says that the file is being created or removed (compaction, deletion). error:
-    why a directory could not be listed, else empty."""
+    """A file to dump."""
 
     path: Path
+    # One of the kinds above, or "" for a file that is not Kafka's.
     kind: str
+    # The base offset in its name.
     base_offset: int | None = None
+    # The name says that the file is being created or removed (compaction, deletion).
     aside: bool = False
+    # Why a directory could not be listed, else empty.
     error: str = ""
 
     def sibling(self, kind: str) -> Path:

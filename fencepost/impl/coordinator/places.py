@@ -29,13 +29,15 @@ NOT_OWNED = -1
 
 @define
 class Load:
-    """A load under way. order: of its task. next_offset, end_offset: what is read next, and where to stop.
-    read: all is read."""
+    """A load under way."""
 
+    # Number of its task.
     order: int
     epoch: int
+    # The next offset to read, and the end of the load.
     next_offset: int
     end_offset: int
+    # Whether all is read.
     read: bool = False
 
 

@@ -26,20 +26,22 @@ MOST_PARTITIONS = 1_000_000
 
 @frozen(kw_only=True)
 class TransactionValue:
-    """What is known of a transactional id. previous_producer_id: before the last change of it;
-    next_producer_id: the one that the producer has been given already, while markers carry the old one.
-    partitions: sorted; of the open transaction. updated_ms, started_ms: host time. client_version: 2 if the
-    producer speaks the second version."""
+    """What is known of a transactional id."""
 
     producer_id: int
     producer_epoch: int
     phase: TransactionPhase
     timeout_ms: int
+    # Partitions of the open transaction, sorted.
     partitions: tuple[TopicPartition, ...] = ()
+    # Time of the host, ms since the epoch.
     updated_ms: int = -1
     started_ms: int = NOT_STARTED
+    # Its producer id before the last change.
     previous_producer_id: int = NO_ID
+    # The producer id that the producer has already, while markers carry the old one.
     next_producer_id: int = NO_ID
+    # 2 if the producer speaks the second version.
     client_version: int = 0
 
 

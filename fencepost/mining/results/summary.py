@@ -26,16 +26,7 @@ MOST_NAMED = 100
 
 @frozen(kw_only=True)
 class Summary:
-    """What a mining came to.
-
-    traces, illegal: by input; decisions: traces by check and decision; anomalies: findings by name;
-    traces_with: traces by anomaly; statistics: dimension -> value -> anomaly -> traces, "" for all of them;
-    samples: the smallest trace of each anomaly, most telling anomaly first; quarantine: the first MOST_NAMED
-    pieces of input that could not be read; quarantined: how many there were; unfinished: tasks that an
-    interruption left undone; giants: histories that were judged by slot ranges; regrouped: traces that were
-    brought together first; records: what became of the records of logs, in all histories but those that are
-    uncounted (None: the log check was not asked).
-    """
+    """What a mining came to."""
 
     # The folder of the results.
     out: str
@@ -58,6 +49,7 @@ class Summary:
     samples: tuple[Sample, ...] = ()
     # The first MOST_NAMED pieces of input that could not be read, and how many there were.
     quarantine: tuple[Unreadable, ...] = ()
+    # Pieces of input that could not be read.
     quarantined: int = 0
     # Tasks that had not ended at an interruption.
     unfinished: int = 0
@@ -65,6 +57,7 @@ class Summary:
     giants: int = 0
     uncounted: tuple[str, ...] = ()
     """Which histories are too large for their records to be counted: input and trace id."""
+    # Traces that were brought together first.
     regrouped: int = 0
     # What became of the records of logs, in all histories but giants; None: the log check did not run.
     records: LogTotals | None = None

@@ -84,14 +84,17 @@ class Values:
 
 @define
 class Chains:
-    """The combinations of some questions. reads, arity: the slots of each question. node: its number among
-    the nodes of chains. table: of pairs. answer: by the number of the combination, UNKNOWN if there is none.
-    Combination 0 is for a question that need not be asked; its answer is 0."""
+    """The combinations of some questions."""
 
+    # Slots that each question reads, and how many.
     reads: Numbers
     arity: Numbers
+    # Number of the question among the nodes of chains.
     node: Numbers
+    # The pairs of a chain, and their numbers.
     table: PairTable
+    # The answer by the number of the combination, UNKNOWN if there is none. Combination 0 is for a question
+    # that need not be asked; its answer is 0.
     answer: Numbers
 
     @classmethod

@@ -65,21 +65,23 @@ ClusterMachine."""
 
 @frozen(kw_only=True)
 class Hunted:
-    """What came of a hunt. examples: up to and including the first that shows the bug, None if none did;
-    objected: up to the first of which anything was found, and by_what; rules, operations, faults: of the
-    shrunk example; replayed: whether its plan shows the same again."""
+    """What came of a hunt."""
 
     bug: str
     machine: str
     examples_tried: int
+    # Examples up to and including the first that shows the bug, None if none did.
     examples: int | None = None
     round: int | None = None
     anomaly: str = ""
+    # Examples up to the first of which anything was found; by_what: the judges that found it.
     objected: int | None = None
     by_what: tuple[str, ...] = ()
+    # Sizes of the shrunk example.
     rules: int = 0
     operations: int = 0
     faults: int = 0
+    # Whether its plan shows the same again.
     replayed: bool = False
     plan: str = ""
     script: str = ""
@@ -88,14 +90,16 @@ class Hunted:
 
 @define
 class Watch:
-    """Over the examples of a hunt. begun: how many; undecided: of how many nothing could be concluded;
-    objected: the first that was objected to, by_what. frozen: the hunt has found what it wanted; what runs
-    now only makes it smaller."""
+    """Over the examples of a hunt."""
 
+    # Number of examples.
     begun: int = 0
+    # Number of examples of which nothing could be concluded.
     undecided: int = 0
+    # The first example with a finding; by_what: the judges that found it.
     objected: int | None = None
     by_what: tuple[str, ...] = ()
+    # The hunt has found what it wanted; what runs now only makes it smaller.
     frozen: bool = False
 
     def ended(self, example: ClusterSteps, *, failed: bool) -> None:

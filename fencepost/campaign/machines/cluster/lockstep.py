@@ -46,20 +46,25 @@ READS = (Function.APPEND, Function.POLL, Function.LIST_OFFSETS)
 
 @define(eq=False)
 class Lockstep:
-    """record: what the run records. found: so far, the first of each kind. taken: events seen. answered:
-    completed operations seen; asked: op ids of those whose invocation was seen. logs: a streaming judge of
-    each partition. unclean: topics that allow an unclean election."""
+    """Judges that see each event and operation as it is recorded."""
 
     plan: Plan
+    # What the run records.
     record: Recorder
+    # The first finding of each kind so far.
     found: list[Finding] = field(factory=list)
+    # Number of events seen.
     taken: int = 0
+    # Number of completed operations seen.
     answered: int = 0
+    # Op ids of the operations that were seen to begin.
     asked: dict[int, None] = field(factory=dict)
+    # A streaming judge of each partition.
     logs: dict[Partition, StreamingLogCheck] = field(factory=dict)
     findings: Findings = field(factory=Findings)
     handlers: dict[Name, list[Handler]] = field(factory=dict)
     refinement: Refinement = field(init=False)
+    # Topics that allow an unclean election.
     unclean: frozenset[str] = field(init=False)
 
     def __attrs_post_init__(self) -> None:

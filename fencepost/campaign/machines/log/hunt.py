@@ -29,17 +29,19 @@ STEPS_PER_EXAMPLE = 40
 
 @frozen(kw_only=True)
 class Hunted:
-    """What came of a hunt. examples: tried up to and including the first that shows the bug, None if none
-    did; round: the one that found it; steps: of the shrunk script; others: complaints met on the way that are
-    not the bug's own."""
+    """What came of a hunt."""
 
     bug: str
     examples_tried: int
+    # Examples up to and including the first that shows the bug, None if none did.
     examples: int | None = None
+    # The round that found it.
     round: int | None = None
     complaint: str = ""
+    # Steps of the shrunk script.
     steps: int = 0
     script: str = ""
+    # Complaints met on the way that are not the bug's own.
     others: tuple[str, ...] = ()
     cpu_s: float = 0.0
 

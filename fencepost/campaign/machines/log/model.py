@@ -30,29 +30,36 @@ class Known:
 
 @define
 class LogModel:
-    """records: by offset; those at or above `end` were tried and not acknowledged. ever: all that were ever
-    tried, also what was cut since. end: what the log answers as its end while it is in service. durable:
-    below it nothing may be lost. deletable_below: retention may have removed what lies below. removable:
-    compaction may have. forgettable: last offsets of batches that compaction found not to be their producer's
-    last, so that it kept nothing of them. cleaned_at: when a tombstone was first compacted. anywhere: a full
-    truncation was interrupted, so that an empty log may begin at any offset. lost_start: a log start that was
-    lost with its checkpoint; the cleaner began there and never looked at what lies below. displaced: base
-    offsets that a turned bit, outside the checksum, may have given a batch. lied: a sync has lied or a bit
-    outside every checksum has turned, so that what is there may be anything that was ever written."""
+    """What a correct log may hold after the rules so far."""
 
+    # Records by offset; those at or above `end` were tried and not acknowledged.
     records: dict[int, Known] = field(factory=dict)
+    # All records that were ever tried, by offset, those that were cut since included.
     ever: dict[int, list[Known]] = field(factory=dict)
+    # What the log answers as its end while it is in service.
     end: int = 0
+    # Nothing below this offset may be lost.
     durable: int = 0
     start: int = 0
+    # A log start that was lost with its checkpoint; the cleaner began there and never looked at what lies
+    # below.
     lost_start: int = 0
+    # Retention may have removed records below this offset.
     deletable_below: int = 0
     high_watermark: int = 0
+    # Offsets of records that compaction may have removed.
     removable: set[int] = field(factory=set)
+    # Last offsets of batches that compaction found not to be their producer's last, so that it kept nothing
+    # of them.
     forgettable: set[int] = field(factory=set)
+    # Time at which a tombstone was first compacted, by offset, ms.
     cleaned_at: dict[int, int] = field(factory=dict)
+    # Whether a full truncation was interrupted, so that an empty log may begin at any offset.
     anywhere: bool = False
+    # Base offsets that a turned bit, outside the checksum, may have given a batch.
     displaced: set[int] = field(factory=set)
+    # Whether a sync has lied or a bit outside every checksum has turned, so that what is there may be
+    # anything that was ever written.
     lied: bool = False
 
     def try_append(self, batch: list[Known]) -> None:

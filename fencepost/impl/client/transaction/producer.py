@@ -77,27 +77,33 @@ class GroupMetadata:
 
 @define(eq=False, kw_only=True)
 class TransactionalProducer:
-    """version: of transactions. timeout_ms: transaction.timeout.ms. attempts: of one
-    batch, or of one TxnOffsetCommit; then the transaction must be aborted (delivery.timeout.ms). coordinator:
-    node id, NONE if it is not known.
-    group_coordinators: by group. producer_id, producer_epoch: NONE before init. added: partitions of the open
-    transaction that the coordinator knows of. sequences: of the next batch, by partition, in this epoch.
-    stale: who leads must be asked again. unresolved: a batch of this epoch was given up: the next transaction
-    takes another epoch. open: whether anything was added."""
+    """A producer with a transactional id."""
 
     desk: ConsumerDesk
     transactional_id: str
+    # transaction.version: 1 or 2 (KIP-890).
     version: int = 1
+    # transaction.timeout.ms.
     timeout_ms: int = 60_000
+    # Attempts of one batch, or of one TxnOffsetCommit; then the transaction must be aborted
+    # (delivery.timeout.ms).
     attempts: int = 20
+    # Node id of the transaction coordinator, NONE if it is not known.
     coordinator: int = NONE
+    # Node id of the coordinator of each group.
     group_coordinators: dict[str, int] = field(factory=dict)
+    # NONE before InitProducerId was answered.
     producer_id: int = NONE
     producer_epoch: int = NONE
+    # Partitions of the open transaction that the coordinator knows of.
     added: dict[TopicPartition, None] = field(factory=dict)
+    # Sequence number of the next batch in this epoch, by partition.
     sequences: dict[TopicPartition, int] = field(factory=dict)
+    # Whether the leaders must be asked for again.
     stale: bool = False
+    # Whether a batch of this epoch was given up: the next transaction takes another epoch.
     unresolved: bool = False
+    # Whether anything was added.
     open: bool = False
     running: Procedure | None = None
     _outcome: Outcome | None = None
