@@ -124,8 +124,8 @@ bug_option: Decorator = click.option(
 checks_option: Decorator = click.option(
     "--checks",
     metavar="LIST",
-    help="Checks to run, separated by commas: log, kafka (runs log too), transactions, groups, invariants, "
-    "conformance, meantime."
+    help="Checks to run, separated by commas: log, kafka (runs log too), transactions, groups, exactly_once, "
+    "invariants, conformance, meantime."
     " [default: all; a check with nothing to look at returns Ok at once]",
 )
 

@@ -54,6 +54,8 @@ class Problem:
     says: str
     operations: tuple[int, ...] = ()
     """Op ids that show it."""
+    records: tuple[KafkaRecord, ...] = ()
+    """The records that those operations call by a number."""
     partitions: tuple[Partition, ...] = ()
 
 
@@ -86,6 +88,7 @@ def check(trace: Trace, name: str, problems: Iterable[Problem], folder: Path | N
     for problem in found[:MOST_SHOWN]:
         lines.append(f"  {problem.says}")
         lines += [f"    {operation_line(by_id[op])}" for op in problem.operations if op in by_id]
+        lines += [f"    v{record.value_id} is {record}" for record in problem.records]
     shown = timeline(
         trace,
         operations=[op for problem in found[:MOST_SHOWN] for op in problem.operations],
@@ -94,6 +97,7 @@ def check(trace: Trace, name: str, problems: Iterable[Problem], folder: Path | N
         ],
         partitions={where for problem in found[:MOST_SHOWN] for where in problem.partitions},
         most_lines=MOST_LINES,
+        fold_start=True,
     )
     text = "\n".join([*lines, "", as_plain(shown), f"seed {trace.seed}"])
     return failed(trace, text, Verdict(decision=Decision.ILLEGAL, check=name), folder)
@@ -160,6 +164,7 @@ def duplicates(trace: Trace, records: Iterable[KafkaRecord]) -> list[Problem]:
                     says=f"{copies[0]} was sent {times} (in {tried} attempts) and is in the log at offsets"
                     f" {places}",
                     operations=tuple(row.op_id for row in sent),
+                    records=tuple(copies[:1]),
                     partitions=(where,),
                 )
             )
@@ -189,6 +194,7 @@ def out_of_order(trace: Trace, records: Iterable[KafkaRecord], key: bytes | None
                     Problem(
                         says=f"{before[1]} was sent before {found}, and is after it in the log",
                         operations=(before[0].op_id, row.op_id),
+                        records=(before[1], found),
                         partitions=(where,),
                     )
                 )
@@ -254,6 +260,7 @@ def not_processed_once(
                     for record in (*records[-1:], *found[:2])
                     for row in appends.get(((record.topic, record.partition), record.value_id), [])[:1]
                 ),
+                records=(records[-1], *found[:2]),
                 partitions=tuple({(one.topic, one.partition) for one in (*records[-1:], *found[:2])}),
             )
         )

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from attrs import define
+from attrs import define, evolve
 
+from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws, faults_of
 from fencepost.campaign.swarm.profiles import profile_named
 from fencepost.impl.coordinator.states import GroupPhase
@@ -29,7 +30,7 @@ from fencepost.sim.scheduler import MILLISECOND
 from fencepost.systems.embedded import Embedded
 from fencepost.traces.errors import EnvironmentError_, PlanError
 from fencepost.traces.jsonlines import write_traces
-from fencepost.traces.plan import TopicOptions
+from fencepost.traces.plan import Fault, TopicOptions
 from fencepost.traces.trace import Trace
 
 SIDES: Mapping[str, tuple[str, ...]] = {
@@ -206,10 +207,10 @@ class Verbs:
         topic: str = "t",
         requests: bool = True,
     ) -> int:
-        """Faults of a seed, drawn as a campaign draws them around this topic's leaders; each within the
-        fault budget or not at all. requests: with faults of single requests, drawn of the same seed. Answers
-        how many were drawn; they begin from now on. `heal` ends those that have begun, and the others never
-        begin."""
+        """Faults of a seed, drawn as a campaign draws them around this topic's leaders: at least one of a
+        broker, a link or a disk, each within the fault budget or not at all. requests: with faults of single
+        requests, drawn of the same seed. Answers how many were drawn; they begin from now on. `heal` ends
+        those that have begun, and the others never begin."""
         script = self._script(seed, for_ms, topic) if requests else ()
         for fault in script:
             self._do(self._cluster.request_faults.arm, fault)
@@ -233,17 +234,25 @@ class Verbs:
         bounds = profile_named(profile, ())
         partitions = len(self._assignment(topic)) or 1
         options = TopicOptions(name=topic, partitions=min(partitions, 64))
-        draw = Draws(Randomness(seed))
-        drawn = faults_of(draw, bounds, options, for_ms, len(self._system.brokers))
-        if self._cluster.directory is not None:
-            kinds = self._cluster.kinds
-            drawn = tuple(
-                fault
-                for fault in drawn
-                if not (kinds[fault.kind].loses or kinds[fault.kind].rots or kinds[fault.kind].lies)
-            )
+        drawn: tuple[Fault, ...] = ()
+        for least in (bounds.faults[0], 1):
+            if not drawn:  # a chaos without a fault would test nothing
+                wanted = evolve(bounds, faults=(least, max(least, bounds.faults[1])))
+                drawn = self._drawn(seed, wanted, options, for_ms)
         self._do(self._cluster.chaos, drawn)
         return len(drawn)
+
+    def _drawn(self, seed: int, bounds: Profile, options: TopicOptions, for_ms: int) -> tuple[Fault, ...]:
+        """Faults of a seed. On disks of this machine none that loses or changes what was written."""
+        drawn = faults_of(Draws(Randomness(seed)), bounds, options, for_ms, len(self._system.brokers))
+        if self._cluster.directory is None:
+            return drawn
+        kinds = self._cluster.kinds
+        return tuple(
+            fault
+            for fault in drawn
+            if not (kinds[fault.kind].loses or kinds[fault.kind].rots or kinds[fault.kind].lies)
+        )
 
     def _fault(self, kind: str, broker: int, for_ms: int | None) -> int:
         return self.fault(kind, _role(broker), for_ms)

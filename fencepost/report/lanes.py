@@ -11,11 +11,13 @@ from fencepost.report.words import fault_nodes, partition_name
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
 
-LEGEND = "L leads   l believes that it leads   f follows in ISR   o follows outside ISR   x down   z paused"
+LEGEND = "L leads   l believes that it leads   f follows in ISR   o follows outside ISR   x down   z paused   . no role"
 STOPPING = frozenset({"crash", "power_loss", "bounce"})
 PAUSING = frozenset({"pause"})
 MOST_PARTITIONS = 3
 """More lanes than these would push the words off a terminal."""
+WIDEST_NAME = 12
+"""Characters of a partition's name above its lane, for the same reason."""
 _REPLICA_EVENTS = frozenset(
     {Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.BROKER_STARTED, Name.LOG_RECOVERED}
 )
@@ -69,20 +71,26 @@ class Lanes:
             return "f" if broker in self.isr.get(partition, (broker,)) else "o"
         return "."
 
+    def width(self, partition: Partition) -> int:
+        """Columns of a lane: its brokers, and as much of its name as there is room for."""
+        return max(2 * len(self.brokers) - 1, min(len(partition_name(*partition)), WIDEST_NAME))
+
     def strip(self) -> str:
         """The letters now, a group per partition."""
         return "  ".join(
-            " ".join(self.letter(partition, broker) for broker in self.brokers)
+            " ".join(self.letter(partition, broker) for broker in self.brokers).ljust(self.width(partition))
             for partition in self.partitions
         )
 
     def heading(self) -> tuple[str, str]:
         """Two lines above the letters: partitions, brokers."""
         brokers = " ".join(str(broker)[-1] for broker in self.brokers)
-        names = [partition_name(*partition)[: len(brokers)] for partition in self.partitions]
-        return "  ".join(name.ljust(len(brokers)) for name in names), "  ".join(
-            brokers for _ in self.partitions
-        )
+        names, columns = [], []
+        for partition in self.partitions:
+            width = self.width(partition)
+            names.append(partition_name(*partition)[:width].ljust(width))
+            columns.append(brokers.ljust(width))
+        return "  ".join(names), "  ".join(columns)
 
 
 def lanes_of(trace: Trace, focus: frozenset[Partition]) -> Lanes:

@@ -144,6 +144,14 @@ def _lines(entries: Sequence[TimelineEntry], chosen: Sequence[bool], lanes: Lane
     return result
 
 
+def _start(entries: Sequence[TimelineEntry]) -> int:
+    """How many entries there are before the first phase, and before the first that is marked."""
+    for place, entry in enumerate(entries):
+        if entry.marked or (entry.event is not None and entry.event.name is Name.PHASE):
+            return place
+    return 0
+
+
 def timeline(
     trace: Trace,
     *,
@@ -151,11 +159,13 @@ def timeline(
     events: Iterable[int] = (),
     partitions: Iterable[Partition] = (),
     most_lines: int = MOST_LINES,
+    fold_start: bool = False,
 ) -> list[Line]:
     """The timeline of `trace`, headings first. operations: op ids to mark; events: positions to mark.
 
     partitions: (topic, partition) pairs to show, all if empty. Events of a partition that is not shown leave
-    no trace, unless they are marked.
+    no trace, unless they are marked. fold_start: one line for all before the first phase of the run, in which
+    the cluster starts, unless something is marked there.
     """
     focus = frozenset(partitions)
     entries = entries_of(trace, operations=frozenset(operations), events=frozenset(events), focus=focus)
@@ -165,7 +175,10 @@ def timeline(
         Line(time="virtual" if trace.plan and trace.target == SIMULATED else "", strip=names, style="dim"),
         Line(time="seconds", strip=brokers, who="who", what="what", style="dim"),
     ]
-    lines = heading + _lines(entries, _choose(entries, most_lines), lanes)
+    chosen = _choose(entries, most_lines)
+    if fold_start:
+        chosen[: _start(entries)] = [False] * _start(entries)
+    lines = heading + _lines(entries, chosen, lanes)
     if lanes.partitions:
         lines.append(Line(what=""))
         lines.append(Line(what=LEGEND, style="dim"))

@@ -8,15 +8,18 @@ import threading
 import pytest
 
 import fencepost.kafka
+from fencepost.campaign.swarm.draws import Draws, faults_of
+from fencepost.campaign.swarm.profiles import profile_named
 from fencepost.checkers.verdict import Decision
 from fencepost.kafka.verbs import SIDES
 from fencepost.proxy.faults import Features, draw
+from fencepost.sim.randomness import Randomness
 from fencepost.systems.system import UnsupportedError
 from fencepost.traces.errors import EnvironmentError_, FencepostError, PlanError
 from fencepost.traces.events import Name
 from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.operations import Function, Outcome
-from fencepost.traces.plan import Fault
+from fencepost.traces.plan import Fault, TopicOptions
 from tests.kafka.clients import appended, consumer, produce, producer
 from tests.systems.lab import until
 
@@ -245,6 +248,16 @@ def test_chaos_answers_nothing_that_makes_a_producer_give_up(seed):
         assert kept != drawn
         kafka.chaos(seed, for_ms=2_000, topic="t")
         assert [fault["fault"] for fault in kafka.request_faults()] == kept
+
+
+@pytest.mark.parametrize("seed", [0, 16, 18])
+def test_chaos_draws_at_least_one_fault(seed):
+    """Rule: a test under chaos has a fault of a broker, a link or a disk. These seeds draw none at first."""
+    bounds, options = profile_named("default", ()), TopicOptions(name="t", partitions=1)
+    assert faults_of(Draws(Randomness(seed)), bounds, options, 2_000, 3) == ()
+    with fencepost.kafka.cluster() as kafka:
+        kafka.create_topic("t")
+        assert kafka.chaos(seed, for_ms=2_000, topic="t", requests=False) >= 1
 
 
 def test_chaos_keeps_what_was_acknowledged():
