@@ -11,7 +11,17 @@ from fencepost.report.words import fault_nodes, partition_name
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
 
-LEGEND = "L leads   l believes that it leads   f follows in ISR   o follows outside ISR   x down   z paused   . no role"
+LEGEND = "   ".join(
+    (
+        "L leads",
+        "l believes that it leads",
+        "f follows in ISR",
+        "o follows outside ISR",
+        "x down",
+        "z paused",
+        ". no role",
+    )
+)
 STOPPING = frozenset({"crash", "power_loss", "bounce"})
 PAUSING = frozenset({"pause"})
 MOST_PARTITIONS = 3
