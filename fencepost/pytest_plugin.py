@@ -34,6 +34,7 @@ REPEAT = 3
 """Repetitions of a test that failed on an embedded Kafka: enough to distinguish always from seldom."""
 FOLDER = ".fencepost"
 LONGEST_NAME = 100
+"""Characters of a test's name in a folder's name: file systems allow 255 bytes, and a hash follows."""
 _FAILED = pytest.StashKey[bool]()
 _FOLDER = pytest.StashKey[Path]()
 

@@ -30,6 +30,7 @@ said."""
 _LONGEST_KEY = 32
 """A longer key is kept as its digest."""
 _SHOWN_KEY = 60
+"""Characters of a key: what fits a line with the rest of the sentence."""
 
 
 @define

@@ -16,6 +16,7 @@ CHECK = "audit"
 MOST_OF_ONE_KIND = 20
 """Findings of one anomaly that are kept of one partition."""
 MOST_NOTES = 20
+"""A report with more of them is not read."""
 
 
 @frozen(kw_only=True)

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from fencepost.impl.messages.topic_partition import TopicPartition
 
 ANSWER_S = 5.0
+"""Longer than a coordinator takes to answer, shorter than a person waits."""
 PAUSE_S = 0.25
+"""Between two questions to a coordinator that is loading."""
 Answer = TypeVar("Answer")
 
 

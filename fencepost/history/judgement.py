@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FILE = "history.jsonl"
 TIMEOUT_S = 60.0
+"""A search that takes longer seldom ends at all: its time grows with the power of what overlaps."""
 
 
 class VacuousHistoryWarning(UserWarning):

@@ -33,6 +33,7 @@ SHUTDOWN_S = 30.0
 """Patience with a controlled shutdown: above the broker's own, three requests five seconds apart and its last
 words."""
 POLL_S = 0.1
+"""Between two looks at a process that starts or ends."""
 
 
 class ClusterError(FencepostError, ValueError):

@@ -29,7 +29,9 @@ from fencepost.wire.outward import TRANSLATIONS
 PATIENCE_S = 60.0
 """Longest read: leaders may still move when a run ends."""
 FETCH_BYTES = 8 << 20
+"""Of one fetch: a log of a scenario has about a megabyte."""
 PAUSE_S = 0.05
+"""Between two attempts while a leader is elected."""
 
 
 @frozen(kw_only=True)

@@ -28,6 +28,7 @@ from fencepost.traces.schema import TRACE_COLUMNS
 from fencepost.traces.trace import SCHEMA_VERSION, Trace
 
 DIGEST_BYTES = 16
+"""128 bits: no two of a billion runs are likely to be equal by chance."""
 _IDENTITY = ("plan", "seed", "claims", "unique_values", "concurrent_processes")
 _POSITIONS = tuple(TRACE_COLUMNS.index(name) for name in _IDENTITY)
 

@@ -36,6 +36,7 @@ LARGEST_PART = 100_000
 SECONDS = 10.0
 """Time for all pictures of a page together; a part that takes longer is not drawn."""
 LONGEST_STATE = 200
+"""Characters of a state: two lines of the page."""
 
 
 @frozen(kw_only=True)

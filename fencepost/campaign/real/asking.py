@@ -26,6 +26,7 @@ ANSWER_S = 1.0
 ADMINISTRATION_S = 20.0
 """Longest wait until a topic is made. A crowded machine needed 3 s."""
 PAUSE_S = 0.05
+"""Between two attempts: a small part of an election."""
 
 
 @frozen(kw_only=True)

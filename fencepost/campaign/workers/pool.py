@@ -29,6 +29,7 @@ two cores that 40 others wanted, too, minutes."""
 CLOSE_LIMIT_S = 120
 """Real time that a worker gets to finish the run in hand and sync its journal."""
 _LINE_MAX = 1 << 20
+"""Bytes of one read from a worker's pipe: more than a pipe holds."""
 
 
 @frozen(kw_only=True)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 COUNTS = ("operations", "overlapping", "parts", "decided", "steps", "nodes")
 """Counts for one history: what was judged, and how much work it took."""
 TIMEOUT_SECONDS = 60.0
+"""A search that takes longer seldom ends at all: its time grows with the power of what overlaps."""
 MEMORY_MIB = 2048
 
 _CODES = {Decision.OK: ExitCode.NOTHING_FOUND, Decision.ILLEGAL: ExitCode.FINDINGS}

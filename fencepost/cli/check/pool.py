@@ -31,6 +31,7 @@ GRACE_S = 10.0
 """Seconds beyond the time limit before a process that does not return is killed. The judge itself is only
 a fraction of a second late."""
 READ_BYTES = 1 << 18
+"""Bytes of one read from a worker's pipe: more than a pipe holds."""
 
 
 @define(eq=False)

@@ -33,6 +33,7 @@ PROFILE, TARGET = "client", "processes"
 BEGUN = "client_run"
 """The cause of the mark for a run that has not ended; the mark's offset is the run's number."""
 TAIL_BYTES = 1 << 16
+"""Bytes of one step back from the end of a file, in search of its last whole line: most lines are shorter."""
 REASON = "a producer retried appends of unknown outcome without idempotence"
 
 

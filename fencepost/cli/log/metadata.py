@@ -11,6 +11,7 @@ from fencepost.impl.log.metadata_records import SECRET, TOPIC, MetadataRecord, d
 from fencepost.report.words import printable
 
 LONGEST = 400
+"""Characters of a record's content: some lines of a terminal."""
 
 
 def is_metadata_partition(directory: str) -> bool:

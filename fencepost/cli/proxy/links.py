@@ -11,6 +11,7 @@ from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import ExitCode, FencepostError
 
 LONGEST_LINE = 1 << 16
+"""Bytes of a request on standard input: every request has fewer than a hundred."""
 VERBS = ("cut", "delay", "heal", "state")
 
 

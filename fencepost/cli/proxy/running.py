@@ -22,6 +22,7 @@ from fencepost.proxy.server.recorded import Record, Recording, WhenFull
 from fencepost.traces.errors import ExitCode
 
 PROGRESS_S = 1.0
+"""Between two updates of the live view."""
 
 
 @frozen(kw_only=True)

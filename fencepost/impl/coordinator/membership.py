@@ -27,6 +27,7 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 LONGEST_ID_SUFFIX = 64
 """The longest suffix of a member id: three numbers of 64 bits and their hyphens."""
 LONGEST_TIMEOUT_MS = (1 << 31) - 1
+"""The largest int32: the field's type in Kafka's protocol."""
 
 
 @define

@@ -16,6 +16,7 @@ MAXIMUM_FRAME = 100 * 1024 * 1024
 """Kafka's socket.request.max.bytes. Bytes of another protocol almost always look like a larger length, and
 are refused for it."""
 MAXIMUM_GREETING = 256
+"""Bytes: a cluster's id, a broker's id and a secret take fewer than a hundred."""
 PROTOCOL = "fencepost-1"
 LENGTH = struct.Struct("!I")
 

@@ -51,6 +51,7 @@ CONNECT_S = 5.0
 GREETING_S = 10.0
 """How long a connection may take to send its greeting."""
 RETRY_S = 0.1
+"""Between two attempts to connect to a broker that may be starting."""
 
 
 Accepted = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

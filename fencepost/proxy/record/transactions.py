@@ -19,6 +19,7 @@ from fencepost.wire.passing import error_name
 
 ADD_PARTITIONS, ADD_OFFSETS, END_TXN, TXN_COMMIT = 24, 25, 26, 28
 MOST_OPEN = 10_000
+"""Transactions that a record follows at once: each takes about a kilobyte."""
 Number = Callable[[int], int]
 
 

@@ -23,8 +23,11 @@ MOST_DELAYED = 16 * 1024 * 1024
 """Bytes of a connection and way that wait for their time; the side that sends more is not read until they are
 gone."""
 MOST_CONNECTIONS = 10_000
+"""Each takes two descriptors and two buffers; three brokers need about twenty."""
 LONGEST_DELAY_MS = 600_000
+"""Ten minutes: longer than every time-out of a broker."""
 CONNECT_S = 10.0
+"""Of loopback, where a connection is made at once unless the machine is overloaded."""
 Address = tuple[str, int]
 
 

@@ -64,6 +64,7 @@ QUIET = (
 )
 """Lines of broker.log begin with the time; inside/broker_log.py reads it."""
 FORMAT_S = 60
+"""Formatting takes two seconds of a processor; a machine under load may need many."""
 Answer = TypeVar("Answer")
 
 

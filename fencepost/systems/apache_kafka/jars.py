@@ -32,6 +32,7 @@ LOGGER = "org.slf4j:slf4j-simple:1.7.36"
 MAVEN_S = 600
 """Longest call of Maven. From an empty repository 44 s were measured, on a good connection."""
 DUMP_S = 60
+"""Writing the archive takes some seconds of a processor; a machine under load may need many."""
 VERSION = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{1,2}")
 POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">

@@ -25,6 +25,7 @@ MODULE = "fencepost.systems.disk.mount"
 ANSWER_S = 120.0
 """Longest wait for an answer, also for the first one; a crowded machine starts Python in seconds."""
 END_S = 10.0
+"""An unmount takes milliseconds; a machine under load may need seconds."""
 
 
 def missing() -> str:

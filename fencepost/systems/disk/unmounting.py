@@ -12,6 +12,7 @@ from pathlib import Path
 
 MNT_DETACH = 2
 UNMOUNT_S = 10.0
+"""An unmount takes milliseconds; a machine under load may need seconds."""
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 

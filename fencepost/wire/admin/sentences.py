@@ -4,6 +4,7 @@ bytes at most."""
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 MOST_CHARACTERS = 1_000
+"""An error message may quote what a client sent; the protocol's string ends at 32,767."""
 
 
 def sentence(error: ErrorCode, message: str) -> str | None:

@@ -12,6 +12,7 @@ from fencepost.campaign.machines.log.life import LogLife
 from fencepost.impl.log.batch.record_batch import BatchHeader, CorruptBatchError, read_headers, read_records
 
 READ_BYTES = 150
+"""Of one read: about two small batches, so that a read often ends inside of the log."""
 
 
 class LogReading(LogLife):

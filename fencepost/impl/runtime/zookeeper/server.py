@@ -29,7 +29,9 @@ START_S = 300.0
 crowded machine. A server that died is noticed at once."""
 POLL_S = 0.05
 ANSWER_S = 2.0
+"""A server that runs answers `srvr` in milliseconds."""
 ANSWER_BYTES = 4_096
+"""Bytes: the answer to `srvr` has about two hundred."""
 
 
 @frozen(kw_only=True)
