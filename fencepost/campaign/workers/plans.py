@@ -13,7 +13,7 @@ def plan_of(job: Job, seed: int, profile: str = "") -> Plan:
     """The plan that a campaign runs under `seed`. profile: instead of the job's (driver/steering.py). Raises
     PlanError."""
     if job.real and not job.plan:
-        return swarm_for_real(seed, job.faults, job.control)
+        return swarm_for_real(seed, job.faults, job.control, profile=job.profile)
     if not job.plan:
         return swarm(seed, profile or job.profile, job.bugs, job.faults)
     plan = plan_from_json(job.plan)
