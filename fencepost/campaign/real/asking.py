@@ -188,7 +188,9 @@ def _whole(view: View) -> bool:
 
 def _topic(name: str, options: TopicOptions, brokers: tuple[int, ...]) -> dict[str, Any]:
     count = len(brokers)
+    flush = {"flush.messages": str(options.flush_messages)} if options.flush_messages else {}
     settings = {
+        **flush,
         "min.insync.replicas": str(options.min_insync_replicas),
         "unclean.leader.election.enable": str(options.unclean_leader_election).lower(),
     }

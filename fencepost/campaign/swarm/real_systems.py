@@ -66,6 +66,8 @@ CONTROLS = {
     "outside the ISR; records that acks=all acknowledged are lost",
     "duplicates": "a producer without idempotence sends again what was not answered: records are twice in "
     "the log",
+    "lying-fsync": "every append is synced before it is acknowledged, all disks lie about that, and all "
+    "brokers lose power: records are lost",
 }
 """What Kafka does not promise. A campaign with such a control is judged as if Kafka promised it, so that it
 has to find it."""
@@ -312,4 +314,39 @@ def _duplicates(plan: Plan, draw: Draws) -> Plan:
     return _written_until_the_end(evolve(plan, faults=pauses, client=client), draw, ACKS_ALL)
 
 
-_CONTROLLED = {"acks-1": _acks_1, "unclean": _unclean, "min-isr-1": _min_isr_1, "duplicates": _duplicates}
+def _lying_fsync(plan: Plan, draw: Draws) -> Plan:
+    """Without the lie such a topic keeps what it acknowledged: a flush after every message, and all replicas
+    in the ISR."""
+    plan = _topic_of(plan, unclean_leader_election=False, min_insync_replicas=2, flush_messages=1)
+    brokers = range(1, plan.cluster.brokers + 1)
+    lies = tuple(
+        Fault(
+            fault_id=broker,
+            kind="lying_fsync",
+            at_ms=draw.between((200, 600), "lie.at", broker),
+            duration_ms=plan.safety_ms,
+            target=f"broker {broker}",
+        )
+        for broker in brokers
+    )
+    dark_ms = draw.between((1_200, plan.safety_ms), "dark.at")
+    losses = tuple(
+        Fault(
+            fault_id=FIRST_OF_ALL + broker,
+            kind="power_loss",
+            at_ms=dark_ms,
+            duration_ms=draw.between((1, 1_000), "dark.for", broker),
+            target=f"broker {broker}",
+        )
+        for broker in brokers
+    )
+    return _written_until_the_end(evolve(plan, faults=(*lies, *losses)), draw, ACKS_ALL)
+
+
+_CONTROLLED = {
+    "acks-1": _acks_1,
+    "unclean": _unclean,
+    "min-isr-1": _min_isr_1,
+    "duplicates": _duplicates,
+    "lying-fsync": _lying_fsync,
+}

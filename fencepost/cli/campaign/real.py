@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fencepost.campaign.driver.driver import Campaign
     from fencepost.campaign.workers.results import Job
 
-CONTROLS = ("acks-1", "unclean", "min-isr-1", "duplicates")
+CONTROLS = ("acks-1", "unclean", "min-isr-1", "duplicates", "lying-fsync")
 """As swarm/real_systems.py has them."""
 COMMAND = (sys.executable, "-m", "fencepost.campaign.real.worker")
 TASK_LIMIT_S = 900
@@ -157,6 +157,7 @@ def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
                 seen=unknown_name(kind, able),
                 where=f"--faults with --system {given['system']}",
             )
+    _refuse_control(given["control"], given["system"], able)
     if unable:
         output.note(f"{given['system']} cannot do {', '.join(unable)}: these are not drawn")
     plan = ""
@@ -172,6 +173,20 @@ def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
         control=given["control"] or "",
         runs_per_cluster=given["runs_per_cluster"],
     )
+
+
+def _refuse_control(control: str | None, system: str, able: tuple[str, ...]) -> None:
+    """Raises FencepostError where a control needs kinds of fault that the system cannot carry out."""
+    from fencepost.campaign.swarm.real_systems import swarm_for_real
+
+    needed = {fault.kind for fault in swarm_for_real(0, able, control).faults} if control else set()
+    if needed - set(able):
+        raise FencepostError(
+            expected=f"a system that can do {', '.join(sorted(needed))}",
+            seen=f"no {min(needed - set(able))}",
+            where=f"--control {control} with --system {system}",
+            hint="apache-kafka has disks with --disks" if "lying_fsync" in needed else "",
+        )
 
 
 def real_campaign(*, seeds: range, job: "Job", jobs: int, out: Path, resume: bool) -> "Campaign":

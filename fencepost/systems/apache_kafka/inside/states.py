@@ -14,7 +14,7 @@ UNCLEAN, ELIGIBLE, LAST_KNOWN = "unclean", "eligible", "last_known"
 """Causes of a partition state. UNCLEAN: elected outside the ISR. ELIGIBLE: the ISR is empty, or the leader
 was not in it, but there are eligible leader replicas, which hold everything that was committed (KIP-966).
 LAST_KNOWN: there are none of these either, because the last member of the ISR was killed and came back; the
-controllers keep its name, and elect it without `unclean.leader.election.enable`. It has what its disk kept."""
+controllers keep its name and elect it, also where unclean elections are off. It has what its disk kept."""
 Key = tuple[str, int]
 """Topic and partition number."""
 Placed = tuple[tuple[int, ...], tuple[int, ...]]
