@@ -42,7 +42,8 @@ def real_options(function: Any) -> Any:
             default="simulation",
             show_default=True,
             metavar="NAME",
-            help="What is broken: simulation, processes, embedded, apache-kafka:VERSION, external.",
+            help="What is broken: simulation, processes, embedded, apache-kafka:VERSION, kfake, "
+            "librdkafka-mock, external.",
         ),
         click.option(
             "--kafka-home",
