@@ -80,6 +80,4 @@ def _carry_out(step: tuple[str, ...], work: Path) -> None:
     except subprocess.TimeoutExpired:
         said, wrong = f"no end within {BUILD_S} s", True
     if wrong:
-        raise EnvironmentError_(
-            expected=f"`{' '.join(step)}` to succeed", seen=said, where="building kfake"
-        )
+        raise EnvironmentError_(expected=f"`{' '.join(step)}` to succeed", seen=said, where="building kfake")
