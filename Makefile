@@ -107,6 +107,10 @@ track-record: $(READY) ## an hour, resumable: seeds needed for every planted bug
 client-record: $(READY) ## hours, resumable: known bugs of client libraries and their newest releases under the general swarm, into docs/how-to/torture.md (ARGS='sarama --seeds 100')
 	@$(BIN)/python -m tools.client_record $(ARGS)
 
+.PHONY: real-record
+real-record: java $(READY) ## a day, resumable: campaigns against Apache Kafka's versions, kfake, librdkafka's mock, and controls that must be found, into docs/how-to/real-systems.md (ARGS='4.4.0 --runs 20')
+	@$(BIN)/python -m tools.real_record $(ARGS)
+
 .PHONY: marks
 marks: $(READY) ## an hour: what 2,000 seeds of each profile of the swarm reach sometimes, and what never (ARGS='chaos --seeds 0:500 --steer')
 	$(BIN)/python -m tools.marks $(ARGS)

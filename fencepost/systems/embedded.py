@@ -32,6 +32,7 @@ from fencepost.sim.host import Observer
 from fencepost.sim.scheduler import MILLISECOND, NO_BOUND, SECOND
 from fencepost.sim.world import World
 from fencepost.sim.zookeeper import Commit
+from fencepost.systems.embedded_disks import EmbeddedDisks
 from fencepost.systems.gateway import Gateway
 from fencepost.systems.loop_thread import LoopThread
 from fencepost.systems.pace import Pace
@@ -366,8 +367,15 @@ class Embedded:
             records_events=True,
             real_processes=False,
             real_files=self.directory is not None,
-            can=PROCESS_VERBS | ({"cut"} if self.directory is not None else {"cut", "power_off"}),
+            can=PROCESS_VERBS | ({"cut"} if self.directory is not None else {"cut", "power_off", "disks"}),
         )
+
+    @property
+    def disks(self) -> EmbeddedDisks | None:
+        """The simulated disks; None where files are real."""
+        if self.directory is not None:
+            return None
+        return EmbeddedDisks(world=self.simulation.world, do=self.do, brokers=self.brokers)
 
     # ---- brokers
 

@@ -91,6 +91,18 @@ def _external(after: str, folder: Path, options: Options) -> System:
     return External(bootstrap=options[BOOTSTRAP], script=Path(options[SCRIPT]).absolute())
 
 
+def _mock(after: str, folder: Path, options: Options) -> System:
+    from fencepost.systems.librdkafka_mock import LibrdkafkaMock
+
+    return LibrdkafkaMock()
+
+
+def _kfake(after: str, folder: Path, options: Options) -> System:
+    from fencepost.systems.kfake.system import Kfake
+
+    return Kfake()
+
+
 SYSTEMS: Mapping[str, Kind] = {
     "processes": Kind("the reference brokers as processes, with a real ZooKeeper", _processes),
     "embedded": Kind("the reference brokers in one process, on the wall clock", _embedded),
@@ -99,6 +111,8 @@ SYSTEMS: Mapping[str, Kind] = {
         "apache-kafka:VERSION:zookeeper",
         _apache_kafka,
     ),
+    "kfake": Kind("franz-go's fake of Kafka: all brokers in one process", _kfake),
+    "librdkafka-mock": Kind("the mock cluster of librdkafka, in one process; no faults", _mock),
     "external": Kind("any cluster: --bootstrap HOST:PORT, and --script FILE that breaks it", _external),
 }
 

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from attrs import frozen
 
+from fencepost.sim.disk_faults import DiskCall
 from fencepost.traces.errors import FencepostError
 
 Pair = tuple[int, int]
@@ -43,7 +44,56 @@ class Inside:
     real_files: bool
     """Whether the brokers' files are files of the operating system."""
     can: frozenset[str] = PROCESS_VERBS
-    """Verbs of the interface that it carries out: kill, pause, stop, cut, power_off."""
+    """Verbs of the interface that it carries out: kill, pause, stop, cut, power_off; `links` if
+    `links_of_system` has them, `disks` if `disks_of_system` does."""
+
+
+class Links(Protocol):
+    """Connections that can be broken in more ways than between brokers. What begins here ends with
+    `System.heal(name)`."""
+
+    def cut_clients(self, name: str, broker: int, parameter: int) -> None:
+        """The broker and all clients do not reach each other. name: of the cut; parameter: 0 both ways, 1
+        only what clients send is lost, 2 only what they receive."""
+        ...
+
+    def cut_controllers(self, name: str, broker: int) -> None:
+        """The broker and all controllers, or ZooKeeper, do not reach each other. name: of the cut."""
+        ...
+
+    def delay(self, name: str, pairs: Iterable[Pair], milliseconds: int) -> None:
+        """What is sent over these directed links takes longer by so much. name: of the delay."""
+        ...
+
+
+class FaultyDisks(Protocol):
+    """Disks that do not only lose power. broker: the one with the disk."""
+
+    def lie(self, broker: int, below: str = "") -> None:
+        """Syncs return and make nothing durable. below: only of this folder, such as `t-0`."""
+        ...
+
+    def fail(
+        self, broker: int, call: DiskCall, *, nth: int = 1, times: int | None = 1, below: str = ""
+    ) -> None:
+        """EIO for the `nth` call of this kind from now and the `times` - 1 after it (None: all)."""
+        ...
+
+    def fill(self, broker: int, room_bytes: int = 0) -> None:
+        """The disk is full once room_bytes more are written."""
+        ...
+
+    def slow(self, broker: int, milliseconds: int) -> None:
+        """Each sync takes longer by so many milliseconds."""
+        ...
+
+    def write_back(self, brokers: Iterable[int] = ()) -> None:
+        """What a kernel does by itself within 30 seconds: all is durable. brokers: none: of all."""
+        ...
+
+    def heal(self, broker: int | None = None) -> None:
+        """End the faults of one disk or of all; their effects stay."""
+        ...
 
 
 class System(Protocol):
@@ -112,7 +162,7 @@ class System(Protocol):
         ...
 
     def heal(self, name: str) -> None:
-        """End the cut of this name. Nothing happens if there is none."""
+        """End the cut or delay of this name. Nothing happens if there is none."""
         ...
 
     # ---- to look at
@@ -125,3 +175,21 @@ class System(Protocol):
     def inside(self) -> Inside:
         """What the system consists of."""
         ...
+
+
+def links_of_system(system: System) -> Links:
+    """The links of a system that has `links` among its verbs. Raises UnsupportedError for another."""
+    found: Links | None = getattr(system, "network", None)
+    if found is None:
+        raise UnsupportedError(
+            expected="a system with links that can be cut", seen=repr(system), where="links"
+        )
+    return found
+
+
+def disks_of_system(system: System) -> FaultyDisks:
+    """The disks of a system that has `disks` among its verbs. Raises UnsupportedError for another."""
+    found: FaultyDisks | None = getattr(system, "disks", None)
+    if found is None:
+        raise UnsupportedError(expected="a system with disks of ours", seen=repr(system), where="disks")
+    return found

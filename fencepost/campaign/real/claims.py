@@ -147,7 +147,7 @@ def demanded(claims: Claims, control: str) -> Claims:
     if control == "acks-1":
         reason = "a control: acks=1 is judged as acks=all"
         return evolve(claims, acks_1_may_lose=False, reasons=(*claims.reasons, reason))
-    if control in ("unclean", "min-isr-1"):
+    if control in ("unclean", "min-isr-1", "lying-fsync"):
         return evolve(claims, loss=(), dense=not claims.duplicates)
     if control == "duplicates":
         return evolve(claims, duplicates=False, dense=not claims.loss)

@@ -7,25 +7,44 @@ out that need it.
 
 from collections.abc import Callable, Mapping
 
-from attrs import frozen
+from attrs import field, frozen
 
 from fencepost.campaign.faults.links import name_of
-from fencepost.systems.system import Pair, System
+from fencepost.sim.disk_faults import DiskCall
+from fencepost.systems.system import Pair, System, disks_of_system, links_of_system
 from fencepost.traces.plan import Fault
 
-Begin = Callable[[System, Fault, int, "int | None"], None]
-End = Callable[[System, Fault, int], None]
+MICROSECONDS = 1_000
+"""In a millisecond."""
+IO_CALLS = (DiskCall.WRITE, DiskCall.SYNC, DiskCall.READ)
+"""What the remainder of the parameter of io_error says."""
+
+
+@frozen(kw_only=True)
+class Hit:
+    """A fault that strikes."""
+
+    system: System
+    fault: Fault
+    node: int
+    """The broker that it hits."""
+    other: int | None = None
+    """The other one; None: all others."""
+    folders: tuple[str, ...] = ()
+    """Of the run's partitions, in each broker's log directory."""
+
+
+Verb = Callable[[Hit], None]
 
 
 @frozen(kw_only=True)
 class RealFault:
     """A kind of fault."""
 
-    verbs: frozenset[str]
+    verbs: frozenset[str] = field(converter=frozenset)
     """What the system must be able to do."""
-    begin: Begin
-    """Called with the system, the fault, the broker that it hits and the other one (None: all others)."""
-    end: End
+    begin: Verb
+    end: Verb
     """Called when its time is over, and again when the cluster is healed."""
     down: bool = False
     """Whether the broker's process ends: `end` is called until it runs again."""
@@ -34,30 +53,35 @@ class RealFault:
     duration is."""
     single: bool = True
     """Whether it makes no sense while another fault holds the same broker."""
+    may_end: bool = False
+    """Whether the broker may end its process because of it, when it likes."""
 
 
-def _kill(system: System, fault: Fault, node: int, other: int | None) -> None:
-    system.kill(node)
+def _kill(hit: Hit) -> None:
+    hit.system.kill(hit.node)
 
 
-def _stop(system: System, fault: Fault, node: int, other: int | None) -> None:
-    system.stop(node)
+def _stop(hit: Hit) -> None:
+    hit.system.stop(hit.node)
 
 
-def _power_off(system: System, fault: Fault, node: int, other: int | None) -> None:
-    system.power_off(node)
+def _power_off(hit: Hit) -> None:
+    hit.system.power_off(hit.node)
 
 
-def _pause(system: System, fault: Fault, node: int, other: int | None) -> None:
-    system.pause(node)
+def _pause(hit: Hit) -> None:
+    hit.system.pause(hit.node)
 
 
-def _resume(system: System, fault: Fault, node: int) -> None:
-    system.resume(node)
+def _resume(hit: Hit) -> None:
+    hit.system.resume(hit.node)
 
 
-def _restart(system: System, fault: Fault, node: int) -> None:
-    system.restart(node)
+def _restart(hit: Hit) -> None:
+    hit.system.restart(hit.node)
+
+
+# ---- links
 
 
 def links_of(brokers: tuple[int, ...], fault: Fault, node: int, other: int | None) -> list[Pair]:
@@ -70,29 +94,73 @@ def links_of(brokers: tuple[int, ...], fault: Fault, node: int, other: int | Non
       other: the other broker; None: all.
     Returns: directed links.
     """
-    others = [broker for broker in brokers if broker != node] if other is None else [other]
+    others = [broker for broker in brokers if broker != node] if other is None or other == node else [other]
     sent = [(node, broker) for broker in others] if fault.parameter != 2 else []
     received = [(broker, node) for broker in others] if fault.parameter != 1 else []
     return sent + received
 
 
-def _cut(system: System, fault: Fault, node: int, other: int | None) -> None:
-    system.cut(name_of(fault), links_of(system.brokers, fault, node, other))
+def _cut(hit: Hit) -> None:
+    hit.system.cut(name_of(hit.fault), links_of(hit.system.brokers, hit.fault, hit.node, hit.other))
 
 
-def _heal(system: System, fault: Fault, node: int) -> None:
-    system.heal(name_of(fault))
+def _delay(hit: Hit) -> None:
+    pairs = links_of(hit.system.brokers, hit.fault, hit.node, hit.other)
+    milliseconds = max(1, hit.fault.parameter // MICROSECONDS)
+    links_of_system(hit.system).delay(name_of(hit.fault), pairs, milliseconds)
+
+
+def _cut_clients(hit: Hit) -> None:
+    links_of_system(hit.system).cut_clients(name_of(hit.fault), hit.node, hit.fault.parameter)
+
+
+def _cut_controllers(hit: Hit) -> None:
+    links_of_system(hit.system).cut_controllers(name_of(hit.fault), hit.node)
+
+
+def _heal(hit: Hit) -> None:
+    hit.system.heal(name_of(hit.fault))
+
+
+# ---- disks
+
+
+def _lie(hit: Hit) -> None:
+    for folder in hit.folders or ("",):
+        disks_of_system(hit.system).lie(hit.node, folder)
+
+
+def _fail(hit: Hit) -> None:
+    passed, call = divmod(hit.fault.parameter, len(IO_CALLS))
+    disks_of_system(hit.system).fail(hit.node, IO_CALLS[call], nth=1 + passed)
+
+
+def _fill(hit: Hit) -> None:
+    disks_of_system(hit.system).fill(hit.node, hit.fault.parameter)
+
+
+def _slow(hit: Hit) -> None:
+    disks_of_system(hit.system).slow(hit.node, max(1, hit.fault.parameter // MICROSECONDS))
+
+
+def _heal_disk(hit: Hit) -> None:
+    disks_of_system(hit.system).heal(hit.node)
 
 
 REAL_FAULTS: Mapping[str, RealFault] = {
-    "bounce": RealFault(verbs=frozenset({"kill"}), begin=_kill, end=_restart, down=True, by_parameter=True),
-    "clean_restart": RealFault(
-        verbs=frozenset({"stop"}), begin=_stop, end=_restart, down=True, by_parameter=True
-    ),
-    "crash": RealFault(verbs=frozenset({"kill"}), begin=_kill, end=_restart, down=True),
-    "partition": RealFault(verbs=frozenset({"cut"}), begin=_cut, end=_heal, single=False),
-    "pause": RealFault(verbs=frozenset({"pause"}), begin=_pause, end=_resume),
-    "power_loss": RealFault(verbs=frozenset({"power_off"}), begin=_power_off, end=_restart, down=True),
+    "bounce": RealFault(verbs={"kill"}, begin=_kill, end=_restart, down=True, by_parameter=True),
+    "clean_restart": RealFault(verbs={"stop"}, begin=_stop, end=_restart, down=True, by_parameter=True),
+    "crash": RealFault(verbs={"kill"}, begin=_kill, end=_restart, down=True),
+    "partition": RealFault(verbs={"cut"}, begin=_cut, end=_heal, single=False),
+    "pause": RealFault(verbs={"pause"}, begin=_pause, end=_resume),
+    "power_loss": RealFault(verbs={"power_off"}, begin=_power_off, end=_restart, down=True),
+    "client_partition": RealFault(verbs={"links"}, begin=_cut_clients, end=_heal, single=False),
+    "isolate_zookeeper": RealFault(verbs={"links"}, begin=_cut_controllers, end=_heal, single=False),
+    "slow_link": RealFault(verbs={"links"}, begin=_delay, end=_heal, single=False),
+    "disk_full": RealFault(verbs={"disks"}, begin=_fill, end=_heal_disk, may_end=True, single=False),
+    "io_error": RealFault(verbs={"disks"}, begin=_fail, end=_heal_disk, may_end=True, single=False),
+    "lying_fsync": RealFault(verbs={"disks"}, begin=_lie, end=_heal_disk, single=False),
+    "slow_fsync": RealFault(verbs={"disks"}, begin=_slow, end=_heal_disk, single=False),
 }
 
 

@@ -23,6 +23,9 @@ from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.plan import PlannedOperation
 from fencepost.traces.trace import Trace
 
+FIRST_EPOCH = 0
+"""Of a partition."""
+
 
 @define(eq=False, kw_only=True)
 class RealRecord:
@@ -145,7 +148,8 @@ class RealRecord:
     def trust(self, row: Operation, state: ObservedState) -> bool:
         """Whether this end may be trusted: ListOffsets waits for the high watermark to reach the leader's
         epoch (KIP-207), and the leader that answered still leads in that epoch, so that no other could have
-        acknowledged anything meanwhile.
+        acknowledged anything meanwhile. An answer without an epoch (librdkafka's mock) is trusted in the first
+        one, in which nobody else has led.
 
         Parameters:
           row: a list_offsets.
@@ -155,7 +159,8 @@ class RealRecord:
             return False
         assert row.topic is not None and row.partition is not None
         known = state.partition((row.topic, row.partition))
-        if (row.node, row.leader_epoch) != (known.leader, known.leader_epoch):
+        epoch = row.leader_epoch if row.leader_epoch >= 0 else FIRST_EPOCH
+        if (row.node, epoch) != (known.leader, known.leader_epoch):
             return False
         self.trusted.add(row.op_id)
         return True

@@ -9,24 +9,23 @@ processes. A plan's times count from the beginning of the safety phase.
 
 import asyncio
 import contextlib
-import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 from attrs import define, evolve, field
 
 import fencepost
-from fencepost.campaign.faults.roles import resolve
 from fencepost.campaign.observed.observed_state import Key
 from fencepost.campaign.real.asking import Asking
 from fencepost.campaign.real.claims import acknowledged_by_all, claims_of_run, demanded
-from fencepost.campaign.real.faults import REAL_FAULTS
 from fencepost.campaign.real.inside import inside_of
 from fencepost.campaign.real.observer import Observer, nanoseconds_since
 from fencepost.campaign.real.record import RealRecord
+from fencepost.campaign.real.striking import Striker
 from fencepost.campaign.swarm.producers import is_pipelined, make_client
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.client.client import Client
@@ -34,12 +33,11 @@ from fencepost.impl.client.metadata import ClientMetadata
 from fencepost.impl.client.producer.pipelined import PipelinedClient
 from fencepost.impl.core.core_interface import Invoke
 from fencepost.impl.runtime.client import RunningClient, running
-from fencepost.systems.system import System
+from fencepost.systems.system import System, disks_of_system
 from fencepost.traces.digest import digest_of
-from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.plan import ClientOptions, Fault, Plan, PlannedOperation
+from fencepost.traces.plan import ClientOptions, Plan, PlannedOperation
 from fencepost.traces.trace import Trace
 from fencepost.wire.client import Access, Address, KafkaNetwork, look_around
 
@@ -50,7 +48,6 @@ READER = ClientOptions(
 MOST_FINAL_READS = 500
 """Polls of one partition: each brings up to 2,000 records, and a run sends a few thousand."""
 HEALTHY_POLL_S = 0.1
-GONE_POLL_S = 0.05
 MILLISECONDS = 1_000
 POWER_LOSS = "power_loss"
 """The kind of fault."""
@@ -92,12 +89,8 @@ class RealRun:
     _last: dict[int, Operation] = field(factory=dict, init=False)
     """The latest completed operation of each process."""
     _changed: asyncio.Event = field(factory=asyncio.Event, init=False)
-    _held: dict[int, Fault] = field(factory=dict, init=False)
-    """Brokers that a fault has stopped, and which one."""
-    _ending: threading.Lock = field(factory=threading.Lock, init=False)
-    """Held while a broker is brought back. The task of a fault may be cancelled meanwhile, but its thread
-    goes on: without the lock the broker would be started twice."""
-    _begun: "set[asyncio.Task[None]]" = field(factory=set, init=False)
+    _striker: Striker | None = field(default=None, init=False)
+    """Carries out the faults, once the topic is there."""
     _next_op_id: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -140,8 +133,17 @@ class RealRun:
                 self.record.note(self.now, Name.PHASE, cause="end")
                 return self._trace()
         finally:
-            await self._end_faults()
+            if self._striker is not None:
+                await self._striker.end_all()
             self.record.close()
+
+    @property
+    def _breaks(self) -> Striker:
+        assert self._striker is not None, "the topic is there before anything else"
+        return self._striker
+
+    def _note(self, name: Name, **fields: Any) -> None:
+        self.record.note(self.now, name, **fields)
 
     @contextlib.asynccontextmanager
     async def _phase(self, name: str) -> AsyncIterator[None]:
@@ -172,6 +174,17 @@ class RealRun:
             )
             await asking.create(self.topic, self.plan.cluster.topics[0], self.system.brokers)
             await self.observer.look()
+            if "disks" in self.system.inside().can:
+                disks_of_system(self.system).write_back()  # the folders of the topic; no kernel waits long
+            self._striker = Striker(
+                plan=self.plan,
+                system=self.system,
+                state=self.observer.state,
+                note=self._note,
+                folders=tuple(
+                    f"{self.topic}-{number}" for number in range(self.plan.cluster.topics[0].partitions)
+                ),
+            )
         for kind in self.left_out:
             self.record.note(
                 self.now,
@@ -198,7 +211,7 @@ class RealRun:
             loop.call_at(begin + one.at_ms / MILLISECONDS, self._due, one) for one in self.plan.operations
         ]
         timers += [
-            loop.call_at(begin + fault.at_ms / MILLISECONDS, self._strike, fault)
+            loop.call_at(begin + fault.at_ms / MILLISECONDS, self._breaks.strike, fault)
             for fault in self.plan.faults
         ]
         try:
@@ -246,102 +259,17 @@ class RealRun:
                 await asyncio.wait_for(self._changed.wait(), min(left, HEALTHY_POLL_S))
         return True
 
-    # ---- faults
-
-    def _strike(self, fault: Fault) -> None:
-        task = asyncio.ensure_future(self._carry_out(fault))
-        self._begun.add(task)
-        task.add_done_callback(self._begun.discard)
-
-    def _skipped(self, fault: Fault, reason: str) -> None:
-        detail = {"fault": fault.fault_id, "reason": reason}
-        self.record.note(self.now, Name.FAULT_SKIPPED, cause=fault.kind, detail=detail)
-
-    async def _carry_out(self, fault: Fault) -> None:
-        """One fault from its onset to its end. Roles are resolved now."""
-        kind = REAL_FAULTS[fault.kind]
-        node = resolve(fault.target, self.observer.state, len(self.system.brokers))
-        if node is None:
-            self._skipped(fault, f"nobody is {fault.target}")
-            return
-        other = resolve(fault.other, self.observer.state, len(self.system.brokers)) if fault.other else None
-        if kind.single and node in self._held:
-            self._skipped(fault, f"broker {node} is stopped already")
-            return
-        if kind.single:
-            self._held[node] = fault
-        detail = {"fault": fault.fault_id, "target": fault.target, "nodes": [node]}
-        self.record.note(self.now, Name.FAULT_BEGAN, node=node, cause=fault.kind, detail=detail)
-        try:
-            await asyncio.to_thread(kind.begin, self.system, fault, node, other)
-            length_ms = fault.parameter if kind.by_parameter else fault.duration_ms
-            if kind.down:
-                await self._gone(node)
-            await asyncio.sleep(length_ms / MILLISECONDS)
-            await self._end(fault, node)
-        except FencepostError as error:
-            self._skipped(fault, f"{error.expected}: {error.seen}")
-            self._held.pop(node, None)
-
-    async def _gone(self, node: int) -> None:
-        """Wait until the process has ended."""
-        while await asyncio.to_thread(self.system.runs, node):
-            await asyncio.sleep(GONE_POLL_S)
-
-    async def _end(self, fault: Fault, node: int) -> None:
-        kind = REAL_FAULTS[fault.kind]
-        await asyncio.to_thread(self._alone, kind.end, self.system, fault, node)
-        if self._held.get(node) is fault:
-            del self._held[node]
-        self.record.note(
-            self.now, Name.FAULT_ENDED, node=node, cause=fault.kind, detail={"fault": fault.fault_id}
-        )
-
-    async def _end_faults(self) -> None:
-        """End every fault, and let every broker run."""
-        begun = list(self._begun)
-        for task in begun:
-            task.cancel()
-        await asyncio.gather(*begun, return_exceptions=True)
-        for fault in self.plan.faults:
-            if not REAL_FAULTS[fault.kind].single:
-                end = REAL_FAULTS[fault.kind].end
-                await asyncio.to_thread(self._alone, end, self.system, fault, 0)
-        for broker in self.system.brokers:
-            await asyncio.to_thread(self._alone, self._bring_back, broker)
-        for node, fault in self._held.items():
-            self.record.note(
-                self.now, Name.FAULT_ENDED, node=node, cause=fault.kind, detail={"fault": fault.fault_id}
-            )
-        self._held.clear()
-
-    def _alone(self, call: Callable[..., None], *args: object) -> None:
-        """Call something while no other thread brings a broker back."""
-        with self._ending:
-            call(*args)
-
-    def _bring_back(self, broker: int) -> None:
-        """Let a paused broker go on, and start one that is down. One that was asked to stop gets the time
-        that it needs, then it is killed."""
-        self.system.resume(broker)
-        stopping = self._held.get(broker)
-        if stopping is not None and stopping.kind == "clean_restart":
-            deadline = time.monotonic() + self.plan.liveness_ms / MILLISECONDS / 4
-            while self.system.runs(broker) and time.monotonic() < deadline:
-                time.sleep(GONE_POLL_S)
-            self.system.kill(broker)
-        self.system.restart(broker)
-
     # ---- after the faults
 
     async def _heal(self) -> bool:
         """Whether every broker runs, every ISR is full, and each partition takes a record."""
-        await self._end_faults()
+        await self._breaks.end_all()
         deadline = time.monotonic() + self.plan.liveness_ms / MILLISECONDS
         while not (await asyncio.to_thread(self.system.healthy) and await self._in_sync()):
             if time.monotonic() > deadline:
                 return await self._never("every broker is back, every partition has a leader and a full ISR")
             await asyncio.sleep(HEALTHY_POLL_S)
+            await self._breaks.start_ended()
         return True
 
     async def _in_sync(self) -> bool:

@@ -8,6 +8,7 @@ A fifth of the plans has an eclipse: followers pause, writes go on, the leader d
 return. Random faults reach this order rarely, and it is the one in which a record of one replica is lost.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import evolve
@@ -40,6 +41,10 @@ REAL = Profile(
     producers=50,
     unclean=10,
 )
+STRONG = evolve(REAL, says="as real, with acks=all and idempotent producers only", unclean=0)
+REAL_PROFILE, STRONG_PROFILE = "real", "strong"
+PROFILES: Mapping[str, Profile] = {REAL_PROFILE: REAL, STRONG_PROFILE: STRONG}
+"""What a campaign against a real system draws from."""
 LIVENESS_MS = 180_000
 """How long a healed cluster may take: a restart took 11 s on a machine that forty others wanted, too."""
 LONGEST_FAULT_MS = 4_000
@@ -61,13 +66,19 @@ CONTROLS = {
     "outside the ISR; records that acks=all acknowledged are lost",
     "duplicates": "a producer without idempotence sends again what was not answered: records are twice in "
     "the log",
+    "lying-fsync": "every append is synced before it is acknowledged, all disks lie about that, and all "
+    "brokers lose power: records are lost",
 }
 """What Kafka does not promise. A campaign with such a control is judged as if Kafka promised it, so that it
 has to find it."""
 
 
 def swarm_for_real(
-    seed: int, kinds: tuple[str, ...] = PROCESS_FAULTS, control: str = "", brokers: int = 3
+    seed: int,
+    kinds: tuple[str, ...] = PROCESS_FAULTS,
+    control: str = "",
+    brokers: int = 3,
+    profile: str = REAL_PROFILE,
 ) -> Plan:
     """The plan of this seed for a system of real processes.
 
@@ -76,10 +87,11 @@ def swarm_for_real(
       kinds: the kinds of fault that the system can carry out and the caller wants.
       control: a name of CONTROLS, or "".
       brokers: how many there are.
+      profile: REAL_PROFILE or STRONG_PROFILE.
     Returns: the plan; its topic is `t`.
     """
     draw = Draws(Randomness(seed))
-    bounds = evolve(REAL, kinds=kinds, faults=REAL.faults if kinds else (0, 0))
+    bounds = evolve(PROFILES[profile], kinds=kinds, faults=REAL.faults if kinds else (0, 0))
     safety_ms = draw.between(bounds.safety_ms, "safety")
     topic = _topic(draw, bounds, brokers)
     faults = _within(faults_of(draw, bounds, topic, safety_ms, brokers), safety_ms)
@@ -87,7 +99,7 @@ def swarm_for_real(
         faults = (*faults, *_all_at_once(draw, safety_ms, brokers))
     plan = Plan(
         seed=seed,
-        profile=f"real {control}".strip(),
+        profile=f"{profile} {control}".strip(),
         safety_ms=safety_ms,
         liveness_ms=LIVENESS_MS,
         cluster=ClusterOptions(
@@ -109,6 +121,8 @@ def swarm_for_real(
         faults=faults,
     )
     plan = with_producers(plan, draw, 0 if control else bounds.producers)
+    if profile == STRONG_PROFILE and not control:
+        plan = _strong(plan)
     if plan.client.producer.pipelined:
         delivery_ms = min(plan.client.delivery_timeout_ms, LONGEST_DELIVERY_MS)
         plan = evolve(plan, client=evolve(plan.client, delivery_timeout_ms=delivery_ms))
@@ -117,6 +131,16 @@ def swarm_for_real(
     if {"pause", "crash"} <= set(kinds) and draw.chance(ECLIPSES, "eclipse"):
         return _with_eclipse(plan, draw)
     return plan
+
+
+def _strong(plan: Plan) -> Plan:
+    """The plan with what Kafka promises most for: idempotence, and acks of all replicas in the ISR."""
+    producer = evolve(plan.client.producer, pipelined=True, idempotent=True)
+    return evolve(
+        plan,
+        client=evolve(plan.client, producer=producer, retry_unknown=False),
+        operations=tuple(evolve(one, acks=ACKS_ALL) for one in plan.operations),
+    )
 
 
 def _topic(draw: Draws, bounds: Profile, brokers: int) -> TopicOptions:
@@ -290,4 +314,39 @@ def _duplicates(plan: Plan, draw: Draws) -> Plan:
     return _written_until_the_end(evolve(plan, faults=pauses, client=client), draw, ACKS_ALL)
 
 
-_CONTROLLED = {"acks-1": _acks_1, "unclean": _unclean, "min-isr-1": _min_isr_1, "duplicates": _duplicates}
+def _lying_fsync(plan: Plan, draw: Draws) -> Plan:
+    """Without the lie such a topic keeps what it acknowledged: a flush after every message, and all replicas
+    in the ISR."""
+    plan = _topic_of(plan, unclean_leader_election=False, min_insync_replicas=2, flush_messages=1)
+    brokers = range(1, plan.cluster.brokers + 1)
+    lies = tuple(
+        Fault(
+            fault_id=broker,
+            kind="lying_fsync",
+            at_ms=draw.between((200, 600), "lie.at", broker),
+            duration_ms=plan.safety_ms,
+            target=f"broker {broker}",
+        )
+        for broker in brokers
+    )
+    dark_ms = draw.between((1_200, plan.safety_ms), "dark.at")
+    losses = tuple(
+        Fault(
+            fault_id=FIRST_OF_ALL + broker,
+            kind="power_loss",
+            at_ms=dark_ms,
+            duration_ms=draw.between((1, 1_000), "dark.for", broker),
+            target=f"broker {broker}",
+        )
+        for broker in brokers
+    )
+    return _written_until_the_end(evolve(plan, faults=(*lies, *losses)), draw, ACKS_ALL)
+
+
+_CONTROLLED = {
+    "acks-1": _acks_1,
+    "unclean": _unclean,
+    "min-isr-1": _min_isr_1,
+    "duplicates": _duplicates,
+    "lying-fsync": _lying_fsync,
+}

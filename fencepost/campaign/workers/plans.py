@@ -2,7 +2,7 @@
 
 from attrs import evolve
 
-from fencepost.campaign.swarm.real_systems import swarm_for_real
+from fencepost.campaign.swarm.real_systems import PROFILES, REAL_PROFILE, swarm_for_real
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.campaign.workers.results import Job
 from fencepost.traces.plan import Plan
@@ -13,7 +13,8 @@ def plan_of(job: Job, seed: int, profile: str = "") -> Plan:
     """The plan that a campaign runs under `seed`. profile: instead of the job's (driver/steering.py). Raises
     PlanError."""
     if job.real and not job.plan:
-        return swarm_for_real(seed, job.faults, job.control)
+        profile = job.profile if job.profile in PROFILES else REAL_PROFILE
+        return swarm_for_real(seed, job.faults, job.control, profile=profile)
     if not job.plan:
         return swarm(seed, profile or job.profile, job.bugs, job.faults)
     plan = plan_from_json(job.plan)

@@ -17,9 +17,9 @@ from fencepost.traces.events import Event, Name
 DELETED, FAILED_OVER = "replica_deleted", "failed_over"
 """Marks: of a broker that deleted its replica; of a controller that has taken over."""
 
-ELIGIBLE = "eligible"
-"""The cause of a state in which eligible leader replicas hold what was committed: the ISR may be empty
-(KIP-966)."""
+ELIGIBLE, LAST_KNOWN = "eligible", "last_known"
+"""Causes of a state in which the ISR may be empty (KIP-966): eligible leader replicas hold what was
+committed; or the ISR's last member was killed, and nobody else may lead."""
 
 
 @define
@@ -82,7 +82,7 @@ class InSync:
         versions = before.versions if before is not None and same else {}
         versions[event.zk_version] = event.isr
         self.states[key] = InSyncState(event.leader, event.leader_epoch, event.isr, position, versions)
-        if not event.isr and event.cause != ELIGIBLE:
+        if not event.isr and event.cause not in (ELIGIBLE, LAST_KNOWN):
             self.findings.add(
                 "empty_isr",
                 expected="the last member to stay in the ISR, so that no other broker can lead cleanly",

@@ -9,6 +9,7 @@ import attrs
 import rich_click as click
 
 from fencepost.cli.campaign.real import (
+    RealAsked,
     real_campaign,
     real_job,
     real_options,
@@ -159,8 +160,9 @@ def command(
     if master is not None and engine != "spark":
         raise click.UsageError("expected --master with --engine spark, saw it alone")
     if real["system"] != SIMULATION:
-        refuse_for_real(profile=profile != "default", steer=steer, shrink=shrink, engine=engine != "local")
-        job = real_job(real, bugs, split_names(faults), plan_file, split_names(checks), output)
+        refuse_for_real(steer=steer, shrink=shrink, engine=engine != "local")
+        asked = RealAsked(bugs, profile, split_names(faults), plan_file, split_names(checks))
+        job = real_job(real, asked, output)
         campaign = real_campaign(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume)
     else:
         refuse_for_simulation(real)

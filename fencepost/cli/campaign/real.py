@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
+from attrs import frozen
 
 from fencepost.console.files import read_bytes
 from fencepost.console.options import Decorator, Named
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from fencepost.campaign.driver.driver import Campaign
     from fencepost.campaign.workers.results import Job
 
-CONTROLS = ("acks-1", "unclean", "min-isr-1", "duplicates")
+CONTROLS = ("acks-1", "unclean", "min-isr-1", "duplicates", "lying-fsync")
 """As swarm/real_systems.py has them."""
 COMMAND = (sys.executable, "-m", "fencepost.campaign.real.worker")
 TASK_LIMIT_S = 900
@@ -41,7 +42,8 @@ def real_options(function: Any) -> Any:
             default="simulation",
             show_default=True,
             metavar="NAME",
-            help="What is broken: simulation, processes, embedded, apache-kafka:VERSION, external.",
+            help="What is broken: simulation, processes, embedded, apache-kafka:VERSION, kfake, "
+            "librdkafka-mock, external.",
         ),
         click.option(
             "--kafka-home",
@@ -101,62 +103,91 @@ def refuse_for_real(**given: bool) -> None:
             raise click.UsageError(f"--{name} is for the simulation: real systems do not have it")
 
 
-def real_job(
-    given: dict[str, Any],
-    bugs: tuple[str, ...],
-    faults: tuple[str, ...] | None,
-    plan_file: Path | None,
-    checks: tuple[str, ...] | None,
-    output: Output,
-) -> "Job":
+@frozen
+class RealAsked:
+    """What a campaign was asked for by options that the simulation has, too."""
+
+    bugs: tuple[str, ...] = ()
+    """Planted ones; real systems take none."""
+    profile: str = "default"
+    """Of the swarm for real systems; "default": the mixed one."""
+    faults: tuple[str, ...] | None = None
+    """Kinds to draw from; None: all that the system can carry out."""
+    plan_file: Path | None = None
+    """A plan instead of the swarm's; None: none."""
+    checks: tuple[str, ...] | None = None
+    """Judges by name; None: the default ones."""
+
+
+def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
     """The job of a campaign against a real system.
 
     Parameters:
       given: values of `real_options`.
-      bugs: planted ones; real systems take none.
-      faults: kinds to draw from; None: all that the system can carry out.
-      plan_file: a plan instead of the swarm's; None: none.
-      checks: judges by name; None: the default ones.
+      asked: values of the other options.
       output: gets a note about kinds that the system cannot carry out.
     Returns: the job.
     Raises: FencepostError for names and options that do not fit.
     """
     from fencepost.campaign.real.faults import kinds_for
     from fencepost.campaign.real.worker import checked
+    from fencepost.campaign.swarm.real_systems import PROFILES, REAL_PROFILE
     from fencepost.campaign.workers.results import Job
     from fencepost.checkers.judges import checks_by_name
     from fencepost.systems.named import make_system
     from fencepost.traces.plan_json import plan_from_json, plan_to_json
 
-    if bugs:
+    if asked.bugs:
         raise click.UsageError("expected --bug with the simulation, saw it with --system")
-    if checks is not None:
-        checks_by_name(checks)
+    if asked.checks is not None:
+        checks_by_name(asked.checks)
+    profile = REAL_PROFILE if asked.profile == "default" else asked.profile
+    if profile not in PROFILES:
+        raise FencepostError(
+            expected=f"a profile out of {', '.join(PROFILES)}",
+            seen=unknown_name(profile, tuple(PROFILES)),
+            where=f"--profile with --system {given['system']}",
+        )
     options = {name: str(given[name]) for name in OPTIONS if given[name]}
     system = make_system(given["system"], Path("unused"), options)
     able, unable = kinds_for(system.inside().can)
-    for kind in faults or ():
+    for kind in asked.faults or ():
         if kind not in able:
             raise FencepostError(
                 expected=f"kinds of fault out of {', '.join(able)}",
                 seen=unknown_name(kind, able),
                 where=f"--faults with --system {given['system']}",
             )
+    _refuse_control(given["control"], given["system"], able)
     if unable:
         output.note(f"{given['system']} cannot do {', '.join(unable)}: these are not drawn")
     plan = ""
-    if plan_file is not None:
-        plan = plan_to_json(checked(plan_from_json(read_bytes(plan_file), where=str(plan_file))))
+    if (file := asked.plan_file) is not None:
+        plan = plan_to_json(checked(plan_from_json(read_bytes(file), where=str(file))))
     return Job(
-        profile="real",
+        profile=profile,
         plan=plan,
-        checks=checks or CHECKS,
-        faults=faults or able,
+        checks=asked.checks or CHECKS,
+        faults=asked.faults or able,
         system=given["system"],
         system_options=options,
         control=given["control"] or "",
         runs_per_cluster=given["runs_per_cluster"],
     )
+
+
+def _refuse_control(control: str | None, system: str, able: tuple[str, ...]) -> None:
+    """Raises FencepostError where a control needs kinds of fault that the system cannot carry out."""
+    from fencepost.campaign.swarm.real_systems import swarm_for_real
+
+    needed = {fault.kind for fault in swarm_for_real(0, able, control).faults} if control else set()
+    if needed - set(able):
+        raise FencepostError(
+            expected=f"a system that can do {', '.join(sorted(needed))}",
+            seen=f"no {min(needed - set(able))}",
+            where=f"--control {control} with --system {system}",
+            hint="apache-kafka has disks with --disks" if "lying_fsync" in needed else "",
+        )
 
 
 def real_campaign(*, seeds: range, job: "Job", jobs: int, out: Path, resume: bool) -> "Campaign":

@@ -16,9 +16,9 @@ from attrs import define, field, frozen
 
 from fencepost.impl.messages.broker_api import PartitionMetadata
 from fencepost.impl.runtime.addresses import parse_address
-from fencepost.impl.runtime.processes import kill, state
-from fencepost.systems.apache_kafka.cluster import ApacheKafka
+from fencepost.systems.apache_kafka.cluster import START_S, ApacheKafka
 from fencepost.systems.apache_kafka.jars import Release
+from fencepost.systems.system import System
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.client import Access, Address, Link, look_around
 from fencepost.wire.dialogue import Dialogue
@@ -286,7 +286,7 @@ class Administration:
 # ---- brokers in turn
 
 
-def rolling_restart(cluster: ApacheKafka, between: Callable[[int], None] | None = None) -> None:
+def rolling_restart(cluster: System, between: Callable[[int], None] | None = None) -> None:
     """Stop each broker in order, start it again, wait until the cluster is healthy.
 
     Args:
@@ -319,15 +319,26 @@ def rolling_upgrade(cluster: ApacheKafka, to: Release, between: Callable[[int], 
         _restart(cluster, broker, between)
 
 
-def _restart(cluster: ApacheKafka, broker: int, between: Callable[[int], None] | None) -> None:
+def _restart(cluster: System, broker: int, between: Callable[[int], None] | None) -> None:
     cluster.stop(broker)
-    process = cluster.running.processes[broker]
-    deadline = time.monotonic() + DOWN_S
-    while state(process) != "dead":
-        if time.monotonic() > deadline:
-            kill(process)  # as an operator does with a broker that hangs in its shutdown
-        time.sleep(RETRY_S)
+    if not _within(DOWN_S, lambda: not cluster.runs(broker)):
+        cluster.kill(broker)  # as an operator does with a broker that hangs in its shutdown
     if between is not None:
         between(broker)
     cluster.restart(broker)
-    cluster.wait_until_healthy()
+    if not _within(START_S, cluster.healthy):
+        raise EnvironmentError_(
+            expected=f"a healthy cluster within {START_S:.0f} s of the start of broker {broker}",
+            seen="one that is not" if cluster.runs(broker) else f"that broker {broker} has ended by itself",
+            where=repr(cluster),
+        )
+
+
+def _within(seconds: float, condition: Callable[[], bool]) -> bool:
+    """Whether it holds before the time is over."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(RETRY_S)
+    return True

@@ -282,8 +282,8 @@ class ApacheKafka:
             real_processes=True,
             real_files=True,
             can=PROCESS_VERBS
-            | ({"cut"} if self.proxied else set())
-            | ({"power_off"} if self.mounted else set()),
+            | ({"cut", "links"} if self.proxied else set())
+            | ({"power_off", "disks"} if self.mounted else set()),
         )
 
     # ---- brokers

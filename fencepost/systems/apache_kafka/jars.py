@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 from attrs import field, frozen
@@ -88,8 +89,7 @@ class Release:
     def archive(self) -> Path:
         """Where the archive of its loaded classes is, or will be. Java ignores an archive of other jars or of
         another Java, so each combination has its own file."""
-        said = subprocess.run([java(), "-version"], capture_output=True, check=False).stderr
-        digest = hashlib.sha256(said + self.class_path().encode()).hexdigest()[:16]
+        digest = hashlib.sha256(_java_version(java()) + self.class_path().encode()).hexdigest()[:16]
         return _cache(self.version) / f"classes-{digest}.jsa"
 
     def make_archive(self, pid: int) -> bool:
@@ -122,6 +122,12 @@ class Release:
         if target.exists():
             return (f"-XX:SharedArchiveFile={target}",)
         return ("-XX:+RecordDynamicDumpInfo",) if shutil.which("jcmd") else ()
+
+
+@cache
+def _java_version(program: str) -> bytes:
+    """What a Java says it is; asked once, because every start of a broker wants to know."""
+    return subprocess.run([program, "-version"], capture_output=True, check=False).stderr
 
 
 def missing() -> str:

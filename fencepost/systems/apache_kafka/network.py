@@ -149,6 +149,21 @@ class Network:
             )
         self._begin(name, Cut(self._known(pairs, listener), listener, milliseconds))
 
+    def cut_clients(self, name: str, broker: int, parameter: int) -> None:
+        """The broker and all clients do not reach each other. name: of the cut; parameter: 0 both ways, 1
+        only what clients send is lost, 2 only what they receive. Raises FencepostError."""
+        sent, received = (CLIENTS, broker), (broker, CLIENTS)
+        self.cut(name, [(sent, received), (sent,), (received,)][parameter])
+
+    def cut_controllers(self, name: str, broker: int) -> None:
+        """The broker and all controllers, or ZooKeeper, do not reach each other. name: of the cut. Raises
+        FencepostError."""
+        if ZOOKEEPER in self.nodes:
+            self.cut(name, both_ways([(broker, ZOOKEEPER)]), SESSIONS)
+            return
+        others = [node for node in self.nodes if node not in (broker, CLIENTS)]
+        self.cut(name, both_ways((broker, node) for node in others), CTRL)
+
     def heal(self, name: str) -> None:
         """End the cut or delay of this name; other names stay. Nothing happens if there is none."""
         if self.cuts.pop(name, None) is not None:

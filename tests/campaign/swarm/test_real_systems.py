@@ -11,6 +11,7 @@ from fencepost.campaign.swarm.real_systems import (
     FIRST_OF_ALL,
     LONGEST_FAULT_MS,
     PROCESS_FAULTS,
+    STRONG_PROFILE,
     swarm_for_real,
 )
 from fencepost.campaign.workers.plans import plan_of
@@ -74,7 +75,20 @@ def test_controls_draw_what_has_to_be_found():
         assert unclean.unclean_leader_election and unclean.min_insync_replicas == 1
         twice = swarm_for_real(seed, PROCESS_FAULTS, "duplicates")
         assert twice.client.retry_unknown and not twice.client.producer.idempotent
-    assert set(CONTROLS) == {"acks-1", "unclean", "min-isr-1", "duplicates"}
+        lying = swarm_for_real(seed, PROCESS_FAULTS, "lying-fsync")
+        assert [one.kind for one in lying.faults].count("power_loss") == 3
+        assert lying.cluster.topics[0].flush_messages == 1
+    assert set(CONTROLS) == {"acks-1", "unclean", "min-isr-1", "duplicates", "lying-fsync"}
+
+
+def test_strong_plans_ask_for_all_that_kafka_promises():
+    """Every append is idempotent and waits for all replicas in the ISR, and no election may be unclean."""
+    for seed in range(20):
+        plan = swarm_for_real(seed, PROCESS_FAULTS, profile=STRONG_PROFILE)
+        producer = plan.client.producer
+        assert producer.pipelined and producer.idempotent and not plan.client.retry_unknown
+        assert {one.acks for one in plan.operations} == {-1}
+        assert not plan.cluster.topics[0].unclean_leader_election and checked(plan) is plan
 
 
 def test_a_job_says_which_swarm_draws():

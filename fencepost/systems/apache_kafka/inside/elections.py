@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from attrs import frozen
 
-from fencepost.systems.apache_kafka.inside.states import ELIGIBLE, UNCLEAN, Key
+from fencepost.systems.apache_kafka.inside.states import ELIGIBLE, LAST_KNOWN, UNCLEAN, Key
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import LossRange
 
@@ -34,7 +34,8 @@ class Election:
     isr_before: tuple[int, ...]
     """The ISR that was replaced; (): it was empty or there was none."""
     kind: str
-    """UNCLEAN: outside the ISR; ELIGIBLE: of the eligible leader replicas; empty: clean."""
+    """UNCLEAN: outside the ISR; ELIGIBLE: of the eligible leader replicas; LAST_KNOWN: the last member of an
+    ISR that became empty; empty: clean."""
     start_offset: int = UNKNOWN
     """Where the epoch began, as its leader said; UNKNOWN: it did not lead, or its log is lost."""
     high_watermark: int = UNKNOWN
@@ -43,7 +44,7 @@ class Election:
     @property
     def clean(self) -> bool:
         """Whether nothing that was committed can be lost by it."""
-        return self.kind in ("", ELIGIBLE)
+        return self.kind in ("", ELIGIBLE, LAST_KNOWN)
 
 
 def elections_of(events: Iterable[Event]) -> tuple[Election, ...]:
@@ -72,7 +73,7 @@ def elections_of(events: Iterable[Event]) -> tuple[Election, ...]:
                 leader=event.leader,
                 leader_epoch=event.leader_epoch,
                 isr_before=isr,
-                kind=event.cause if event.cause in (UNCLEAN, ELIGIBLE) else "",
+                kind=event.cause if event.cause in (UNCLEAN, ELIGIBLE, LAST_KNOWN) else "",
                 start_offset=UNKNOWN if start is None else start.offset,
                 high_watermark=UNKNOWN if start is None else start.high_watermark,
             )

@@ -23,6 +23,7 @@ from fencepost.impl.log.metadata_records import TOPIC, decode_metadata
 from fencepost.systems.apache_kafka.inside.files import ReadOnly
 from fencepost.systems.apache_kafka.inside.states import (
     ELIGIBLE,
+    LAST_KNOWN,
     MILLISECOND,
     NOBODY,
     UNCLEAN,
@@ -54,6 +55,7 @@ class Partition:
     removing: tuple[int, ...] = ()
     adding: tuple[int, ...] = ()
     eligible: tuple[int, ...] = ()
+    last_known: tuple[int, ...] = ()
     recovering: bool = False
 
     @property
@@ -194,6 +196,7 @@ class MetadataFold:
             removing=_ids(fields["removing_replicas"]),
             adding=_ids(fields["adding_replicas"]),
             eligible=_ids(fields.get("eligible_leader_replicas")),
+            last_known=_ids(fields.get("last_known_elr")),
             recovering=fields.get("leader_recovery_state", 0) == RECOVERING,
         )
         yield from self._changed(key, before, made, time)
@@ -261,6 +264,7 @@ _CHANGES = {
     "removing": "removing_replicas",
     "adding": "adding_replicas",
     "eligible": "eligible_leader_replicas",
+    "last_known": "last_known_elr",
 }
 _HANDLERS = {
     "RegisterBrokerRecord": MetadataFold._registered,
@@ -283,8 +287,12 @@ def _ids(given: Any) -> tuple[int, ...]:
 def _kind_of_election(before: Partition, now: Partition) -> str:
     if not now.isr and now.eligible:
         return ELIGIBLE
+    if not now.isr and now.last_known:
+        return LAST_KNOWN
     if now.leader < 0 or now.leader_epoch <= before.leader_epoch or before.leader_epoch < 0:
         return ""
+    if not before.isr and now.leader in before.last_known:
+        return LAST_KNOWN
     if now.recovering and not before.recovering:
         return UNCLEAN
     if now.leader in before.isr:

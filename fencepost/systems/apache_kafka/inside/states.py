@@ -10,9 +10,11 @@ from fencepost.traces.events import Event, EventColumns, Name
 
 MILLISECOND = 1_000_000
 NOBODY = -1
-UNCLEAN, ELIGIBLE = "unclean", "eligible"
+UNCLEAN, ELIGIBLE, LAST_KNOWN = "unclean", "eligible", "last_known"
 """Causes of a partition state. UNCLEAN: elected outside the ISR. ELIGIBLE: the ISR is empty, or the leader
-was not in it, but there are eligible leader replicas, which hold everything that was committed (KIP-966)."""
+was not in it, but there are eligible leader replicas, which hold everything that was committed (KIP-966).
+LAST_KNOWN: there are none of these either, because the last member of the ISR was killed and came back; the
+controllers keep its name and elect it, also where unclean elections are off. It has what its disk kept."""
 Key = tuple[str, int]
 """Topic and partition number."""
 Placed = tuple[tuple[int, ...], tuple[int, ...]]

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.checkers.judges import judge
+from fencepost.systems.apache_kafka.inside.elections import elections_of
 from fencepost.systems.apache_kafka.inside.metadata_log import read_metadata_log
 from fencepost.systems.apache_kafka.inside.transactions import changes_of, read_transactions
 from fencepost.systems.apache_kafka.inside.zookeeper_log import read_zookeeper_log
@@ -100,6 +101,26 @@ def test_an_election_outside_the_isr_is_named(tmp_path):
     assert [each[4] for each in states(eligible)] == ["", "", "eligible", "eligible"]
     assert verdict(eligible) == []
     assert verdict(events_of(tmp_path / "d", change(isr=[]))) == ["empty_isr"]
+
+
+def test_the_last_known_leader_takes_back_what_it_alone_had(tmp_path):
+    """The last member of the ISR was killed and came back: the ISR is empty, nobody is eligible, and it is
+    elected as if uncleanly although it has everything (seen with 4.4.0). Anybody else would be unclean."""
+    gone = change(isr=[], leader=-1, last_known_elr=[2])
+    back = events_of(
+        tmp_path,
+        change(isr=[2], leader=2),
+        gone,
+        change(isr=[2], leader=2, leader_recovery_state=1, last_known_elr=[]),
+        change(isr=[1, 2], leader_recovery_state=0),
+    )
+    assert [each[4] for each in states(back)] == ["", "", "last_known", "last_known", ""]
+    assert verdict(back) == []
+    assert all(one.clean for one in elections_of(back))
+    other = events_of(
+        tmp_path / "b", change(isr=[2], leader=2), gone, change(isr=[1], leader=1, leader_recovery_state=1)
+    )
+    assert [one.clean for one in elections_of(other)] == [True, False]
 
 
 def test_a_reassignment_is_asked_for_carried_out_and_over(tmp_path):

@@ -1,0 +1,148 @@
+"""The faults of a run against a real system, from their onset to their end.
+
+Owns which broker is held by which fault, and that everything is ended and every broker runs afterwards. Must
+not know the kinds of fault (faults.py), clients or phases. The system's verbs run in threads, because they
+wait for processes.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+
+from fencepost.campaign.faults.roles import resolve
+from fencepost.campaign.observed.observed_state import ObservedState
+from fencepost.campaign.real.faults import REAL_FAULTS, Hit
+from fencepost.systems.system import System
+from fencepost.traces.errors import FencepostError
+from fencepost.traces.events import Name
+from fencepost.traces.plan import Fault, Plan
+
+GONE_POLL_S = 0.05
+MILLISECONDS = 1_000
+Note = Callable[..., None]
+"""Takes an event down: its name, and node, cause and detail by name."""
+
+
+@define(eq=False, kw_only=True)
+class Striker:
+    """Carries out the faults of one plan."""
+
+    plan: Plan
+    system: System
+    state: ObservedState
+    """Roles are resolved by it."""
+    note: Note
+    folders: tuple[str, ...] = ()
+    """Of the run's partitions, in each broker's log directory."""
+    _held: dict[int, Fault] = field(factory=dict, init=False)
+    """Brokers that a fault has stopped, and which one."""
+    _lasting: dict[int, Hit] = field(factory=dict, init=False)
+    """Faults that hold no broker and have begun, by id."""
+    _weakened: set[int] = field(factory=set, init=False)
+    """Brokers that may have ended their process because of a fault."""
+    _ending: threading.Lock = field(factory=threading.Lock, init=False)
+    """Held while a broker is brought back. The task of a fault may be cancelled meanwhile, but its thread
+    goes on: without the lock the broker would be started twice."""
+    _begun: "set[asyncio.Task[None]]" = field(factory=set, init=False)
+
+    def strike(self, fault: Fault) -> None:
+        """Let a fault begin now; it ends by itself."""
+        task = asyncio.ensure_future(self._carry_out(fault))
+        self._begun.add(task)
+        task.add_done_callback(self._begun.discard)
+
+    def _skipped(self, fault: Fault, reason: str) -> None:
+        self.note(Name.FAULT_SKIPPED, cause=fault.kind, detail={"fault": fault.fault_id, "reason": reason})
+
+    def _hit(self, fault: Fault) -> Hit | None:
+        """Who is hit now; None if nobody has the role."""
+        brokers = len(self.system.brokers)
+        node = resolve(fault.target, self.state, brokers)
+        if node is None:
+            self._skipped(fault, f"nobody is {fault.target}")
+            return None
+        other = resolve(fault.other, self.state, brokers) if fault.other else None
+        return Hit(system=self.system, fault=fault, node=node, other=other, folders=self.folders)
+
+    async def _carry_out(self, fault: Fault) -> None:
+        """One fault from its onset to its end. Roles are resolved now."""
+        kind, hit = REAL_FAULTS[fault.kind], self._hit(fault)
+        if hit is None:
+            return
+        if kind.single and hit.node in self._held:
+            self._skipped(fault, f"broker {hit.node} is stopped already")
+            return
+        if kind.single:
+            self._held[hit.node] = fault
+        else:
+            self._lasting[fault.fault_id] = hit
+        if kind.may_end:
+            self._weakened.add(hit.node)
+        detail = {"fault": fault.fault_id, "target": fault.target, "nodes": [hit.node]}
+        self.note(Name.FAULT_BEGAN, node=hit.node, cause=fault.kind, detail=detail)
+        try:
+            await asyncio.to_thread(kind.begin, hit)
+            length_ms = fault.parameter if kind.by_parameter else fault.duration_ms
+            if kind.down:
+                await self._gone(hit.node)
+            await asyncio.sleep(length_ms / MILLISECONDS)
+            await self._end(hit)
+        except FencepostError as error:
+            self._skipped(fault, f"{error.expected}: {error.seen}")
+            self._held.pop(hit.node, None)
+
+    async def _gone(self, node: int) -> None:
+        """Wait until the process has ended."""
+        while await asyncio.to_thread(self.system.runs, node):
+            await asyncio.sleep(GONE_POLL_S)
+
+    async def _end(self, hit: Hit) -> None:
+        await asyncio.to_thread(self._alone, REAL_FAULTS[hit.fault.kind].end, hit)
+        if self._held.get(hit.node) is hit.fault:
+            del self._held[hit.node]
+        self._lasting.pop(hit.fault.fault_id, None)
+        self._ended(hit.node, hit.fault)
+
+    def _ended(self, node: int, fault: Fault) -> None:
+        self.note(Name.FAULT_ENDED, node=node, cause=fault.kind, detail={"fault": fault.fault_id})
+
+    async def end_all(self) -> None:
+        """End every fault, and let every broker run."""
+        begun = list(self._begun)
+        for task in begun:
+            task.cancel()
+        await asyncio.gather(*begun, return_exceptions=True)
+        for hit in list(self._lasting.values()):
+            await self._end(hit)
+        for broker in self.system.brokers:
+            await asyncio.to_thread(self._alone, self._bring_back, broker)
+        for node, fault in self._held.items():
+            self._ended(node, fault)
+        self._held.clear()
+
+    async def start_ended(self) -> None:
+        """Start brokers that a fault of their disks has ended. One that ended without any stays down, because
+        that is a finding."""
+        for broker in sorted(self._weakened):
+            await asyncio.to_thread(self._alone, self.system.restart, broker)
+
+    def _alone(self, call: Callable[..., None], *args: Any) -> None:
+        """Call something while no other thread brings a broker back."""
+        with self._ending:
+            call(*args)
+
+    def _bring_back(self, broker: int) -> None:
+        """Let a paused broker go on, and start one that is down. One that was asked to stop gets the time
+        that it needs, then it is killed."""
+        self.system.resume(broker)
+        stopping = self._held.get(broker)
+        if stopping is not None and stopping.kind == "clean_restart":
+            deadline = time.monotonic() + self.plan.liveness_ms / MILLISECONDS / 4
+            while self.system.runs(broker) and time.monotonic() < deadline:
+                time.sleep(GONE_POLL_S)
+            self.system.kill(broker)
+        self.system.restart(broker)

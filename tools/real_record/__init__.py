@@ -1,0 +1,1 @@
+"""The record of campaigns against real systems: `python -m tools.real_record`, `make real-record`."""
