@@ -117,13 +117,14 @@ class EndTxnResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class TxnMarker(Struct, frozen=True, kw_only=True, gc=False):
-    """The end of a transaction in some partitions."""
+    """The end of a transaction in some partitions. version: of the transaction (KIP-1228)."""
 
     producer_id: int
     producer_epoch: int
     commit: bool
     coordinator_epoch: int
     partitions: tuple[TopicPartition, ...]
+    version: int = 1
 
 
 class WriteTxnMarkersRequest(Struct, frozen=True, kw_only=True, gc=False):

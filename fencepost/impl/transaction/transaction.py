@@ -128,16 +128,18 @@ class Transaction:
         return self.value.producer_epoch if self.fence_failed else self.value.producer_epoch + 1
 
     def prepare_end(self, *, commit: bool, now_ms: int, version: int = 1, next_id: int = NO_ID) -> Transit:
-        """EndTxn. version 2: the epoch goes up with it (KIP-890). next_id: of the producer's next
-        transaction, where the epochs are used up."""
+        """EndTxn. version 2: the epoch goes up with it (KIP-890), also where nothing was added; such a
+        transaction begins now. next_id: of the producer's next transaction, where the epochs are used up."""
         epoch = self.value.producer_epoch
         bumps = version >= 2
+        assert bumps or self.phase is _T.ONGOING, self.phase
         return self._prepare(
             _T.PREPARE_COMMIT if commit else _T.PREPARE_ABORT,
             epoch if bumps else self.last_epoch,
             producer_epoch=epoch + 1 if bumps else epoch,
             previous_producer_id=self.value.producer_id,
             next_producer_id=next_id,
+            started_ms=now_ms if self.phase in BETWEEN else self.value.started_ms,
             updated_ms=now_ms,
             client_version=version if bumps else 0,
         )
