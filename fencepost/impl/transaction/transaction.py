@@ -7,7 +7,7 @@ one.
 
 from typing import Any
 
-from attrs import define, evolve, field
+from attrs import define, evolve
 
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.transaction.records import NO_EPOCH, NO_ID, NOT_STARTED, TransactionValue
@@ -41,8 +41,6 @@ class Transaction:
     last_epoch: int = NO_EPOCH
     pending: TransactionPhase | None = None
     fence_failed: bool = False
-    unmarked: set[TopicPartition] = field(factory=set)
-    """Partitions of a transaction that ends without its marker so far."""
 
     @property
     def phase(self) -> TransactionPhase:
