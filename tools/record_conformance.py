@@ -1,10 +1,10 @@
 """Records what Apache Kafka answers to the cases of `fencepost conformance`, into the package.
 
-    python -m tools.record_conformance [--versions 3.9.2 4.4.0] [--kafka-home DIR]
+    python -m tools.record_conformance [--versions 3.9.2 4.4.0] [--kafka-home DIR] [--only PATTERN]
 
 Each version runs as three brokers on loopback (fencepost/systems/apache_kafka), and is asked three times. A
 case with different answers is named and left out: its facts say more than Kafka promises, and the case is to
-be mended.
+be mended. With --only the other cases keep what was recorded before.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import datetime
 import sys
 import tempfile
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +32,23 @@ BROKERS = 3
 TARGET = Path(__file__).parents[1] / "fencepost" / "conformance" / RECORDED
 
 
-def asked(release: Release, directory: Path) -> tuple[dict[int, tuple[int, int]], list[list[Result]]]:
-    """What it advertises, and the results of each time."""
+def asked(
+    release: Release, directory: Path, only: str = "*"
+) -> tuple[dict[int, tuple[int, int]], list[list[Result]]]:
+    """What it advertises, and the results of each time.
+
+    Args:
+        release: of Apache Kafka.
+        directory: for its files.
+        only: a pattern of the names of cases.
+    """
+    cases = [each for each in all_cases() if fnmatchcase(each.name, only)]
     with ApacheKafka(directory=directory, release=release, size=BROKERS) as cluster:
         bootstrap = tuple(parse_address(each) for each in cluster.bootstrap_servers().split(","))
         rounds = []
         for _ in range(TIMES):
             run = new_run(bootstrap, Access())
-            rounds.append(asyncio.run(run_cases(run, all_cases())))
+            rounds.append(asyncio.run(run_cases(run, cases)))
         return run.ranges, rounds
 
 
@@ -62,16 +72,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--versions", nargs="+", default=list(RECOMMENDED))
     parser.add_argument("--kafka-home", type=Path)
+    parser.add_argument("--only", default="*")
     chosen = parser.parse_args(arguments)
     everything = dict(recorded())
     for version in chosen.versions:
         with tempfile.TemporaryDirectory() as scratch:
             release = Release(version=version, home=chosen.kafka_home)
-            ranges, rounds = asked(release, Path(scratch) / "cluster")
+            ranges, rounds = asked(release, Path(scratch) / "cluster", chosen.only)
         facts, others = steady(rounds)
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        kept = {
+            name: before
+            for name, before in (everything[version].cases if version in everything else {}).items()
+            if not fnmatchcase(name, chosen.only)
+        }
+        if kept:
+            today = everything[version].date
         everything[version] = Recorded(
-            date=today, brokers=BROKERS, ranges=dict(sorted(ranges.items())), cases=facts
+            date=today, brokers=BROKERS, ranges=dict(sorted(ranges.items())), cases=kept | facts
         )
         sys.stdout.write(f"{version}: {len(facts)} cases; not steady: {', '.join(others) or 'none'}\n")
     lines = [

@@ -35,7 +35,7 @@ NOT_PROMISED = frozenset(
         *("throttle_time", "error_message", "batch_index_error_message", "host", "port", "rack", "node_id"),
         *("broker_id", "leader_id", "cluster_id", "controller_id", "member_id", "leader", "producer_id"),
         *("log_append_time", "client_host", "client_id", "log_dir", "session_id", "leader_epoch_of_broker"),
-        *("snapshot_id", "current_leader", "preferred_read_replica", "documentation"),
+        *("snapshot_id", "current_leader", "preferred_read_replica", "documentation", "node_endpoints"),
     }
 )
 """Fields that differ from broker to broker, and are no promise."""

@@ -44,6 +44,7 @@ async def listening(
             node=options.broker,
             addresses=lambda: {broker: (listeners.host, port) for broker, port in listeners.ports.items()},
             transactions=core.broker_context.options.has_transactions,
+            transaction_version=core.broker_context.options.transactions.version,
         ),
         submit=driver.receive,
         ready=lambda: (

@@ -237,6 +237,7 @@ class Embedded:
             tap=self.tap,
             hooks=self.hooks,
             transactions=self.options.has_transactions,
+            transaction_version=self.options.transactions.version,
         )
         await self.listeners.open(self.port)
 

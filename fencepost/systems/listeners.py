@@ -39,6 +39,8 @@ class Listeners:
     """What comes between the requests of a broker and their answers, such as faults."""
     transactions: bool = False
     """Whether the cluster has them."""
+    transaction_version: int = 1
+    """The feature transaction.version."""
     ports: dict[int, int] = field(factory=dict, init=False)
     """Bound, by broker."""
     serving: bool = field(default=True, init=False)
@@ -51,7 +53,12 @@ class Listeners:
         sources = itertools.count(FIRST_WIRE_CLIENT)
         for place, (broker, host) in enumerate(self.hosts.items()):
             server = Server(
-                broker=BrokerView(node=broker, addresses=self.addresses, transactions=self.transactions),
+                broker=BrokerView(
+                    node=broker,
+                    addresses=self.addresses,
+                    transactions=self.transactions,
+                    transaction_version=self.transaction_version,
+                ),
                 submit=partial(self._submit, broker),
                 ready=partial(self._ready, host),
                 sources=sources,

@@ -49,6 +49,8 @@ class BrokerView:
     cluster_id: str = "fencepost"
     transactions: bool = False
     """Whether the cluster has a topic __transaction_state, or may create it."""
+    transaction_version: int = 1
+    """The feature transaction.version (KIP-890)."""
 
 
 @define(eq=False, kw_only=True)

@@ -1,7 +1,7 @@
 """The one table of what is spoken: API key, its name, the versions that are advertised, who handles it.
 
 Owns the table. Must not know how a request is handled. Versions are capped below topic ids (Fetch 13,
-Metadata 10), batched coordinators (FindCoordinator 4, OffsetFetch 8) and the second version of transactions.
+Metadata 10) and batched coordinators (FindCoordinator 4, OffsetFetch 8). AddPartitionsToTxn 4 is for brokers.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,6 +11,7 @@ from attrs import frozen
 
 from fencepost.wire.admin import cluster, configs, control, topics
 from fencepost.wire.admin import groups as admin_groups
+from fencepost.wire.admin import transactions as admin_transactions
 from fencepost.wire.apis import (
     api_versions,
     commits,
@@ -60,7 +61,7 @@ def table(*apis: Api) -> Mapping[int, Api]:
 
 APIS = table(
     # librdkafka leaves compression out unless Produce 0 is advertised (KAFKA-18659); no client sends it.
-    Api(0, "produce", 0, 9, produce.produce, lowest_decoded=3),
+    Api(0, "produce", 0, 12, produce.produce, lowest_decoded=3),
     Api(1, "fetch", 4, 12, fetch.fetch),
     Api(2, "list_offsets", 1, 6, offsets.list_offsets),
     Api(3, "metadata", 0, 9, metadata.metadata),
@@ -78,12 +79,12 @@ APIS = table(
     Api(19, "create_topics", 2, 4, topics.create_topics),
     Api(20, "delete_topics", 1, 3, topics.delete_topics),
     Api(21, "delete_records", 0, 1, topics.delete_records),
-    Api(22, "init_producer_id", 0, 4, coordinator.init_producer_id),
+    Api(22, "init_producer_id", 0, 5, coordinator.init_producer_id),
     Api(23, "offset_for_leader_epoch", 2, 4, offsets.offset_for_leader_epoch),
     Api(24, "add_partitions_to_txn", 0, 3, transactions.add_partitions),
-    Api(25, "add_offsets_to_txn", 0, 3, transactions.add_offsets),
-    Api(26, "end_txn", 0, 3, transactions.end),
-    Api(28, "txn_offset_commit", 0, 3, transactions.commit_offsets),
+    Api(25, "add_offsets_to_txn", 0, 4, transactions.add_offsets),
+    Api(26, "end_txn", 0, 5, transactions.end),
+    Api(28, "txn_offset_commit", 0, 5, transactions.commit_offsets),
     Api(32, "describe_configs", 1, 4, configs.describe_configs),
     Api(33, "alter_configs", 0, 2, configs.alter_configs),
     Api(35, "describe_log_dirs", 1, 1, cluster.describe_log_dirs),
@@ -96,4 +97,7 @@ APIS = table(
     Api(46, "list_partition_reassignments", 0, 0, control.list_partition_reassignments),
     Api(47, "offset_delete", 0, 0, admin_groups.offset_delete),
     Api(60, "describe_cluster", 0, 1, cluster.describe_cluster),
+    Api(61, "describe_producers", 0, 0, admin_transactions.describe_producers),
+    Api(65, "describe_transactions", 0, 0, admin_transactions.describe_transactions),
+    Api(66, "list_transactions", 0, 1, admin_transactions.list_transactions),
 )

@@ -31,3 +31,25 @@ def test_in_the_first_version_a_late_end_commits_the_next_transaction():
     assert [finding.anomaly for finding in found] == ["failed_append_visible"]
     calm = Trace(trace_id=0, plan="", seed=0, software_version="", operations=rows[:2])
     assert not [finding for verdict in judge(calm) for finding in verdict.findings]
+
+
+def test_in_the_second_version_it_is_fenced():
+    """Rule (KIP-890): as Apache Kafka 4 does, over Kafka's protocol: the leader adds the partition, EndTxn
+    gives the next epoch, and whoever comes late has another one."""
+    options = TransactionOptions(state_topic_partitions=1, version=2)
+    with fencepost.kafka.cluster(brokers=1, transactions=options) as kafka:
+        session = Session(int(kafka.bootstrap_servers.rpartition(":")[2]), True)
+        try:
+            rows = history(session, 2)
+        finally:
+            session.close()
+    said = [line for line in session.said if "EndTxn" in line]
+    assert said == 2 * [
+        "EndTxn(commit=True): none",
+        "the late EndTxn: producer_fenced",
+        "EndTxn(commit=False): none",
+    ]
+    epochs = [row.producer_epoch for row in rows if row.function is Function.TXN]
+    assert epochs == [0, 1, 2, 3]
+    trace = Trace(trace_id=0, plan="", seed=0, software_version="", operations=rows)
+    assert not [finding for verdict in judge(trace) for finding in verdict.findings]

@@ -6,6 +6,7 @@ from typing import Any
 from fencepost.impl.messages import admin_api as admin
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages import group_api as groups
+from fencepost.impl.messages import transaction_api as transactions
 from fencepost.traces.outcomes import ErrorCode
 
 OK = ErrorCode.NONE
@@ -145,9 +146,45 @@ def _of_groups(request: Any) -> Any:
     return None
 
 
+def _of_transactions(request: Any) -> Any:
+    number = request.correlation_id
+    match request:
+        case transactions.DescribeTransactionRequest():
+            return transactions.DescribeTransactionResponse(
+                correlation_id=number,
+                error=OK,
+                state="Ongoing",
+                timeout_ms=60_000,
+                started_ms=7,
+                producer_id=3,
+                producer_epoch=1,
+                partitions=(kafka.TopicPartition("t", 0), kafka.TopicPartition("t", 1)),
+            )
+        case transactions.ListTransactionsRequest():
+            return transactions.ListTransactionsResponse(
+                correlation_id=number,
+                error=OK,
+                unknown_states=("Odd",),
+                transactions=(("a", 3, "Ongoing"), ("b", 4, "Empty")),
+            )
+        case transactions.DescribeProducersRequest():
+            producer = transactions.ActiveProducer(
+                producer_id=3,
+                producer_epoch=1,
+                last_sequence=5,
+                last_timestamp_ms=9,
+                coordinator_epoch=-1,
+                open_since=2,
+            )
+            return transactions.DescribeProducersResponse(
+                correlation_id=number, error=OK, producers=(producer,)
+            )
+    return None
+
+
 def admin_answer(request: Any) -> Any:
     """What the broker says to an admin client."""
-    for answered in (_of_topics, _of_configs, _of_control, _of_groups):
+    for answered in (_of_topics, _of_configs, _of_control, _of_groups, _of_transactions):
         found = answered(request)
         if found is not None:
             return found

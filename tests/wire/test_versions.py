@@ -17,7 +17,7 @@ from fencepost.wire.handling import _WIRE_ERRORS
 from fencepost.wire.versions import APIS
 
 DATA_PATH = {
-    0: (0, 9),
+    0: (0, 12),
     1: (4, 12),
     2: (1, 6),
     3: (0, 9),
@@ -30,7 +30,7 @@ DATA_PATH = {
     14: (0, 3),
     17: (0, 1),
     18: (0, 3),
-    22: (0, 4),
+    22: (0, 5),
     23: (2, 4),
     36: (0, 1),
 }

@@ -28,6 +28,8 @@ SOON_S = 10.0
 OFFSETS_PARTITIONS = 8
 """Partitions of __consumer_offsets, which is created when a client first looks for a coordinator (Kafka:
 50)."""
+TRANSACTION_PARTITIONS = 4
+"""Partitions of __transaction_state, as above (Kafka: 50)."""
 
 directory_option: Decorator = click.option(
     "--directory",
@@ -108,6 +110,13 @@ def command() -> None:
     metavar="FILE",
     help="Clients of Kafka's protocol log in (SASL/PLAIN). The file has a line NAME:PASSWORD for each.",
 )
+@click.option(
+    "--transaction-version",
+    type=click.IntRange(0, 2),
+    default=2,
+    show_default=True,
+    help="Kafka's feature transaction.version (KIP-890); 0: no transactions.",
+)
 @click.option("--detach", is_flag=True, help="Return once it is healthy; it runs until `cluster stop`.")
 @click.option(
     "--embedded",
@@ -132,6 +141,7 @@ def up(
     kafka_port: int,
     tls: tuple[Path, Path] | None,
     users: Path | None,
+    transaction_version: int,
     detach: bool,
     embedded: bool,
     control: int | None,
@@ -150,6 +160,12 @@ def up(
       fencepost cluster up --embedded --kafka-port 9092
     """
     output = Output(as_json)
+    from fencepost.traces.plan import ClusterOptions, GroupOptions, TransactionOptions
+
+    transactions = TransactionOptions(
+        state_topic_partitions=TRANSACTION_PARTITIONS if transaction_version else 0,
+        version=max(1, transaction_version),
+    )
     if embedded:
         from fencepost.cli.cluster.embedded import up_embedded
 
@@ -172,11 +188,11 @@ def up(
                 session_timeout_ms=session_timeout_ms if _is_given(context, "session_timeout_ms") else None,
                 control=control,
                 control_directory=directory,
+                transactions=transactions,
             )
     if control is not None:
         raise click.UsageError("--control is for --embedded", context)
     from fencepost.systems.processes import ProcessCluster
-    from fencepost.traces.plan import ClusterOptions, GroupOptions
 
     program, listeners = _kafka(output, brokers, kafka_port, tls, users)
     options = ClusterOptions(
@@ -184,6 +200,7 @@ def up(
         topics=(),
         zookeeper_session_timeout_ms=session_timeout_ms,
         groups=GroupOptions(offsets_topic_partitions=OFFSETS_PARTITIONS),
+        transactions=transactions,
     )
     with _closing_terminal_interrupts():
         cluster = ProcessCluster.up(directory, options, zookeeper, program, listeners)

@@ -11,7 +11,9 @@ from typing import Any
 
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
+from fencepost.traces.plan import TransactionOptions
 
+NO_TRANSACTIONS = TransactionOptions()
 POLL_S = 0.5
 """Seconds between checks whether it still works."""
 
@@ -25,13 +27,14 @@ def up_embedded(
     session_timeout_ms: int | None,
     control: int | None = None,
     control_directory: Path = Path("out/cluster"),
+    transactions: TransactionOptions = NO_TRANSACTIONS,
 ) -> ExitCode:
     """Serve until Ctrl-C, then judge what was recorded. Returns an exit code as `fencepost check` does.
 
     brokers: how many; port: of the first broker, 0 for any free ones; directory: of the brokers' files, None
     for simulated disks; session_timeout_ms: None for the embedded cluster's own default; control: the control
     port (docs/reference/control.md), 0 for any free one, None for none; control_directory: where the control
-    port's token goes.
+    port's token goes; transactions: of the cluster.
     """
     import fencepost.kafka
     from fencepost.checkers.verdict import Decision
@@ -41,7 +44,9 @@ def up_embedded(
     )
     with ExitStack() as stack:
         kafka = stack.enter_context(
-            fencepost.kafka.cluster(brokers=brokers, port=port, directory=directory, **options)
+            fencepost.kafka.cluster(
+                brokers=brokers, port=port, directory=directory, transactions=transactions, **options
+            )
         )
         output.say(f"bootstrap.servers={kafka.bootstrap_servers}")
         started: dict[str, Any] = {

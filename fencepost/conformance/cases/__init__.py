@@ -15,6 +15,7 @@ from fencepost.conformance.cases import (
     records,
     sequences,
     topics,
+    transactions,
     versions,
 )
 
@@ -32,6 +33,7 @@ MODULES = (
     records,
     sequences,
     topics,
+    transactions,
     versions,
 )
 """Importing them has registered their cases."""

@@ -19,6 +19,7 @@ from fencepost.impl.messages.broker_api import ProduceRequest
 from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.transaction.admission import TransactionAdmission
 from fencepost.impl.transaction.coordinator import TransactionCoordinator
+from fencepost.impl.transaction.description import TransactionDescription
 from fencepost.impl.transaction.marker_writer import MarkerWriter
 from fencepost.impl.transaction.records import STATE_TOPIC
 from fencepost.impl.transaction.table import TransactionTable
@@ -80,6 +81,7 @@ def make_transactions(
     made = Transactions(coordinator, writer, verification, offsets, topic)
     made.handlers = {
         **coordinator.handlers,
+        **TransactionDescription(table, log, markers).handlers,
         group_api.FindCoordinatorRequest: find,
         ProduceRequest: admission.produce,
         transaction_api.AddPartitionsToTxnResponse: verification.on_answer,

@@ -210,6 +210,7 @@ class SegmentedLog(ReadableLog):
         leader_epoch: int,
         *,
         now_ms: int,
+        version: int = 1,
     ) -> Appended:
         """Append the end of a transaction.
 
@@ -219,6 +220,7 @@ class SegmentedLog(ReadableLog):
             producer_epoch: of the transaction.
             leader_epoch: of the leader that appends.
             now_ms: the timestamp.
+            version: of the transaction (KIP-890).
 
         Raises:
             InvalidProducerEpochError: nothing was written.
@@ -235,7 +237,7 @@ class SegmentedLog(ReadableLog):
             timestamp_ms=now_ms,
         )
         with self.in_service("append"):
-            self.producers.check_marker(producer_id, producer_epoch, marker.coordinator_epoch)
+            self.producers.check_marker(producer_id, producer_epoch, marker.coordinator_epoch, version)
             self._append(data, [read_header(data, check_crc=False)])
         return Appended(base_offset=base_offset, last_offset=base_offset, leader_epoch=leader_epoch)
 

@@ -117,13 +117,14 @@ class EndTxnResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class TxnMarker(Struct, frozen=True, kw_only=True, gc=False):
-    """The end of a transaction in some partitions."""
+    """The end of a transaction in some partitions. version: of the transaction (KIP-1228)."""
 
     producer_id: int
     producer_epoch: int
     commit: bool
     coordinator_epoch: int
     partitions: tuple[TopicPartition, ...]
+    version: int = 1
 
 
 class WriteTxnMarkersRequest(Struct, frozen=True, kw_only=True, gc=False):
@@ -140,6 +141,73 @@ class WriteTxnMarkersResponse(Struct, frozen=True, kw_only=True, gc=False):
     errors: tuple[tuple[TopicPartition, ErrorCode], ...]
 
 
+class DescribeTransactionRequest(Struct, frozen=True, kw_only=True, gc=False):
+    """Ask the coordinator what it knows of a transactional id (KIP-664)."""
+
+    correlation_id: int
+    transactional_id: str
+
+
+class DescribeTransactionResponse(Struct, frozen=True, kw_only=True, gc=False):
+    """state: as Kafka names it. started_ms: when the transaction began, -1 if none did. partitions: of an
+    open transaction all, of one that ends those without their marker."""
+
+    correlation_id: int
+    error: ErrorCode
+    state: str = ""
+    timeout_ms: int = 0
+    started_ms: int = -1
+    producer_id: int = NO_PRODUCER
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+class ListTransactionsRequest(Struct, frozen=True, kw_only=True, gc=False):
+    """Ask a broker which transactional ids it coordinates (KIP-664). states, producer_ids: only these, if
+    there are any. longer_than_ms: only transactions that began before so long (KIP-994); -1: all."""
+
+    correlation_id: int
+    states: tuple[str, ...] = ()
+    producer_ids: tuple[int, ...] = ()
+    longer_than_ms: int = -1
+
+
+class ListTransactionsResponse(Struct, frozen=True, kw_only=True, gc=False):
+    """transactions: (transactional id, producer id, state). unknown_states: of the request."""
+
+    correlation_id: int
+    error: ErrorCode
+    unknown_states: tuple[str, ...] = ()
+    transactions: tuple[tuple[str, int, str], ...] = ()
+
+
+class DescribeProducersRequest(Struct, frozen=True, kw_only=True, gc=False):
+    """Ask a leader which producers its log remembers (KIP-664)."""
+
+    correlation_id: int
+    partition: TopicPartition
+
+
+class ActiveProducer(Struct, frozen=True, kw_only=True, gc=False):
+    """coordinator_epoch: of its last marker. open_since: the first offset of its open transaction. Each is -1
+    if there is none."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    open_since: int
+
+
+class DescribeProducersResponse(Struct, frozen=True, kw_only=True, gc=False):
+    """The producers by id."""
+
+    correlation_id: int
+    error: ErrorCode
+    producers: tuple[ActiveProducer, ...] = ()
+
+
 TransactionRequest = (
     InitProducerIdRequest
     | AddPartitionsToTxnRequest
@@ -147,6 +215,9 @@ TransactionRequest = (
     | TxnOffsetCommitRequest
     | EndTxnRequest
     | WriteTxnMarkersRequest
+    | DescribeTransactionRequest
+    | ListTransactionsRequest
+    | DescribeProducersRequest
 )
 TransactionResponse = (
     InitProducerIdResponse
@@ -155,4 +226,7 @@ TransactionResponse = (
     | TxnOffsetCommitResponse
     | EndTxnResponse
     | WriteTxnMarkersResponse
+    | DescribeTransactionResponse
+    | ListTransactionsResponse
+    | DescribeProducersResponse
 )

@@ -42,6 +42,9 @@ CLIENT_REQUESTS = (
     transaction_api.AddOffsetsToTxnRequest,
     transaction_api.TxnOffsetCommitRequest,
     transaction_api.EndTxnRequest,
+    transaction_api.DescribeTransactionRequest,
+    transaction_api.ListTransactionsRequest,
+    transaction_api.DescribeProducersRequest,
     *GroupRequest.__args__,
 )
 """Messages that a client may send. Control requests, requests of replicas and responses come from brokers

@@ -353,8 +353,8 @@ class TransactionCoordinator:
         transaction, error = self._ending(request)
         if transaction is None or error is not NO_ERROR:
             answer(error)
-        elif transaction.phase is not _T.ONGOING:
-            answer(self._ended_before(transaction, commit=request.commit))
+        elif not self._may_prepare(transaction, request):
+            answer(self._ended_before(transaction, request))
         elif request.version >= 2 and transaction.exhausted:
             self.ids.take(partial(self._end_with_id, request, answer))
         else:
@@ -366,35 +366,46 @@ class TransactionCoordinator:
         transaction, error = self._of_producer(request)
         if error is ErrorCode.INVALID_PRODUCER_ID_MAPPING:
             known = self.table.transactions.get(name)
-            if known is not None and self._is_retry_after_rotation(known, request):
+            if known is not None and self._is_retry(known, request):
                 return known, NO_ERROR
         if transaction is None:
             return None, error
-        if not self._may_end(transaction, request.producer_epoch):
+        if not self._may_end(transaction, request):
             return transaction, ErrorCode.PRODUCER_FENCED
         if transaction.pending is not None:
             return transaction, ErrorCode.CONCURRENT_TRANSACTIONS
         return transaction, NO_ERROR
 
-    def _is_retry_after_rotation(self, transaction: Transaction, request: kafka.EndTxnRequest) -> bool:
-        value = transaction.value
-        return (
-            value.client_version >= 2
-            and transaction.phase in (_T.COMPLETE_COMMIT, _T.COMPLETE_ABORT)
-            and value.previous_producer_id == request.producer_id
-            and (request.producer_epoch, value.producer_epoch) == (EXHAUSTED, 0)
-        )
-
-    def _may_end(self, transaction: Transaction, epoch: int) -> bool:
+    def _is_retry(self, transaction: Transaction, request: kafka.EndTxnRequest) -> bool:
         """In the second version the epoch of a transaction that has ended is one more than that of whoever
-        ended it: the same epoch is that of the next transaction."""
-        value = transaction.value
-        if value.client_version >= 2 and transaction.phase not in (_T.ONGOING, _T.EMPTY):
+        ended it, or the first of another id."""
+        value, epoch = transaction.value, request.producer_epoch
+        if value.client_version < 2 or transaction.phase in (_T.ONGOING, _T.EMPTY):
+            return False
+        if value.producer_id == request.producer_id:
             return value.producer_epoch == epoch + 1
-        return self.epoch_fencing(transaction, epoch)
+        rotated = transaction.phase not in ENDING and value.previous_producer_id == request.producer_id
+        return rotated and (epoch, value.producer_epoch) == (EXHAUSTED, 0)
 
-    def _ended_before(self, transaction: Transaction, *, commit: bool) -> ErrorCode:
+    def _may_end(self, transaction: Transaction, request: kafka.EndTxnRequest) -> bool:
+        """In the second version nobody has the epoch of a transaction that is ending."""
+        if self._is_retry(transaction, request):
+            return True
+        given = transaction.value.client_version < 2 or transaction.phase not in ENDING
+        return given and self.epoch_fencing(transaction, request.producer_epoch)
+
+    def _may_prepare(self, transaction: Transaction, request: kafka.EndTxnRequest) -> bool:
+        """Whether there is something to end. In the second version the producer does not know whether
+        anything was added: it may abort without that, and is given the next epoch, so that a batch that
+        comes late is refused (KIP-890, TransactionCoordinator.endTransaction)."""
+        nothing = request.version >= 2 and not request.commit and transaction.phase in BETWEEN
+        return transaction.phase is _T.ONGOING or (nothing and not self._is_retry(transaction, request))
+
+    def _ended_before(self, transaction: Transaction, request: kafka.EndTxnRequest) -> ErrorCode:
         """Whether this is the end that it had, or is having."""
+        commit = request.commit
+        if request.version >= 2 and not self._is_retry(transaction, request):
+            return ErrorCode.INVALID_TXN_STATE  # its last transaction has another epoch
         if transaction.phase is (_T.COMPLETE_COMMIT if commit else _T.COMPLETE_ABORT):
             return NO_ERROR
         if transaction.phase is (_T.PREPARE_COMMIT if commit else _T.PREPARE_ABORT):
@@ -405,8 +416,8 @@ class TransactionCoordinator:
         transaction, error = self._ending(request)
         if transaction is None or error is not NO_ERROR:
             answer(error)
-        elif transaction.phase is not _T.ONGOING:
-            answer(self._ended_before(transaction, commit=request.commit))
+        elif not self._may_prepare(transaction, request):
+            answer(self._ended_before(transaction, request))
         else:
             self._end(transaction, request, answer, fresh)
 

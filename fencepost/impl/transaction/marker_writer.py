@@ -80,6 +80,7 @@ class MarkerWriter(DurableAppends):
                 marker.producer_epoch,
                 partition.leader_epoch,
                 now_ms=self.broker_context.now // MILLISECOND,
+                version=marker.version,
             )
         except InvalidProducerEpochError:
             self._refused(marking, partition, ErrorCode.INVALID_PRODUCER_EPOCH)

@@ -39,13 +39,15 @@ is a minute, as long as a controller may take to tell a broker everything."""
 @define
 class Ending:
     """A transaction whose end is decided. waiting: partitions whose marker must be sent; asked: those on
-    their way, by correlation id. unknown: how often nobody knew the partition."""
+    their way, by correlation id. unknown: how often nobody knew the partition. version: of the client that
+    ended it."""
 
     transaction: Transaction
     epoch: int
     commit: bool
     producer_id: int
     producer_epoch: int
+    version: int
     transit: Transit
     waiting: set[TopicPartition]
     asked: dict[int, tuple[TopicPartition, ...]] = field(factory=dict)
@@ -70,6 +72,7 @@ class TransactionMarkers:
             commit=transaction.phase is TransactionPhase.PREPARE_COMMIT,
             producer_id=value.producer_id,
             producer_epoch=value.producer_epoch,
+            version=value.client_version,
             transit=transaction.prepare_complete(self.table.now_ms),
             waiting=self.to_mark(transaction),
         )
@@ -117,6 +120,7 @@ class TransactionMarkers:
             commit=ending.commit,
             coordinator_epoch=ending.epoch,
             partitions=keys,
+            version=ending.version,
         )
         broker_context.send_periodic(leader, WriteTxnMarkersRequest(correlation_id=number, marker=marker))
         name = ending.transaction.transactional_id

@@ -27,13 +27,16 @@ PREVIOUS: dict[TransactionPhase, frozenset[TransactionPhase]] = {
     _T.EMPTY: frozenset({_T.EMPTY, _T.COMPLETE_COMMIT, _T.COMPLETE_ABORT}),
     _T.ONGOING: frozenset({_T.ONGOING, _T.EMPTY, _T.COMPLETE_COMMIT, _T.COMPLETE_ABORT}),
     _T.PREPARE_COMMIT: frozenset({_T.ONGOING}),
-    _T.PREPARE_ABORT: frozenset({_T.ONGOING, _T.PREPARE_EPOCH_FENCE}),
+    _T.PREPARE_ABORT: frozenset(
+        {_T.ONGOING, _T.PREPARE_EPOCH_FENCE, _T.EMPTY, _T.COMPLETE_COMMIT, _T.COMPLETE_ABORT}
+    ),
     _T.COMPLETE_COMMIT: frozenset({_T.PREPARE_COMMIT}),
     _T.COMPLETE_ABORT: frozenset({_T.PREPARE_ABORT}),
     _T.DEAD: frozenset({_T.EMPTY, _T.COMPLETE_ABORT, _T.COMPLETE_COMMIT}),
     _T.PREPARE_EPOCH_FENCE: frozenset({_T.ONGOING}),
 }
-"""PrepareEpochFence is never written: it is pending while the abort that follows is prepared."""
+"""PrepareEpochFence is never written: it is pending while the abort that follows is prepared. In the second
+version a transaction may be aborted that nothing was added to: PrepareAbort follows a state between."""
 
 ENDING = frozenset({_T.PREPARE_COMMIT, _T.PREPARE_ABORT})
 """The end is decided, and not every marker is written."""

@@ -7,7 +7,7 @@ one.
 
 from typing import Any
 
-from attrs import define, evolve, field
+from attrs import define, evolve
 
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.transaction.records import NO_EPOCH, NO_ID, NOT_STARTED, TransactionValue
@@ -41,8 +41,6 @@ class Transaction:
     last_epoch: int = NO_EPOCH
     pending: TransactionPhase | None = None
     fence_failed: bool = False
-    unmarked: set[TopicPartition] = field(factory=set)
-    """Partitions of a transaction that ends without its marker so far."""
 
     @property
     def phase(self) -> TransactionPhase:
@@ -128,16 +126,18 @@ class Transaction:
         return self.value.producer_epoch if self.fence_failed else self.value.producer_epoch + 1
 
     def prepare_end(self, *, commit: bool, now_ms: int, version: int = 1, next_id: int = NO_ID) -> Transit:
-        """EndTxn. version 2: the epoch goes up with it (KIP-890). next_id: of the producer's next
-        transaction, where the epochs are used up."""
+        """EndTxn. version 2: the epoch goes up with it (KIP-890), also where nothing was added; such a
+        transaction begins now. next_id: of the producer's next transaction, where the epochs are used up."""
         epoch = self.value.producer_epoch
         bumps = version >= 2
+        assert bumps or self.phase is _T.ONGOING, self.phase
         return self._prepare(
             _T.PREPARE_COMMIT if commit else _T.PREPARE_ABORT,
             epoch if bumps else self.last_epoch,
             producer_epoch=epoch + 1 if bumps else epoch,
             previous_producer_id=self.value.producer_id,
             next_producer_id=next_id,
+            started_ms=now_ms if self.phase in BETWEEN else self.value.started_ms,
             updated_ms=now_ms,
             client_version=version if bumps else 0,
         )

@@ -28,7 +28,8 @@ Then = Callable[[ErrorCode], None]
 RETRIED = frozenset(
     {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 )
-"""The producer tries again: as in Kafka it hears NOT_ENOUGH_REPLICAS, which every client retries."""
+"""The producer tries again: as in Kafka it hears NOT_ENOUGH_REPLICAS, which every client retries; so it does
+instead of CONCURRENT_TRANSACTIONS in the first version (ReplicaManager.handleProduceAppend)."""
 
 
 @frozen(kw_only=True)
@@ -105,7 +106,7 @@ class TransactionVerification:
         self.broker_context.cancel_timer((TIMER, response.correlation_id))
         subject, guard, then = asked
         error = response.error
-        if error in RETRIED:
+        if error in RETRIED or (error is ErrorCode.CONCURRENT_TRANSACTIONS and not subject.adds):
             error = ErrorCode.NOT_ENOUGH_REPLICAS
         elif error is ErrorCode.PRODUCER_FENCED:
             error = (

@@ -213,6 +213,14 @@ ALLOWED: Mapping[str, Row] = {
         effect=True,
     ),
     "DescribeLogDirs": Row(any_time="KAFKA_STORAGE_ERROR", only_if="CLUSTER_AUTHORIZATION_FAILED"),
+    "DescribeProducers": Row(
+        any_time="NOT_LEADER_OR_FOLLOWER",
+        only_if="UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION TOPIC_AUTHORIZATION_FAILED",
+    ),
+    "DescribeTransactions": Row(
+        any_time=MOVES, only_if="TRANSACTIONAL_ID_NOT_FOUND TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
+    ),
+    "ListTransactions": Row(any_time="COORDINATOR_NOT_AVAILABLE COORDINATOR_LOAD_IN_PROGRESS"),
     "DescribeCluster": Row(only_if="CLUSTER_AUTHORIZATION_FAILED UNSUPPORTED_ENDPOINT_TYPE"),
     "DescribeConfigs": Row(only_if=f"UNKNOWN_TOPIC_OR_PARTITION {_ADMIN_IF}"),
     "AlterConfigs": Row(any_time="NOT_CONTROLLER", only_if=f"INVALID_CONFIG {_ADMIN_IF}", effect=True),

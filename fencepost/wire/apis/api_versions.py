@@ -13,6 +13,9 @@ from fencepost.wire.handling import NO_THROTTLE, Call, Handling
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Names and versions of client software (KIP-511)."""
 FIRST_WITH_SOFTWARE = 3
+FEATURE, SECOND_VERSION = "transaction.version", 2
+"""What clients look for before they use the requests of KIP-890. A cluster of the first version announces no
+feature, as one with ZooKeeper does."""
 
 
 def api_versions(call: Call, request: Any) -> Handling:
@@ -24,8 +27,19 @@ def api_versions(call: Call, request: Any) -> Handling:
         names = (request.client_software_name, request.client_software_version)
         if not all(SOFTWARE.fullmatch(name) for name in names):
             error, apis = ErrorCode.invalid_request, {}
+    finalized = call.broker.transactions and call.broker.transaction_version >= SECOND_VERSION and apis
+    level = {"min_version_level": SECOND_VERSION, "max_version_level": SECOND_VERSION}
+    features = (
+        {
+            "finalized_features_epoch": 0,
+            "finalized_features": (call.make("FinalizedFeatureKey", name=FEATURE, **level),),
+        }
+        if finalized and call.version >= FIRST_WITH_SOFTWARE
+        else {}
+    )
     return call.make(
         "ApiVersionsResponse",
+        **features,
         error_code=error,
         api_keys=tuple(
             call.make("ApiVersion", api_key=api.key, min_version=api.lowest, max_version=api.highest)

@@ -24,6 +24,8 @@ from fencepost.wire.handling import (
     milliseconds,
 )
 
+FIRST_WITH_ABORTABLE, FIRST_THAT_ADDS = 11, 12
+"""Of Produce (KIP-890): TRANSACTION_ABORTABLE is known; the leader adds the partition to the transaction."""
 OLD_MAGIC = (b"\x00", b"\x01")
 """Formats that no produce of these versions may carry; any other than 2 is corrupt, as the core finds."""
 MAGIC_AT, ATTRIBUTES_AT, ATTRIBUTES_END = 16, 21, 23
@@ -53,6 +55,7 @@ def produce(call: Call, request: Any) -> Handling:
             records=records,
             timeout=wait_ms * NANOSECONDS_PER_MS,
             transactional_id=request.transactional_id,
+            adds_partition=request.transactional_id is not None and call.version >= FIRST_THAT_ADDS,
         )
         for (key, records), error in zip(given, refused, strict=True)
         if error is NO_ERROR
@@ -68,8 +71,8 @@ def produce(call: Call, request: Any) -> Handling:
             raise CloseConnection(f"a produce with acks=0 failed with {failed.value}")
         return None
     results = [
-        replace(result, error=ErrorCode.INVALID_TXN_STATE)  # what these versions know (KIP-890)
-        if result.error is ErrorCode.TRANSACTION_ABORTABLE
+        replace(result, error=ErrorCode.INVALID_TXN_STATE)  # what these versions know
+        if result.error is ErrorCode.TRANSACTION_ABORTABLE and call.version < FIRST_WITH_ABORTABLE
         else result
         for result in results
     ]

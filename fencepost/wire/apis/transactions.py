@@ -1,7 +1,7 @@
-"""Transactions: AddPartitionsToTxn, AddOffsetsToTxn, EndTxn and TxnOffsetCommit, in the versions before
-KIP-890.
+"""Transactions: AddPartitionsToTxn, AddOffsetsToTxn, EndTxn and TxnOffsetCommit.
 
-Owns the translation. Must not know any rule of transactions. Where the cluster has none
+Owns the translation. Must not know any rule of transactions. The version of a request says which version of
+transactions its producer uses (KIP-890), not the cluster's feature: as in Kafka. Where the cluster has none
 (`BrokerView.transactions`) each of them is refused with UNSUPPORTED_VERSION.
 """
 
@@ -12,6 +12,8 @@ from kio.schema.errors import ErrorCode as WireError
 from fencepost.impl.messages.group_api import NO_GENERATION, NO_MEMBER, CommittedOffset
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.messages.transaction_api import (
+    NO_PRODUCER,
+    NO_PRODUCER_EPOCH,
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     EndTxnRequest,
@@ -25,6 +27,10 @@ FIRST_WITH_FENCED = 2
 (KIP-588)."""
 FIRST_WITH_EPOCH, FIRST_WITH_MEMBER = 2, 3
 """Of TxnOffsetCommit (KIP-447)."""
+FIRST_WITH_ABORTABLE, FIRST_THAT_ADDS = 4, 5
+"""Of TxnOffsetCommit (KIP-890)."""
+FIRST_THAT_BUMPS = 5
+"""Of EndTxn: the answer has the producer's next epoch (KIP-890)."""
 
 
 def wire_error(call: Call, error: ErrorCode) -> WireError:
@@ -112,7 +118,7 @@ def end(call: Call, request: Any) -> Handling:
         call: the connection and the broker.
         request: EndTxn, decoded.
     """
-    error = WireError.unsupported_version
+    error, producer = WireError.unsupported_version, (NO_PRODUCER, NO_PRODUCER_EPOCH)
     if call.broker.transactions:
         (answer,) = yield [
             EndTxnRequest(
@@ -121,12 +127,20 @@ def end(call: Call, request: Any) -> Handling:
                 producer_id=request.producer_id,
                 producer_epoch=request.producer_epoch,
                 commit=request.committed,
+                version=2 if call.version >= FIRST_THAT_BUMPS else 1,
             )
         ]
         error = wire_error(call, answer.error)
+        producer = answer.producer_id, answer.producer_epoch
     else:
         yield ()
-    return call.make("EndTxnResponse", throttle_time=NO_THROTTLE, error_code=error)
+    return call.make(
+        "EndTxnResponse",
+        throttle_time=NO_THROTTLE,
+        error_code=error,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+    )
 
 
 def commit_offsets(call: Call, request: Any) -> Handling:
@@ -160,9 +174,12 @@ def commit_offsets(call: Call, request: Any) -> Handling:
                 generation_id=request.generation_id if with_member else NO_GENERATION,
                 member_id=request.member_id if with_member else NO_MEMBER,
                 group_instance_id=request.group_instance_id if with_member else None,
+                adds_partition=call.version >= FIRST_THAT_ADDS,
             )
         ]
-        error = error_code(answer.error)
+        abortable = answer.error is ErrorCode.TRANSACTION_ABORTABLE
+        known = not abortable or call.version >= FIRST_WITH_ABORTABLE
+        error = error_code(answer.error if known else ErrorCode.INVALID_TXN_STATE)
     else:
         yield ()
     return call.make(

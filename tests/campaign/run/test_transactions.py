@@ -123,6 +123,22 @@ def test_a_process_that_was_replaced_is_fenced():
     assert errors["PRODUCER_FENCED"] + errors["INVALID_PRODUCER_EPOCH"] > 0, errors
 
 
+def test_a_process_that_was_fenced_joins_its_group_anew():
+    """Rule (T17): before it asks for committed offsets again; a coordinator that was deposed would answer
+    it."""
+    still = (transform(5, 0), other(5, 4_000, "pause", records=50), transform(6, 5_000))
+    trace = run(plan(*still, pause_ms=300))
+    assert judged(trace) == []
+    rows = sorted((row for row in trace.operations if row.process == 5), key=lambda row: row.invoke_time)
+    fenced = [at for at, row in enumerate(rows) if row.error in ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")]
+    assert fenced
+    names = [row.function for row in rows[fenced[-1] :]]
+    assert Function.FETCH_COMMITTED in names
+    assert Function.JOIN in names[: names.index(Function.FETCH_COMMITTED)]
+    members = [row.member for row in rows if row.function is Function.FETCH_COMMITTED]
+    assert members[-1] != members[0]
+
+
 def test_what_a_crash_left_open_is_aborted_in_time():
     """Rule (KIP-98): readers of committed records get past it after transaction.timeout.ms."""
     trace = run(plan(transform(5, 0), other(5, 6_000, "crash"), pause_ms=2_000))

@@ -316,6 +316,107 @@ def test_the_second_version_gives_another_id_when_epochs_are_used_up():
     assert values_of(lab.read())[1] == 2
 
 
+@pytest.mark.parametrize(
+    ("before", "late", "commit", "error"),
+    [
+        (None, False, False, E.NONE),
+        (None, False, True, E.INVALID_TXN_STATE),
+        (None, True, False, E.PRODUCER_FENCED),
+        (False, False, False, E.NONE),
+        (False, False, True, E.INVALID_TXN_STATE),
+        (False, True, False, E.NONE),
+        (False, True, True, E.INVALID_TXN_STATE),
+        (True, False, False, E.NONE),
+        (True, False, True, E.INVALID_TXN_STATE),
+        (True, True, False, E.INVALID_TXN_STATE),
+        (True, True, True, E.NONE),
+    ],
+)
+def test_an_end_with_nothing_added_in_the_second_version(before, late, commit, error):
+    """Rule (KIP-890, the table above TransactionCoordinator.endTransaction): an abort in the present epoch
+    gives the next one; a retry, in the epoch before, hears what it heard. before: how the last transaction
+    ended, None if there was none."""
+    lab = TransactionLab(transactions={"version": 2})
+    me = lab.init()
+    if before is None:
+        last, present = evolved(me, epoch=me.producer_epoch - 1), me
+    else:
+        assert lab.produce(me, 1, adds=True).error is E.NONE
+        last, present = me, lab.end(me, commit=before, version=2)
+    answer = lab.end(last if late else present, commit=commit, version=2)
+    assert answer.error is error
+    if error is E.NONE:
+        # a retry hears the epoch that it heard; a new abort gets the one after the present
+        assert answer.producer_epoch == present.producer_epoch + (0 if late else 1)
+        assert lab.known().phase is (T.COMPLETE_COMMIT if late and commit else T.COMPLETE_ABORT)
+        assert lab.produce(answer, 2, adds=True).error is E.NONE
+        assert lab.end(answer, version=2).error is E.NONE
+    else:
+        assert lab.known().value.producer_epoch == present.producer_epoch
+
+
+def test_an_abort_with_nothing_added_gives_another_id_when_epochs_are_used_up():
+    """Rule (KIP-890): as after a transaction."""
+    lab = TransactionLab(transactions={"version": 2})
+    me = evolved(lab.init(), epoch=EXHAUSTED)
+    lab.known().value = evolve(lab.known().value, producer_epoch=EXHAUSTED)
+    ended = lab.end(me, commit=False, version=2)
+    assert (ended.error, ended.producer_epoch) == (E.NONE, 0) and ended.producer_id != me.producer_id
+    assert lab.end(me, commit=False, version=2).producer_id == ended.producer_id
+
+
+def evolved(producer, epoch):
+    """The same producer id in another epoch."""
+    return kafka.InitProducerIdResponse(
+        correlation_id=0, error=E.NONE, producer_id=producer.producer_id, producer_epoch=epoch
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "opened", "error"),
+    [(2, True, E.INVALID_PRODUCER_EPOCH), (2, False, E.NONE), (1, True, E.NONE)],
+)
+def test_a_late_marker_in_the_epoch_of_the_next_transaction(version, opened, error):
+    """Rule (KIP-1228): in the second version it is refused, and the transaction stays open. With nothing open
+    it is a repetition (KAFKA-19999). The first version cannot tell the two apart."""
+    lab = TransactionLab(transactions={"version": 2})
+    me = lab.init()
+    assert lab.produce(me, 1, adds=True).error is E.NONE
+    ended = lab.end(me, version=2)
+    if opened:
+        assert lab.produce(ended, 2, adds=True).error is E.NONE
+    late = kafka.TxnMarker(
+        producer_id=me.producer_id,
+        producer_epoch=ended.producer_epoch,
+        commit=True,
+        coordinator_epoch=0,
+        partitions=(OUT,),
+        version=version,
+    )
+    answer = lab.send(1, kafka.WriteTxnMarkersRequest(correlation_id=lab.number(), marker=late))
+    assert answer.errors == ((OUT, error),)
+    is_open = lab.partition(1, OUT).log.producers.has_open_transaction(me.producer_id, ended.producer_epoch)
+    assert is_open is (opened and version == 2)
+
+
+def test_a_marker_carries_the_version_of_its_transaction():
+    """Rule (KIP-1228): of the client that ended it, also where another coordinator sends it; an abort of a
+    producer that was fenced has an epoch that nobody is given, and needs none."""
+    lab = TransactionLab(transactions={"version": 2})
+    sent = []
+    writer = lab.core(1).transactions.writer
+    lab.core(1)._handlers[kafka.WriteTxnMarkersRequest] = lambda source, request: (
+        sent.append(request.marker.version),
+        writer.write_markers(source, request),
+    )
+    me = lab.init()
+    lab.produce(me, 1, adds=True)
+    me = lab.end(me, version=2)
+    lab.produce(me, 2, adds=True)
+    lab.init()
+    assert sent == [2, 0]
+
+
 # ---- offsets
 
 

@@ -320,7 +320,7 @@ class TransactionalProducer:
                     version=self.version,
                 ),
                 "EndTxn",
-                nothing_to_abort=not commit and not self.added,
+                nothing_to_abort=self.version < 2 and not commit and not self.added,
             )
         self.open = False
         self.added.clear()

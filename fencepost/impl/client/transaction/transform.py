@@ -180,14 +180,22 @@ class TransformLoop:
         consumer.sleep(RESTART_MS)
 
     def _failed(self, consumer: Consumer) -> None:
-        """The producer can do nothing any more: another one begins after a while. Nobody knows what became of
-        the last transaction, so that the consumer goes on from what is committed; it stays in its group
-        meanwhile."""
-        if not consumer.dead:
-            self._seek(consumer, dict.fromkeys(consumer.fetcher.positions, 0))
-            for key in consumer.fetcher.assigned:
-                consumer.fetcher.positions.pop(key, None)
+        """The producer can do nothing any more: another one begins after a while."""
+        self.leave(consumer)
         consumer.sleep(RESTART_MS)
+
+    def leave(self, consumer: Consumer) -> None:
+        """Protection T17: nobody knows what became of the last transaction, so that the consumer must go on
+        from what is committed. It joins its group anew before it asks. A coordinator that was deposed, and
+        does not know, still answers OffsetFetch, here and in Kafka; but it completes no rebalance, because
+        the group's record needs every replica.
+
+            1. coordinator A is deposed, B takes over: both know generation 1
+            2. a transaction commits offset 12 at B; its producer is fenced before it hears of that
+            3. the consumer asks A, which knows 11, and transforms the record again
+            4. B takes the offsets of generation 1
+        """
+        consumer.close()
 
     @staticmethod
     def _seek(consumer: Consumer, offsets: dict[TopicPartition, int]) -> None:

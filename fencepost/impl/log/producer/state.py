@@ -122,16 +122,20 @@ class ProducerState:
                 )
         return duplicate
 
-    def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
+    def check_marker(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, version: int = 1
+    ) -> None:
         """Whether a marker may be appended.
 
         Args:
             producer_id: of the transaction.
             producer_epoch: of the transaction.
             coordinator_epoch: of the coordinator that decided.
+            version: of the transaction (KIP-890).
 
         Raises:
-            InvalidProducerEpochError: if the producer has a later epoch.
+            InvalidProducerEpochError: if the producer has a later epoch, or this is the epoch of its next
+                transaction.
             CoordinatorFencedError: if a later coordinator has written a marker.
         """
         known = self.producers.get(producer_id)
@@ -142,7 +146,29 @@ class ProducerState:
             raise InvalidProducerEpochError(
                 expected=f"epoch {known.epoch} or later", seen=f"{producer_epoch}", where=where
             )
+        if version >= 2:
+            self.marker_above_epoch(known, producer_epoch, where)
         self.coordinator_fencing(known, coordinator_epoch, where)
+
+    def marker_above_epoch(self, known: Producer, producer_epoch: int, where: str) -> None:
+        """Protection KIP-1228 (Kafka 4.2): in the second version the epoch of a marker is also that of the
+        next transaction's batches, so that a marker that comes late would end that one. With no transaction
+        open the marker is a repetition, and does no harm (KAFKA-19999).
+
+        Args:
+            known: what the log knows of the producer.
+            producer_epoch: of the marker.
+            where: the partition, for the message.
+
+        Raises:
+            InvalidProducerEpochError: if a transaction of this epoch is open.
+        """
+        if producer_epoch == known.epoch and known.open_since != NO_OFFSET:
+            raise InvalidProducerEpochError(
+                expected=f"an epoch above {known.epoch}, in which a transaction is open",
+                seen=f"{producer_epoch}",
+                where=where,
+            )
 
     def coordinator_fencing(self, known: Producer, coordinator_epoch: int, where: str) -> None:
         """Protection KIP-98: a marker of a coordinator that another one has replaced comes too late. The
