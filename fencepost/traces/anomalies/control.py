@@ -164,6 +164,27 @@ CONTROL: tuple[Anomaly, ...] = (
         "before its end",
     ),
     Anomaly(
+        name="stale_belief",
+        rank=70,
+        breaks="AGREED",
+        definition="when a run that went well was over, a broker or the controller believed something else "
+        "than ZooKeeper held",
+    ),
+    Anomaly(
+        name="replicas_disagree",
+        rank=70,
+        breaks="AGREED",
+        definition="when a run that went well was over, a follower at rest had another end, high watermark, "
+        "log start or producer than its leader",
+    ),
+    Anomaly(
+        name="group_not_stored",
+        rank=70,
+        breaks="AGREED",
+        definition="when a run that went well was over, a coordinator served a group that its log does not "
+        "hold as it is served",
+    ),
+    Anomaly(
         name="needless_refusal",
         rank=70,
         breaks="JUSTIFIED",
