@@ -38,8 +38,8 @@ class Belief(StrEnum):
     """A partition as the active controller knows it. leader, leader_epoch, zk_version, isr, replicas; detail:
     JSON of its states."""
     GROUP = "group"
-    """A group at a broker. leader_epoch: the coordinator epoch; detail: JSON {group, phase, writing, served,
-    stored: what its log says}."""
+    """A group at a broker. leader_epoch: the coordinator epoch; detail: JSON {group, phase, served, stored:
+    what its log says}."""
 
 
 class Name(StrEnum):
@@ -139,6 +139,9 @@ class Name(StrEnum):
     values; end_offset; high_watermark; log_start_offset."""
     BELIEF = "belief"
     """What a broker believes at the end of a run that went well. cause: about what (Belief)."""
+    ANSWERED = "answered"
+    """A broker answered a client wrongly (cause: wrong), or never (cause: never); right answers are not
+    recorded. node; topic, partition; detail: JSON {request, correlation, since, expected, seen}."""
     # --- consumer groups (node, topic __consumer_offsets and its partition always; leader_epoch: the
     # coordinator epoch)
     GROUPS_LOADED = "groups_loaded"

@@ -84,7 +84,7 @@ def test_a_healthy_run_agrees() -> None:
 
 
 COLUMNS = {
-    Belief.BROKER: ("broker_epoch", "leader", "replicas", "isr"),
+    Belief.BROKER: ("broker_epoch", "controller_epoch", "leader", "replicas", "isr"),
     Belief.METADATA: ("leader", "leader_epoch", "zk_version", "isr", "replicas"),
     Belief.CONTROLLER: ("controller_epoch", "replicas", "isr"),
     Belief.CONTROLLED: ("leader", "leader_epoch", "zk_version", "isr", "replicas"),
@@ -170,15 +170,24 @@ def test_partitions_and_replicas_are_online(facts: dict[str, object]) -> None:
 )
 def test_a_group_is_served_as_it_is_stored(held: dict[str, object]) -> None:
     """Rule (AGREED): generation, protocol, leader, members and offsets of a settled group are those of its
-    log; nothing is asked while the coordinator writes or the group rebalances, except of the offsets."""
+    log; of a group that rebalances only the offsets are asked. The log may have a later offset."""
     place, event = beliefs(Belief.GROUP)[0]
     facts = msgspec.json.decode(event.detail)
     assert facts["phase"] == "Stable"
     wrong = facts["served"] | held
-    assert changed(place, with_detail(event, served=wrong, writing=False)) == {"group_not_stored"}
-    assert changed(place, with_detail(event, served=wrong, writing=True)) == set()
-    moving = changed(place, with_detail(event, served=wrong, writing=False, phase="PreparingRebalance"))
+    assert changed(place, with_detail(event, served=wrong)) == {"group_not_stored"}
+    moving = changed(place, with_detail(event, served=wrong, phase="PreparingRebalance"))
     assert moving == ({"group_not_stored"} if "offsets" in held else set())
+
+
+def test_a_later_offset_in_the_log_is_none_of_the_coordinators() -> None:
+    """Rule (AGREED): its append may have been given up; the same record with another offset may not."""
+    place, event = beliefs(Belief.GROUP)[0]
+    facts = msgspec.json.decode(event.detail)
+    (name, (at, offset, text)), *_ = facts["stored"]["offsets"].items()
+    for stored, expected in (((at + 1, NEVER, text), set()), ((at, NEVER, text), {"group_not_stored"})):
+        held = facts["stored"] | {"offsets": facts["stored"]["offsets"] | {name: stored}}
+        assert changed(place, with_detail(event, stored=held)) == expected, offset
 
 
 def test_brokers_have_the_same_configurations() -> None:

@@ -169,7 +169,6 @@ def _groups(node: int, core: Broker, now: int) -> Iterator[Event]:
         partition = table.partitions.get(TopicPartition(OFFSETS_TOPIC, number))
         if place.owned_epoch < 0 and not groups:
             continue
-        waits = any(one.partition.partition == number for one in core.groups.log.pending.values())
         stored = None if partition is None else _stored(core.groups.loading, partition)
         for group in groups:
             yield Event(
@@ -184,7 +183,6 @@ def _groups(node: int, core: Broker, now: int) -> Iterator[Event]:
                     {
                         "group": group.group_id,
                         "phase": group.phase,
-                        "writing": waits,
                         "served": _served(group),
                         "stored": None if stored is None else _in_log(group.group_id, stored),
                     }

@@ -299,6 +299,9 @@ class Run:
     def _dump_logs(self) -> None:
         self.cluster.note(Name.PHASE, cause="end")
         cores = self._cores()
+        for broker in self.cluster.broker_ids:
+            if (tap := self.cluster.world.hosts[broker].tap) is not None:
+                tap.ended()
         for event in replica_logs(cores, self.cluster.now):
             self.cluster.recorded(event)
         if not self.stuck:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from attrs import evolve
 
 from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.meantime.answered import Answered
 from fencepost.checkers.meantime.answers import judge_answers
 from fencepost.checkers.meantime.beliefs import Beliefs
 from fencepost.checkers.meantime.calm import Calm, is_asked
@@ -37,6 +38,7 @@ from fencepost.traces.trace import Trace
 CHECK = "meantime"
 NAMES = frozenset(
     {
+        Name.ANSWERED,
         Name.APPENDED,
         Name.ASSIGNMENT,
         Name.BECAME_FOLLOWER,
@@ -103,7 +105,8 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
     handlers: dict[Name, list[Handler]] = {}
     calm = Calm()
     parts: list[
-        Beliefs
+        Answered
+        | Beliefs
         | Calm
         | Checkpoints
         | Elections
@@ -117,6 +120,7 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
         | Retention
     ] = [
         beliefs := Beliefs(findings, options),
+        Answered(findings),
         Elections(findings, unclean),
         Shrinks(findings, options.lag_ns),
         Checkpoints(findings, options),

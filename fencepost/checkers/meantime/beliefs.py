@@ -53,8 +53,6 @@ class Facts(msgspec.Struct, frozen=True):
     phase: str = ""
     replicas: dict[str, str] = {}
     group: str = ""
-    # Whether the coordinator is about to write.
-    writing: bool = False
     # What the coordinator answers with, and what its log says.
     served: "Held | None" = None
     stored: "Held | None" = None
@@ -235,6 +233,7 @@ class Comparison:
             place,
             event,
             ("broker epoch", known.registered.get(event.node, -1), event.broker_epoch),
+            ("controller epoch", known.controller_epoch, event.controller_epoch),
             ("live brokers", tuple(sorted(known.registered)), event.replicas),
             ("brokers about to stop", (), event.isr),
             ("controller", known.controller, event.leader),
@@ -357,10 +356,14 @@ class Comparison:
             (f"coordinator epoch of {facts.group}", state.leader_epoch, event.leader_epoch),
         )
         served, stored = facts.served, facts.stored
-        if served is None or stored is None or facts.writing:
+        if served is None or stored is None:
             return
         offsets = {name: stored.offsets.get(name) for name in served.offsets}
-        held: list[tuple[str, object, object]] = [("committed offsets", offsets, served.offsets)]
+        held: list[tuple[str, object, object]] = [
+            (f"committed offset of {name}", offsets[name], one)
+            for name, one in served.offsets.items()
+            if not _later(offsets[name], one)
+        ]
         if facts.phase in SETTLED and served.generation:
             held += [
                 ("generation", stored.generation, served.generation),
@@ -379,6 +382,12 @@ class Comparison:
                     topic=event.topic,
                     partition=event.partition,
                 )
+
+
+def _later(stored: tuple[int, int, str] | None, served: tuple[int, int, str]) -> bool:
+    """Whether the log holds a later record of the offset: one that is being written, or that was given up
+    before it was known to be durable."""
+    return stored is not None and stored[0] > served[0]
 
 
 _JUDGES: Mapping[str, Callable[[Comparison, int, Event], Iterator[Contradiction]]] = {

@@ -185,6 +185,18 @@ CONTROL: tuple[Anomaly, ...] = (
         "hold as it is served",
     ),
     Anomaly(
+        name="wrong_answer",
+        rank=70,
+        breaks="ANSWERED",
+        definition="a broker answered a client with something else than its own state says in that moment",
+    ),
+    Anomaly(
+        name="unanswered_request",
+        rank=70,
+        breaks="ANSWERED",
+        definition="a broker that ran on never answered a client's request",
+    ),
+    Anomaly(
         name="needless_refusal",
         rank=70,
         breaks="JUSTIFIED",
