@@ -59,9 +59,12 @@ def standing(core: Any, request: Any) -> tuple[object, ...]:
     Returns:
         a value that is the same if nothing changed.
     """
-    if isinstance(request, broker_api.FetchRequest):
-        return tuple(_led(core, one.partition) for one in request.partitions)
-    key = partition_of(request)
+    kind = type(request)
+    if kind is broker_api.FetchRequest:
+        return tuple([_led(core, one.partition) for one in request.partitions])
+    if kind is broker_api.MetadataRequest:
+        return ()
+    key = getattr(request, "partition", None)
     if key is not None:
         return _led(core, key)
     group_id = getattr(request, "group_id", None)
@@ -107,10 +110,10 @@ def reasons(core: Any, asked: Asked, answer: Any) -> Iterator[Reason]:
     Yields:
         what was expected and what was seen; nothing if the answer is right.
     """
-    rule = RULES.get(type(answer))
-    error = getattr(answer, "error", ErrorCode.NONE)
-    if error is not ErrorCode.NONE and error not in ERRORS.get(type(answer), (error,)):
-        yield "error", "one that this request may have", error
+    kind = type(answer)
+    rule, errors = RULES.get(kind), ERRORS.get(kind)
+    if errors is not None and answer.error is not ErrorCode.NONE and answer.error not in errors:
+        yield "error", "one that this request may have", answer.error
     if rule is not None:
         yield from rule(core, asked, answer)
 
@@ -150,16 +153,19 @@ def _leads(core: Any, before: tuple[object, ...], key: TopicPartition, epoch: in
 def _produced(core: Any, asked: Asked, answer: broker_api.ProduceResponse) -> Iterator[Reason]:
     request: broker_api.ProduceRequest = asked.request
     key = request.partition
-    yield from _error(core, asked.before, key, answer.error, -1)
+    if answer.error is not ErrorCode.NONE:
+        yield from _error(core, asked.before, key, answer.error, -1)
     partition = core.replicas.partitions.get(key)
     if partition is None or asked.before != _led(core, key):
         return
     end = answer.base_offset + int.from_bytes(request.records[LAST_OFFSET_DELTA]) + 1
-    minimum = core.broker_context.topic_options(key.topic).min_insync_replicas
-    enough = len(partition.isr) >= min(minimum, max(1, len(partition.replicas)))
-    waits = request.acks == ACKS_ALL
+    waits, enough, minimum = request.acks == ACKS_ALL, True, 1
+    if waits:
+        minimum = core.broker_context.topic_options(key.topic).min_insync_replicas
+        enough = len(partition.isr) >= min(minimum, len(partition.replicas) or 1)
     if answer.error is ErrorCode.NONE:
-        yield from _leads(core, asked.before, key, -1)
+        if partition.leader != core.broker_context.node:
+            yield f"role in {key}", "an error: it does not lead", "no error"
         shown = partition.high_watermark if waits else partition.log.log_end_offset
         if answer.base_offset < 0 or end > shown:
             yield "acknowledged offsets", f"0 to {shown}", f"{answer.base_offset} to {end}"
@@ -188,7 +194,8 @@ def _fetched(core: Any, asked: Asked, answer: broker_api.FetchResponse) -> Itera
     alone = len(places) == 1
     for (key, offset, epoch), one, before in zip(places, answer.partitions, asked.before, strict=True):
         assert isinstance(before, tuple)
-        yield from _error(core, before, key, one.error, epoch)
+        if one.error is not ErrorCode.NONE:
+            yield from _error(core, before, key, one.error, epoch)
         partition = core.replicas.partitions.get(key)
         if partition is None or before != _led(core, key):
             continue  # the step that answered changed one partition after the other
@@ -197,7 +204,8 @@ def _fetched(core: Any, asked: Asked, answer: broker_api.FetchResponse) -> Itera
             yield f"offset {offset}", f"records from {log.log_start_offset} to {mark}", one.error
         if one.error is not ErrorCode.NONE:
             continue
-        yield from _leads(core, before, key, epoch)
+        if before[0] != "leads" or 0 <= epoch != partition.leader_epoch:
+            yield from _leads(core, before, key, epoch)
         seen = one.leader_epoch, one.high_watermark, one.log_start_offset
         expected = partition.leader_epoch, mark, log.log_start_offset
         if seen != expected and (alone or one.high_watermark > mark):
@@ -265,15 +273,15 @@ def _metadata(core: Any, asked: Asked, answer: broker_api.MetadataResponse) -> I
     """As the controller's last UpdateMetadata said, and nothing left out."""
     cache = core.metadata
     wanted = asked.request.topics
-    expected = [
+    expected = {
         (state.partition, state.leader, state.leader_epoch, state.replicas, state.isr)
         for topic, known in cache.topics.items()
         if wanted is None or topic in wanted
         for state in known.values()
-    ]
-    seen = [(one.partition, one.leader, one.leader_epoch, one.replicas, one.isr) for one in answer.partitions]
-    if sorted(expected) != sorted(seen):
-        yield "partitions", sorted(expected), sorted(seen)
+    }
+    seen = {(one.partition, one.leader, one.leader_epoch, one.replicas, one.isr) for one in answer.partitions}
+    if expected != seen or len(seen) != len(answer.partitions):
+        yield "partitions", sorted(expected - seen), sorted(seen - expected)
     if (answer.live_brokers, answer.controller_id) != (cache.live_brokers, cache.controller_id):
         yield "brokers", cache.live_brokers, answer.live_brokers
 

@@ -50,6 +50,9 @@ STABLE_STEP_MS = 500
 """How often the run looks whether transactions are decided."""
 STEP_MS = 50
 """How often a wait looks whether it is over."""
+REST_STEP_MS = 150
+"""How often a wait looks whether all beliefs agree: a look costs as much as ten milliseconds of a run, and
+followers take a fetch that waits."""
 FINAL_OPERATION = 1_000_000
 """Op ids from here on are the run's own: probes and final reads."""
 PROBE = "probe"
@@ -291,7 +294,7 @@ class Run:
             beliefs = tuple(beliefs_of(self._cores(), now))
             return next(contradictions(known, beliefs, rest if now > since + rest else 0), None) is None
 
-        self._wait_live(agreed, lambda: None)
+        self._wait_live(agreed, lambda: None, REST_STEP_MS)
 
     def _cores(self) -> dict[int, Any]:
         return {broker: self.cluster.world.hosts[broker].core for broker in self.cluster.broker_ids}
@@ -367,24 +370,26 @@ class Run:
 
     # ---- waits
 
-    def _wait_live(self, reached: Callable[[], bool], progress: Callable[[], object]) -> bool:
+    def _wait_live(
+        self, reached: Callable[[], bool], progress: Callable[[], object], step_ms: int = STEP_MS
+    ) -> bool:
         """Wait within the bound of the liveness phase; again while `progress` changes; and once more if the
         network had to settle."""
         while True:
             before = progress()
-            if self._wait(reached, self.plan.liveness_ms):
+            if self._wait(reached, self.plan.liveness_ms, step_ms):
                 return True
             if progress() == before and not self._settle():
                 return False
 
-    def _wait(self, reached: Callable[[], bool], bound_ms: int) -> bool:
+    def _wait(self, reached: Callable[[], bool], bound_ms: int, step_ms: int = STEP_MS) -> bool:
         """Run until `reached`, at most so long; returns whether it was."""
         world = self.cluster.world
         deadline = world.now + bound_ms * MILLISECOND
         while not reached():
             if world.now >= deadline:
                 return False
-            world.run_until(min(deadline, world.now + STEP_MS * MILLISECOND))
+            world.run_until(min(deadline, world.now + step_ms * MILLISECOND))
         return True
 
     def _partitions(self) -> list[tuple[str, int]]:
