@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from fencepost.impl.core.broker_context import FIRST_CLIENT
 from fencepost.impl.core.core_interface import (
     AskZooKeeper,
     Begin,
@@ -65,6 +66,19 @@ class Sender(Protocol):
             cause: what caused it, as integers.
         """
         ...
+
+
+class Tap(Protocol):
+    """Sees what clients ask a host, and what it answers."""
+
+    def received(self, source: int, message: Any) -> None:
+        """A client's `message` from the node `source` arrives."""
+
+    def answered(self, target: int, message: Any) -> None:
+        """A `message` leaves for the client `target`."""
+
+    def ended(self) -> None:
+        """The process is about to end."""
 
 
 Invocation = Callable[[Any, int], list[Effect]]
@@ -135,6 +149,7 @@ class Host:
     ) -> None:
         self.node, self.disk, self.clock = node, disk, clock
         self.zookeeper: ZooKeeperClient | None = None
+        self.tap: Tap | None = None
         self.core: Any = None
         self.up = self.paused = False
         self.incarnation = 0
@@ -231,6 +246,8 @@ class Host:
         self._observer.failed(self.node, cause, happened)
 
     def _end_process(self) -> None:
+        if self.tap is not None:
+            self.tap.ended()
         self.up = self.paused = self._engaged = self._step_is_over = False
         self.core = None
         self.incarnation += 1
@@ -251,6 +268,8 @@ class Host:
     def receive(self, source: int, message: Any) -> None:
         """A `message` from the node `source` arrives."""
         if self.up and len(self._queue) < MAXIMUM_WAITING_MESSAGES:
+            if source >= FIRST_CLIENT and self.tap is not None:
+                self.tap.received(source, message)
             self._queue.append(MessageArrived(source, message))
             if not (self._engaged or self.paused):
                 self._drain()
@@ -271,11 +290,13 @@ class Host:
     def _drain(self, effects: Iterable[Effect] = ()) -> None:
         """Release the effects of the previous step, then step waiting inputs until a step costs time."""
         core, queue, disk, clock = self.core, self._queue, self.disk, self.clock
-        node, send, release = self.node, self._network.send, self._release
+        node, send, release, tap = self.node, self._network.send, self._release, self.tap
         self._engaged = True
         while True:
             for effect in effects:
                 if type(effect) is Send:
+                    if effect.target >= FIRST_CLIENT and tap is not None:
+                        tap.answered(effect.target, effect.message)
                     send(node, effect.target, effect.message, effect.cause)
                 else:
                     release[type(effect)](effect)

@@ -18,6 +18,30 @@ OFFSET_DELETED = "Deleted"
 """The cause of a group_offset_expired that a client requested, with OffsetDelete or DeleteGroups."""
 
 
+class Belief(StrEnum):
+    """The cause of a BELIEF: what it is about, and which columns it fills."""
+
+    BROKER = "broker"
+    """A broker's own state. broker_epoch; controller_epoch: the latest obeyed; leader: the controller;
+    replicas: live brokers; isr: brokers about to stop; detail: JSON {configs: overrides by topic}."""
+    METADATA = "metadata"
+    """A partition in the cache that clients are answered from. leader, leader_epoch, zk_version, isr,
+    replicas."""
+    REPLICA = "replica"
+    """A replica of this broker. leader, leader_epoch, controller_epoch, zk_version, isr, replicas,
+    high_watermark, log_start_offset, end_offset; detail: JSON {epochs: (epoch, start offset), producers:
+    (epoch, last sequence, last offset) by id, followers: log end offsets by broker, of a leader}."""
+    CONTROLLER = "controller"
+    """The active controller. controller_epoch, zk_version: of that epoch; replicas: live brokers; isr: those
+    about to stop; detail: JSON of its channels, and of what it has not finished."""
+    CONTROLLED = "controlled"
+    """A partition as the active controller knows it. leader, leader_epoch, zk_version, isr, replicas; detail:
+    JSON of its states."""
+    GROUP = "group"
+    """A group at a broker. leader_epoch: the coordinator epoch; detail: JSON {group, phase, served, stored:
+    what its log says}."""
+
+
 class Name(StrEnum):
     """What an event is. Later work adds values, never columns."""
 
@@ -113,6 +137,11 @@ class Name(StrEnum):
     REPLICA_LOG = "replica_log"
     """Final dump of a replica's log, one row per run of records of one epoch. offset: base; leader_epoch;
     values; end_offset; high_watermark; log_start_offset."""
+    BELIEF = "belief"
+    """What a broker believes at the end of a run that went well. cause: about what (Belief)."""
+    ANSWERED = "answered"
+    """A broker answered a client wrongly (cause: wrong), or never (cause: never); right answers are not
+    recorded. node; topic, partition; detail: JSON {request, correlation, since, expected, seen}."""
     # --- consumer groups (node, topic __consumer_offsets and its partition always; leader_epoch: the
     # coordinator epoch)
     GROUPS_LOADED = "groups_loaded"

@@ -116,6 +116,13 @@ def handovers() -> Plan:
     return Plan(seed=1, safety_ms=45_000, cluster=cluster, consumer=consumer, operations=(*APPENDS, *moves))
 
 
+def spread() -> Plan:
+    """As `members`, with several partitions for groups."""
+    plan = members()
+    topics = (TopicOptions(partitions=2), evolve(OFFSETS, partitions=3))
+    return evolve(plan, cluster=evolve(plan.cluster, topics=topics))
+
+
 IMPL = "fencepost/impl"
 ELECTIONS, ISR = f"{IMPL}/controller/elections.py", f"{IMPL}/replication/isr.py"
 DEAD = "dead = [member for member in state.isr if member in gone and member != state.leader]"
@@ -124,6 +131,9 @@ HEARD = "                self.heard(group, request.member_id)\n                i
 LIVES = "if state.leader in live:\n            return None\n        unclean"
 MEMBERSHIP = f"{IMPL}/coordinator/membership.py"
 RETENTION = f"{IMPL}/log/retention.py"
+LEADER = f"{IMPL}/replication/leader.py"
+REFUSES = "if error is not NO_ERROR:\n            self._produced(source, request, error)\n"
+ANSWERS = "self._answer_produce(delayed, error)"
 WAITED = "elif partition.high_watermark < delayed.required_offset"
 PLANTED = [
     (
@@ -178,6 +188,43 @@ PLANTED = [
         f"{WAITED}:",
         f"{WAITED} + 4 * (partition.high_watermark > 32):",
     ),
+    (
+        "needless_timeout",
+        old_records,
+        LEADER,
+        ANSWERS,
+        f"delayed.base_offset == 40 or {ANSWERS}",
+    ),
+    ("misplaced_group", spread, f"{IMPL}/coordinator/records.py", "abs(number) %", "abs(number + 1) %"),
+    ("unanswered_request", lone_faults, LEADER, REFUSES, "if error is not NO_ERROR:\n"),
+    (
+        "wrong_answer",
+        lone_faults,
+        LEADER,
+        "offset, epoch = end, partition",
+        "offset, epoch = end - 1, partition",
+    ),
+    (
+        "stale_belief",
+        lone_faults,
+        f"{IMPL}/broker/control_gate.py",
+        "max(self.controller_epoch, request.controller_epoch)",
+        "request.controller_epoch - 1",
+    ),
+    (
+        "replicas_disagree",
+        lone_faults,
+        f"{IMPL}/replication/fetcher.py",
+        "partition.set_high_watermark(\n",
+        "partition.is_leader or partition.leader_epoch > 1 or partition.set_high_watermark(\n",
+    ),
+    (
+        "group_not_stored",
+        members,
+        f"{IMPL}/coordinator/group.py",
+        "generation=self.generation,",
+        "generation=self.generation + 1,",
+    ),
 ]
 
 
@@ -201,14 +248,16 @@ def _found(plan: Plan) -> set[str]:
     return {finding.anomaly for verdict in judge(run(plan)) for finding in verdict.findings}
 
 
-@pytest.mark.parametrize("plan", [lone_faults, members, two_fall, old_records, handovers])
+@pytest.mark.parametrize("plan", [lone_faults, members, two_fall, old_records, handovers, spread])
 def test_nothing_is_found_without_a_fault_in_the_source(plan: Callable[[], Plan]) -> None:
     """Rule: a judge that convicts the healthy implementation convicts nothing."""
     assert _found(plan()) == set()
 
 
 @pytest.mark.parametrize(
-    ("anomaly", "plan", "file", "before", "after"), PLANTED, ids=[one[0] for one in PLANTED]
+    ("anomaly", "plan", "file", "before", "after"),
+    PLANTED,
+    ids=[f"{one[0]}-{number}" for number, one in enumerate(PLANTED)],
 )
 def test_a_rule_convicts(anomaly: str, plan: Callable[[], Plan], file: str, before: str, after: str) -> None:
     """Rule (STYLE 12): nothing is trusted until it has failed on purpose."""

@@ -1,5 +1,7 @@
 """Records stay for retention.ms, and are gone soon after it."""
 
+import random
+
 import pytest
 
 from fencepost.checkers.meantime import judge
@@ -7,6 +9,7 @@ from fencepost.traces.events import Event, Name
 from fencepost.traces.plan import ClientOptions, ClusterOptions, NetworkOptions, Plan, TopicOptions
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.trace import Trace
+from tests.checkers.retention_by_definition import is_late
 
 SECOND = 1_000_000_000
 T0 = {"node": 1, "topic": "t", "partition": 0}
@@ -83,3 +86,68 @@ def test_a_followers_copy_is_as_old_as_the_record() -> None:
     """Rule (RETENTION): the age counts from the first append anywhere."""
     copied = (appended(1, 0, 7, node=2), appended(11, 0, 7), committed(11, 1), deleted(13, 1))
     assert found(*copied) == set()
+
+
+def story(seed: int) -> tuple[Event, ...]:
+    """Two brokers, and anything that a log or a broker can meet, in any order."""
+    draw = random.Random(seed)
+    events: list[Event] = []
+    ends, active, at = {1: 0, 2: 0}, {1: 0, 2: 0}, 0
+    for number in range(draw.randint(5, 30)):
+        at += draw.choice((1, 1, 2, 8, 25)) * SECOND
+        node = draw.choice((1, 1, 2))
+        on = {"time": at, "node": node, "topic": "t", "partition": 0}
+        kind = draw.choice("aaaahhhctrmfbsgj" if number > 2 else "aah")
+        end = ends[node]
+        if kind == "a":
+            count = draw.randint(1, 3)
+            values = tuple(range(end, end + count))
+            events.append(Event(name=Name.APPENDED, offset=end, values=values, cause="leader", **on))
+            ends[node] = end + count
+        elif kind == "h":
+            events.append(
+                Event(name=Name.HIGH_WATERMARK, high_watermark=draw.randint(max(0, end - 1), end), **on)
+            )
+        elif kind == "c":
+            start = draw.randint(0, end)
+            events.append(Event(name=Name.LOG_START, log_start_offset=start, cause="delete_records", **on))
+        elif kind == "t":
+            ends[node] = draw.randint(0, end)
+            events.append(Event(name=Name.TRUNCATED, offset=ends[node], **on))
+        elif kind == "r":
+            ends[node] = draw.randint(0, end)
+            kept = {"offset": ends[node], "high_watermark": ends[node], "log_start_offset": 0}
+            events.append(Event(name=Name.LOG_RECOVERED, **kept, **on))
+        elif kind == "m":
+            ends[node] = 0
+            events.append(Event(name=Name.MARK, cause="replica_deleted", **on))
+        elif kind == "f":
+            ended = active[node] and draw.random() < 0.7
+            active[node] = 0 if ended else number
+            name = Name.FAULT_ENDED if ended else Name.FAULT_BEGAN
+            events.append(Event(time=at, name=name, node=node, cause="pause", detail=f'{{"fault":{node}'))
+        elif kind in "bs":
+            name = Name.BROKER_STARTED if kind == "b" else Name.BROKER_STATE
+            events.append(Event(time=at, name=name, node=node))
+        elif kind == "g" and draw.random() < 0.2:
+            events.append(Event(time=at, name=Name.TOPIC_CONFIGURED, node=node, topic="t", detail="{}"))
+        elif kind == "j" and draw.random() < 0.2:
+            events.append(Event(time=at, name=Name.FAULT_BEGAN, node=2, cause="clock_jump", detail="{"))
+    return (*events, end_of(at + draw.choice((1, 40)) * SECOND))
+
+
+def end_of(at: int) -> Event:
+    """The end of a run."""
+    return Event(time=at, name=Name.PHASE, cause="end")
+
+
+def test_what_is_late_is_late_by_definition() -> None:
+    """Rule (STYLE 15): one rule, and its naive twin: a log that held too much at any moment is found,
+    whatever happened to it next."""
+    verdicts = []
+    for seed in range(400):
+        events = story(seed)
+        expected = is_late(events, "t", 10 * SECOND)
+        assert ("late_deletion" in found(*events)) is expected, (seed, events)
+        verdicts.append(expected)
+    assert 40 < sum(verdicts) < 360

@@ -18,6 +18,7 @@ from fencepost.campaign.faults.keeping import Keeping, reached_by
 from fencepost.campaign.faults.kind import Ask, FaultKind
 from fencepost.campaign.faults.roles import follows, resolve
 from fencepost.campaign.faults.table import FAULTS
+from fencepost.campaign.observed.answers import AnswerTap
 from fencepost.campaign.run.recorder import Recorder
 from fencepost.campaign.swarm.producers import make_client
 from fencepost.impl.broker.parts import Parts
@@ -84,8 +85,14 @@ class FaultyCluster(Recorder):
         self.simulation = Simulation(world=self.world, options=self.plan.cluster, parts=self.parts)
         for broker in self.broker_ids:
             self.simulation.add(broker)
+            self._tap(broker)
 
     # ---- assembly
+
+    def _tap(self, broker: int) -> None:
+        """Look at what clients ask the broker, and at its answers."""
+        host = self.world.hosts[broker]
+        host.tap = AnswerTap(broker, lambda: host.core, lambda: self.now, self.recorded)
 
     def _make_client(self, process: int, files: FileSystem, now: int) -> Core:
         return make_client(self.plan, self.parts, process, self.broker_ids, healing=self.healing)

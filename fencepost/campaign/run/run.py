@@ -21,12 +21,15 @@ from attrs import define, evolve, field
 
 import fencepost
 from fencepost.campaign.observed.claims import derive_claims
+from fencepost.campaign.run.beliefs import beliefs_of
 from fencepost.campaign.run.cluster import FaultyCluster
 from fencepost.campaign.run.diagnosis import diagnose
 from fencepost.campaign.run.group_workload import CONSUMER_FUNCTIONS, uses_groups
 from fencepost.campaign.run.observed_groups import with_group_facts
 from fencepost.campaign.run.strays import stray_leaders
 from fencepost.campaign.run.workload import Workload
+from fencepost.checkers.meantime.beliefs import Known, contradictions, rest_ns
+from fencepost.checkers.meantime.options import options_of
 from fencepost.impl.client.attempt import READ_COMMITTED
 from fencepost.impl.core.broker_context import INTERNAL_TOPICS
 from fencepost.impl.log.values import runs_of
@@ -47,6 +50,9 @@ STABLE_STEP_MS = 500
 """How often the run looks whether transactions are decided."""
 STEP_MS = 50
 """How often a wait looks whether it is over."""
+REST_STEP_MS = 150
+"""How often a wait looks whether all beliefs agree: a look costs as much as ten milliseconds of a run, and
+followers take a fetch that waits."""
 FINAL_OPERATION = 1_000_000
 """Op ids from here on are the run's own: probes and final reads."""
 PROBE = "probe"
@@ -105,6 +111,7 @@ class Run:
             self._safety()
             if self._heal_and_live():
                 self._final_reads()
+        self._rest()
         self._dump_logs()
         return self._trace()
 
@@ -268,11 +275,41 @@ class Run:
                 return True
         return False
 
+    def _rest(self) -> None:
+        """Wait until every broker believes what ZooKeeper holds, as long as for anything else; what disagrees
+        then is recorded for the judges. Groups may commit all the time: their replicas are alike only for
+        moments, and are not waited for any longer than followers take."""
+        options = options_of(plan_to_json(evolve(self.plan, operations=(), faults=())))
+        if self.stuck or options is None:
+            return
+        events, known, rest = self.cluster.events, Known(), rest_ns(options)
+        learnt, since = 0, self.cluster.now
+
+        def agreed() -> bool:
+            nonlocal learnt
+            for event in events[learnt:]:
+                known.learn(event)
+            learnt = len(events)
+            now = self.cluster.now
+            beliefs = tuple(beliefs_of(self._cores(), now))
+            return next(contradictions(known, beliefs, rest if now > since + rest else 0), None) is None
+
+        self._wait_live(agreed, lambda: None, REST_STEP_MS)
+
+    def _cores(self) -> dict[int, Any]:
+        return {broker: self.cluster.world.hosts[broker].core for broker in self.cluster.broker_ids}
+
     def _dump_logs(self) -> None:
         self.cluster.note(Name.PHASE, cause="end")
-        cores = {broker: self.cluster.world.hosts[broker].core for broker in self.cluster.broker_ids}
+        cores = self._cores()
+        for broker in self.cluster.broker_ids:
+            if (tap := self.cluster.world.hosts[broker].tap) is not None:
+                tap.ended()
         for event in replica_logs(cores, self.cluster.now):
             self.cluster.recorded(event)
+        if not self.stuck:
+            for event in beliefs_of(cores, self.cluster.now):
+                self.cluster.recorded(event)
 
     def _trace(self) -> Trace:
         operations = self.cluster.finished_operations(self.workload.undecided())
@@ -333,24 +370,26 @@ class Run:
 
     # ---- waits
 
-    def _wait_live(self, reached: Callable[[], bool], progress: Callable[[], object]) -> bool:
+    def _wait_live(
+        self, reached: Callable[[], bool], progress: Callable[[], object], step_ms: int = STEP_MS
+    ) -> bool:
         """Wait within the bound of the liveness phase; again while `progress` changes; and once more if the
         network had to settle."""
         while True:
             before = progress()
-            if self._wait(reached, self.plan.liveness_ms):
+            if self._wait(reached, self.plan.liveness_ms, step_ms):
                 return True
             if progress() == before and not self._settle():
                 return False
 
-    def _wait(self, reached: Callable[[], bool], bound_ms: int) -> bool:
+    def _wait(self, reached: Callable[[], bool], bound_ms: int, step_ms: int = STEP_MS) -> bool:
         """Run until `reached`, at most so long; returns whether it was."""
         world = self.cluster.world
         deadline = world.now + bound_ms * MILLISECOND
         while not reached():
             if world.now >= deadline:
                 return False
-            world.run_until(min(deadline, world.now + STEP_MS * MILLISECOND))
+            world.run_until(min(deadline, world.now + step_ms * MILLISECOND))
         return True
 
     def _partitions(self) -> list[tuple[str, int]]:

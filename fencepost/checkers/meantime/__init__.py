@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable
 from attrs import evolve
 
 from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.meantime.answered import Answered
 from fencepost.checkers.meantime.answers import judge_answers
+from fencepost.checkers.meantime.beliefs import Beliefs
 from fencepost.checkers.meantime.calm import Calm, is_asked
 from fencepost.checkers.meantime.checkpoints import Checkpoints
 from fencepost.checkers.meantime.delivery import Delivery
@@ -36,14 +38,17 @@ from fencepost.traces.trace import Trace
 CHECK = "meantime"
 NAMES = frozenset(
     {
+        Name.ANSWERED,
         Name.APPENDED,
         Name.ASSIGNMENT,
         Name.BECAME_FOLLOWER,
         Name.BECAME_LEADER,
+        Name.BELIEF,
         Name.BROKER_STARTED,
         Name.BROKER_STATE,
         Name.BROKER_ZNODE,
         Name.CONTROLLER_EPOCH,
+        Name.CONTROLLER_ZNODE,
         Name.CONTROL_REQUEST_APPLIED,
         Name.FAULT_BEGAN,
         Name.FAULT_ENDED,
@@ -100,7 +105,9 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
     handlers: dict[Name, list[Handler]] = {}
     calm = Calm()
     parts: list[
-        Calm
+        Answered
+        | Beliefs
+        | Calm
         | Checkpoints
         | Elections
         | Shrinks
@@ -112,6 +119,8 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
         | Progress
         | Retention
     ] = [
+        beliefs := Beliefs(findings, options),
+        Answered(findings),
         Elections(findings, unclean),
         Shrinks(findings, options.lag_ns),
         Checkpoints(findings, options),
@@ -131,5 +140,6 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
     for position, event in events:
         for handler in handlers.get(event.name, ()):
             handler(position, event)
+    beliefs.end()
     decision = Decision.ILLEGAL if findings.found else Decision.OK
     return Verdict(decision=decision, check=CHECK, findings=tuple(findings.found.values()))

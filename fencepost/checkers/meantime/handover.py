@@ -23,6 +23,23 @@ SLACK_MS = 1_500
 """Time for disks, and for events in the controller's queue."""
 
 
+OPERATORS = frozenset(
+    {
+        "add_partitions",
+        "alter_topic",
+        "create_topic",
+        "delete_topic",
+        "preferred_election",
+        "reassign_back",
+        "reassign_grow",
+        "reassign_move",
+        "reassign_reorder",
+        "reassign_shrink",
+    }
+)
+"""Requests of operators, which are recorded like faults."""
+
+
 @define
 class Handover:
     """The state of the rules."""
@@ -41,6 +58,8 @@ class Handover:
     unsettled: set[Key] = field(factory=set)
     # Topics that are being deleted.
     going: set[str | None] = field(factory=set)
+    requests: list[int] = field(factory=list)
+    """When operators asked for something, in nanoseconds."""
     bound: int = field(init=False)
     """Nanoseconds."""
 
@@ -57,7 +76,7 @@ class Handover:
             Name.APPENDED: self._ask,
             Name.HIGH_WATERMARK: self._ask,
             Name.CONTROL_REQUEST_APPLIED: self._ask,
-            Name.FAULT_BEGAN: self._ask,
+            Name.FAULT_BEGAN: self._began,
             Name.FAULT_ENDED: self._ask,
             Name.BROKER_STARTED: self._ask,
             Name.PHASE: self._ask,
@@ -77,9 +96,18 @@ class Handover:
     def _deletion(self, position: int, event: Event) -> None:
         self.going.add(event.topic)
 
+    def _began(self, position: int, event: Event) -> None:
+        self._ask(position, event)
+        if event.cause in OPERATORS:
+            self.requests.append(event.time)
+
     def _ask(self, position: int, event: Event) -> None:
         calm = self.calm
         if calm.position == self.asked or event.time - calm.since <= self.bound or not calm.reigns:
+            return
+        # the controller's queue is in order: what operators asked for is as long a sequence each
+        waiting = sum(since > calm.since - 2 * self.bound for since in self.requests)
+        if event.time - calm.since <= self.bound * (1 + waiting):
             return
         self.asked = calm.position
         for key, (leader, isr, since) in sorted(self.states.items(), key=lambda item: item[1][2]):

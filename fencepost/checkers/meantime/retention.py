@@ -115,11 +115,18 @@ class Retention:
             found = self.logs[place] = Kept()
         return found
 
-    def _appended(self, position: int, event: Event) -> None:
+    def _before(self, position: int, event: Event) -> Kept | None:
+        """The log that an event changes, after a look at what it was: a cut or another mark excuses nothing
+        that was too late before."""
         kept = self._of(event)
+        if kept is not None:
+            self._late(event.node, (event.topic, event.partition), kept, position, event.time)
+        return kept
+
+    def _appended(self, position: int, event: Event) -> None:
+        kept = self._before(position, event)
         if kept is None:
             return
-        self._late(event.node, (event.topic, event.partition), kept, position, event.time)
         key = (event.topic, event.partition)
         age = max(
             (self.first.setdefault((key, value), event.time) for value in event.values), default=event.time
@@ -130,7 +137,7 @@ class Retention:
         kept.since = event.time
 
     def _truncated(self, position: int, event: Event) -> None:
-        kept = self._of(event)
+        kept = self._before(position, event)
         if kept is not None:
             kept.cut(event.offset)
             kept.since = event.time
@@ -139,15 +146,15 @@ class Retention:
     def _high_watermark(self, position: int, event: Event) -> None:
         kept = self._of(event)
         if kept is not None and event.high_watermark != kept.high_watermark:
+            self._late(event.node, (event.topic, event.partition), kept, position, event.time)
             kept.high_watermark, kept.since = event.high_watermark, event.time
 
     def _log_start(self, position: int, event: Event) -> None:
         if event.cause == RETENTION and event.topic in self.kept:
             self._deleted_early(event, "records to stay: nothing of the topic is ever too old", (position,))
-        kept = self._of(event)
+        kept = self._before(position, event)
         if kept is None:
             return
-        self._late(event.node, (event.topic, event.partition), kept, position, event.time)
         if event.cause == RETENTION:
             self._early(kept, position, event)
         while kept.batches and kept.batches[0][0] <= event.log_start_offset:
@@ -155,7 +162,7 @@ class Retention:
         kept.start, kept.since = event.log_start_offset, event.time
 
     def _recovered(self, position: int, event: Event) -> None:
-        kept = self._of(event)
+        kept = self._before(position, event)
         if kept is not None:
             kept.cut(event.offset)
             kept.start, kept.high_watermark, kept.since = (
@@ -166,28 +173,31 @@ class Retention:
 
     def _mark(self, position: int, event: Event) -> None:
         if event.cause == "replica_deleted":
+            self._before(position, event)
             self.logs.pop((event.node, (event.topic, event.partition)), None)
 
     def _gone(self, position: int, event: Event) -> None:
         """Its settings are not the plan's any more, or it goes."""
+        self._all_late(position, event.time, None)
         self.topics.pop(event.topic or "", None)
         self.kept.discard(event.topic or "")
 
     # ---- what disturbs
 
     def _disturbed(self, position: int, event: Event) -> None:
+        self._all_late(position, event.time, event.node)
         self.well[event.node] = event.time
 
     def _began(self, position: int, event: Event) -> None:
-        self._all_late(position, event.time, event.node)
+        self._all_late(position, event.time, None if event.cause in CLOCKS else event.node)
         if event.cause in CLOCKS:
             self.odd.add(event.node)
         self.active.setdefault(event.node, set()).add(fault_of(event))
-        self._disturbed(position, event)
+        self.well[event.node] = event.time
 
     def _ended(self, position: int, event: Event) -> None:
         self.active.get(event.node, set()).discard(fault_of(event))
-        self._disturbed(position, event)
+        self.well[event.node] = event.time
 
     def _phase(self, position: int, event: Event) -> None:
         self._all_late(position, event.time, None)

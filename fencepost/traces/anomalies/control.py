@@ -164,6 +164,39 @@ CONTROL: tuple[Anomaly, ...] = (
         "before its end",
     ),
     Anomaly(
+        name="stale_belief",
+        rank=70,
+        breaks="AGREED",
+        definition="when a run that went well was over, a broker or the controller believed something else "
+        "than ZooKeeper held",
+    ),
+    Anomaly(
+        name="replicas_disagree",
+        rank=70,
+        breaks="AGREED",
+        definition="when a run that went well was over, a follower at rest had another end, high watermark, "
+        "log start or producer than its leader",
+    ),
+    Anomaly(
+        name="group_not_stored",
+        rank=70,
+        breaks="AGREED",
+        definition="when a run that went well was over, a coordinator served a group that its log does not "
+        "hold as it is served",
+    ),
+    Anomaly(
+        name="wrong_answer",
+        rank=70,
+        breaks="ANSWERED",
+        definition="a broker answered a client with something else than its own state says in that moment",
+    ),
+    Anomaly(
+        name="unanswered_request",
+        rank=70,
+        breaks="ANSWERED",
+        definition="a broker that ran on never answered a client's request",
+    ),
+    Anomaly(
         name="needless_refusal",
         rank=70,
         breaks="JUSTIFIED",

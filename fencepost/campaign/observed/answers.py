@@ -1,0 +1,109 @@
+"""The requests that clients send to a broker of a simulated cluster, and whether each is answered, and
+rightly.
+
+Owns the requests under way. It only reads: a run is the same with it. What is wrong is recorded as an event
+(ANSWERED), and judged by the check `meantime`. Not asked for: requests between brokers, which are sent again
+until they are answered; JoinGroup and SyncGroup, which wait for other members, are compared but need no
+answer.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from attrs import define, field
+
+from fencepost.campaign.observed.justified import Asked, partition_of, reasons, standing
+from fencepost.impl.messages import broker_api, group_api
+from fencepost.sim.scheduler import MILLISECOND
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import ACKS_NONE
+
+PATIENT = frozenset({group_api.JoinGroupRequest, group_api.SyncGroupRequest})
+"""Requests that wait for other members."""
+SLACK_MS = 10_000
+"""How long a broker may take: far above the time that any of its writes may wait, offsets.commit.timeout.ms
+(5 s) included."""
+MOST_EVENTS = 20
+"""Of one broker: one is enough to convict, and a mistake that is made with each request fills the trace."""
+
+
+@define(eq=False)
+class AnswerTap:
+    """The requests of one incarnation of a broker."""
+
+    node: int
+    # The broker, or None if it is down.
+    core: Callable[[], Any]
+    # Virtual nanoseconds.
+    now: Callable[[], int]
+    record: Callable[[Event], None]
+    # By client and correlation id.
+    asked: dict[tuple[int, int], Asked] = field(factory=dict)
+    recorded: int = 0
+
+    def received(self, source: int, message: Any) -> None:
+        """A request arrived at a running broker.
+
+        Args:
+            source: the client.
+            message: its request.
+        """
+        core = self.core()
+        if core is None or core.broker_context.broker_epoch < 0 or core.shutdown.shutting_down:
+            return  # it does not serve anybody
+        if type(message) is broker_api.ProduceRequest and message.acks == ACKS_NONE:
+            return
+        self.asked[source, message.correlation_id] = Asked(message, self.now(), standing(core, message))
+
+    def answered(self, target: int, message: Any) -> None:
+        """A message leaves for a client.
+
+        Args:
+            target: the client.
+            message: the answer.
+        """
+        asked = self.asked.pop((target, message.correlation_id), None)
+        core = self.core()
+        if asked is None or core is None:
+            return
+        for of, expected, seen in reasons(core, asked, message):
+            self._record(asked, "wrong", f"{of}: {expected}", f"{seen}")
+
+    def ended(self) -> None:
+        """The incarnation or the run ends: who still waits?"""
+        core, now = self.core(), self.now()
+        stops = core is None or core.shutdown.shutting_down
+        for asked in () if stops else self.asked.values():
+            request = asked.request
+            wait = getattr(request, "timeout", 0) or getattr(request, "max_wait", 0)
+            wait = wait if isinstance(wait, int) else 0
+            if type(request) not in PATIENT and now - asked.since > wait + SLACK_MS * MILLISECOND:
+                waited = (now - asked.since) // MILLISECOND
+                self._record(asked, "never", "an answer", f"none within {waited} ms")
+        self.asked.clear()
+
+    def _record(self, asked: Asked, cause: str, expected: str, seen: str) -> None:
+        self.recorded += 1
+        if self.recorded > MOST_EVENTS:
+            return
+        request = asked.request
+        key = partition_of(request)
+        detail = {
+            "request": type(request).__name__,
+            "correlation": request.correlation_id,
+            "since": asked.since,
+            "expected": expected,
+            "seen": seen,
+        }
+        self.record(
+            Event(
+                time=self.now(),
+                name=Name.ANSWERED,
+                node=self.node,
+                topic=None if key is None else key.topic,
+                partition=-1 if key is None else key.partition,
+                cause=cause,
+                detail=msgspec.json.encode(detail).decode(),
+            )
+        )

@@ -1,0 +1,76 @@
+"""The rules of retention by their definition: the state of every log is computed from the beginning for each
+event, and asked at each event's time. Slow, without any state of its own."""
+
+from fencepost.traces.events import Event, Name
+
+SLOW_CHECKS_NS = 5_000_000_000
+"""Two checks of a second each, and the slack."""
+CLOCKS = ("clock_drift", "clock_jump")
+
+
+def held(events: tuple[Event, ...], node: int, topic: str, retention: int) -> tuple[bool, int]:
+    """What a broker's log holds after these events of one partition: whether everything is committed and
+    there is something, and when it must be gone (without slack)."""
+    first: dict[int, int] = {}
+    batches: list[tuple[int, int]] = []
+    start = mark = since = well = 0
+    for event in events:
+        mine = event.node == node and event.topic == topic
+        if event.name is Name.APPENDED and event.topic == topic:
+            for value in event.values:
+                first.setdefault(value, event.time)
+        if event.name is Name.APPENDED and mine:
+            age = max((first[value] for value in event.values), default=event.time)
+            batches = [one for one in batches if one[0] <= event.offset]
+            batches.append((event.offset + len(event.values), age))
+            since = event.time
+        elif event.name is Name.TRUNCATED and mine:
+            batches = [one for one in batches if one[0] <= event.offset]
+            mark, since = min(mark, event.offset), event.time
+        elif event.name is Name.HIGH_WATERMARK and mine and mark != event.high_watermark:
+            mark, since = event.high_watermark, event.time
+        elif event.name is Name.LOG_START and mine:
+            batches = [one for one in batches if one[0] > event.log_start_offset]
+            start, since = event.log_start_offset, event.time
+        elif event.name is Name.LOG_RECOVERED and mine:
+            batches = [one for one in batches if one[0] <= event.offset]
+            start, mark, since = event.log_start_offset, event.high_watermark, event.time
+        elif event.name is Name.MARK and event.cause == "replica_deleted" and mine:
+            batches, start, mark, since = [], 0, 0, 0
+        elif event.node == node and event.name in (
+            *(Name.FAULT_BEGAN, Name.FAULT_ENDED),
+            *(Name.BROKER_STARTED, Name.BROKER_STATE),
+        ):
+            well = event.time
+    if not batches:
+        return False, 0
+    youngest = max(age for _, age in batches) + retention
+    end = batches[-1][0]
+    return mark >= end > start, max(youngest, since, well)
+
+
+def disturbed(events: tuple[Event, ...], node: int) -> bool:
+    """Whether a fault of the broker lasts, or any clock was wrong."""
+    active: set[str] = set()
+    for event in events:
+        if event.name is Name.FAULT_BEGAN and event.cause in CLOCKS:
+            return True
+        if event.node == node and event.name is Name.FAULT_BEGAN:
+            active.add(event.detail)
+        elif event.node == node and event.name is Name.FAULT_ENDED:
+            active.discard(event.detail)
+    return bool(active)
+
+
+def is_late(events: tuple[Event, ...], topic: str, retention: int) -> bool:
+    """Whether at the time of any event a log held what should have been gone."""
+    nodes = {event.node for event in events if event.topic == topic}
+    for place, event in enumerate(events):
+        before = events[:place]
+        if any(one.name in (Name.TOPIC_CONFIGURED, Name.TOPIC_DELETION) for one in before):
+            return False
+        for node in nodes:
+            whole, due = held(before, node, topic, retention)
+            if whole and event.time > due + SLOW_CHECKS_NS and not disturbed(before, node):
+                return True
+    return False
