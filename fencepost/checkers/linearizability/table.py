@@ -15,6 +15,7 @@ from fencepost.checkers.linearizability.kernel.arrays import IMPOSSIBLE as NO_ST
 from fencepost.checkers.linearizability.kernel.arrays import StepTable
 from fencepost.checkers.linearizability.kernel.steps import put_steps
 from fencepost.checkers.models.base import IMPOSSIBLE, Call, Model, shown
+from fencepost.checkers.models.returns import forgets_return
 from fencepost.checkers.operation_columns import Array
 from fencepost.traces.errors import FencepostError
 
@@ -200,4 +201,10 @@ class Table:
             ) from error
         if after is IMPOSSIBLE:
             return NO_STATE
+        if after is None and forgets_return(self.model.step, self.states[state], self.calls[call]):
+            raise ModelError(
+                expected="a state or IMPOSSIBLE from `step`",
+                seen="its end without a `return` (a state of None needs `return None`)",
+                where=f"the model {type(self.model).__name__}, {self.model.describe(self.calls[call])}",
+            )
         return self.state(after if self.lens is None else self.lens(after))

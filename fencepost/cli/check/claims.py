@@ -7,7 +7,7 @@ A field in the file replaces that field of the trace's claims. Options and topic
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from fencepost.traces.trace import Claims, LossRange, Trace
 LARGEST_FILE = 1 << 20
 """Bytes. Ten thousand ranges of loss take less."""
 LAST_OFFSET = 2**63 - 1
+MOST_TOPICS_LISTED = 10
+"""How many topics an error lists: they fit one line."""
 EVERY = "*"
 """Instead of a topic's name: every topic."""
 CLEANUP, UNCLEAN = "cleanup.policy", "unclean.leader.election.enable"
@@ -47,6 +49,8 @@ class OutsideClaims:
     allow_duplicates: bool = False
     # A record that only its leader acknowledged may be lost.
     acks_1_may_lose: bool = False
+    # Topics that options name. One that no trace has is a mistake: its setting would change nothing.
+    named: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
         return self != OutsideClaims()
@@ -106,15 +110,42 @@ def outside_claims(
     fields = {} if claims_file is None else _read(claims_file)
     topics = fields.pop("topics", {})
     merged: Settings = {topic: dict(settings) for topic, settings in topics.items()}
+    named = set()
     for text in topic_settings:
         topic, name, value = _setting(text)
         merged.setdefault(topic, {})[name] = value
+        named.add(topic)
     return OutsideClaims(
         fields=fields,
         topics=merged,
         allow_duplicates=allow_duplicates,
         acks_1_may_lose=acks_1_may_lose,
+        named=frozenset(named - {EVERY}),
     )
+
+
+def topics_of(trace: Trace) -> frozenset[str]:
+    """The topics that operations of the trace name."""
+    return frozenset(topic for topic, _ in _logs(trace))
+
+
+def check_named(outside: OutsideClaims, found: Collection[str]) -> None:
+    """Refuse options about topics that no trace has.
+
+    Args:
+        outside: the claims of the caller.
+        found: topics of all traces.
+
+    Raises:
+        FencepostError: for such a topic.
+    """
+    for topic in sorted(outside.named - set(found)):
+        listed = ", ".join(sorted(found)[:MOST_TOPICS_LISTED]) or "none"
+        raise FencepostError(
+            expected=f"a topic of the traces ({listed}), or {EVERY} for all",
+            seen=unknown_name(topic, found),
+            where="--topic-setting",
+        )
 
 
 def under_claims(trace: Trace, outside: OutsideClaims | None) -> Trace:
@@ -234,7 +265,7 @@ def _check_loss(loss: list[dict[str, Any]], where: str) -> None:
     if unknown:
         raise FencepostError(
             expected=f"ranges of loss with {', '.join(sorted(known))}",
-            seen=unknown_name(unknown[0], [*known, "topics"]),
+            seen=unknown_name(unknown[0], known),
             where=where,
         )
 

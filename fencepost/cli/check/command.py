@@ -9,7 +9,7 @@ import rich_click as click
 from attrs import define, field
 
 from fencepost.checkers.verdict import Decision
-from fencepost.cli.check.claims import OutsideClaims, claims_options, outside_claims
+from fencepost.cli.check.claims import OutsideClaims, check_named, claims_options, outside_claims
 from fencepost.cli.check.model import asked_model, check_model, model_options
 from fencepost.cli.replay import by_rank, exit_code_of, show_findings
 from fencepost.console.options import checks_option, jobs_option, json_option, split_names
@@ -40,6 +40,11 @@ class Tally:
     anomalies: Counter[str] = field(factory=Counter)
     # Traces with a verdict other than Ok; at most MOST_LISTED.
     notable: "list[Judgement]" = field(factory=list)
+    # Topics of all traces, as far as judgements name them.
+    topics: set[str] = field(factory=set)
+    # Illegal traces still to be explained, with the number of the piece. They wait for the end where options
+    # name topics: a topic that no trace has refuses the question.
+    unexplained: "list[tuple[int, Judgement]]" = field(factory=list)
     # How many traces are Illegal.
     illegal: int = 0
     # Why each unreadable piece of the input could not be read.
@@ -62,6 +67,7 @@ class Tally:
         verdict = judgement.verdict
         if judgement.log is not None:
             self.log.add(judgement.source, judgement.trace_id, judgement.log, self.most_lost)
+        self.topics |= judgement.topics
         self.decisions[verdict.decision.value] += 1
         self.codes.add(exit_code_of(verdict))
         if verdict.anomaly is not None:
@@ -166,6 +172,10 @@ def command(
     except KeyboardInterrupt:
         tally.codes.add(ExitCode.INTERRUPTED)
         output.note(f"interrupted: {tally.traces} traces were judged")
+    else:
+        if tally.traces:
+            check_named(outside, tally.topics)
+    _explain_waiting(pieces, question, tally, output)
     if not tally.traces and not tally.unreadable and ExitCode.INTERRUPTED not in tally.codes:
         output.note(f"{', '.join(map(str, inputs))}: expected at least one trace, saw none")
     _show(tally, question.checks, output)
@@ -213,7 +223,15 @@ def _judge(
                 if answer.verdict.decision is Decision.ILLEGAL:
                     tally.illegal += 1
                     if tally.illegal <= explain:
-                        _explain(pieces[number], answer, question, output)
+                        tally.unexplained.append((number, answer))
+                if question.claims is None or not question.claims.named:
+                    _explain_waiting(pieces, question, tally, output)
+
+
+def _explain_waiting(pieces: "list[Piece]", question: "Question", tally: Tally, output: Output) -> None:
+    for number, judgement in tally.unexplained:
+        _explain(pieces[number], judgement, question, output)
+    tally.unexplained.clear()
 
 
 def _explain(piece: "Piece", judgement: "Judgement", question: "Question", output: Output) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from fencepost.checkers.verdict import Verdict, combine
-from fencepost.cli.check.claims import OutsideClaims, under_claims
+from fencepost.cli.check.claims import OutsideClaims, topics_of, under_claims
 from fencepost.mining.inputs.traces import Found, Piece, Quarantined, read_piece
 from fencepost.report.records import MOST_LOST, LogReport
 from fencepost.traces.trace import Trace
@@ -79,6 +79,8 @@ class Judgement:
     counts: dict[str, int] = {}  # noqa: RUF008 (frozen, never written)
     # What became of the records; None: not asked, or the trace contradicts itself.
     log: LogReport | None = None
+    # The topics of the trace; empty unless the question names topics.
+    topics: frozenset[str] = frozenset()
     # Wall time of judging.
     seconds: float = 0.0
 
@@ -112,6 +114,7 @@ def _judgement(found: Found, index: int, question: Question) -> Judgement:
     start = time.perf_counter()
     counts: dict[str, int] = {}
     log: LogReport | None = None
+    named = question.claims is not None and question.claims.named
     if question.model:
         from fencepost.checkers.linearizability import judge_counted
         from fencepost.checkers.linearizability.overlap import overlapping_pairs, strong_enough
@@ -133,6 +136,7 @@ def _judgement(found: Found, index: int, question: Question) -> Judgement:
         verdict=verdict,
         counts=counts,
         log=log,
+        topics=topics_of(found.trace) if named else frozenset(),
         seconds=time.perf_counter() - start,
     )
 

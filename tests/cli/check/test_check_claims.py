@@ -139,7 +139,6 @@ def test_settings_of_topics_allow_what_they_mean(tmp_path, capsys, settings) -> 
     in the file, by name or for all topics."""
     path = written(tmp_path / "h.jsonl", *GONE)
     assert check(path, capsys)[0] == 1
-    assert check(path, capsys, "--topic-setting", "u:cleanup.policy=compact")[0] == 1
     assert check(path, capsys, *(word for one in settings for word in ("--topic-setting", one)))[0] == 0
     topics: dict[str, dict[str, str]] = {}
     for one in settings:
@@ -190,6 +189,22 @@ def test_a_bad_file_is_refused_in_one_sentence(tmp_path, capsys, text, said) -> 
     error = " ".join(capsys.readouterr().err.split())
     assert said in error
     assert "Traceback" not in error
+
+
+def test_a_setting_of_a_topic_that_no_trace_has_is_refused(tmp_path, capsys) -> None:
+    """Its setting would change nothing in silence. In several traces, it is enough that one has the topic."""
+    other = written(tmp_path / "u.jsonl", append(1, 10, 0, topic="u", records=[]))
+    path = written(tmp_path / "t.jsonl", *GONE)
+    assert run(["check", str(path), "--topic-setting", "u:cleanup.policy=compact"]) == 2
+    said = capsys.readouterr()
+    assert "expected a topic of the traces (t), or * for all, saw 'u'" in " ".join(said.err.split())
+    assert said.out == "", "an explanation would belong to another question"
+    assert check(path, capsys, "--topic-setting", "*:cleanup.policy=compact")[0] == 0
+    for jobs in ("1", "2"):
+        run(["check", str(path), str(other), "--jobs", jobs, "--topic-setting", "u:cleanup.policy=compact"])
+        said = capsys.readouterr()
+        assert "--topic-setting" not in said.err
+        assert "Watch it" in said.out
 
 
 @pytest.mark.parametrize("setting", ["t", "t:cleanup.policy", ":a=b", "t:odd=1"])
