@@ -14,15 +14,15 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
 from fencepost.checkers.verdict import Finding
 from fencepost.mining.triage.steps import CODE_OF, Ints, Steps
-from fencepost.traces.decoding import from_json
+from fencepost.mining.triage.subjects import Detail, detail_of
 from fencepost.traces.events import Name
+from fencepost.traces.operations import Function
 
 MOST_NAMED = 2_000
 """Events of one trace with a detail that is read: groups and transactions have some hundred phases."""
@@ -33,18 +33,15 @@ NAMED = (
 """Events that say of which group or producer they are."""
 AT_HOME = (Name.GROUP_PHASE, Name.GROUP_OFFSET_EXPIRED, Name.TRANSACTION_PHASE)
 """Those that occur where the group or the transaction is kept."""
+ENDS = (Name.MARKER_WRITTEN, Name.GROUP_OFFSET_EXPIRED)
+"""Those after which a record, or a committed offset, counts otherwise."""
+NOTHING = "nothing"
+"""Said where none of ENDS occurred before the read."""
+READS = (Function.POLL, Function.FETCH_COMMITTED)
+"""Operations that show what others wrote."""
 ELSEWHERE = ", not by the leader"
 """Words of an operation that a broker answered which did not lead the partition, by ZooKeeper."""
 _INCARNATION = re.compile(r"#\d+$")
-
-
-class _Detail(msgspec.Struct):
-    """What an event says it is about."""
-
-    group: str = ""
-    topic: str = ""
-    partition: int = -1
-    producer_id: int = -1
 
 
 @frozen(kw_only=True)
@@ -61,6 +58,9 @@ class Convicting:
     producer_id: int
     # The broker that answered; -1: unknown.
     node: int
+    function: str = ""
+    # Topic and partition; None and -1 for none.
+    place: tuple[str | None, int] = (None, -1)
 
 
 @frozen(kw_only=True, eq=False)
@@ -69,7 +69,7 @@ class _Named:
 
     at: int
     home: int
-    detail: _Detail
+    detail: Detail
 
 
 class Story:
@@ -84,7 +84,7 @@ class Story:
         at: Ints = np.flatnonzero(self.is_named)[:MOST_NAMED]
         details: Any = events.column("detail").take(pa.array(at + start, pa.int64())).to_pylist()
         self.named = [
-            _Named(at=row, home=int(steps.partition[start + row]), detail=_detail(detail))
+            _Named(at=row, home=int(steps.partition[start + row]), detail=detail_of(detail))
             for row, detail in zip(at.tolist(), details, strict=True)
         ]
         self.leader: Any = events.column("leader").slice(start, stop - start).to_numpy()
@@ -117,6 +117,48 @@ class Story:
         about = np.isin(steps.partition[start:stop], sorted(homes)) | self._on(finding)
         codes = np.unique(steps.code[start:stop][inside & about & ~self.is_named])
         return last - first, found | {steps.words[code] for code in codes.tolist()}
+
+    def ends(self, finding: Finding, rows: Sequence[Convicting]) -> set[str]:
+        """What had become of what was written, when it was read: of each convicting write and read the first
+        of ENDS, of the writing group or producer, before the answer to the read.
+
+        Args:
+            finding: of the trace.
+            rows: that convict.
+
+        Returns:
+            Function of the write, and words of the step or NOTHING; empty if no row reads, or none has a
+            group or a producer.
+        """
+        kinds = {CODE_OF[name] for name in ENDS}
+        reads = [row for row in rows if row.function in READS]
+        found = set()
+        for write in rows:
+            if write.function in READS or not (write.group or write.producer_id >= 0):
+                continue
+            places = {_place(finding), write.place}
+            ends = [
+                (int(self.steps.time[self.start + one.at]), self.start + one.at)
+                for one in self._own([write])
+                if int(self.steps.name[self.start + one.at]) in kinds and self._place(one) in places
+            ]
+            ends = [(moment, at) for moment, at in ends if moment >= write.start]
+            for read in reads:
+                words = next((self._words(at) for moment, at in ends if moment <= read.end), NOTHING)
+                found.add(f"{write.function}, {words}")
+        return found
+
+    def _place(self, one: _Named) -> tuple[str | None, int]:
+        """The partition that an event is about: what its detail names, or its own."""
+        at = self.start + one.at
+        if one.detail.topic or self.steps.topic[at] < 0:
+            return _place(one.detail)
+        return self.steps.topics[self.steps.topic[at]], int(self.steps.number[at])
+
+    def _words(self, at: int) -> str:
+        """The words of a step without relations."""
+        words: str = self.steps.words[self.steps.code[at]]
+        return words.split(",")[0]
 
     def words(self, finding: Finding, row: Convicting) -> str:
         """The words of a convicting operation, with what its broker was.
@@ -163,13 +205,5 @@ class Story:
         return (self.steps.topic[rows] == topic) & (self.steps.number[rows] == finding.partition)
 
 
-def _place(one: Finding | _Detail) -> tuple[str | None, int]:
+def _place(one: Finding | Detail) -> tuple[str | None, int]:
     return one.topic, one.partition
-
-
-def _detail(text: str | None) -> _Detail:
-    try:
-        found: _Detail = from_json(text or "", _Detail)
-        return found
-    except msgspec.MsgspecError:
-        return _Detail()

@@ -16,6 +16,8 @@ offsets and times, so that it is the same in each run of the same story:
     here: W                a step on the convicting partition up to the conviction
     between: W             a step between cause and effect (between.py); of several findings of the anomaly
                            that names the trace, of the one with the shortest window
+    ends: A: F, W          when what a convicting operation F had written was read, its transaction's marker
+                           or its offset's expiry had been written; "nothing": neither
     stands: R              a contradiction that stood when a wait was given up (checkers/stuck.py)
     step: W, again: W      what occurred anywhere in the trace (features.py)
 """
@@ -35,17 +37,21 @@ from fencepost.mining.triage.between import Convicting, Story
 from fencepost.mining.triage.steps import CODE_OF, NAMES_IN_TEXT, Steps
 from fencepost.traces.diagnosis import diagnosis_of
 from fencepost.traces.events import Name
+from fencepost.traces.operations import Function
 from fencepost.traces.tables import Tables
 
 KEPT = ("step", "again")
 """Kinds of feature that are evidence of a cause. Pairs and options say more of how a swarm got there."""
+COMMITTED = "read_committed"
+"""The isolation that belongs to the words of an operation; the other is the usual one."""
 CONSEQUENCES = ("meantime",)
 """Checks of how long something took: their findings are usually consequences of another bug."""
 NOTHING_CAME = (CODE_OF[Name.PHASE], CODE_OF[Name.LIVENESS_FAILED])
 """Events that convict by what is not there."""
 CONVICTING = (
     *("op_id", "function", "outcome", "acks", "error", "strong"),
-    *("invoke_time", "completion_time", "group", "producer_id", "node"),
+    *("invoke_time", "completion_time", "group", "producer_id", "node", "argument", "isolation"),
+    *("topic", "partition"),
 )
 """Columns of convicting operations."""
 MOST_WINDOWS = 3
@@ -102,6 +108,7 @@ def evidence_of(
         events = [start + event for event in one.events[:MOST_ROWS] if start + event < stop]
         items.update(f"convicts: {steps.words[steps.code[row]]}" for row in events if steps.code[row] >= 0)
         items.update(f"convicts: {story.words(one, row)}" for row in rows)
+        items.update(f"ends: {one.anomaly}: {words}" for words in story.ends(one, rows))
         if one.anomaly == findings[0].anomaly and len(windows) < MOST_WINDOWS:
             windows.append(story.between(one, rows))
     items.update(_here(findings[0], steps, start, stop))
@@ -145,7 +152,12 @@ def _operations(operations: pa.Table, trace_id: int, findings: list[Finding]) ->
 
 def _operation(row: dict[str, Any]) -> Convicting:
     acks = "" if row["acks"] is None else f"acks={row['acks']}"
-    said = (row["function"], acks, row["outcome"], row["error"] or "", "strong" if row["strong"] else "")
+    said = (
+        *(row["function"], acks, row["isolation"] if row["isolation"] == COMMITTED else ""),
+        *(row["outcome"], row["error"] or "", "strong" if row["strong"] else ""),
+        "in a transaction" if row["argument"] == Function.TXN else "",
+        "with a producer id" if row["producer_id"] is not None else "",
+    )
     end = row["completion_time"]
     return Convicting(
         words=" ".join(str(part) for part in said if part),
@@ -154,6 +166,8 @@ def _operation(row: dict[str, Any]) -> Convicting:
         group=row["group"] or "",
         producer_id=-1 if row["producer_id"] is None else row["producer_id"],
         node=row["node"],
+        function=row["function"],
+        place=(row["topic"], -1 if row["partition"] is None else row["partition"]),
     )
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from fencepost.mining.triage.owning import by_cause
 from fencepost.mining.triage.rows import ALL
 from fencepost.mining.triage.splitting import Items, split
 from fencepost.mining.triage.weights import (
@@ -99,7 +100,7 @@ def group(evidence: Any, contrast: Any) -> Grouping:
     rows = space.vectors(signatures)
     grouped_items = Items(present=rows > 0, names=tuple(places), common=np.array(space.common, float))
     labels = split(_alone(cluster(rows, counts), rows, signatures), grouped_items, counts)
-    labels = _by_size(labels, counts, signatures)
+    labels = _by_size(by_cause(labels, grouped_items, counts), counts, signatures)
     labelled = _labelled(signed, [row["signature"] for row in top], labels, rows, counts, space)
     items = {label: _own(label, labels, rows, counts, places) for label in sorted(set(labels))}
     anomalies = {label: _anomaly(label, labels, counts, signatures) for label in items}

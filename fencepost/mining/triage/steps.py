@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import define, field, frozen
 
+from fencepost.mining.triage.subjects import relations
 from fencepost.traces.events import Name
 
 Ints = npt.NDArray[np.int64]
@@ -43,6 +44,8 @@ WHY = r'(?s)^\{.*"why":"([^"]*)".*$'
 """A reason in JSON."""
 COMMIT = r'(?s)^\{.*"commit":(true|false).*$'
 """How a transaction ended, in JSON: a record of an aborted one may not be shown."""
+DOCUMENT = r"(?s)^\{.*$"
+"""Any other JSON: how a cluster looked when a wait was given up is no part of the step's words."""
 RUN = (Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION)
 """Rows that are no step of the protocol: final dumps, and what a proxy saw."""
 REPLICA = (
@@ -204,7 +207,7 @@ class _Reading:
         rows = np.flatnonzero(said)
         detail: Any = self.events.column("detail")
         text = detail.take(pa.array(rows)).cast(pa.string())
-        for pattern, kept in ((WHY, r"\1"), (COMMIT, r"commit \1")):
+        for pattern, kept in ((WHY, r"\1"), (COMMIT, r"commit \1"), (DOCUMENT, "")):
             text = pc.replace_substring_regex(text, pattern, kept)
         whys, texts = coded(text)
         reasons = sorted({plain(text) for text in texts} | {""})
@@ -270,6 +273,7 @@ class _Reading:
         self._members(of_trace, is_, state, assigned, node, any_of)
         self._offsets(is_, of_replica, any_of)
         self._controllers(of_trace, is_, node)
+        self.flags += relations(self.events, trace, name, CODE_OF)
 
     def _compare(self, label: str, value: Ints, known: Ints, rows: Flags) -> None:
         """`label` below, or above, what is known. Rows without both sides say nothing."""

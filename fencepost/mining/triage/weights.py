@@ -33,6 +33,7 @@ WEIGHTS = {
     "seen": 1.0,
     "waited": 1.0,
     "waited for": 1.0,
+    "ends": 1.0,
     "stands": 1.0,
     "convicts": 0.5,
     "here": 0.5,

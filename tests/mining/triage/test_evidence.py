@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from attrs import asdict
+from attrs import asdict, evolve
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.mining.triage.evidence import canonical, evidence_of
@@ -105,6 +105,39 @@ def test_an_answer_by_a_broker_that_does_not_lead_is_evidence(leader: int, words
     assert f"convicts: {words}" in items
 
 
+def marker(time: int, producer: int, *, commit: bool, partition: int = 0) -> Event:
+    detail = said(producer_id=producer, producer_epoch=1, coordinator_epoch=0, commit=commit)
+    return Event(time=time, name=Name.MARKER_WRITTEN, node=1, topic="out", partition=partition, detail=detail)
+
+
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [
+        ([marker(20, 5, commit=False)], "marker_written (commit false)"),  # an aborted record is read
+        ([marker(50, 5, commit=False)], "nothing"),  # an open one is
+        ([marker(5, 5, commit=True)], "nothing"),  # the end of the transaction before
+        ([marker(20, 6, commit=False)], "nothing"),  # somebody else's
+        ([marker(20, 5, commit=False, partition=1)], "nothing"),  # elsewhere
+    ],
+)
+def test_whether_a_transaction_had_ended_when_it_was_read_is_evidence(
+    events: list[Event], words: str
+) -> None:
+    """Rule: a record that is read before its transaction's end, and one of an aborted transaction, are two
+    stories of the same verdict."""
+    wrote = evolve(
+        operation(1, Function.APPEND, 10, 12, 1), group="", producer_id=5, topic="out", partition=0
+    )
+    read = evolve(operation(2, Function.POLL, 30, 40, 1), group="", topic="out", partition=0)
+    shown = Finding(
+        anomaly="failed_append_visible", check="log", expected="none", seen="it", topic="out", partition=0,
+        operations=(2, 1),
+    )  # fmt: skip
+    items = items_of(events, [wrote, read], shown)
+    ends = [item for item in items if item.startswith("ends: ")]
+    assert ends == [f"ends: failed_append_visible: append, {words}"]
+
+
 def test_what_stood_when_a_wait_was_given_up_is_evidence() -> None:
     """Rule: each contradiction of the diagnosis is an item of its own, without the brokers' numbers."""
     brokers = tuple(BrokerSeen(broker=number, process="up") for number in (1, 2))
@@ -117,6 +150,7 @@ def test_what_stood_when_a_wait_was_given_up_is_evidence() -> None:
     )
     finding = Finding(anomaly="no_progress", check="invariants", expected="it", seen="never", events=(0,))
     items = items_of([failed], [], finding)
+    assert "step: liveness_failed every broker is registered" in items
     assert [item for item in items if item.startswith("stands: ")] == [
         "stands: broker # runs and is not registered in ZooKeeper",
         "stands: nobody is the controller: /controller does not exist",

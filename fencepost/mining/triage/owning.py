@@ -1,0 +1,103 @@
+"""Groups corrected by cause: a step that no healthy trace has, and that belongs to one group, outweighs how
+a trace ended.
+
+Owns when a trace goes to another group, and when two groups are one. Must not know Spark, or how groups came
+about.
+
+One bug may end in several verdicts, and then the verdict puts its traces into several groups. A step that the
+missing protection would have prevented is in all of them. Two rules follow, both about telling items: steps
+that comparable healthy traces hardly have, and clauses of the judges.
+
+    own     an item is a group's own if most traces with it are in the group, and most of the group have it
+    moves   a trace goes to the group with the most of its own items in it, if a step is among them; an item
+            counts by the share of the group that has it, and by how seldom healthy traces do
+    joins   groups are one if nearly all of their traces share a step, and hardly another trace has it
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fencepost.mining.triage.splitting import LEAST, Items, Numbers
+from fencepost.mining.triage.weights import Matrix
+
+NEVER = 0.005
+"""Share of comparable healthy traces up to which a step can be own."""
+SELDOM = 1e-3
+"""No item counts for more than one that this share has: of some hundred healthy traces, none says no more."""
+MOST_HERE = 0.6
+"""Share of the traces with an item that must be in the group that owns it."""
+MOST_HAVE = 0.5
+"""Share of a group's traces that must have an item of its own."""
+NEARLY_ALL = 0.7
+"""Share of each group's traces that must have the step by which groups are one."""
+ONLY_THESE = 0.8
+"""Share of the traces with this step that must be in these groups."""
+
+Labels = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+def by_cause(labels: Sequence[int], items: Items, counts: Sequence[int]) -> list[int]:
+    """Labels with traces moved to the groups that own what they did, and groups of one cause joined.
+
+    Args:
+        labels: the group of each signature.
+        items: of the signatures.
+        counts: traces of each signature.
+    """
+    found, size = np.array(labels, np.int64), np.array(counts, float)
+    steps = _steps(items) & (size @ items.present >= LEAST)
+    return [int(label) for label in _joined(_moved(found, items, size, steps), items, size, steps)]
+
+
+def _steps(items: Items) -> Flags:
+    """Steps that may be own: what only repeats, or is the verdict, is no cause."""
+    of_trace = [name.startswith("step: ") and not name.startswith("step: liveness") for name in items.names]
+    return np.array(of_trace, bool) & (items.common <= NEVER)
+
+
+def _moved(labels: Labels, items: Items, size: Numbers, steps: Flags) -> Labels:
+    """Each signature with the group that owns most of it."""
+    clauses = np.array([name.startswith("clause: ") for name in items.names], bool)
+    groups, here, share = _spread(labels, items, size)
+    largest = here.argmax(axis=0)
+    places = np.arange(len(items.names))
+    inside, covered = here[largest, places], share[largest, places]
+    own = (steps | clauses) & (inside >= LEAST)
+    own &= (inside >= MOST_HERE * here.sum(axis=0)) & (covered >= MOST_HAVE)
+    worth = np.where(own, covered * -np.log(np.maximum(items.common, SELDOM)), 0.0)
+    found = labels.copy()
+    for row in range(len(labels)):
+        mine = np.flatnonzero(own & items.present[row])
+        total = np.bincount(largest[mine], weights=worth[mine], minlength=len(groups))
+        caused = np.bincount(largest[mine], weights=steps[mine], minlength=len(groups)) > 0
+        best = int(np.where(caused, total, 0.0).argmax())
+        if caused[best] and total[best] > total[np.searchsorted(groups, labels[row])]:
+            found[row] = groups[best]
+    return found
+
+
+def _joined(labels: Labels, items: Items, size: Numbers, steps: Flags) -> Labels:
+    """Groups that share a step joined, those with the most traces first."""
+    found = labels.copy()
+    worth = -np.log(np.maximum(items.common, SELDOM))
+    while True:
+        groups, here, share = _spread(found, items, size)
+        sharing = (share >= NEARLY_ALL) & steps
+        inside = (here * sharing).sum(axis=0)
+        good = (sharing.sum(axis=0) > 1) & (inside >= ONLY_THESE * here.sum(axis=0))
+        if not good.any():
+            return found
+        best = int(np.where(good, inside * worth, -1.0).argmax())
+        together = groups[sharing[:, best]]
+        found[np.isin(found, together)] = together[0]
+
+
+def _spread(labels: Labels, items: Items, size: Numbers) -> tuple[Labels, Matrix, Matrix]:
+    """Groups; by group and item the traces with it; and their share of the group."""
+    groups, place = np.unique(labels, return_inverse=True)
+    here = np.zeros((len(groups), len(items.names)))
+    np.add.at(here, place, items.present * size[:, None])
+    return groups, here, here / np.bincount(place, weights=size)[:, None]

@@ -1,0 +1,58 @@
+"""Groups corrected by cause: who owns a step, which traces move, which groups are one."""
+
+import numpy as np
+
+from fencepost.mining.triage.owning import by_cause
+from fencepost.mining.triage.splitting import Items
+
+
+def items_of(rows: list[str], seen: str = "") -> Items:
+    """Signatures as strings of letters: upper-case letters are clauses of judges, the others steps; `seen`
+    are steps that healthy traces have too."""
+    letters = sorted({letter for row in rows for letter in row})
+    return Items(
+        present=np.array([[letter in row for letter in letters] for row in rows]),
+        names=tuple(f"clause: a: {one}" if one.isupper() else f"step: {one}" for one in letters),
+        common=np.array([0.1 if letter in seen else 0.0 for letter in letters]),
+    )
+
+
+def groups(*together: list[str], seen: str = "") -> list[str]:
+    """The groups that become of these, as words."""
+    rows = [row for each in together for row in each]
+    labels = [number for number, each in enumerate(together) for _ in each]
+    found = by_cause(labels, items_of(rows, seen), [1] * len(rows))
+    return sorted(
+        " ".join(sorted(rows[at] for at in range(len(rows)) if found[at] == one)) for one in set(found)
+    )
+
+
+def test_a_trace_goes_to_the_group_that_owns_its_step() -> None:
+    """Rule: a trace that ends in another verdict goes to the group that owns its strange step; a step that
+    healthy traces have moves nothing."""
+    assert groups(["Ax", "Ax", "Ax"], ["A", "Ay", "Ax"]) == ["A Ay", "Ax Ax Ax Ax"]
+    assert groups(["Ax", "Ax", "Ax"], ["A", "Ay", "Ax"], seen="x") == ["A Ax Ay", "Ax Ax Ax"]
+
+
+def test_what_a_group_owns_keeps_its_traces() -> None:
+    """Rule: a trace with a foreign step stays where its own step, or a clause that nobody else has, is as
+    strong."""
+    assert groups(["Ax", "Ax", "Ax"], ["By", "By", "By", "Bxy"]) == ["Ax Ax Ax", "Bxy By By By"]
+    assert groups(["Ax", "Ax", "A"], ["B", "B", "Bx"]) == ["A Ax Ax", "B B Bx"]
+
+
+def test_groups_that_share_a_step_are_one() -> None:
+    """Rule: two verdicts of one cause become one group if nearly all traces have the step and no other
+    group does; a step that a third group has too joins nothing, and neither does a clause."""
+    assert groups(["Ax", "Ax"], ["Bx", "Bx"], ["C", "C"]) == ["Ax Ax Bx Bx", "C C"]
+    third = ["Cx"] * 3 + ["C"] * 4
+    assert len(groups(["Ax", "Ax"], ["Bx", "Bx"], third)) == 3
+    assert groups(["Ax", "Ax"], ["Ay", "Ay"]) == ["Ax Ax", "Ay Ay"]
+
+
+def test_the_verdict_is_no_cause() -> None:
+    """Rule: that a wait never ended joins nothing."""
+    items = Items(
+        present=np.ones((4, 1), bool), names=("step: liveness_failed every ISR is full",), common=np.zeros(1)
+    )
+    assert by_cause([0, 0, 1, 1], items, [5, 5, 5, 5]) == [0, 0, 1, 1]

@@ -1,0 +1,128 @@
+"""Relations of groups and transactions to what was known of them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from fencepost.mining.triage.steps import steps_of
+from fencepost.traces.events import Event, Name
+from fencepost.traces.rows import rows_of
+from fencepost.traces.tables import tables_of
+from fencepost.traces.trace import Trace
+
+
+def group(state: str, generation: int, members: int, why: str = "", name: str = "g1") -> Event:
+    told = {"group": name, "generation": generation, "members": ["m"] * members, "leader": "", "why": why}
+    return Event(
+        time=1, name=Name.GROUP_PHASE, node=1, cause=state, detail=json.dumps(told, separators=(",", ":"))
+    )
+
+
+def transaction(
+    state: str, epoch: int, parts: tuple[str, ...] = (), why: str = "", producer: int = 5
+) -> Event:
+    told = {
+        "transactional_id": "x",
+        "producer_id": producer,
+        "producer_epoch": epoch,
+        "partitions": list(parts),
+        "why": why,
+    }
+    detail = json.dumps(told, separators=(",", ":"))
+    return Event(time=1, name=Name.TRANSACTION_PHASE, node=1, cause=state, detail=detail)
+
+
+def marker(partition: int, commit: bool, coordinator: int = 0) -> Event:
+    told = {"producer_id": 5, "producer_epoch": 1, "coordinator_epoch": coordinator, "commit": commit}
+    detail = json.dumps(told, separators=(",", ":"))
+    return Event(time=1, name=Name.MARKER_WRITTEN, node=1, topic="t", partition=partition, detail=detail)
+
+
+def last(*events: Event) -> str:
+    """The words of the last event."""
+    tables = tables_of([rows_of(Trace(trace_id=0, plan="", seed=0, software_version="test", events=events))])
+    steps = steps_of(tables.events, np.array([0]))
+    return steps.words[steps.code[-1]]
+
+
+PREPARED = transaction("PrepareCommit", 1, ("t-0", "t-1"))
+
+
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [
+        ([group("Stable", 3, 2), group("Stable", 4, 2)], "group_phase Stable"),
+        ([group("Stable", 3, 2), group("Stable", 2, 2)], "group_phase Stable, generation behind"),
+        ([group("Stable", 3, 2), group("Stable", 2, 2, name="g2")], "group_phase Stable"),
+        ([group("Stable", 3, 2), group("Stable", 5, 2)], "group_phase Stable, generation ahead"),
+        (
+            [group("Stable", 3, 2), group("Empty", 0, 0, "loaded")],
+            "group_phase Empty (loaded), generation behind, members gone",
+        ),
+        (
+            [group("Stable", 3, 2), group("Empty", 4, 0, "nobody is left")],
+            "group_phase Empty (nobody is left)",
+        ),
+        (
+            [PREPARED, marker(0, True), marker(1, True), transaction("CompleteCommit", 1)],
+            "transaction_phase CompleteCommit",
+        ),
+        (
+            [PREPARED, marker(0, True), transaction("CompleteCommit", 1)],
+            "transaction_phase CompleteCommit, before all markers",
+        ),
+        (
+            [
+                *(PREPARED, marker(0, True), transaction("PrepareCommit", 1, ("t-0", "t-1"), "loaded")),
+                *(marker(1, True), transaction("CompleteCommit", 1)),
+            ],
+            "transaction_phase CompleteCommit",
+        ),
+        ([PREPARED, marker(0, False)], "marker_written (commit false), not as decided"),
+        ([PREPARED, marker(0, True), marker(0, True)], "marker_written (commit true), marker again"),
+        (
+            [PREPARED, marker(0, True, coordinator=3), marker(1, True, coordinator=2)],
+            "marker_written (commit true), coordinator epoch behind",
+        ),
+        ([transaction("Empty", 1), transaction("Empty", 2)], "transaction_phase Empty"),
+        ([transaction("Empty", 1), transaction("Empty", 1)], "transaction_phase Empty, producer epoch kept"),
+        (
+            [transaction("Empty", 2), transaction("Ongoing", 1)],
+            "transaction_phase Ongoing, producer epoch behind",
+        ),
+        ([transaction("Empty", 2), transaction("Ongoing", 1, producer=6)], "transaction_phase Ongoing"),
+        (
+            [transaction("Ongoing", 1), transaction("Empty", 1, why="loaded")],
+            "transaction_phase Empty (loaded), state other than before",
+        ),
+    ],
+)
+def test_a_number_is_compared_with_the_last_one_of_its_group_or_producer(
+    events: list[Event], words: str
+) -> None:
+    """Rule: what the protocol orders is said only where it is out of order."""
+    assert last(*events) == words
+
+
+def test_a_detail_that_is_no_json_says_nothing() -> None:
+    """Rule: a foreign trace may have other details."""
+    odd = Event(time=1, name=Name.GROUP_PHASE, node=1, cause="Stable", detail="{")
+    assert last(odd, odd) == "group_phase Stable"
+
+
+def test_nothing_is_known_from_another_trace() -> None:
+    """Rule: each trace has its own groups."""
+    two = [
+        Trace(
+            trace_id=number,
+            plan="",
+            seed=0,
+            software_version="test",
+            events=(group("Stable", 3 - number, 1),),
+        )
+        for number in (0, 1)
+    ]
+    tables = tables_of(map(rows_of, two))
+    steps = steps_of(tables.events, np.array([0, 1]))
+    assert {steps.words[code] for code in steps.code} == {"group_phase Stable"}
