@@ -14,6 +14,7 @@ same anomaly. A scenario is made smaller as long as the rate stays at or above L
 import multiprocessing
 import resource
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
@@ -26,8 +27,9 @@ import fencepost.kafka
 from fencepost.torture.building import Built, build
 from fencepost.torture.drawing import draw
 from fencepost.torture.driver import Driver
-from fencepost.torture.judges import PROMISES, as_dict, duplicates, judge, promises_of
+from fencepost.torture.judges import as_dict, duplicates, judge
 from fencepost.torture.libraries import wanted
+from fencepost.torture.promises import PROMISES, promises_of
 from fencepost.torture.reached import by_verb, met_by, never, struck
 from fencepost.torture.run import Outcome, carry_out
 from fencepost.torture.scenario import Scenario, scenario_of
@@ -75,7 +77,13 @@ class Worker:
 
     def seed(self, number: int) -> dict[str, Any]:
         """A seed's run, as a line of runs.jsonl."""
-        scenario = draw(number, self.ready().ready, idempotence=self.job.idempotence, faults=self.job.faults)
+        scenario = draw(
+            number,
+            self.ready().ready,
+            idempotence=self.job.idempotence,
+            faults=self.job.faults,
+            own=self.built.wanted.library.draw,
+        )
         return self.run(scenario, Path(self.job.out) / TRACES / f"{number}.jsonl")
 
     def run(self, scenario: Scenario, keep: Path | None = None) -> dict[str, Any]:
@@ -97,6 +105,7 @@ class Worker:
                 "records": len(outcome.appends),
                 "acknowledged": sum(command.ok for command in outcome.appends),
                 "duplicates": duplicates(outcome),
+                "transactions": Counter(one.ended or "unknown" for one in outcome.transactions),
                 "hit": list(outcome.hit),
                 "met": dict(outcome.met),
                 "weak": weak,
