@@ -170,15 +170,37 @@ def _seed(number: int) -> dict[str, Any]:
         return {"seed": number, "failed": str(error), "findings": []}
 
 
-def _replayed(anomaly: str, values: dict[str, Any], replays: int, shrink: bool) -> dict[str, Any]:
+def _shows(values: dict[str, Any], anomaly: str) -> bool:
+    """Whether one run shows the anomaly; a run that fails shows nothing."""
     assert WORKER is not None
+    try:
+        return WORKER.rate(scenario_of(values), anomaly, 1) == 1
+    except FencepostError:
+        return False
+
+
+Rate = Callable[[Scenario, str, int], int]
+"""How many of so many runs of a scenario show an anomaly."""
+
+
+def _rate_in(pool: ProcessPoolExecutor) -> Rate:
+    """Runs at once in all workers: clients mostly wait."""
+
+    def rate(scenario: Scenario, anomaly: str, runs: int) -> int:
+        values = scenario.as_dict()
+        return sum(one.result() for one in [pool.submit(_shows, values, anomaly) for _ in range(runs)])
+
+    return rate
+
+
+def _replayed(rate: Rate, anomaly: str, values: dict[str, Any], replays: int, shrink: bool) -> dict[str, Any]:
     scenario = scenario_of(values)
     runs = min(replays, SHRINK_REPLAYS) if anomaly in STUCK else replays
-    shown = WORKER.rate(scenario, anomaly, runs)
+    shown = rate(scenario, anomaly, runs)
     entry: dict[str, Any] = {"rate": [shown, runs], "scenario": values, "words": scenario.words()}
     if shrink and shown and shown >= LEAST_RATE * runs and anomaly not in STUCK:
-        small, count = smaller(WORKER, scenario, anomaly)
-        again = WORKER.rate(small, anomaly, runs)
+        small, count = smaller(rate, scenario, anomaly)
+        again = rate(small, anomaly, runs)
         entry["small"] = {
             "rate": [again, runs],
             "scenario": small.as_dict(),
@@ -189,24 +211,22 @@ def _replayed(anomaly: str, values: dict[str, Any], replays: int, shrink: bool) 
     return entry
 
 
-def smaller(worker: Worker, scenario: Scenario, anomaly: str) -> tuple[Scenario, int]:
+def smaller(rate: Rate, scenario: Scenario, anomaly: str) -> tuple[Scenario, int]:
     """The smallest scenario found, and how many runs that took. Every step keeps the rate; a step is given up
-    as soon as it cannot reach it."""
+    after two runs that show nothing."""
     runs, changed = 0, True
     wanted_runs = -(-int(LEAST_RATE * 100) * SHRINK_REPLAYS // 100)
     while changed and runs < MOST_SHRINK_RUNS:
         changed = False
         for candidate in scenario.smaller():
-            shown = 0
-            for number in range(SHRINK_REPLAYS):
-                shown += worker.rate(candidate, anomaly, 1)
-                runs += 1
-                if shown >= wanted_runs or shown + SHRINK_REPLAYS - number - 1 < wanted_runs:
-                    break
+            if runs >= MOST_SHRINK_RUNS:
+                break
+            shown, runs = rate(candidate, anomaly, wanted_runs), runs + wanted_runs
+            if 0 < shown < wanted_runs:
+                left = SHRINK_REPLAYS - wanted_runs
+                shown, runs = shown + rate(candidate, anomaly, left), runs + left
             if shown >= wanted_runs:
                 scenario, changed = candidate, True
-                break
-            if runs >= MOST_SHRINK_RUNS:
                 break
     return scenario, runs
 
@@ -242,7 +262,7 @@ def torture(
         findings = {}
         for anomaly, of in _by_anomaly(lines).items():
             first = min(of, key=lambda line: line["seed"])
-            entry = pool.submit(_replayed, anomaly, first["scenario"], replays, shrink).result()
+            entry = _replayed(_rate_in(pool), anomaly, first["scenario"], replays, shrink)
             (finding,) = [one for one in first["findings"] if one["anomaly"] == anomaly]
             findings[anomaly] = {
                 "library": job.library,

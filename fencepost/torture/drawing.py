@@ -32,6 +32,8 @@ from fencepost.torture.scenario import (
 GROUP = "g"
 PARTITIONS = 3
 REQUEST_TIMEOUT_MS = 2_000
+SHORT_TIMEOUT_MS = 500
+"""A request time-out that a slow broker exceeds soon."""
 CONSUMER_TIMEOUT_MS = 8_000
 """Request time-out of consumers: above the session time-out, as several libraries require."""
 SLOW_MS = (5, 50, 200, 1_000, REQUEST_TIMEOUT_MS + 500)
@@ -43,6 +45,11 @@ AWAITS = frozenset({"kafkajs", "platformatic-kafka"})
 """Drivers of libraries in which the application must await its sends before it ends their transaction."""
 TRANSACTION_MS = (10_000, 10_000, 3_000)
 """Time-outs of transactions; the last is shorter than a fault with its aftermath may take."""
+OFTEN = ("answer", "answer", "answer", "lose answer", "half answer", "move leader")
+"""Verbs that are drawn more often than others: an answer has ten errors, a cut connection only itself."""
+FOCUS = (PRODUCING, CONSUMING | GROUPS, GROUPS, TRANSACTIONS, TRANSACTIONS | PRODUCING)
+"""Requests that faults may be limited to: in half of the seeds they hit only one part of a client, and that
+more often."""
 Own = Mapping[str, tuple[Any, ...]]
 """A library's own settings, and the values that are drawn besides its default."""
 NOTHING: Mapping[str, Own] = MappingProxyType({})
@@ -75,7 +82,7 @@ def draw(
     topics = chance.choice((1, 1, 1, 2, 3), "topics")
     polled = min(most_records(shapes), chance.choice((500, 40, 10), "polled"))
     producer = _producer(chance, ready, idempotence)
-    transactional = ready.transactions and producer["idempotence"] and chance.below(3, "transactional") == 0
+    transactional = ready.transactions and producer["idempotence"] and chance.below(5, "transactional") < 2
     if transactional:
         timeout = chance.choice(TRANSACTION_MS, "transaction timeout")
         producer["transaction_timeout_ms"] = timeout  # librdkafka: deliveries may not take longer
@@ -124,6 +131,7 @@ def _own(chance: Randomness, role: str, own: Mapping[str, Own]) -> dict[str, Any
 
 def _producer(chance: Randomness, ready: Ready, idempotence: bool | None) -> dict[str, Any]:
     drawn = chance.choice((True, True, True, False), "idempotence")
+    timeout = chance.choice((REQUEST_TIMEOUT_MS, REQUEST_TIMEOUT_MS, SHORT_TIMEOUT_MS), "timeout")
     idempotent = ready.idempotence and drawn if idempotence is None else idempotence
     producer = {
         "acks": -1,
@@ -132,14 +140,14 @@ def _producer(chance: Randomness, ready: Ready, idempotence: bool | None) -> dic
         "linger_ms": chance.choice((0, 0, 5, 20), "linger"),
         "batch_records": chance.choice((1, 5, 100), "batch"),
         "compression": chance.choice(("none", "none", *ready.codecs), "codec"),
-        "retries": chance.choice((100, 100, 100, 0), "retries"),
+        "retries": chance.choice((100, 100, 100, 2, 0), "retries"),
         "retry_backoff_ms": chance.choice((10, 50, 100), "backoff"),
-        "request_timeout_ms": REQUEST_TIMEOUT_MS,
-        "delivery_timeout_ms": chance.choice((20_000, 20_000, 20_000, 3_000), "delivery timeout"),
+        "request_timeout_ms": timeout,
+        "delivery_timeout_ms": chance.choice((20_000, 20_000, timeout + 1_000), "delivery timeout"),
         "metadata_max_age_ms": chance.choice((500, 60_000), "metadata"),
     }
     if idempotent:
-        producer["retries"] = 100  # several libraries refuse none
+        producer["retries"] = producer["retries"] or 100  # several libraries refuse none
     below = ONE_IN_FLIGHT.get(ready.driver)
     if idempotent and below is not None and (not below or is_below(ready.version, below)):
         producer["in_flight"] = 1
@@ -186,6 +194,8 @@ def _script(
         return ()
     apis = PRODUCING | CONSUMING | GROUPS if members else PRODUCING
     apis |= TRANSACTIONS - {"TxnOffsetCommit", "AddOffsetsToTxn"} if transactional else frozenset()
+    if chance.below(2, "focused"):
+        apis = apis & chance.choice(FOCUS, "focus") or apis
     features = Features(
         apis=apis,
         topics=dict.fromkeys(TOPICS[:topics], PARTITIONS),
@@ -193,6 +203,7 @@ def _script(
         for_ms=DURATION_MS,
         slow_ms=SLOW_MS,
         most=MOST_HITS,
+        often=OFTEN,
         silences="request_timeout_ms" in ready.config and chance.below(4, "silences") == 0,
     )
     return tuple(_denser(fault) for fault in draw_script(chance.seed, features))

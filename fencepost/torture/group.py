@@ -206,7 +206,7 @@ class Group:
                 bearing = Patience()
                 troubled = {
                     event.fields.get("client")
-                    for event in self.driver.events
+                    for event in list(self.driver.events)
                     if event.fields["event"] == "trouble"
                 }
                 for name in [one for one in self.members if one in troubled]:

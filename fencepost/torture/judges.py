@@ -20,6 +20,8 @@ from fencepost.torture.truth import COMMITTED
 from fencepost.traces.operations import Outcome
 from fencepost.traces.trace import LossRange
 
+MANY = 50
+"""Retries with which no append to a healthy cluster may fail."""
 LONG_MS = 10_000
 """Delivery time-out from which on an append to a healthy cluster has time for every retry."""
 
@@ -164,7 +166,7 @@ def _order(run: Run) -> Iterator[Finding]:
         before = last.get((command.client, place))
         if before is not None and offsets[name] < before[0]:
             yield Finding(
-                anomaly="reordered",
+                anomaly="reordered" if producer.get("idempotence") else "reordered_plain",
                 expected=f"{name.decode()} after {before[1].decode()} in {place}, sent before it by one "
                 f"producer",
                 seen=f"them at {offsets[name]} and {before[0]}",
@@ -357,7 +359,7 @@ def _ends(run: Run) -> Iterator[Finding]:
 def _after(run: Run) -> Iterator[Finding]:
     """Appends to the healed cluster, by producers that are to try again for long enough."""
     settings = run.scenario.producer
-    if run.scenario.transactional or not settings.get("retries", 1):
+    if run.scenario.transactional or settings.get("retries", MANY) < MANY:
         return
     if settings.get("delivery_timeout_ms", LONG_MS) < LONG_MS:
         return

@@ -19,6 +19,9 @@ PROMISES = {
     "reordered": '"Messages sent by a producer to a particular topic partition will be appended in the '
     "order they"
     ' are sent." (Kafka, introduction, guarantees)',
+    "reordered_plain": 'max.in.flight.requests.per.connection: "if this configuration is set to be greater'
+    ' than 1 and enable.idempotence is set to false, there is a risk of message reordering" (Kafka, producer'
+    " configuration): set to 1, there is none",
     "wrong_record": "what is in the log is what the application sent, where it sent it",
     "wrong_delivery": '"A consumer instance sees records in the order they are stored in the log." (Kafka,'
     " introduction, guarantees): the delivered record is the one that is stored there",

@@ -52,7 +52,7 @@ def append(command):
         return True
     elif MODE == "wrong_record":
         ask({**command, "value": base64.b64encode(b"something else").decode()})
-    elif MODE == "reordered":
+    elif MODE.startswith("reordered"):
         kept["late"] = command
     elif MODE == "stuck_append":
         pass

@@ -151,6 +151,10 @@ PLANTED = {
     "reordered": {
         "appends": (append(0, b"b", 1), append(1, b"a", 0), append(2, b"c", 2)),
     },
+    "reordered_plain": {
+        "scenario": Scenario(seed=0, producer={"in_flight": 1}, members=1),
+        "appends": (append(0, b"b", 1), append(1, b"a", 0), append(2, b"c", 2)),
+    },
     "wrong_record": {
         "log": {"t-0": (*GOOD.log["t-0"][:2], entry(2, b"c", key=b"other"))},
         "polls": {},

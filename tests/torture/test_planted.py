@@ -20,6 +20,7 @@ TRANSACTIONAL = (
     *("transaction_lost", "transaction_kept", "torn", "aborted_delivered", "stuck_transaction"),
     "nothing in transactions",
 )
+PLAIN = {**PRODUCER, "idempotence": False, "in_flight": 1}
 CONSUMER = {
     "isolation": "read_committed",
     "offset_reset": "earliest",
@@ -63,7 +64,15 @@ def run_of(built, mode, monkeypatch):
     monkeypatch.setattr("fencepost.torture.group.DRAIN_S", soon)
     transactional = mode in TRANSACTIONAL
     alone = (
-        *("lost_write", "duplicate", "reordered", "stuck_append", "ended", "producer_ended"),
+        *(
+            "lost_write",
+            "duplicate",
+            "reordered",
+            "reordered_plain",
+            "stuck_append",
+            "ended",
+            "producer_ended",
+        ),
         *("transaction_lost", "transaction_kept", "torn", "stuck_transaction"),
     )
     members = 0 if mode in alone else 1
@@ -71,7 +80,7 @@ def run_of(built, mode, monkeypatch):
     steps = tuple(Step(verb="restart", at_ms=at) for at in moves)
     scenario = Scenario(
         seed=7,
-        producer=TRANSACTIONS if transactional else PRODUCER,
+        producer=TRANSACTIONS if transactional else PLAIN if mode == "reordered_plain" else PRODUCER,
         transactional=transactional,
         consumer=CONSUMER,
         members=members,

@@ -213,7 +213,8 @@ class Consumer:
             messages = self.client.consume(min(command["max_records"], 1000), command["timeout_ms"] / 1000)
             failed = [one for one in messages if one.error() is not None]
             for one in failed:
-                happened("trouble", self.name, error=error_of(one.error()))
+                if one.error().code() != KafkaError._PARTITION_EOF:
+                    happened("trouble", self.name, error=error_of(one.error()))
             self.kept = [self.shown(one) for one in messages if one.error() is None]
         records, self.kept = bounded(self.kept)
         for one in records:
