@@ -14,6 +14,7 @@ same anomaly. A scenario is made smaller as long as the rate stays at or above L
 import multiprocessing
 import resource
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
@@ -26,8 +27,9 @@ import fencepost.kafka
 from fencepost.torture.building import Built, build
 from fencepost.torture.drawing import draw
 from fencepost.torture.driver import Driver
-from fencepost.torture.judges import PROMISES, as_dict, duplicates, judge, promises_of
+from fencepost.torture.judges import as_dict, duplicates, judge
 from fencepost.torture.libraries import wanted
+from fencepost.torture.promises import PROMISES, promises_of
 from fencepost.torture.reached import by_verb, met_by, never, struck
 from fencepost.torture.run import Outcome, carry_out
 from fencepost.torture.scenario import Scenario, scenario_of
@@ -75,7 +77,13 @@ class Worker:
 
     def seed(self, number: int) -> dict[str, Any]:
         """A seed's run, as a line of runs.jsonl."""
-        scenario = draw(number, self.ready().ready, idempotence=self.job.idempotence, faults=self.job.faults)
+        scenario = draw(
+            number,
+            self.ready().ready,
+            idempotence=self.job.idempotence,
+            faults=self.job.faults,
+            own=self.built.wanted.library.draw,
+        )
         return self.run(scenario, Path(self.job.out) / TRACES / f"{number}.jsonl")
 
     def run(self, scenario: Scenario, keep: Path | None = None) -> dict[str, Any]:
@@ -97,6 +105,7 @@ class Worker:
                 "records": len(outcome.appends),
                 "acknowledged": sum(command.ok for command in outcome.appends),
                 "duplicates": duplicates(outcome),
+                "transactions": Counter(one.ended or "unknown" for one in outcome.transactions),
                 "hit": list(outcome.hit),
                 "met": dict(outcome.met),
                 "weak": weak,
@@ -161,15 +170,37 @@ def _seed(number: int) -> dict[str, Any]:
         return {"seed": number, "failed": str(error), "findings": []}
 
 
-def _replayed(anomaly: str, values: dict[str, Any], replays: int, shrink: bool) -> dict[str, Any]:
+def _shows(values: dict[str, Any], anomaly: str) -> bool:
+    """Whether one run shows the anomaly; a run that fails shows nothing."""
     assert WORKER is not None
+    try:
+        return WORKER.rate(scenario_of(values), anomaly, 1) == 1
+    except FencepostError:
+        return False
+
+
+Rate = Callable[[Scenario, str, int], int]
+"""How many of so many runs of a scenario show an anomaly."""
+
+
+def _rate_in(pool: ProcessPoolExecutor) -> Rate:
+    """Runs at once in all workers: clients mostly wait."""
+
+    def rate(scenario: Scenario, anomaly: str, runs: int) -> int:
+        values = scenario.as_dict()
+        return sum(one.result() for one in [pool.submit(_shows, values, anomaly) for _ in range(runs)])
+
+    return rate
+
+
+def _replayed(rate: Rate, anomaly: str, values: dict[str, Any], replays: int, shrink: bool) -> dict[str, Any]:
     scenario = scenario_of(values)
     runs = min(replays, SHRINK_REPLAYS) if anomaly in STUCK else replays
-    shown = WORKER.rate(scenario, anomaly, runs)
+    shown = rate(scenario, anomaly, runs)
     entry: dict[str, Any] = {"rate": [shown, runs], "scenario": values, "words": scenario.words()}
     if shrink and shown and shown >= LEAST_RATE * runs and anomaly not in STUCK:
-        small, count = smaller(WORKER, scenario, anomaly)
-        again = WORKER.rate(small, anomaly, runs)
+        small, count = smaller(rate, scenario, anomaly)
+        again = rate(small, anomaly, runs)
         entry["small"] = {
             "rate": [again, runs],
             "scenario": small.as_dict(),
@@ -180,24 +211,22 @@ def _replayed(anomaly: str, values: dict[str, Any], replays: int, shrink: bool) 
     return entry
 
 
-def smaller(worker: Worker, scenario: Scenario, anomaly: str) -> tuple[Scenario, int]:
+def smaller(rate: Rate, scenario: Scenario, anomaly: str) -> tuple[Scenario, int]:
     """The smallest scenario found, and how many runs that took. Every step keeps the rate; a step is given up
-    as soon as it cannot reach it."""
+    after two runs that show nothing."""
     runs, changed = 0, True
     wanted_runs = -(-int(LEAST_RATE * 100) * SHRINK_REPLAYS // 100)
     while changed and runs < MOST_SHRINK_RUNS:
         changed = False
         for candidate in scenario.smaller():
-            shown = 0
-            for number in range(SHRINK_REPLAYS):
-                shown += worker.rate(candidate, anomaly, 1)
-                runs += 1
-                if shown >= wanted_runs or shown + SHRINK_REPLAYS - number - 1 < wanted_runs:
-                    break
+            if runs >= MOST_SHRINK_RUNS:
+                break
+            shown, runs = rate(candidate, anomaly, wanted_runs), runs + wanted_runs
+            if 0 < shown < wanted_runs:
+                left = SHRINK_REPLAYS - wanted_runs
+                shown, runs = shown + rate(candidate, anomaly, left), runs + left
             if shown >= wanted_runs:
                 scenario, changed = candidate, True
-                break
-            if runs >= MOST_SHRINK_RUNS:
                 break
     return scenario, runs
 
@@ -233,7 +262,7 @@ def torture(
         findings = {}
         for anomaly, of in _by_anomaly(lines).items():
             first = min(of, key=lambda line: line["seed"])
-            entry = pool.submit(_replayed, anomaly, first["scenario"], replays, shrink).result()
+            entry = _replayed(_rate_in(pool), anomaly, first["scenario"], replays, shrink)
             (finding,) = [one for one in first["findings"] if one["anomaly"] == anomaly]
             findings[anomaly] = {
                 "library": job.library,

@@ -6,29 +6,55 @@ ISSTA 2012). Every draw is keyed by its purpose, so that another range in one pl
 others.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from attrs import evolve
 
 from fencepost.proxy.faults import Features, RequestFault
 from fencepost.proxy.faults import draw as draw_script
-from fencepost.proxy.faults.drawing import CONSUMING, GROUPS, PRODUCING
+from fencepost.proxy.faults.drawing import CONSUMING, GROUPS, PRODUCING, TRANSACTIONS
 from fencepost.sim.randomness import Randomness
 from fencepost.torture.libraries import is_below
 from fencepost.torture.protocol import Ready
 from fencepost.torture.records import SHAPES, most_records
-from fencepost.torture.scenario import DURATION_MS, STEPS, TOPICS, BrokerFault, Scenario, Step
+from fencepost.torture.scenario import (
+    DURATION_MS,
+    PRODUCER_STEPS,
+    STEPS,
+    TOPICS,
+    BrokerFault,
+    Scenario,
+    Step,
+)
 
 GROUP = "g"
 PARTITIONS = 3
 REQUEST_TIMEOUT_MS = 2_000
+SHORT_TIMEOUT_MS = 500
+"""A request time-out that a slow broker exceeds soon."""
 CONSUMER_TIMEOUT_MS = 8_000
 """Request time-out of consumers: above the session time-out, as several libraries require."""
 SLOW_MS = (5, 50, 200, 1_000, REQUEST_TIMEOUT_MS + 500)
 """Late answers; the last is later than a client waits."""
-ONE_IN_FLIGHT = {"sarama": "", "kafka-python": "3"}
+ONE_IN_FLIGHT = {"sarama": "", "franz-go": "", "kafka-python": "3"}
 """Drivers of libraries that refuse more than one request in flight with idempotence: below this version, or
 in all (empty)."""
+AWAITS = frozenset({"kafkajs", "platformatic-kafka"})
+"""Drivers of libraries in which the application must await its sends before it ends their transaction."""
+TRANSACTION_MS = (10_000, 10_000, 3_000)
+"""Time-outs of transactions; the last is shorter than a fault with its aftermath may take."""
+OFTEN = ("answer", "answer", "answer", "lose answer", "half answer", "move leader")
+"""Verbs that are drawn more often than others: an answer has ten errors, a cut connection only itself."""
+FOCUS = (PRODUCING, CONSUMING | GROUPS, GROUPS, TRANSACTIONS, TRANSACTIONS | PRODUCING)
+"""Requests that faults may be limited to: in half of the seeds they hit only one part of a client, and that
+more often."""
+Own = Mapping[str, tuple[Any, ...]]
+"""A library's own settings, and the values that are drawn besides its default."""
+NOTHING: Mapping[str, Own] = MappingProxyType({})
+OWN_ONE_IN = 4
+"""One of so many seeds sets one of the library's own settings."""
 EARLY = 8
 """A fault hits at least one of so many requests, or one of the first so many."""
 MOST_HITS = 12
@@ -37,9 +63,16 @@ BROKER_VERBS = ("crash", "pause", "expire_session", "slow", "cut_off", "cut_brok
 GROUP_VERBS = ("rebalance", "rebalance", "move_coordinator")
 
 
-def draw(seed: int, ready: Ready, *, idempotence: bool | None = None, faults: bool = True) -> Scenario:
+def draw(
+    seed: int,
+    ready: Ready,
+    *,
+    idempotence: bool | None = None,
+    faults: bool = True,
+    own: Mapping[str, Own] = NOTHING,
+) -> Scenario:
     """The scenario of a seed for what a library can do. idempotence: None: drawn, mostly on, where the
-    library has it. faults: False: only concurrency."""
+    library has it. faults: False: only concurrency. own: the library's own settings, by role."""
     chance = Randomness(seed)
     settings = set(ready.config)
     groups = "subscribe" in ready.commands
@@ -49,31 +82,56 @@ def draw(seed: int, ready: Ready, *, idempotence: bool | None = None, faults: bo
     topics = chance.choice((1, 1, 1, 2, 3), "topics")
     polled = min(most_records(shapes), chance.choice((500, 40, 10), "polled"))
     producer = _producer(chance, ready, idempotence)
+    transactional = ready.transactions and producer["idempotence"] and chance.below(5, "transactional") < 2
+    if transactional:
+        timeout = chance.choice(TRANSACTION_MS, "transaction timeout")
+        producer["transaction_timeout_ms"] = timeout  # librdkafka: deliveries may not take longer
+        producer["delivery_timeout_ms"] = min(timeout, producer["delivery_timeout_ms"])
     consumer = _consumer(chance, ready, mode, producer["metadata_max_age_ms"])
     consumer["max_poll_records"] = polled
+    producer["extra"] = _own(chance, "producer", own)
+    consumer["extra"] = _own(chance, "consumer", own)
     chaos = faults and chance.below(5, "chaos") == 0
     return Scenario(
         seed=seed,
-        producer={name: value for name, value in producer.items() if name in settings},
-        consumer={name: value for name, value in consumer.items() if name in settings},
+        producer=_known(producer, settings),
+        consumer=_known(consumer, settings),
         producers=1 + chance.below(3, "producers"),
         members=members,
         topics=topics,
         partitions=PARTITIONS,
         bursts=3 + chance.below(10, "bursts"),
         burst=5 + chance.below(30, "burst"),
+        transactional=transactional,
+        waits=ready.driver in AWAITS or chance.below(2, "waits") == 0,
         shapes=shapes,
         polled=polled,
         commit_mode=mode,
-        steps=_steps(chance) if members else (),
-        request_faults=_script(chance, ready, topics, members) if faults else (),
+        rewinds=bool(members) and chance.below(6, "rewinds") == 0,
+        steps=_steps(chance, members),
+        request_faults=_script(chance, ready, topics, members, transactional) if faults else (),
         broker_faults=_broker_faults(chance, members) if faults else (),
         chaos=1 + seed if chaos else 0,
     )
 
 
+def _known(drawn: Mapping[str, Any], settings: set[str]) -> dict[str, Any]:
+    """What the library has; without settings of its own if there are none."""
+    return {name: value for name, value in drawn.items() if name in settings and value not in (None, {})}
+
+
+def _own(chance: Randomness, role: str, own: Mapping[str, Own]) -> dict[str, Any]:
+    """Each setting keeps the library's default in three of four seeds."""
+    return {
+        name: chance.choice(values, "own", role, name)
+        for name, values in own.get(role, {}).items()
+        if chance.below(OWN_ONE_IN, "is set", role, name) == 0
+    }
+
+
 def _producer(chance: Randomness, ready: Ready, idempotence: bool | None) -> dict[str, Any]:
     drawn = chance.choice((True, True, True, False), "idempotence")
+    timeout = chance.choice((REQUEST_TIMEOUT_MS, REQUEST_TIMEOUT_MS, SHORT_TIMEOUT_MS), "timeout")
     idempotent = ready.idempotence and drawn if idempotence is None else idempotence
     producer = {
         "acks": -1,
@@ -82,14 +140,14 @@ def _producer(chance: Randomness, ready: Ready, idempotence: bool | None) -> dic
         "linger_ms": chance.choice((0, 0, 5, 20), "linger"),
         "batch_records": chance.choice((1, 5, 100), "batch"),
         "compression": chance.choice(("none", "none", *ready.codecs), "codec"),
-        "retries": chance.choice((100, 100, 100, 0), "retries"),
+        "retries": chance.choice((100, 100, 100, 2, 0), "retries"),
         "retry_backoff_ms": chance.choice((10, 50, 100), "backoff"),
-        "request_timeout_ms": REQUEST_TIMEOUT_MS,
-        "delivery_timeout_ms": chance.choice((20_000, 20_000, 20_000, 3_000), "delivery timeout"),
+        "request_timeout_ms": timeout,
+        "delivery_timeout_ms": chance.choice((20_000, 20_000, timeout + 1_000), "delivery timeout"),
         "metadata_max_age_ms": chance.choice((500, 60_000), "metadata"),
     }
     if idempotent:
-        producer["retries"] = 100  # several libraries refuse none
+        producer["retries"] = producer["retries"] or 100  # several libraries refuse none
     below = ONE_IN_FLIGHT.get(ready.driver)
     if idempotent and below is not None and (not below or is_below(ready.version, below)):
         producer["in_flight"] = 1
@@ -109,17 +167,19 @@ def _consumer(chance: Randomness, ready: Ready, mode: str, metadata_ms: int) -> 
         "fetch_max_wait_ms": 100,
         "retry_backoff_ms": 50,
         "metadata_max_age_ms": metadata_ms,
+        "fetch_min_bytes": chance.choice((None, None, 1, 2_000), "fetch min"),
+        "isolation": chance.choice(("read_committed", "read_committed", "read_uncommitted"), "isolation"),
     }
     if ready.assignors:
         consumer["assignor"] = chance.choice(ready.assignors, "assignor")
     return consumer
 
 
-def _steps(chance: Randomness) -> tuple[Step, ...]:
-    verbs = tuple(STEPS)
+def _steps(chance: Randomness, members: int) -> tuple[Step, ...]:
+    verbs = ("leave", *STEPS) if members else PRODUCER_STEPS
     steps = [
         Step(
-            verb=chance.choice(("leave", *verbs), "step", number),
+            verb=chance.choice(verbs, "step", number),
             at_ms=chance.below(DURATION_MS, "when", number),
         )
         for number in range(chance.below(4, "steps"))
@@ -127,10 +187,15 @@ def _steps(chance: Randomness) -> tuple[Step, ...]:
     return tuple(sorted(steps, key=lambda step: step.at_ms))
 
 
-def _script(chance: Randomness, ready: Ready, topics: int, members: int) -> tuple[RequestFault, ...]:
+def _script(
+    chance: Randomness, ready: Ready, topics: int, members: int, transactional: bool
+) -> tuple[RequestFault, ...]:
     if chance.below(8, "no script") == 0:
         return ()
     apis = PRODUCING | CONSUMING | GROUPS if members else PRODUCING
+    apis |= TRANSACTIONS - {"TxnOffsetCommit", "AddOffsetsToTxn"} if transactional else frozenset()
+    if chance.below(2, "focused"):
+        apis = apis & chance.choice(FOCUS, "focus") or apis
     features = Features(
         apis=apis,
         topics=dict.fromkeys(TOPICS[:topics], PARTITIONS),
@@ -138,6 +203,7 @@ def _script(chance: Randomness, ready: Ready, topics: int, members: int) -> tupl
         for_ms=DURATION_MS,
         slow_ms=SLOW_MS,
         most=MOST_HITS,
+        often=OFTEN,
         silences="request_timeout_ms" in ready.config and chance.below(4, "silences") == 0,
     )
     return tuple(_denser(fault) for fault in draw_script(chance.seed, features))

@@ -33,6 +33,11 @@ CLOSE_MS = 5_000
 COMMITTED_S = 40.0
 FAILED_POLLS = 3
 """Failed polls in a row before a member is restarted."""
+REST_S = 0.5
+"""Time without polls when the application rests: more than a heartbeat, and time for what was fetched to get
+old."""
+POLLS_BETWEEN = 3
+"""Polls between two changes of a subscription."""
 MOST_JOINS = 40
 """Most members that join in one run."""
 
@@ -64,6 +69,8 @@ class Group:
     """Polls of a member that were looked at."""
     _failed: dict[str, int] = field(factory=dict, init=False)
     """Polls of a member that failed one after another."""
+    _resting: float = field(default=0.0, init=False)
+    """Until when the application does not poll."""
     _owner: dict[str, str] = field(factory=dict, init=False)
     """Who was handed the last record of a partition."""
 
@@ -74,6 +81,8 @@ class Group:
         config = {"bootstrap": self.bootstrap, "group": GROUP, **self.scenario.consumer}
         opening = self.driver.send("open", name, role="consumer", config=config)
         topics = TOPICS[: self.scenario.topics]
+        if self.scenario.rewinds and "rewind" in self.driver.ready.commands:
+            self.driver.send("rewind", name)
         subscribing = self.driver.send("subscribe", name, topics=topics)
         self.members.append(name)
         self._beginning[name] = opening, subscribing
@@ -84,6 +93,10 @@ class Group:
         """Close this member, also if an operation is in progress."""
         self.members.remove(name)
         self.driver.send("close", name, timeout_ms=CLOSE_MS)
+
+    def close(self) -> list[Command]:
+        """Close all members; answers the commands."""
+        return [self.driver.send("close", name, timeout_ms=CLOSE_MS) for name in self.members]
 
     def step(self, step: Step) -> None:
         """What the application does now."""
@@ -102,6 +115,17 @@ class Group:
             case "commits" if self.scenario.commit_mode != "auto":
                 for name in self.members * COMMITS_AT_ONCE:
                     self._commit(name)
+            case "resubscribe" if "resubscribe" in self.driver.ready.commands:
+                self._resubscribe(self.members[0])
+            case "rest":
+                self._resting = time.monotonic() + REST_S
+
+    def _resubscribe(self, name: str) -> None:
+        topics = TOPICS[: self.scenario.topics]
+        self.driver.send("resubscribe", name, topics=topics[:1])
+        for _ in range(POLLS_BETWEEN):
+            self._poll(name)
+        self.driver.send("resubscribe", name, topics=topics)
 
     def _seek(self) -> None:
         """The owner of the partition with the most records goes back to its middle."""
@@ -132,7 +156,7 @@ class Group:
                 continue
             if self._lost(name):
                 self._anew(name)
-            elif self._read[name] == len(self.polls[name]):
+            elif self._read[name] == len(self.polls[name]) and time.monotonic() >= self._resting:
                 self._poll(name)
         return fresh
 
@@ -182,7 +206,7 @@ class Group:
                 bearing = Patience()
                 troubled = {
                     event.fields.get("client")
-                    for event in self.driver.events
+                    for event in list(self.driver.events)
                     if event.fields["event"] == "trouble"
                 }
                 for name in [one for one in self.members if one in troubled]:

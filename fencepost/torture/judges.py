@@ -4,6 +4,7 @@ Owns the anomalies of clients and the promise that each breaks. Must not know ho
 never convicts by what a client may do: an append of unknown outcome may be in the log once, or not at all.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,49 +12,18 @@ from typing import Any
 from attrs import frozen
 
 from fencepost.torture.driver import Command
+from fencepost.torture.promises import PROMISES
 from fencepost.torture.protocol import outcome_of_append
 from fencepost.torture.records import differs, identity, identity_of, place_of
 from fencepost.torture.run import Outcome as Run
+from fencepost.torture.truth import COMMITTED
 from fencepost.traces.operations import Outcome
 from fencepost.traces.trace import LossRange
 
-PROMISES = {
-    "lost_write": 'acks=all: "This guarantees that the record will not be lost as long as at least one '
-    "in-sync"
-    ' replica remains alive." (Kafka, producer configuration)',
-    "wrong_offset": '"RecordMetadata: The metadata for a record that has been acknowledged by the server": '
-    "its"
-    " offset is the record's (Kafka, javadoc)",
-    "duplicate": 'enable.idempotence: "the producer will ensure that exactly one copy of each message is '
-    "written"
-    ' in the stream" (Kafka, producer configuration)',
-    "reordered": '"Messages sent by a producer to a particular topic partition will be appended in the '
-    "order they"
-    ' are sent." (Kafka, introduction, guarantees)',
-    "wrong_record": "what is in the log is what the application sent, where it sent it",
-    "wrong_delivery": '"A consumer instance sees records in the order they are stored in the log." (Kafka,'
-    " introduction, guarantees): the delivered record is the one that is stored there",
-    "delivered_twice": '"A consumer instance sees records in the order they are stored in the log." (Kafka,'
-    " introduction, guarantees), without a rebalance or a seek each once",
-    "skipped": "at least once: a record that was neither delivered nor committed over by the application is"
-    " delivered by the group",
-    "committed_beyond": "a commit without offsets commits what was delivered, not more",
-    "committed_back": 'commitAsync: "Offsets committed through multiple calls to this API are guaranteed to '
-    "be sent in"
-    ' the same order as the invocations." (Kafka, javadoc of KafkaConsumer): an acknowledged commit is not '
-    "undone",
-    "below_committed": '"The committed position is the last offset that has been stored securely. Should '
-    "the process"
-    ' fail and restart, this is the offset that the consumer will recover to." (Kafka, javadoc of '
-    "KafkaConsumer)",
-    "stuck_append": "delivery.timeout.ms: an upper bound on the time to report success or failure after a "
-    "call to"
-    " send() returns (Kafka, producer configuration)",
-    "stuck_consumer": "a consumer continues once brokers are reachable again",
-    "ended": "a library does not end its application's process",
-}
-"""What libraries promise, by anomaly. A driver's own table (driver.toml, [promises]) has precedence. An empty
-text there says that the library's documentation makes no such promise; then the anomaly is not judged."""
+MANY = 50
+"""Retries with which no append to a healthy cluster may fail."""
+LONG_MS = 10_000
+"""Delivery time-out from which on an append to a healthy cluster has time for every retry."""
 
 
 @frozen(kw_only=True)
@@ -93,6 +63,7 @@ def judge(
     for findings in (
         _appends(run, may),
         _order(run),
+        _transactions(run),
         _deliveries(run, may),
         _group(run, may),
         _commits(run),
@@ -102,11 +73,6 @@ def judge(
             if promises.get(finding.anomaly):
                 found.setdefault(finding.anomaly, finding)
     return list(found.values())
-
-
-def promises_of(library: Mapping[str, str]) -> dict[str, str]:
-    """The promises by anomaly: the library's own words if it has some, else Kafka's."""
-    return {**PROMISES, **library}
 
 
 def _appends(run: Run, allowed: _Allowed) -> Iterator[Finding]:
@@ -200,7 +166,7 @@ def _order(run: Run) -> Iterator[Finding]:
         before = last.get((command.client, place))
         if before is not None and offsets[name] < before[0]:
             yield Finding(
-                anomaly="reordered",
+                anomaly="reordered" if producer.get("idempotence") else "reordered_plain",
                 expected=f"{name.decode()} after {before[1].decode()} in {place}, sent before it by one "
                 f"producer",
                 seen=f"them at {offsets[name]} and {before[0]}",
@@ -227,6 +193,9 @@ def _moves(run: Run, client: str) -> list[int]:
 def _deliveries(run: Run, allowed: _Allowed) -> Iterator[Finding]:
     log = {(place, entry.offset): entry for place, entries in run.log.items() for entry in entries}
     shows = any(event.fields["event"] == "assigned" for event in run.events)
+    visible = defaultdict(list)
+    for place, entries in run.log.items():
+        visible[place] = [entry.offset for entry in entries if run.visible(entry)]
     for client, polls in run.polls.items():
         moves = _moves(run, client)
         last: dict[str, tuple[int, int]] = {}
@@ -239,6 +208,12 @@ def _deliveries(run: Run, allowed: _Allowed) -> Iterator[Finding]:
                     continue
                 entry = log.get((place, offset))
                 wrong = "nothing in the log" if entry is None else differs(entry, record)
+                if entry is not None and not run.visible(entry):
+                    yield Finding(
+                        anomaly="aborted_delivered",
+                        expected=f"only committed records of {place}, read_committed",
+                        seen=f"offset {offset}, {entry.outcome}, delivered to {client}",
+                    )
                 if wrong:
                     yield Finding(
                         anomaly="wrong_delivery",
@@ -246,8 +221,17 @@ def _deliveries(run: Run, allowed: _Allowed) -> Iterator[Finding]:
                         seen=f"{wrong}, delivered to {client}",
                     )
                 before = last.get(place, (-1, 0))
-                again = shows and offset <= before[0]
-                if again and not any(before[1] <= move <= poll.answered_ns for move in moves):
+                stays = shows and not any(before[1] <= move <= poll.answered_ns for move in moves)
+                if stays and before[0] >= 0:
+                    offsets = visible[place]
+                    left_out = offsets[bisect_right(offsets, before[0]) : bisect_left(offsets, offset)]
+                    if left_out and not all((place, one) in allowed for one in left_out):
+                        yield Finding(
+                            anomaly="gap",
+                            expected=f"offset {left_out[0]} of {place} after {before[0]}, no rebalance seen",
+                            seen=f"offset {offset}, delivered to {client}",
+                        )
+                if stays and offset <= before[0]:
                     yield Finding(
                         anomaly="delivered_twice",
                         expected=f"offsets above {before[0]} of {place}, no rebalance was seen",
@@ -275,7 +259,9 @@ def _group(run: Run, allowed: _Allowed) -> Iterator[Finding]:
     if not run.scenario.members:
         return
     handed, highest = _highest(run)
-    log = [(place, entry.offset) for place, entries in run.log.items() for entry in entries]
+    log = [
+        (place, entry.offset) for place, entries in run.log.items() for entry in entries if run.visible(entry)
+    ]
     missing = sorted(where for where in log if where not in handed and where not in allowed)
     skipped = [where for where in missing if where[1] < highest.get(where[0], -1)]
     if skipped:
@@ -296,13 +282,20 @@ def _commits(run: Run) -> Iterator[Finding]:
     """Compare what is committed with what was delivered and with acknowledged commits."""
     _, highest = _highest(run)
     for place, offset in run.committed.items():
-        if offset > highest.get(place, -1) + 1:
+        after = highest.get(place, -1) + 1
+        entries = run.log.get(place, ())
+        if run.scenario.transactional:  # markers and aborted records are passed over
+            after = max([after, *(one.offset + 1 for one in entries if not run.visible(one))])
+            unread = any(run.visible(one) and after <= one.offset < offset for one in entries)
+        else:
+            unread = offset > after
+        if unread:
             yield Finding(
                 anomaly="committed_beyond",
                 expected=f"at most {highest.get(place, -1) + 1} committed of {place}",
                 seen=f"{offset}",
             )
-    if run.seeks:
+    if run.seeks or run.scenario.rewinds:
         return  # who seeks back may commit less
     acknowledged: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for commit in run.commits:
@@ -345,6 +338,14 @@ def _below(run: Run, acknowledged: Mapping[str, list[tuple[int, int]]]) -> Itera
 
 def _ends(run: Run) -> Iterator[Finding]:
     open_ = [command for command in run.appends if command.answer is None]
+    ends = [one for one in run.transactions if one.end is not None and one.end.answer is None]
+    if ends and not run.trouble and not open_:
+        yield Finding(
+            anomaly="stuck_transaction",
+            expected="every commit and abort answered after the heal",
+            seen=f"{len(ends)} of {len(run.transactions)} without an answer",
+        )
+    yield from _after(run)
     if run.trouble:
         yield Finding(anomaly="ended", expected="a driver that keeps running", seen=run.trouble[:600])
     elif open_:
@@ -353,6 +354,56 @@ def _ends(run: Run) -> Iterator[Finding]:
             expected="every append answered after the heal",
             seen=f"{len(open_)} of {len(run.appends)} without an answer, {_name(open_[0]).decode()} first",
         )
+
+
+def _after(run: Run) -> Iterator[Finding]:
+    """Appends to the healed cluster, by producers that are to try again for long enough."""
+    settings = run.scenario.producer
+    if run.scenario.transactional or settings.get("retries", MANY) < MANY:
+        return
+    if settings.get("delivery_timeout_ms", LONG_MS) < LONG_MS:
+        return
+    failed = [one for one in run.after if one.answer is not None and not one.ok]
+    if failed and not run.trouble:
+        yield Finding(
+            anomaly="producer_ended",
+            expected=f"all {len(run.after)} appends to the healed cluster acknowledged",
+            seen=f"{len(failed)} failed, {_name(failed[0]).decode()} first: {failed[0].error}",
+        )
+
+
+def _transactions(run: Run) -> Iterator[Finding]:
+    """What the library reported of each transaction, against the markers in the log."""
+    outcomes: dict[bytes, str] = {}
+    for entries in run.log.values():
+        for entry in entries:
+            outcomes.setdefault(identity_of(entry), entry.outcome)
+    for one in run.transactions:
+        acknowledged = [_name(append) for append in one.appends if append.ok]
+        kept = [name for name in acknowledged if outcomes.get(name) == COMMITTED]
+        lost = [name for name in acknowledged if outcomes.get(name) != COMMITTED]
+        ended = one.ended
+        if ended == "committed" and lost:
+            yield Finding(
+                anomaly="transaction_lost",
+                expected=f"{len(acknowledged)} acknowledged records committed, as was reported",
+                seen=f"{len(lost)} are not, {lost[0].decode()} is {outcomes.get(lost[0]) or 'missing'}",
+            )
+        every = [_name(append) for append in one.appends]
+        against = [name for name in every if outcomes.get(name) == COMMITTED]
+        if ended == "aborted" and against:
+            yield Finding(
+                anomaly="transaction_kept",
+                expected=f"nothing of a transaction that was aborted, of {len(every)} records",
+                seen=f"{len(against)} committed, {against[0].decode()} first",
+            )
+        if not ended and kept and lost:
+            yield Finding(
+                anomaly="torn",
+                expected=f"all or none of a transaction's {len(acknowledged)} acknowledged records",
+                seen=f"{len(kept)} are, {len(lost)} are not, {lost[0].decode()} is "
+                f"{outcomes.get(lost[0]) or 'missing'}",
+            )
 
 
 def as_dict(finding: Finding, promises: Mapping[str, str] = PROMISES) -> dict[str, Any]:

@@ -61,6 +61,8 @@ class Library:
     """Files that pin exact versions, by name; {version} in them is replaced."""
     when: tuple[When, ...] = ()
     """Exceptions; all that apply are taken, in order."""
+    draw: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(factory=dict)
+    """Its own settings by role, and the values that a seed may give them (drawing.py)."""
     issues: str = ""
     """Where the library's bugs are reported."""
     promises: Mapping[str, str] = field(factory=dict)

@@ -58,7 +58,7 @@ class Load(Torture):
         try:
             for burst in range(self.scenario.bursts):
                 for number in range(self.scenario.producers):
-                    self._send(number, burst)
+                    self.producers.send(number, burst)
                 due = start + self.chaos_s * burst / self.scenario.bursts
                 while self.driver.under_way > MOST_OPEN or time.monotonic() < due:
                     self.group.turn()

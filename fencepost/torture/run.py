@@ -15,16 +15,17 @@ from attrs import define, field, frozen
 
 import fencepost.kafka
 from fencepost.proxy.faults import Struck
-from fencepost.sim.randomness import Randomness
 from fencepost.torture.drawing import GROUP
 from fencepost.torture.driver import Command, Driver, Event
 from fencepost.torture.group import Group
 from fencepost.torture.patience import Patience
+from fencepost.torture.producing import Producers, Transaction
 from fencepost.torture.protocol import DriverError
-from fencepost.torture.records import place_of, record
-from fencepost.torture.scenario import TOPICS, BrokerFault, Scenario
-from fencepost.torture.truth import Entry, read_log
+from fencepost.torture.records import place_of
+from fencepost.torture.scenario import TOPICS, BrokerFault, Scenario, Step
+from fencepost.torture.truth import COMMITTED, OPEN, Entry, read_log
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.plan import TransactionOptions
 
 ANSWER_S = 40.0
 """Longest wait for answers to appends after the cluster is healed: twice their delivery time-out. An append
@@ -34,8 +35,11 @@ BEGIN_S = 2.0
 """Longest time that faults continue after their part, until clients are active."""
 READS = 10
 """Most reads of a log that ends below the acknowledged records. After five seconds the log will not grow."""
+READS_OPEN = 30
+"""Most reads of a log with open transactions: they time out after ten seconds."""
 BETWEEN_READS_S = 0.5
-CLOSE_MS = 5_000
+TRANSACTIONS = TransactionOptions(state_topic_partitions=3, abort_check_ms=500)
+"""The transaction coordinators of a scenario that has transactions; time-outs are noticed soon."""
 SLOW_LINK_MS = 30
 
 Log = Mapping[str, tuple[Entry, ...]]
@@ -53,6 +57,10 @@ class Outcome:
     """Those with an answer, by consumer."""
     commits: tuple[Command, ...]
     seeks: tuple[Command, ...] = ()
+    after: tuple[Command, ...] = ()
+    """Appends that were sent to the healed cluster; also among the appends."""
+    transactions: tuple[Transaction, ...] = ()
+    """In the order in which they were begun."""
     events: tuple[Event, ...]
     log: Log
     drained: bool
@@ -67,6 +75,15 @@ class Outcome:
     """Faults that happened, in words."""
     met: Mapping[str, int] = field(factory=dict)
     """How often each kind of fault struck each request, as `lose answer|Produce`."""
+
+    def visible(self, entry: Entry) -> bool:
+        """Whether a consumer of this run is to see the record."""
+        return is_visible(self.scenario, entry)
+
+
+def is_visible(scenario: Scenario, entry: Entry) -> bool:
+    """Whether the scenario's consumers are to see this record of the log."""
+    return entry.outcome in ("", COMMITTED) or scenario.consumer.get("isolation") != "read_committed"
 
 
 @define(eq=False, kw_only=True)
@@ -85,13 +102,18 @@ class Torture:
     met: Counter[str] = field(factory=Counter)
     # The consumers.
     group: Group = field(init=False)
-    # Appends, in the order in which they were sent.
-    _appends: list[Command] = field(factory=list)
+    # The producers.
+    producers: Producers = field(init=False)
     # One thread for each fault of a broker.
     _threads: list[threading.Thread] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         self.group = Group(self.scenario, self.driver, self.kafka.bootstrap_servers)
+        self.producers = Producers(self.scenario, self.driver, self.kafka.bootstrap_servers)
+
+    @property
+    def _appends(self) -> list[Command]:
+        return self.producers.appends
 
     def go(self) -> Outcome:
         """All phases. Raises FencepostError if the cluster is of no use, or if a client does not open before
@@ -113,11 +135,21 @@ class Torture:
         self.kafka.heal()
         self.kafka.wait_until_healthy()
         if not trouble:
-            self._answers()
+            try:
+                self._answers()
+                self.producers.send_after()
+                self._answers()
+            except DriverError as error:
+                trouble = str(error)
         log = self._read()
         if not trouble:
             try:
-                wanted = {(place, entry.offset) for place, entries in log.items() for entry in entries}
+                wanted = {
+                    (place, entry.offset)
+                    for place, entries in log.items()
+                    for entry in entries
+                    if is_visible(scenario, entry)
+                }
                 drained = self.group.drain(wanted)
                 committed = self._end()
             except DriverError as error:
@@ -130,11 +162,13 @@ class Torture:
             polls={name: tuple(one for one in polls if one.ok) for name, polls in self.group.polls.items()},
             commits=tuple(self.group.commits),
             seeks=tuple(self.group.seeks),
+            after=tuple(self.producers.after),
+            transactions=tuple(self.producers.transactions),
             events=tuple(self.driver.events),
             log=log,
             drained=drained,
             committed=committed,
-            trouble=trouble or self.driver.failure,
+            trouble=trouble or (self.driver.failure and f"{self.driver.failure}; {self.driver.last_words()}"),
             hit=tuple(self.hit),
             met=dict(self.met),
         )
@@ -148,11 +182,7 @@ class Torture:
 
     def _open(self) -> None:
         """Clients open before faults begin: a library may refuse to open without a broker."""
-        bootstrap = {"bootstrap": self.kafka.bootstrap_servers}
-        opening = []
-        for number in range(self.scenario.producers):
-            config = {**bootstrap, **self.scenario.producer}
-            opening.append(self.driver.send("open", self._producer(number), role="producer", config=config))
+        opening = self.producers.open()
         for _ in range(self.scenario.members):
             opening.append(self.group.join())
         self.driver.wait(opening)
@@ -180,20 +210,17 @@ class Torture:
             )
             self.hit.append(f"{count} faults of the swarm")
 
-    def _producer(self, number: int) -> str:
-        return f"p{self.scenario.seed}-{number}"
-
     def _with_faults(self) -> None:
         scenario = self.scenario
         actions: list[tuple[int, Callable[[], Any]]] = []
         for burst in range(scenario.bursts):
             at = burst * scenario.duration_ms // scenario.bursts
             for number in range(scenario.producers):
-                actions.append((at, partial(self._send, number, burst)))
+                actions.append((at, partial(self.producers.send, number, burst)))
         for fault in scenario.broker_faults:
             actions.append((fault.at_ms, partial(self._break, fault)))
         for step in scenario.steps:
-            actions.append((step.at_ms, partial(self.group.step, step)))
+            actions.append((step.at_ms, partial(self._step, step)))
         actions.sort(key=lambda action: action[0])
         start = time.monotonic()
         patience = Patience()
@@ -206,27 +233,20 @@ class Torture:
             while actions and actions[0][0] <= (time.monotonic() - start) * 1000:
                 actions.pop(0)[1]()
             self.group.turn()
+            self.producers.turn()
             time.sleep(TURN_S)
+
+    def _step(self, step: Step) -> None:
+        if step.verb == "replace":
+            self.producers.replace(step.at_ms)
+        else:
+            self.group.step(step)
 
     def _at_work(self) -> bool:
         """Whether clients have begun: half of the appends are answered, and a member got a record. On a busy
         machine faults would be over before."""
         answered = sum(command.answer is not None for command in self._appends)
         return 2 * answered >= len(self._appends) and bool(self.group.handed or not self.scenario.members)
-
-    def _send(self, producer: int, burst: int) -> None:
-        scenario = self.scenario
-        chance = Randomness(scenario.seed)
-        shapes = ("plain", "plain", "plain", *scenario.shapes) if scenario.shapes else ("plain",)
-        for number in range(scenario.burst):
-            partition = number % scenario.partitions
-            topic = self.topics[number // scenario.partitions % scenario.topics]
-            shape = chance.choice(shapes, "shape of", producer, burst, number)
-            sent = record(f"{producer}-{burst}-{number}", shape, partition)
-            name = self._producer(producer)
-            self._appends.append(
-                self.driver.send("append", name, topic=topic, partition=partition, **sent.fields())
-            )
 
     def _break(self, fault: BrokerFault) -> None:
         def go() -> None:
@@ -262,24 +282,28 @@ class Torture:
                 getattr(self.kafka, fault.verb)(leader, for_ms=fault.for_ms)
 
     def _answers(self) -> None:
-        """Wait for the answers to appends; what a machine that is busy with other work takes longer does not
-        count."""
+        """Wait for the answers to appends and for the ends of transactions; what a machine that is busy with
+        other work takes longer does not count."""
         patience = Patience()
-        while not self.driver.wait(self._appends, TURN_S) and patience.turn() < ANSWER_S:
-            if self.driver.failure:
+        while patience.turn() < ANSWER_S and not self.driver.failure:
+            ended = self.producers.turn()
+            if self.driver.wait(self._appends, TURN_S) and ended:
                 break
+            self.group.turn()
 
     def _read(self) -> dict[str, tuple[Entry, ...]]:
         """All logs. A leader that is new may show an end below what was acknowledged, until its followers
         have fetched (KIP-207): then it is read again, READS times at most."""
-        for _ in range(READS):
+        for read in range(READS_OPEN):
             log = {
                 f"{topic}-{number}": entries
                 for topic in self.topics
                 for number, entries in read_log(self.kafka.bootstrap_servers, topic).items()
             }
             ends = {place: entries[-1].offset if entries else -1 for place, entries in log.items()}
-            if all(_offset(one) <= ends[place_of(one.fields)] for one in self._appends if one.ok):
+            whole = all(_offset(one) <= ends[place_of(one.fields)] for one in self._appends if one.ok)
+            opened = any(entry.outcome == OPEN for entries in log.values() for entry in entries)
+            if (whole or read >= READS) and not opened:
                 break
             time.sleep(BETWEEN_READS_S)
         return log
@@ -287,11 +311,7 @@ class Torture:
     def _end(self) -> dict[str, int]:
         """Close all clients; what is committed."""
         committed = self.group.committed(self.topics)
-        producers = [self._producer(number) for number in range(self.scenario.producers)]
-        closing = [
-            self.driver.send("close", name, timeout_ms=CLOSE_MS) for name in [*self.group.members, *producers]
-        ]
-        self.driver.wait(closing, ANSWER_S)
+        self.driver.wait([*self.group.close(), *self.producers.close()], ANSWER_S)
         return committed
 
 
@@ -307,5 +327,6 @@ def carry_out(
     """Run a scenario in a fresh cluster; answers what `judged` says of it while the cluster is still there.
     Raises FencepostError."""
     driver.forget()
-    with fencepost.kafka.cluster(seed=scenario.seed) as kafka:
+    options: dict[str, Any] = {"transactions": TRANSACTIONS} if scenario.transactional else {}
+    with fencepost.kafka.cluster(seed=scenario.seed, **options) as kafka:
         return judged(Torture(scenario=scenario, driver=driver, kafka=kafka).go(), kafka)

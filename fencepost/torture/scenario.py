@@ -20,8 +20,13 @@ STEPS: Mapping[str, str] = {
     "restart": "every member leaves, and as many join, from what is committed",
     "seek": "a member seeks back in a partition, while a poll is under way",
     "commits": "every member commits three times at once",
+    "resubscribe": "a member subscribes to the first topic only, and then to all again",
+    "rest": "the group does not poll for half a second",
+    "replace": "a producer is closed with all that is under way, and another opens in its place",
 }
-"""What the application itself does to its group."""
+"""What the application itself does to its group and producers."""
+PRODUCER_STEPS = ("replace",)
+"""Steps that need no group."""
 TOPICS = ("t", "u", "v")
 
 
@@ -78,10 +83,17 @@ class Scenario:
     """Bursts of appends of each producer, over the run."""
     burst: int = 10
     """Appends that are sent at once."""
+    transactional: bool = False
+    """Whether each burst is a transaction; one of four is aborted."""
+    waits: bool = True
+    """Whether a transaction ends only after each of its appends was answered; else as soon as they were
+    sent."""
     shapes: tuple[str, ...] = ()
     """Shapes of records that are not plain (records.py)."""
     polled: int = 500
     """Records of one poll at most: few make many polls, and commits between them."""
+    rewinds: bool = False
+    """Whether members seek to the beginning of each partition that they are given, in their listener."""
     commit_mode: str = "sync"
     """sync, async, or auto."""
     steps: tuple[Step, ...] = ()
@@ -109,11 +121,15 @@ class Scenario:
             f"{self.topics}"
             f" topics of {self.partitions} partitions"
         )
+        if self.transactional:
+            shape += ", each a transaction"
         if self.shapes:
             shape += f", some with {', '.join(self.shapes)}"
         if self.members:
             reading = f"read {self.polled} records at a time and commit ({self.commit_mode})"
             shape += f"; {self.members} members {reading}"
+        if self.members and self.rewinds:
+            shape += ", and seek to the beginning of each partition that they are given"
         return [shape, *words]
 
     def smaller(self) -> Iterator["Scenario"]:
@@ -127,8 +143,13 @@ class Scenario:
                 yield self._with(name, things[len(things) // 2 :])
         if self.chaos:
             yield evolve(self, chaos=0)
+        if self.transactional:
+            yield evolve(self, transactional=False)
+        if self.rewinds:
+            yield evolve(self, rewinds=False)
         if self.members:
-            yield evolve(self, members=0, steps=())
+            kept = tuple(step for step in self.steps if step.verb in PRODUCER_STEPS)
+            yield evolve(self, members=0, steps=kept)
         for name, least in (
             *(("producers", 1), ("topics", 1), ("partitions", 1), ("bursts", 1)),
             *(("burst", 2), ("members", 1), ("duration_ms", 50)),

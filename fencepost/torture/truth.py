@@ -5,11 +5,12 @@ was expected.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from fencepost.impl.log.batch.control_records import ControlType, control_type
 from fencepost.impl.log.batch.record_batch import read_headers, read_records
 from fencepost.impl.messages.broker_api import (
     EARLIEST,
@@ -31,7 +32,9 @@ PATIENCE_S = 60.0
 FETCH_BYTES = 8 << 20
 """Of one fetch: a log of a scenario has about a megabyte."""
 PAUSE_S = 0.05
-"""Between two attempts while a leader is elected."""
+COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
+OUTCOMES: Mapping[ControlType | None, str] = {ControlType.COMMIT: COMMITTED, ControlType.ABORT: ABORTED}
+"""What a marker decides."""
 
 
 @frozen(kw_only=True)
@@ -50,6 +53,8 @@ class Entry:
     """-1 without idempotence."""
     producer_epoch: int
     sequence: int
+    outcome: str = ""
+    """Of its transaction: committed, aborted, or open as long as no marker is there; empty: it is in none."""
 
 
 Log = Mapping[int, tuple[Entry, ...]]
@@ -131,7 +136,9 @@ async def _read_partition(address: Address, partition: TopicPartition) -> tuple[
             (fetched,) = (await _ask(link, wanted)).partitions
             if fetched.error is not ErrorCode.NONE:
                 raise _NotYetError(fetched.error)
-            for entry, after in _entries(fetched.records):
+            for entry, marker, after in _entries(fetched.records):
+                if marker is not None and after > offset:
+                    _decide(entries, *marker)
                 if entry is not None and entry.offset >= offset:
                     entries.append(entry)
                 offset = max(offset, after)
@@ -149,33 +156,37 @@ async def _ask(link: Link, request: Any) -> Any:
     return answer
 
 
-def _entries(data: bytes) -> list[tuple[Entry | None, int]]:
-    """Each record with the offset after it; None for a marker."""
-    entries: list[tuple[Entry | None, int]] = []
+def _decide(entries: list[Entry], producer_id: int, outcome: str) -> None:
+    """A marker ends the open transaction of its producer id."""
+    for place, entry in enumerate(entries):
+        if entry.outcome == OPEN and entry.producer_id == producer_id:
+            entries[place] = evolve(entry, outcome=outcome)
+
+
+def _entries(data: bytes) -> Iterator[tuple[Entry | None, tuple[int, str] | None, int]]:
+    """Each record, or None, the producer id and outcome of a marker, or None, and the offset after it."""
     for header in read_headers(data):
         after = header.base_offset + header.last_offset_delta + 1
-        if header.is_control:
-            entries.append((None, after))
-            continue
         for record in read_records(data, header):
             offset = record.offset
+            if header.is_control:
+                kind = control_type(record)
+                if kind in OUTCOMES:
+                    yield None, (header.producer_id, OUTCOMES[kind]), offset + 1
+                continue
             sequence = header.base_sequence + offset - header.base_offset if header.producer_id >= 0 else -1
-            entries.append(
-                (
-                    Entry(
-                        offset=offset,
-                        key=record.key,
-                        value=record.value,
-                        headers=tuple((each.key, each.value) for each in record.headers),
-                        timestamp_ms=record.timestamp_ms,
-                        leader_epoch=header.leader_epoch,
-                        codec=header.codec,
-                        producer_id=header.producer_id,
-                        producer_epoch=header.producer_epoch,
-                        sequence=sequence,
-                    ),
-                    offset + 1,
-                )
+            entry = Entry(
+                offset=offset,
+                key=record.key,
+                value=record.value,
+                headers=tuple((each.key, each.value) for each in record.headers),
+                timestamp_ms=record.timestamp_ms,
+                leader_epoch=header.leader_epoch,
+                codec=header.codec,
+                producer_id=header.producer_id,
+                producer_epoch=header.producer_epoch,
+                sequence=sequence,
+                outcome=OPEN if header.is_transactional else "",
             )
-        entries.append((None, after))
-    return entries
+            yield entry, None, offset + 1
+        yield None, None, after

@@ -52,22 +52,37 @@ def append(command):
         return True
     elif MODE == "wrong_record":
         ask({**command, "value": base64.b64encode(b"something else").decode()})
-    elif MODE == "reordered":
+    elif MODE.startswith("reordered"):
         kept["late"] = command
     elif MODE == "stuck_append":
         pass
     elif MODE == "ended":
         child.kill()
         sys.exit(3)
+    elif MODE == "torn":  # the library has no such record
+        done(command, topic=command["topic"], partition=command["partition"], offset=0)
     else:
         return True
     return False
+
+
+def is_after(number):
+    """Whether this append was sent to the healed cluster."""
+    return b"after" in base64.b64decode(dict(appends[number]["headers"])["id"])
 
 
 def commands():
     for line in sys.stdin:
         command = json.loads(line)
         name = command["command"]
+        if name == "open" and MODE == "aborted_delivered" and command["role"] == "consumer":
+            command["config"]["isolation"] = "read_uncommitted"
+        if name == "commit_transaction" and MODE == "stuck_transaction":
+            continue
+        if name == "commit_transaction" and MODE == "transaction_lost":
+            command["command"] = "abort_transaction"
+        if name == "abort_transaction" and MODE == "transaction_kept":
+            command["command"] = "commit_transaction"
         if name == "append" and not append(command):
             continue
         if name == "append" and "late" in kept and count == NTH + 12:
@@ -101,6 +116,11 @@ def delivered(event):
         records[0]["value"] = base64.b64encode(b"something else").decode()
     elif MODE == "delivered_twice":
         kept.setdefault("seen", records[-1])
+    elif MODE == "gap" and len(records) > 2 and "late" not in kept:
+        kept["late"] = records.pop(1)
+    elif MODE == "gap" and "late" in kept and not kept.get("given"):
+        kept["given"] = True
+        records.append(kept["late"])
     elif MODE == "skipped" and len(records) > 2:
         kept.setdefault("dropped", (records[1]["topic"], records[1]["partition"], records[1]["offset"]))
         event["records"] = [
@@ -117,6 +137,10 @@ for line in child.stdout:
         continue
     if event.get("command") == "append" and MODE == "wrong_offset" and event.get("offset", -1) > 3:
         event["offset"] -= 1
+    if MODE == "producer_ended" and event.get("command") == "append" and is_after(event["id"]):
+        event["ok"], event["error"] = False, {"name": "E", "code": None, "text": "fatal", "fatal": True}
+    if MODE == "torn" and event.get("command") == "commit_transaction":
+        event["ok"], event["error"] = False, {"name": "E", "code": None, "text": "unknown", "fatal": False}
     if event.get("command") == "poll":
         delivered(event)
     if event.get("id") in lie:

@@ -5,7 +5,9 @@ import attrs
 import pytest
 
 from fencepost.torture.driver import Command, Event
-from fencepost.torture.judges import PROMISES, as_dict, duplicates, judge, promises_of
+from fencepost.torture.judges import as_dict, duplicates, judge
+from fencepost.torture.producing import Transaction
+from fencepost.torture.promises import PROMISES, promises_of
 from fencepost.torture.protocol import encoded
 from fencepost.torture.records import SHAPES, differs, identity_of, record
 from fencepost.torture.run import Outcome
@@ -111,11 +113,46 @@ def test_a_good_run_has_no_finding():
     assert judge(GOOD) == [] and duplicates(GOOD) == 0
 
 
+def decided(*outcomes):
+    return {
+        "t-0": tuple(attrs.evolve(one, outcome=outcomes[one.offset]) for one in GOOD.log["t-0"]),
+    }
+
+
+def transaction(commit, *, ended=True, appends=GOOD.appends):
+    """One that began and got its answer; `ended`: None is no answer, False an error."""
+    begun, end = (Command(number=n, name="", client="p0", fields={}, sent_ns=n) for n in (1, 2))
+    begun.answer = {"event": "done", "ok": True}
+    end.answer = None if ended is None else {"event": "done", "ok": ended}
+    return Transaction(begun=begun, appends=appends, commit=commit, end=end)
+
+
+def transactional(log, *transactions, isolation="read_uncommitted", **changes):
+    scenario = Scenario(seed=0, members=1, transactional=True, consumer={"isolation": isolation})
+    return {"scenario": scenario, "log": log, "transactions": transactions, **changes}
+
+
+ONLY_A = {"polls": {"c0": (poll(10, (0, b"a")),)}, "committed": {"t-0": 3}}
 PLANTED = {
+    "transaction_lost": transactional(decided("committed", "aborted", "committed"), transaction(True)),
+    "transaction_kept": transactional(decided("aborted", "aborted", "committed"), transaction(False)),
+    "torn": transactional(decided("committed", "open", "committed"), transaction(True, ended=False)),
+    "aborted_delivered": transactional(
+        decided("committed", "committed", "aborted"), isolation="read_committed"
+    ),
+    "stuck_transaction": transactional(decided(*["committed"] * 3), transaction(True, ended=None)),
+    "producer_ended": {
+        "scenario": Scenario(seed=0, producer={"idempotence": True, "retries": 100}, members=1),
+        "after": (append(9, b"d", {"error": {"code": -150}}),),
+    },
     "lost_write": {"log": log(b"a", b"b"), "polls": {}, "committed": {}, "drained": True},
     "wrong_offset": {"appends": (append(0, b"a", 1), *GOOD.appends[1:])},
     "duplicate": {"log": log(*VALUES, b"b"), "polls": {"c0": (*GOOD.polls["c0"], poll(12, (3, b"b")))}},
     "reordered": {
+        "appends": (append(0, b"b", 1), append(1, b"a", 0), append(2, b"c", 2)),
+    },
+    "reordered_plain": {
+        "scenario": Scenario(seed=0, producer={"in_flight": 1}, members=1),
         "appends": (append(0, b"b", 1), append(1, b"a", 0), append(2, b"c", 2)),
     },
     "wrong_record": {
@@ -125,7 +162,11 @@ PLANTED = {
     },
     "wrong_delivery": {"polls": {"c0": (poll(10, (0, b"x"), (1, b"b")), poll(11, (2, b"c")))}},
     "delivered_twice": {"polls": {"c0": (*GOOD.polls["c0"], poll(12, (2, b"c")))}},
-    "skipped": {"polls": {"c0": (poll(10, (0, b"a")), poll(11, (2, b"c")))}, "drained": False},
+    "gap": {"polls": {"c0": (poll(10, (0, b"a"), (2, b"c")),), "c1": (poll(11, (1, b"b")),)}},
+    "skipped": {
+        "polls": {"c0": (poll(10, (0, b"a")),), "c1": (poll(11, (2, b"c")),)},
+        "drained": False,
+    },
     "committed_beyond": {"committed": {"t-0": 4}},
     "stuck_append": {"appends": (*GOOD.appends, append(3, b"d", None))},
     "stuck_consumer": {"polls": {"c0": (poll(10, (0, b"a")),)}, "drained": False, "committed": {"t-0": 1}},
@@ -149,6 +190,19 @@ def test_a_planted_anomaly_is_found(anomaly):
 
 
 INNOCENT = {
+    "a transaction that was committed, and one that was aborted": transactional(
+        decided("committed", "aborted", "aborted"),
+        transaction(True, appends=GOOD.appends[:1]),
+        transaction(False, appends=GOOD.appends[1:]),
+        isolation="read_committed",
+        **ONLY_A,
+    ),
+    "a commit of unknown outcome that is none": transactional(
+        decided("aborted", "aborted", "aborted"), transaction(True, ended=False)
+    ),
+    "the last append of a producer without retries": {
+        "after": (append(9, b"d", {"error": {"code": 6}}),),
+    },
     "a record of unknown fate that is there": {
         "appends": (append(0, b"a", {"error": {"code": 7}}), *GOOD.appends[1:]),
     },
@@ -198,7 +252,15 @@ def test_nobody_innocent_is_convicted(what):
     assert judge(changed(**INNOCENT[what])) == []
 
 
-LOSABLE = ("lost_write", "wrong_delivery", "delivered_twice", "skipped", "stuck_consumer")
+LOSABLE = (
+    "lost_write",
+    "gap",
+    "aborted_delivered",
+    "wrong_delivery",
+    "delivered_twice",
+    "skipped",
+    "stuck_consumer",
+)
 
 
 @pytest.mark.parametrize("anomaly", PLANTED)

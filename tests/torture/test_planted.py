@@ -8,21 +8,37 @@ from torture_lab import library_here
 
 from fencepost.torture.building import Built
 from fencepost.torture.driver import Driver
-from fencepost.torture.judges import PROMISES, judge
+from fencepost.torture.judges import judge
+from fencepost.torture.promises import PROMISES
 from fencepost.torture.run import carry_out
 from fencepost.torture.scenario import Scenario, Step
 
 TAMPERING = Path(__file__).parent / "tampering.py"
 PRODUCER = {"acks": -1, "idempotence": True, "in_flight": 5, "linger_ms": 0}
-CONSUMER = {"offset_reset": "earliest", "auto_commit": False, "session_timeout_ms": 6_000}
+TRANSACTIONS = {**PRODUCER, "transaction_timeout_ms": 10_000, "delivery_timeout_ms": 10_000}
+TRANSACTIONAL = (
+    *("transaction_lost", "transaction_kept", "torn", "aborted_delivered", "stuck_transaction"),
+    "nothing in transactions",
+)
+PLAIN = {**PRODUCER, "idempotence": False, "in_flight": 1}
+CONSUMER = {
+    "isolation": "read_committed",
+    "offset_reset": "earliest",
+    "auto_commit": False,
+    "session_timeout_ms": 6_000,
+}
 SOON_S = 4.0
 ALSO = {
+    "torn": {"lost_write", "wrong_offset"},
+    "transaction_lost": {"transaction_kept"},
+    "transaction_kept": {"transaction_lost"},
     "wrong_record": {"lost_write", "wrong_delivery"},
     "lost_write": {"wrong_offset"},
     "stuck_consumer": {"committed_beyond", "skipped"},
     "committed_back": {"below_committed"},
     "below_committed": {"committed_back"},
-    "skipped": set(),
+    "skipped": {"gap"},
+    "gap": {"delivered_twice"},
 }
 """What the same bug shows, too: a record that nobody was handed is committed over, for instance."""
 
@@ -41,18 +57,34 @@ def tampered(built, mode):
 
 
 def run_of(built, mode, monkeypatch):
-    soon = 60.0 if mode == "nothing" else SOON_S  # who answers is not waited for, but on a crowded machine
+    soon = (
+        60.0 if mode.startswith("nothing") else SOON_S
+    )  # who answers is not waited for, but on a crowded machine
     monkeypatch.setattr("fencepost.torture.run.ANSWER_S", soon)
     monkeypatch.setattr("fencepost.torture.group.DRAIN_S", soon)
-    members = 0 if mode in ("lost_write", "duplicate", "reordered", "stuck_append", "ended") else 1
+    transactional = mode in TRANSACTIONAL
+    alone = (
+        *(
+            "lost_write",
+            "duplicate",
+            "reordered",
+            "reordered_plain",
+            "stuck_append",
+            "ended",
+            "producer_ended",
+        ),
+        *("transaction_lost", "transaction_kept", "torn", "stuck_transaction"),
+    )
+    members = 0 if mode in alone else 1
     moves = (500, 800, 1_100) if mode == "below_committed" else ()
     steps = tuple(Step(verb="restart", at_ms=at) for at in moves)
     scenario = Scenario(
         seed=7,
-        producer=PRODUCER,
+        producer=TRANSACTIONS if transactional else PLAIN if mode == "reordered_plain" else PRODUCER,
+        transactional=transactional,
         consumer=CONSUMER,
         members=members,
-        bursts=3,
+        bursts=6 if transactional else 3,
         burst=12,
         steps=steps,
         polled=3,
@@ -61,9 +93,13 @@ def run_of(built, mode, monkeypatch):
         return carry_out(scenario, driver, lambda run, kafka: run)
 
 
-def test_a_driver_that_changes_nothing_is_innocent(built, monkeypatch):
+@pytest.mark.parametrize("mode", ["nothing", "nothing in transactions"])
+def test_a_driver_that_changes_nothing_is_innocent(built, mode, monkeypatch):
     """What stands between is no finding."""
-    assert judge(run_of(built, "nothing", monkeypatch)) == []
+    run = run_of(built, mode, monkeypatch)
+    assert judge(run) == []
+    reported = {one.ended for one in run.transactions}
+    assert reported == ({"committed", "aborted"} if run.scenario.transactional else set())
 
 
 @pytest.mark.parametrize("mode", PROMISES)

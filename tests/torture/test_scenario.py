@@ -18,6 +18,7 @@ READY = Ready(
     commands=("append", "subscribe", "poll", "commit", "committed"),
     codecs=("none", "gzip"),
     idempotence=True,
+    transactions=True,
     assignors=("range",),
     commit_modes=("sync",),
     config=("acks", "idempotence", "in_flight", "linger_ms", "retries", "request_timeout_ms"),
@@ -46,6 +47,11 @@ def test_seeds_cross_concurrency_with_faults():
     verbs = {fault.verb for scenario in drawn for fault in scenario.broker_faults}
     assert verbs == {*BROKER_VERBS, *GROUP_VERBS}
     assert {step.verb for scenario in drawn for step in scenario.steps} == set(STEPS)
+    assert (
+        {scenario.transactional for scenario in drawn}
+        == {scenario.rewinds for scenario in drawn}
+        == {False, True}
+    )
     assert {shape for scenario in drawn for shape in scenario.shapes} == set(SHAPES)
     assert any(not scenario.request_faults and not scenario.broker_faults for scenario in drawn)
     assert any(scenario.chaos for scenario in drawn)
@@ -66,6 +72,8 @@ def test_every_smaller_scenario_is_smaller():
     def size(scenario):
         return (
             scenario.faults
+            + scenario.transactional
+            + scenario.rewinds
             + scenario.topics
             + scenario.duration_ms
             + scenario.producers

@@ -46,6 +46,9 @@ class Features:
     """Delays; one beyond a client's time-out makes it give up."""
     most: int = 20
     """Hits of one fault: a client must be able to get through in the end."""
+    often: tuple[str, ...] = ()
+    """Verbs that are drawn more often, once more for each time they are here: one with many errors needs more
+    scripts than one without."""
     silences: bool = False
     """Whether connections may fall silent: clients wait for their time-out then, often half a minute."""
 
@@ -65,6 +68,7 @@ def draw(seed: int, features: Features | None = None) -> tuple[RequestFault, ...
     ]
     if not features.apis or not verbs:
         raise PlanError(expected="requests that can be broken", seen="none", where="the features of a script")
+    verbs += [name for name in features.often if name in verbs]
     kinds = [choice(verbs, seed, "kind", place) for place in range(3)]
     count = 1 + drawn(MOST_FAULTS, seed, "count")
     return tuple(_fault(choice(kinds, seed, "verb", place), features, seed, place) for place in range(count))

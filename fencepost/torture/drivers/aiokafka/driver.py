@@ -161,6 +161,8 @@ class Listener(ConsumerRebalanceListener):
 
     def on_partitions_assigned(self, assigned):
         self.say("assigned", assigned)
+        for one in assigned if self.client.rewinds else ():
+            self.client.client.seek(one, 0)
 
     def on_partitions_revoked(self, revoked):
         self.say("revoked", revoked)
@@ -180,7 +182,7 @@ class Consumer:
     def __init__(self, name, config):
         options, self.ignored = configuration(config, CONSUMER)
         self.client, self.group = run(made(AIOKafkaConsumer, **options)), config.get("group")
-        self.name, self.kept, self.handed = name, [], {}
+        self.name, self.kept, self.handed, self.rewinds = name, [], {}, False
         self.named[name] = self
 
     def idle(self):
@@ -195,6 +197,11 @@ class Consumer:
             self.client.subscribe(command["topics"], listener=Listener(self))
 
         run(subscribe())
+
+    resubscribe = subscribe
+
+    def rewind(self, command):
+        self.rewinds = True
 
     def assign(self, command):
         async def assign():

@@ -166,7 +166,8 @@ class Consumer:
         made, self.ignored = properties(name, config, COMMON + CONSUMER)
         made.setdefault("group.id", f"{name}-alone")
         self.client, self.name, self.kept, self.handed = confluent_kafka.Consumer(made), name, [], {}
-        self.named[name] = self
+        self.named[name], self.rewinds = self, False
+        self.cooperative = config.get("assignor") == "cooperative-sticky"
 
     def idle(self):
         """Nothing: librdkafka calls back from poll only."""
@@ -184,6 +185,9 @@ class Consumer:
                 self.kept = [
                     r for r in self.kept if (r["topic"], r["partition"]) != (one.topic, one.partition)
                 ]
+            if event == "assigned" and self.rewinds:
+                begin = [Partition(one.topic, one.partition, OFFSET_BEGINNING) for one in partitions]
+                (consumer.incremental_assign if self.cooperative else consumer.assign)(begin)
 
         return listener
 
@@ -195,6 +199,11 @@ class Consumer:
             on_lost=self.say("lost"),
         )
 
+    resubscribe = subscribe
+
+    def rewind(self, command):
+        self.rewinds = True
+
     def assign(self, command):
         where = [(one, PLACES.get(one["offset"], one["offset"])) for one in command["partitions"]]
         self.client.assign([Partition(one["topic"], one["partition"], offset) for one, offset in where])
@@ -204,7 +213,8 @@ class Consumer:
             messages = self.client.consume(min(command["max_records"], 1000), command["timeout_ms"] / 1000)
             failed = [one for one in messages if one.error() is not None]
             for one in failed:
-                happened("trouble", self.name, error=error_of(one.error()))
+                if one.error().code() != KafkaError._PARTITION_EOF:
+                    happened("trouble", self.name, error=error_of(one.error()))
             self.kept = [self.shown(one) for one in messages if one.error() is None]
         records, self.kept = bounded(self.kept)
         for one in records:

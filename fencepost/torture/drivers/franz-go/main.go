@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -150,6 +152,7 @@ type consumer struct {
 	group   string
 	client  *kgo.Client
 	kept    []*Record
+	lock    sync.Mutex
 	handed  map[string]map[int32]kgo.EpochOffset
 }
 
@@ -177,6 +180,9 @@ func newConsumer(name string, given Config) (Client, error) {
 			for topic, numbers := range claims {
 				for _, number := range numbers {
 					where = append(where, Place{Topic: topic, Partition: number})
+					k.lock.Lock()
+					delete(k.handed[topic], number) // whose it is now decides what is committed
+					k.lock.Unlock()
 				}
 			}
 			Happened(event, name, Fields{"partitions": where})
@@ -223,6 +229,8 @@ func (k *consumer) poll(c *Command) []*Record {
 	}
 	var records []*Record
 	records, k.kept = Bounded(k.kept)
+	k.lock.Lock()
+	defer k.lock.Unlock()
 	for _, one := range records {
 		mark(k.handed, one.Topic, one.Partition, kgo.EpochOffset{Epoch: one.LeaderEpoch, Offset: one.Offset + 1})
 	}
@@ -267,9 +275,14 @@ func (k *consumer) Do(c *Command, done func(Fields, error)) {
 		k.client.SetOffsets(where)
 		done(nil, nil)
 	case "commit":
-		offsets := k.handed
+		offsets := map[string]map[int32]kgo.EpochOffset{}
+		k.lock.Lock()
+		for topic, numbers := range k.handed {
+			offsets[topic] = maps.Clone(numbers)
+		}
+		k.lock.Unlock()
 		if c.Offsets != nil {
-			offsets = map[string]map[int32]kgo.EpochOffset{}
+			clear(offsets)
 			for _, one := range c.Offsets {
 				mark(offsets, one.Topic, one.Partition, kgo.EpochOffset{Epoch: -1, Offset: one.Offset})
 			}

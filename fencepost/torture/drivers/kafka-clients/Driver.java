@@ -103,7 +103,7 @@ public final class Driver {
         Map<String, Lines.Role> roles = new LinkedHashMap<>();
         roles.put("producer", new Lines.Role(Produces::new, Set.of("append", "flush", "begin", "commit_transaction",
                 "abort_transaction", "send_offsets")));
-        roles.put("consumer", new Lines.Role(Consumes::new, Set.of("subscribe", "assign", "poll", "seek", "position", "commit",
+        roles.put("consumer", new Lines.Role(Consumes::new, Set.of("subscribe", "resubscribe", "rewind", "assign", "poll", "seek", "position", "commit",
                 "committed")));
         roles.put("admin", new Lines.Role(Administers::new, Set.of("create_topics", "describe_topics", "delete_topics",
                 "describe_configs", "alter_configs")));
@@ -282,6 +282,7 @@ public final class Driver {
         private final Deque<ConsumerRecord<byte[], byte[]>> kept = new ArrayDeque<>();
         private final Map<TopicPartition, OffsetAndMetadata> handed = new HashMap<>();
         private int callbacks;
+        private boolean rewinds;
 
         Consumes(String name, JsonObject config) {
             Properties made = properties(config, CONSUMER, PRODUCER, ignored);
@@ -314,7 +315,8 @@ public final class Driver {
         public JsonObject run(String command, JsonObject fields, Lines.Done done) {
             JsonObject answer = new JsonObject();
             switch (command) {
-                case "subscribe" -> client.subscribe(strings(fields.getAsJsonArray("topics")), this);
+                case "subscribe", "resubscribe" -> client.subscribe(strings(fields.getAsJsonArray("topics")), this);
+                case "rewind" -> rewinds = true;
                 case "assign" -> assign(fields.getAsJsonArray("partitions"));
                 case "poll" -> answer.add("records", poll(fields));
                 case "seek" -> seek(partition(fields), fields.get("offset").getAsLong());
@@ -431,6 +433,9 @@ public final class Driver {
         @Override
         public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
             told("assigned", partitions);
+            if (rewinds) {
+                partitions.forEach(one -> client.seek(one, 0));
+            }
         }
 
         @Override

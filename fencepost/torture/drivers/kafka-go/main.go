@@ -263,6 +263,7 @@ func (k *consumer) Do(c *Command, done func(Fields, error)) {
 				messages = append(messages, m)
 			}
 		}
+		clear(k.handed) // an application commits each message once
 		for _, m := range messages {
 			rows = append(rows, Place{m.Topic, int32(m.Partition), m.Offset + 1})
 		}
@@ -271,6 +272,9 @@ func (k *consumer) Do(c *Command, done func(Fields, error)) {
 		for number, one := range c.Partitions {
 			said, failed := k.client.OffsetFetch(context.Background(), &kafka.OffsetFetchRequest{GroupID: k.config.GroupID,
 				Topics: map[string][]int{one.Topic: {int(one.Partition)}}})
+			if failed == nil && len(said.Topics[one.Topic]) == 0 {
+				failed = errors.Join(said.Error, errors.New("an answer without the partition"))
+			}
 			if failed != nil {
 				done(nil, failed)
 				return

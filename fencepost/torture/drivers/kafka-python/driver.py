@@ -118,6 +118,8 @@ class Listener(ConsumerRebalanceListener):
         happened(event, self.client.name, partitions=where)
         for one in partitions:
             self.client.forget((one.topic, one.partition))
+        for one in partitions if event == "assigned" and self.client.rewinds else ():
+            self.client.client.seek(one, 0)
 
 
 class Consumer:
@@ -126,6 +128,7 @@ class Consumer:
     def __init__(self, name, config):
         made, self.ignored = configuration(config, COMMON + CONSUMER, KafkaConsumer.DEFAULT_CONFIG)
         self.client, self.name, self.kept, self.handed = KafkaConsumer(**made), name, [], {}
+        self.rewinds = False
 
     def idle(self):
         """Nothing: heartbeats have a thread of their own, all else happens in poll."""
@@ -136,6 +139,11 @@ class Consumer:
 
     def subscribe(self, command):
         self.client.subscribe(command["topics"], listener=Listener(self))
+
+    resubscribe = subscribe
+
+    def rewind(self, command):
+        self.rewinds = True
 
     def assign(self, command):
         self.client.assign([Partition(one["topic"], one["partition"]) for one in command["partitions"]])

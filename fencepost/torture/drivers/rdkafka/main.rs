@@ -200,7 +200,7 @@ fn poll(consumer: &BaseConsumer<Context>, c: &Value) -> Done {
 
 fn consume(consumer: &BaseConsumer<Context>, c: &Value) -> Done {
     match text(c, "command")? {
-        "subscribe" => {
+        "subscribe" | "resubscribe" => {
             let topics: Vec<&str> = list(c, "topics")?.iter().filter_map(Value::as_str).collect();
             consumer.subscribe(&topics)?;
         }
@@ -307,7 +307,7 @@ enum Client {
 impl lines::Client for Client {
     const ROLES: &'static [(&'static str, &'static [&'static str])] = &[
         ("producer", &["append", "flush"]),
-        ("consumer", &["subscribe", "assign", "poll", "seek", "position", "commit", "committed"]),
+        ("consumer", &["subscribe", "resubscribe", "assign", "poll", "seek", "position", "commit", "committed"]),
         ("admin", &["create_topics", "describe_topics", "delete_topics", "describe_configs", "alter_configs"]),
     ];
 

@@ -58,7 +58,8 @@ final class Lines {
     }
 
     static final Map<String, List<String>> FIELDS = Map.ofEntries(
-            Map.entry("append", List.of("topic", "partition", "key", "value")), Map.entry("subscribe", List.of("topics")),
+            Map.entry("append", List.of("topic", "partition", "key", "value")), Map.entry("subscribe", List.of("topics")), Map.entry("resubscribe", List.of("topics")),
+            Map.entry("rewind", List.of()),
             Map.entry("assign", List.of("partitions")), Map.entry("poll", List.of("timeout_ms", "max_records")),
             Map.entry("seek", List.of("topic", "partition", "offset")), Map.entry("position", List.of("topic", "partition")),
             Map.entry("commit", List.of("mode", "offsets")), Map.entry("committed", List.of("partitions")),

@@ -31,6 +31,8 @@ CONSUMER += ("fetch_max_wait_ms", "fetch_min_bytes", "fetch_max_bytes", "max_pol
 FIELDS = {
     "append": ("topic", "partition", "key", "value"),
     "subscribe": ("topics",),
+    "resubscribe": ("topics",),
+    "rewind": (),
     "assign": ("partitions",),
     "poll": ("timeout_ms", "max_records"),
     "seek": ("topic", "partition", "offset"),

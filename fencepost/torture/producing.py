@@ -1,0 +1,186 @@
+"""The producers of a run: they send bursts, as transactions or not, and are replaced.
+
+Owns the producers, what was sent, and every transaction with its end. Must not know faults, or what is a bug.
+
+A transactional producer does one burst after another: it begins, sends, and commits or aborts, as an
+application would. When a commit fails it aborts; when that fails, too, the application opens a new producer
+of the same transactional id, which fences the old one.
+"""
+
+from collections import deque
+from typing import Any
+
+from attrs import define, field
+
+from fencepost.sim.randomness import Randomness
+from fencepost.torture.driver import Command, Driver
+from fencepost.torture.records import record
+from fencepost.torture.scenario import TOPICS, Scenario
+
+CLOSE_MS = 5_000
+ABORTED_OF = 4
+"""One of so many transactions is aborted."""
+MOST_PRODUCERS = 40
+"""Most producers that open in one run, as many as members: a driver takes 64 clients."""
+AFTER = 1_000_000
+"""Number of the burst that is sent once the cluster is healed."""
+
+
+@define(eq=False, kw_only=True)
+class Transaction:
+    """One burst, all or nothing."""
+
+    begun: Command
+    appends: tuple[Command, ...]
+    commit: bool
+    """What the application wanted; False: to abort."""
+    end: Command | None = None
+    """Its commit or abort; None while records are waited for."""
+    undone: Command | None = None
+    """The abort after an end that failed."""
+
+    @property
+    def ended(self) -> str:
+        """What the library reported: committed, aborted, or empty if the outcome is unknown."""
+        if self.end is None or not self.end.ok or not self.begun.ok:
+            return ""
+        return "committed" if self.commit else "aborted"
+
+
+@define(eq=False, kw_only=True)
+class _Producer:
+    """One of the application's places to send from; its client is replaced when it is of no use."""
+
+    number: int
+    client: str = ""
+    # The `open` of the client.
+    opening: Command | None = None
+    # Bursts that were not begun.
+    due: deque[int] = field(factory=deque)
+    # The transaction under way.
+    current: Transaction | None = None
+
+
+@define(eq=False)
+class Producers:
+    """All of a run."""
+
+    scenario: Scenario
+    driver: Driver
+    # HOST:PORT,... of the brokers.
+    bootstrap: str
+    appends: list[Command] = field(factory=list, init=False)
+    """In the order in which they were sent."""
+    after: list[Command] = field(factory=list, init=False)
+    """Those that were sent after the heal."""
+    transactions: list[Transaction] = field(factory=list, init=False)
+    """In the order in which they were begun."""
+    _producers: list[_Producer] = field(factory=list, init=False)
+    _opened: int = field(default=0, init=False)
+
+    def open(self) -> list[Command]:
+        """One client for each; answers their `open`."""
+        self._producers = [_Producer(number=number) for number in range(self.scenario.producers)]
+        return [self._anew(producer) for producer in self._producers]
+
+    def _anew(self, producer: _Producer) -> Command:
+        config: dict[str, Any] = {"bootstrap": self.bootstrap, **self.scenario.producer}
+        if self.scenario.transactional:
+            config["transactional_id"] = f"p{self.scenario.seed}-{producer.number}"
+        producer.client = f"p{self.scenario.seed}-{producer.number}-{self._opened}"
+        self._opened += 1
+        producer.opening = self.driver.send("open", producer.client, role="producer", config=config)
+        return producer.opening
+
+    def replace(self, number: int) -> None:
+        """The application opens another client, and closes the old one with all that is under way."""
+        producer = self._producers[number % len(self._producers)]
+        if self._opened < MOST_PRODUCERS:
+            before, current = producer.client, producer.current
+            if current is not None and current.end is None:
+                self._finish(producer, current)
+            producer.current = None
+            self._anew(producer)
+            self.driver.send("close", before, timeout_ms=CLOSE_MS)
+
+    def send(self, number: int, burst: int) -> None:
+        """A burst is due."""
+        producer = self._producers[number]
+        if self.scenario.transactional:
+            producer.due.append(burst)
+            self._turn(producer)
+        else:
+            self._burst(producer, burst)
+
+    def send_after(self) -> None:
+        """The healed cluster takes a last, small burst of each producer."""
+        for number in range(self.scenario.producers):
+            self.send(number, AFTER)
+
+    def turn(self) -> bool:
+        """Go on with what was answered. Returns whether everything that was begun has ended."""
+        for producer in self._producers:
+            self._turn(producer)
+        return not any(producer.due or producer.current is not None for producer in self._producers)
+
+    def close(self) -> list[Command]:
+        """Close all; answers the commands."""
+        return [self.driver.send("close", one.client, timeout_ms=CLOSE_MS) for one in self._producers]
+
+    # ---- transactions
+
+    def _turn(self, producer: _Producer) -> None:
+        opening, current = producer.opening, producer.current
+        if opening is None or opening.answer is None:
+            return
+        if not opening.ok:
+            if self._opened < MOST_PRODUCERS:
+                self._anew(producer)
+            else:
+                producer.due.clear()
+        elif current is None:
+            if producer.due:
+                self._begin(producer, producer.due.popleft())
+        elif current.end is None:
+            if not self.scenario.waits or all(one.answer is not None for one in current.appends):
+                self._finish(producer, current)
+        elif (last := current.undone or current.end).answer is not None:
+            if last.ok:
+                producer.current = None
+            elif current.undone is None and current.commit:
+                current.undone = self.driver.send("abort_transaction", producer.client)
+            else:
+                self.replace(producer.number)
+                producer.current = None
+
+    def _begin(self, producer: _Producer, burst: int) -> None:
+        chance = Randomness(self.scenario.seed)
+        begun = self.driver.send("begin", producer.client)
+        sent = self._burst(producer, burst)
+        aborts = burst != AFTER and chance.below(ABORTED_OF, "aborted", producer.number, burst) == 0
+        producer.current = Transaction(begun=begun, appends=tuple(sent), commit=not aborts)
+        self.transactions.append(producer.current)
+        self._turn(producer)
+
+    def _finish(self, producer: _Producer, transaction: Transaction) -> None:
+        name = "commit_transaction" if transaction.commit else "abort_transaction"
+        transaction.end = self.driver.send(name, producer.client)
+
+    def _burst(self, producer: _Producer, burst: int) -> list[Command]:
+        scenario = self.scenario
+        chance = Randomness(scenario.seed)
+        shapes = ("plain", "plain", "plain", *scenario.shapes) if scenario.shapes else ("plain",)
+        name = "after" if burst == AFTER else burst
+        sent = []
+        for number in range(scenario.partitions if burst == AFTER else scenario.burst):
+            partition = number % scenario.partitions
+            topic = TOPICS[number // scenario.partitions % scenario.topics]
+            shape = chance.choice(shapes, "shape of", producer.number, burst, number)
+            one = record(f"{producer.number}-{name}-{number}", shape, partition)
+            sent.append(
+                self.driver.send("append", producer.client, topic=topic, partition=partition, **one.fields())
+            )
+        self.appends += sent
+        if burst == AFTER:
+            self.after += sent
+        return sent
