@@ -148,8 +148,8 @@ class RealRecord:
     def trust(self, row: Operation, state: ObservedState) -> bool:
         """Whether this end may be trusted: ListOffsets waits for the high watermark to reach the leader's
         epoch (KIP-207), and the leader that answered still leads in that epoch, so that no other could have
-        acknowledged anything meanwhile. An answer without an epoch (librdkafka's mock) is trusted in the first
-        one, in which nobody else has led.
+        acknowledged anything meanwhile. An answer without an epoch (librdkafka's mock) is trusted in the
+        first one, in which nobody else has led.
 
         Parameters:
           row: a list_offsets.
