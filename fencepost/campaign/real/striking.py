@@ -23,6 +23,9 @@ from fencepost.traces.plan import Fault, Plan
 
 GONE_POLL_S = 0.05
 MILLISECONDS = 1_000
+MOST_AGAIN = 3
+ENDED = "broker_ended_by_itself"
+"""The cause of a mark."""
 Note = Callable[..., None]
 """Takes an event down: its name, and node, cause and detail by name."""
 
@@ -42,8 +45,10 @@ class Striker:
     """Brokers that a fault has stopped, and which one."""
     _lasting: dict[int, Hit] = field(factory=dict, init=False)
     """Faults that hold no broker and have begun, by id."""
-    _weakened: set[int] = field(factory=set, init=False)
-    """Brokers that may have ended their process because of a fault."""
+    _struck: set[int] = field(factory=set, init=False)
+    """Brokers that may have ended their process because of a fault, or in the start after it."""
+    _again: dict[int, int] = field(factory=dict, init=False)
+    """How often each was started because it had ended by itself."""
     _ending: threading.Lock = field(factory=threading.Lock, init=False)
     """Held while a broker is brought back. The task of a fault may be cancelled meanwhile, but its thread
     goes on: without the lock the broker would be started twice."""
@@ -80,8 +85,8 @@ class Striker:
             self._held[hit.node] = fault
         else:
             self._lasting[fault.fault_id] = hit
-        if kind.may_end:
-            self._weakened.add(hit.node)
+        if kind.may_end or kind.down:
+            self._struck.add(hit.node)
         detail = {"fault": fault.fault_id, "target": fault.target, "nodes": [hit.node]}
         self.note(Name.FAULT_BEGAN, node=hit.node, cause=fault.kind, detail=detail)
         try:
@@ -125,10 +130,17 @@ class Striker:
         self._held.clear()
 
     async def start_ended(self) -> None:
-        """Start brokers that a fault of their disks has ended. One that ended without any stays down, because
+        """Start brokers again that ended after a fault had struck them: because their disks failed, or in the
+        start itself, as a broker does that loses its session with ZooKeeper there. What is seen is recorded,
+        and each is started MOST_AGAIN times; then, and without any fault, one that ended stays down, because
         that is a finding."""
-        for broker in sorted(self._weakened):
-            await asyncio.to_thread(self._alone, self.system.restart, broker)
+        for broker in sorted(self._struck):
+            if self._again.get(broker, 0) < MOST_AGAIN and not await asyncio.to_thread(
+                self.system.runs, broker
+            ):
+                self._again[broker] = self._again.get(broker, 0) + 1
+                self.note(Name.MARK, node=broker, cause=ENDED)
+                await asyncio.to_thread(self._alone, self.system.restart, broker)
 
     def _alone(self, call: Callable[..., None], *args: Any) -> None:
         """Call something while no other thread brings a broker back."""

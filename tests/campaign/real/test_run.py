@@ -8,7 +8,7 @@ from attrs import evolve
 
 from fencepost.campaign.observed.observed_state import ObservedState
 from fencepost.campaign.real.faults import Hit, kinds_for, links_of
-from fencepost.campaign.real.striking import Striker
+from fencepost.campaign.real.striking import ENDED, MOST_AGAIN, Striker
 from fencepost.campaign.real.worker import checked
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
@@ -195,3 +195,29 @@ def test_a_broker_is_not_started_twice():
 
     asyncio.run(both())
     assert system.starts == 1
+
+
+class Failing(SlowToStart):
+    """A system whose broker ends by itself again and again."""
+
+    def restart(self, broker):
+        """It starts, and ends."""
+        self.starts += 1
+
+
+def test_a_broker_that_ends_in_its_start_is_started_again_a_few_times():
+    """After a fault, and each time with a mark; without a fault it stays down, which is a finding."""
+    plan, system, notes = plan_of(("crash", 0, 0, "broker 1")), Failing(), []
+    striker = Striker(
+        plan=plan, system=system, state=ObservedState(), note=lambda name, **what: notes.append(what["cause"])
+    )
+
+    async def again():
+        for _ in range(9):
+            await striker.start_ended()
+
+    asyncio.run(again())
+    assert not system.starts and not notes
+    striker._struck.add(1)
+    asyncio.run(again())
+    assert system.starts == MOST_AGAIN and notes == [ENDED] * MOST_AGAIN
