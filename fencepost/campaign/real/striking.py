@@ -123,8 +123,8 @@ class Striker:
         await asyncio.gather(*begun, return_exceptions=True)
         for hit in list(self._lasting.values()):
             await self._end(hit)
-        for broker in self.system.brokers:
-            await asyncio.to_thread(self._alone, self._bring_back, broker)
+        for node in sorted({*self.system.brokers, *self._struck, *self._held}):  # controllers, too
+            await asyncio.to_thread(self._alone, self._bring_back, node)
         for node, fault in self._held.items():
             self._ended(node, fault)
         self._held.clear()
