@@ -49,7 +49,8 @@ def command() -> None:
 @click.option(
     "--controllers",
     type=Named(["kraft", "separate", "zookeeper"]),
-    help="Who keeps the cluster's state; separate: KRaft with controllers of their own. [default: ZooKeeper up to 3.9, KRaft from 4.0 on]",
+    help="Who keeps the cluster's state; separate: KRaft, controllers are processes of their own. [default: "
+    "ZooKeeper up to 3.9, KRaft from 4.0 on]",
 )
 @click.option("--brokers", type=click.IntRange(1, 9), default=3, show_default=True, help="How many brokers.")
 @click.option(
