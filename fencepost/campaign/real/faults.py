@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from attrs import frozen
 
 from fencepost.campaign.faults.links import name_of
+from fencepost.campaign.real.operators import KINDS, PATIENCE_S, REQUEST_S, Topic, ask
 from fencepost.sim.disk_faults import DiskCall
+from fencepost.systems.apache_kafka.administration import Administration
 from fencepost.systems.system import Pair, System, disks_of_system, links_of_system
 from fencepost.traces.plan import Fault
 
@@ -32,6 +34,8 @@ class Hit:
     """The other one; None: all others."""
     folders: tuple[str, ...] = ()
     """Of the run's partitions, in each broker's log directory."""
+    topic: Topic | None = None
+    """Of the run; None: requests of operators have nothing to ask for."""
 
 
 Verb = Callable[[Hit], None]
@@ -53,6 +57,8 @@ class RealFault:
     duration is."""
     single: bool = True
     """Whether it makes no sense while another fault holds the same broker."""
+    asked: bool = False
+    """Whether it is a request of an operator, which hits no broker."""
     may_end: bool = False
     """Whether the broker may end its process because of it, when it likes."""
 
@@ -147,6 +153,19 @@ def _heal_disk(hit: Hit) -> None:
     disks_of_system(hit.system).heal(hit.node)
 
 
+# ---- operators
+
+
+def _ask(hit: Hit) -> None:
+    assert hit.topic is not None, "the run has a topic"
+    admin = Administration(hit.system.bootstrap_servers(), patience_s=PATIENCE_S, request_s=REQUEST_S)
+    ask(admin, hit.fault, hit.topic)
+
+
+def _over(hit: Hit) -> None:
+    """A request ends by itself."""
+
+
 REAL_FAULTS: Mapping[str, RealFault] = {
     "bounce": RealFault(verb="kill", begin=_kill, end=_restart, down=True, by_parameter=True),
     "clean_restart": RealFault(verb="stop", begin=_stop, end=_restart, down=True, by_parameter=True),
@@ -161,6 +180,10 @@ REAL_FAULTS: Mapping[str, RealFault] = {
     "io_error": RealFault(verb="disks", begin=_fail, end=_heal_disk, may_end=True, single=False),
     "lying_fsync": RealFault(verb="disks", begin=_lie, end=_heal_disk, single=False),
     "slow_fsync": RealFault(verb="disks", begin=_slow, end=_heal_disk, single=False),
+    **{
+        kind: RealFault(verb="administration", begin=_ask, end=_over, single=False, asked=True)
+        for kind in KINDS
+    },
 }
 
 

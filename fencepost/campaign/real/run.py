@@ -184,6 +184,7 @@ class RealRun:
                 system=self.system,
                 state=self.observer.state,
                 note=self._note,
+                topic=self.topic,
                 folders=tuple(
                     f"{self.topic}-{number}" for number in range(self.plan.cluster.topics[0].partitions)
                 ),

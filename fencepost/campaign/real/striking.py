@@ -16,12 +16,14 @@ from attrs import define, field
 from fencepost.campaign.faults.roles import resolve
 from fencepost.campaign.observed.observed_state import ObservedState
 from fencepost.campaign.real.faults import REAL_FAULTS, Hit
+from fencepost.campaign.real.operators import Topic
 from fencepost.systems.system import System
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Name
 from fencepost.traces.plan import Fault, Plan
 
 GONE_POLL_S = 0.05
+NOBODY = -1
 MILLISECONDS = 1_000
 MOST_AGAIN = 3
 ENDED = "broker_ended_by_itself"
@@ -39,6 +41,8 @@ class Striker:
     state: ObservedState
     """Roles are resolved by it."""
     note: Note
+    topic: str = ""
+    """Of the run, in the cluster."""
     folders: tuple[str, ...] = ()
     """Of the run's partitions, in each broker's log directory."""
     _held: dict[int, Fault] = field(factory=dict, init=False)
@@ -65,6 +69,8 @@ class Striker:
 
     def _hit(self, fault: Fault) -> Hit | None:
         """Who is hit now; None if nobody has the role."""
+        if REAL_FAULTS[fault.kind].asked:
+            return Hit(system=self.system, fault=fault, node=NOBODY, topic=self._topic())
         brokers = len(self.system.brokers)
         node = resolve(fault.target, self.state, brokers)
         if node is None:
@@ -72,6 +78,15 @@ class Striker:
             return None
         other = resolve(fault.other, self.state, brokers) if fault.other else None
         return Hit(system=self.system, fault=fault, node=node, other=other, folders=self.folders)
+
+    def _topic(self) -> Topic:
+        options = self.plan.cluster.topics[0]
+        return Topic(
+            name=self.topic,
+            assigned={number: replicas for (_, number), replicas in self.state.assignments.items()},
+            brokers=self.system.brokers,
+            least=max(1, options.min_insync_replicas),
+        )
 
     async def _carry_out(self, fault: Fault) -> None:
         """One fault from its onset to its end. Roles are resolved now."""
@@ -87,7 +102,8 @@ class Striker:
             self._lasting[fault.fault_id] = hit
         if kind.may_end or kind.down:
             self._struck.add(hit.node)
-        detail = {"fault": fault.fault_id, "target": fault.target, "nodes": [hit.node]}
+        nodes = [] if kind.asked else [hit.node]
+        detail = {"fault": fault.fault_id, "target": fault.target, "nodes": nodes}
         self.note(Name.FAULT_BEGAN, node=hit.node, cause=fault.kind, detail=detail)
         try:
             await asyncio.to_thread(kind.begin, hit)
