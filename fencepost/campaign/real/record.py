@@ -23,8 +23,8 @@ from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.plan import PlannedOperation
 from fencepost.traces.trace import Trace
 
-FIRST_EPOCH = 0
-"""Of a partition."""
+FIRST_EPOCH, UNNAMED = 0, -1
+"""Of a partition; in an answer that names none."""
 
 
 @define(eq=False, kw_only=True)
@@ -159,7 +159,7 @@ class RealRecord:
             return False
         assert row.topic is not None and row.partition is not None
         known = state.partition((row.topic, row.partition))
-        epoch = row.leader_epoch if row.leader_epoch >= 0 else FIRST_EPOCH
+        epoch = FIRST_EPOCH if row.leader_epoch in (None, UNNAMED) else row.leader_epoch
         if (row.node, epoch) != (known.leader, known.leader_epoch):
             return False
         self.trusted.add(row.op_id)

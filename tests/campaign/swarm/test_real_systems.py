@@ -20,7 +20,7 @@ from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Job
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
 
-SEEDS = range(60)
+SEEDS = range(100)
 PLANS = [swarm_for_real(seed, tuple(REAL_FAULTS)) for seed in SEEDS]
 
 
