@@ -368,7 +368,9 @@ class Embedded:
             records_events=True,
             real_processes=False,
             real_files=self.directory is not None,
-            can=PROCESS_VERBS | ({"cut"} if self.directory is not None else {"cut", "power_off", "disks"}),
+            can=PROCESS_VERBS
+            | {"cut", "administration"}
+            | (set() if self.directory is not None else {"power_off", "disks"}),
         )
 
     @property

@@ -108,7 +108,7 @@ SYSTEMS: Mapping[str, Kind] = {
     "embedded": Kind("the reference brokers in one process, on the wall clock", _embedded),
     KAFKA: Kind(
         "Apache Kafka's own brokers: apache-kafka:VERSION, apache-kafka:VERSION:kraft, "
-        "apache-kafka:VERSION:zookeeper",
+        "apache-kafka:VERSION:separate, apache-kafka:VERSION:zookeeper",
         _apache_kafka,
     ),
     "kfake": Kind("franz-go's fake of Kafka: all brokers in one process", _kfake),

@@ -44,7 +44,8 @@ class Inside:
     real_files: bool
     """Whether the brokers' files are files of the operating system."""
     can: frozenset[str] = PROCESS_VERBS
-    """Verbs of the interface that it carries out: kill, pause, stop, cut, power_off; `links` if
+    """Verbs of the interface that it carries out: kill, pause, stop, cut, power_off; `administration` if
+    it takes the requests of operators (elections, reassignments) over the wire; `links` if
     `links_of_system` has them, `disks` if `disks_of_system` does."""
 
 

@@ -8,7 +8,7 @@ once: old data under a new topic of the same name is a hazard that this era acce
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from fencepost.campaign.faults.configuration_change import ALTER_TOPIC, options_now
 from fencepost.campaign.faults.kind import Ask, Breakable, FaultKind
@@ -83,6 +83,15 @@ def _shrunk(replicas: Replicas, brokers: Replicas, least: int) -> list[Replicas]
 
 def _reordered(replicas: Replicas, brokers: Replicas, least: int) -> list[Replicas]:
     return [(*replicas[place:], *replicas[:place]) for place in range(1, len(replicas))]
+
+
+TARGETS: Mapping[str, Targets] = {
+    "reassign_grow": _grown,
+    "reassign_move": _moved,
+    "reassign_shrink": _shrunk,
+    "reassign_reorder": _reordered,
+}
+"""What each kind of reassignment leads to."""
 
 
 def _back(cluster: Breakable, key: TopicPartition) -> list[Replicas]:

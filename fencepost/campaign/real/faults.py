@@ -7,10 +7,12 @@ out that need it.
 
 from collections.abc import Callable, Mapping
 
-from attrs import field, frozen
+from attrs import frozen
 
 from fencepost.campaign.faults.links import name_of
+from fencepost.campaign.real.operators import KINDS, PATIENCE_S, REQUEST_S, Topic, ask
 from fencepost.sim.disk_faults import DiskCall
+from fencepost.systems.apache_kafka.administration import Administration
 from fencepost.systems.system import Pair, System, disks_of_system, links_of_system
 from fencepost.traces.plan import Fault
 
@@ -32,6 +34,8 @@ class Hit:
     """The other one; None: all others."""
     folders: tuple[str, ...] = ()
     """Of the run's partitions, in each broker's log directory."""
+    topic: Topic | None = None
+    """Of the run; None: requests of operators have nothing to ask for."""
 
 
 Verb = Callable[[Hit], None]
@@ -41,7 +45,7 @@ Verb = Callable[[Hit], None]
 class RealFault:
     """A kind of fault."""
 
-    verbs: frozenset[str] = field(converter=frozenset)
+    verb: str
     """What the system must be able to do."""
     begin: Verb
     end: Verb
@@ -53,6 +57,8 @@ class RealFault:
     duration is."""
     single: bool = True
     """Whether it makes no sense while another fault holds the same broker."""
+    asked: bool = False
+    """Whether it is a request of an operator, which hits no broker."""
     may_end: bool = False
     """Whether the broker may end its process because of it, when it likes."""
 
@@ -147,20 +153,37 @@ def _heal_disk(hit: Hit) -> None:
     disks_of_system(hit.system).heal(hit.node)
 
 
+# ---- operators
+
+
+def _ask(hit: Hit) -> None:
+    assert hit.topic is not None, "the run has a topic"
+    admin = Administration(hit.system.bootstrap_servers(), patience_s=PATIENCE_S, request_s=REQUEST_S)
+    ask(admin, hit.fault, hit.topic)
+
+
+def _over(hit: Hit) -> None:
+    """A request ends by itself."""
+
+
 REAL_FAULTS: Mapping[str, RealFault] = {
-    "bounce": RealFault(verbs={"kill"}, begin=_kill, end=_restart, down=True, by_parameter=True),
-    "clean_restart": RealFault(verbs={"stop"}, begin=_stop, end=_restart, down=True, by_parameter=True),
-    "crash": RealFault(verbs={"kill"}, begin=_kill, end=_restart, down=True),
-    "partition": RealFault(verbs={"cut"}, begin=_cut, end=_heal, single=False),
-    "pause": RealFault(verbs={"pause"}, begin=_pause, end=_resume),
-    "power_loss": RealFault(verbs={"power_off"}, begin=_power_off, end=_restart, down=True),
-    "client_partition": RealFault(verbs={"links"}, begin=_cut_clients, end=_heal, single=False),
-    "isolate_zookeeper": RealFault(verbs={"links"}, begin=_cut_controllers, end=_heal, single=False),
-    "slow_link": RealFault(verbs={"links"}, begin=_delay, end=_heal, single=False),
-    "disk_full": RealFault(verbs={"disks"}, begin=_fill, end=_heal_disk, may_end=True, single=False),
-    "io_error": RealFault(verbs={"disks"}, begin=_fail, end=_heal_disk, may_end=True, single=False),
-    "lying_fsync": RealFault(verbs={"disks"}, begin=_lie, end=_heal_disk, single=False),
-    "slow_fsync": RealFault(verbs={"disks"}, begin=_slow, end=_heal_disk, single=False),
+    "bounce": RealFault(verb="kill", begin=_kill, end=_restart, down=True, by_parameter=True),
+    "clean_restart": RealFault(verb="stop", begin=_stop, end=_restart, down=True, by_parameter=True),
+    "crash": RealFault(verb="kill", begin=_kill, end=_restart, down=True),
+    "partition": RealFault(verb="cut", begin=_cut, end=_heal, single=False),
+    "pause": RealFault(verb="pause", begin=_pause, end=_resume),
+    "power_loss": RealFault(verb="power_off", begin=_power_off, end=_restart, down=True),
+    "client_partition": RealFault(verb="links", begin=_cut_clients, end=_heal, single=False),
+    "isolate_zookeeper": RealFault(verb="links", begin=_cut_controllers, end=_heal, single=False),
+    "slow_link": RealFault(verb="links", begin=_delay, end=_heal, single=False),
+    "disk_full": RealFault(verb="disks", begin=_fill, end=_heal_disk, may_end=True, single=False),
+    "io_error": RealFault(verb="disks", begin=_fail, end=_heal_disk, may_end=True, single=False),
+    "lying_fsync": RealFault(verb="disks", begin=_lie, end=_heal_disk, single=False),
+    "slow_fsync": RealFault(verb="disks", begin=_slow, end=_heal_disk, single=False),
+    **{
+        kind: RealFault(verb="administration", begin=_ask, end=_over, single=False, asked=True)
+        for kind in KINDS
+    },
 }
 
 
@@ -171,5 +194,5 @@ def kinds_for(can: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
       can: verbs, as `Inside.can` has them.
     Returns: both, by name.
     """
-    able = tuple(name for name, kind in REAL_FAULTS.items() if kind.verbs <= can)
+    able = tuple(name for name, kind in REAL_FAULTS.items() if kind.verb in can)
     return able, tuple(name for name in REAL_FAULTS if name not in able)

@@ -23,8 +23,8 @@ from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.plan import PlannedOperation
 from fencepost.traces.trace import Trace
 
-FIRST_EPOCH = 0
-"""Of a partition."""
+FIRST_EPOCH, UNNAMED = 0, -1
+"""Of a partition; in an answer that names none."""
 
 
 @define(eq=False, kw_only=True)
@@ -148,8 +148,8 @@ class RealRecord:
     def trust(self, row: Operation, state: ObservedState) -> bool:
         """Whether this end may be trusted: ListOffsets waits for the high watermark to reach the leader's
         epoch (KIP-207), and the leader that answered still leads in that epoch, so that no other could have
-        acknowledged anything meanwhile. An answer without an epoch (librdkafka's mock) is trusted in the first
-        one, in which nobody else has led.
+        acknowledged anything meanwhile. An answer without an epoch (librdkafka's mock) is trusted in the
+        first one, in which nobody else has led.
 
         Parameters:
           row: a list_offsets.
@@ -159,7 +159,7 @@ class RealRecord:
             return False
         assert row.topic is not None and row.partition is not None
         known = state.partition((row.topic, row.partition))
-        epoch = row.leader_epoch if row.leader_epoch >= 0 else FIRST_EPOCH
+        epoch = FIRST_EPOCH if row.leader_epoch in (None, UNNAMED) else row.leader_epoch
         if (row.node, epoch) != (known.leader, known.leader_epoch):
             return False
         self.trusted.add(row.op_id)

@@ -16,13 +16,18 @@ from attrs import define, field
 from fencepost.campaign.faults.roles import resolve
 from fencepost.campaign.observed.observed_state import ObservedState
 from fencepost.campaign.real.faults import REAL_FAULTS, Hit
+from fencepost.campaign.real.operators import Topic
 from fencepost.systems.system import System
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Name
 from fencepost.traces.plan import Fault, Plan
 
 GONE_POLL_S = 0.05
+NOBODY = -1
 MILLISECONDS = 1_000
+MOST_AGAIN = 3
+ENDED = "broker_ended_by_itself"
+"""The cause of a mark."""
 Note = Callable[..., None]
 """Takes an event down: its name, and node, cause and detail by name."""
 
@@ -36,14 +41,18 @@ class Striker:
     state: ObservedState
     """Roles are resolved by it."""
     note: Note
+    topic: str = ""
+    """Of the run, in the cluster."""
     folders: tuple[str, ...] = ()
     """Of the run's partitions, in each broker's log directory."""
     _held: dict[int, Fault] = field(factory=dict, init=False)
     """Brokers that a fault has stopped, and which one."""
     _lasting: dict[int, Hit] = field(factory=dict, init=False)
     """Faults that hold no broker and have begun, by id."""
-    _weakened: set[int] = field(factory=set, init=False)
-    """Brokers that may have ended their process because of a fault."""
+    _struck: set[int] = field(factory=set, init=False)
+    """Brokers that may have ended their process because of a fault, or in the start after it."""
+    _again: dict[int, int] = field(factory=dict, init=False)
+    """How often each was started because it had ended by itself."""
     _ending: threading.Lock = field(factory=threading.Lock, init=False)
     """Held while a broker is brought back. The task of a fault may be cancelled meanwhile, but its thread
     goes on: without the lock the broker would be started twice."""
@@ -60,6 +69,8 @@ class Striker:
 
     def _hit(self, fault: Fault) -> Hit | None:
         """Who is hit now; None if nobody has the role."""
+        if REAL_FAULTS[fault.kind].asked:
+            return Hit(system=self.system, fault=fault, node=NOBODY, topic=self._topic())
         brokers = len(self.system.brokers)
         node = resolve(fault.target, self.state, brokers)
         if node is None:
@@ -67,6 +78,15 @@ class Striker:
             return None
         other = resolve(fault.other, self.state, brokers) if fault.other else None
         return Hit(system=self.system, fault=fault, node=node, other=other, folders=self.folders)
+
+    def _topic(self) -> Topic:
+        options = self.plan.cluster.topics[0]
+        return Topic(
+            name=self.topic,
+            assigned={number: replicas for (_, number), replicas in self.state.assignments.items()},
+            brokers=self.system.brokers,
+            least=max(1, options.min_insync_replicas),
+        )
 
     async def _carry_out(self, fault: Fault) -> None:
         """One fault from its onset to its end. Roles are resolved now."""
@@ -80,9 +100,10 @@ class Striker:
             self._held[hit.node] = fault
         else:
             self._lasting[fault.fault_id] = hit
-        if kind.may_end:
-            self._weakened.add(hit.node)
-        detail = {"fault": fault.fault_id, "target": fault.target, "nodes": [hit.node]}
+        if kind.may_end or kind.down:
+            self._struck.add(hit.node)
+        nodes = [] if kind.asked else [hit.node]
+        detail = {"fault": fault.fault_id, "target": fault.target, "nodes": nodes}
         self.note(Name.FAULT_BEGAN, node=hit.node, cause=fault.kind, detail=detail)
         try:
             await asyncio.to_thread(kind.begin, hit)
@@ -118,17 +139,24 @@ class Striker:
         await asyncio.gather(*begun, return_exceptions=True)
         for hit in list(self._lasting.values()):
             await self._end(hit)
-        for broker in self.system.brokers:
-            await asyncio.to_thread(self._alone, self._bring_back, broker)
+        for node in sorted({*self.system.brokers, *self._struck, *self._held}):  # controllers, too
+            await asyncio.to_thread(self._alone, self._bring_back, node)
         for node, fault in self._held.items():
             self._ended(node, fault)
         self._held.clear()
 
     async def start_ended(self) -> None:
-        """Start brokers that a fault of their disks has ended. One that ended without any stays down, because
+        """Start brokers again that ended after a fault had struck them: because their disks failed, or in the
+        start itself, as a broker does that loses its session with ZooKeeper there. What is seen is recorded,
+        and each is started MOST_AGAIN times; then, and without any fault, one that ended stays down, because
         that is a finding."""
-        for broker in sorted(self._weakened):
-            await asyncio.to_thread(self._alone, self.system.restart, broker)
+        for broker in sorted(self._struck):
+            if self._again.get(broker, 0) < MOST_AGAIN and not await asyncio.to_thread(
+                self.system.runs, broker
+            ):
+                self._again[broker] = self._again.get(broker, 0) + 1
+                self.note(Name.MARK, node=broker, cause=ENDED)
+                await asyncio.to_thread(self._alone, self.system.restart, broker)
 
     def _alone(self, call: Callable[..., None], *args: Any) -> None:
         """Call something while no other thread brings a broker back."""

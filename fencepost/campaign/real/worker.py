@@ -28,7 +28,7 @@ from fencepost.campaign.workers.worker import Worker, main
 from fencepost.checkers.verdict import Decision
 from fencepost.systems.named import make_system
 from fencepost.systems.system import System
-from fencepost.traces.errors import PlanError
+from fencepost.traces.errors import EnvironmentError_, PlanError
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.rows import Rows, rows_of
@@ -38,6 +38,8 @@ from fencepost.wire.client import Access, look_around
 FINDINGS, CLUSTERS, UNDER_WAY = "findings", "clusters", "under-way"
 MOST_COPIED_BYTES = 64 << 20
 """Of one log directory: a run writes less than a megabyte, the metadata of 25 runs a few."""
+START_ATTEMPTS = 2
+"""A campaign of hours does not end because one cluster of many did not come up."""
 INDEXES = (".index", ".timeindex")
 """Not copied: ten megabytes each, almost empty, and made again from the segments."""
 
@@ -62,14 +64,25 @@ class Clusters:
         if self.system is not None and self.runs >= self.orders.job.runs_per_cluster:
             self.discard()
         if self.system is None:
-            self.started += 1
-            self._place = self.folder / f"{self.orders.name}-{os.getpid()}-{self.started}"
-            job = self.orders.job
-            system = make_system(job.system, self._place, job.system_options)
-            system.start()
-            self.system, self.runs = system, 0
+            self.system, self.runs = self._start(START_ATTEMPTS), 0
         self.runs += 1
         return self.system
+
+    def _start(self, attempts: int) -> System:
+        """A new cluster. attempts: how often one that does not start is replaced by the next."""
+        self.started += 1
+        self._place = self.folder / f"{self.orders.name}-{os.getpid()}-{self.started}"
+        job = self.orders.job
+        system = make_system(job.system, self._place, job.system_options)
+        try:
+            system.start()
+        except EnvironmentError_:
+            system.close()
+            shutil.rmtree(self._place, ignore_errors=True)
+            if attempts <= 1:
+                raise
+            return self._start(attempts - 1)
+        return system
 
     def discard(self) -> None:
         """End the cluster and remove its files."""

@@ -13,8 +13,9 @@ from typing import Any
 
 from attrs import evolve
 
+from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.swarm.bounds import Profile
-from fencepost.campaign.swarm.draws import Draws, faults_of
+from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on
 from fencepost.campaign.swarm.producers import with_producers
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.operations import ACKS_ALL, ACKS_LEADER
@@ -40,6 +41,8 @@ REAL = Profile(
     kinds=PROCESS_FAULTS,
     producers=50,
     unclean=10,
+    administered=30,
+    requests=(1, 3),
 )
 STRONG = evolve(REAL, says="as real, with acks=all and idempotent producers only", unclean=0)
 REAL_PROFILE, STRONG_PROFILE = "real", "strong"
@@ -91,12 +94,19 @@ def swarm_for_real(
     Returns: the plan; its topic is `t`.
     """
     draw = Draws(Randomness(seed))
-    bounds = evolve(PROFILES[profile], kinds=kinds, faults=REAL.faults if kinds else (0, 0))
+    requests = tuple(kind for kind in kinds if FAULTS[kind].ask is not None)
+    kinds = tuple(kind for kind in kinds if kind not in requests)
+    bounds = evolve(
+        PROFILES[profile], kinds=kinds, request_kinds=requests, faults=REAL.faults if kinds else (0, 0)
+    )
     safety_ms = draw.between(bounds.safety_ms, "safety")
     topic = _topic(draw, bounds, brokers)
     faults = _within(faults_of(draw, bounds, topic, safety_ms, brokers), safety_ms)
     if "crash" in kinds and draw.chance(ALL_AT_ONCE, "all_at_once"):
         faults = (*faults, *_all_at_once(draw, safety_ms, brokers))
+    if requests and draw.chance(bounds.administered, "administered"):
+        asked = requests_on(draw, bounds)
+        faults = (*faults, *requests_of(draw, bounds, (topic,), asked, faults, safety_ms, brokers))
     plan = Plan(
         seed=seed,
         profile=f"{profile} {control}".strip(),

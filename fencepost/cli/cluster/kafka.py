@@ -48,8 +48,9 @@ def command() -> None:
 @click.option("--version", default=VERSION, show_default=True, metavar="X.Y.Z", help="Which release.")
 @click.option(
     "--controllers",
-    type=Named(["kraft", "zookeeper"]),
-    help="Who keeps the cluster's state. [default: ZooKeeper up to 3.9, KRaft from 4.0 on]",
+    type=Named(["kraft", "separate", "zookeeper"]),
+    help="Who keeps the cluster's state; separate: KRaft, controllers are processes of their own. [default: "
+    "ZooKeeper up to 3.9, KRaft from 4.0 on]",
 )
 @click.option("--brokers", type=click.IntRange(1, 9), default=3, show_default=True, help="How many brokers.")
 @click.option(

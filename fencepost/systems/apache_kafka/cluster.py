@@ -11,11 +11,7 @@ process begins, so that another command can end all of them.
 """
 
 import asyncio
-import base64
-import secrets
-import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -36,12 +32,12 @@ from fencepost.impl.runtime.zookeeper.server import (
     free_ports,
     java,
 )
-from fencepost.systems.apache_kafka import settings
 from fencepost.systems.apache_kafka.clock import Clocks
 from fencepost.systems.apache_kafka.disk import SETTINGS as DISK_SETTINGS
 from fencepost.systems.apache_kafka.disk import Disks
-from fencepost.systems.apache_kafka.jars import Release
+from fencepost.systems.apache_kafka.jars import SEPARATE, Release
 from fencepost.systems.apache_kafka.network import NAMES, ZOOKEEPER, Network, host_name, listeners_of
+from fencepost.systems.apache_kafka.node_files import JVM, NodeFiles, random_id
 from fencepost.systems.apache_kafka.settings import DIRECT, SESSION_MS, Names, Ports
 from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System, UnsupportedError
 from fencepost.traces.errors import EnvironmentError_, FencepostError
@@ -49,22 +45,22 @@ from fencepost.traces.errors import EnvironmentError_, FencepostError
 STATE = "apache-kafka.json"
 START_S = 300.0
 """Longest wait until three brokers are healthy. Two busy cores took 12 s; a crowded machine takes longer."""
+FIRST_CONTROLLER, CONTROLLERS = 101, 3
+"""Number of the first process that is a controller only, above those of brokers, and how many there are."""
+START_AGAIN = 4
+"""Brokers that end in their first start and are started again. With ZooKeeper a broker ends where its session
+of two seconds is over before it has registered: with sixty busy processes on two processors that happens."""
 GONE_S = 10.0
 """Longest wait until ZooKeeper forgets a broker's session: five of its time-outs."""
 POLL_S = 0.1
 HEAP_MB = {False: 128, True: 192}
 """Heap of a broker without and with KRaft. The smallest heaps that start are 48 and 64 MB."""
 ZOOKEEPER_HEAP_MB = 64
-JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
-"""Small and quick to start rather than quick later; no files of counters, which a killed process would
-leave."""
 QUIET = (
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss,SSSZ",
 )
 """Lines of broker.log begin with the time; inside/broker_log.py reads it."""
-FORMAT_S = 60
-"""Formatting takes two seconds of a processor; a machine under load may need many."""
 Answer = TypeVar("Answer")
 
 
@@ -95,6 +91,8 @@ class ApacheKafka:
     """How many brokers."""
     settings: Mapping[str, str] = field(factory=dict)
     """Settings of server.properties, written before those of settings.py."""
+    separate: int = 0
+    """With the controllers SEPARATE, how many processes are controllers only; 0: CONTROLLERS."""
     heap_mb: int = 0
     """Size of each broker's Java heap; 0: by version."""
     jvm: tuple[str, ...] = ()
@@ -153,9 +151,25 @@ class ApacheKafka:
             ) from None
         home = Path(running.home) if running.home else None
         release = Release(version=running.version, home=home)
-        return cls(directory=directory, release=release, size=len(running.ports), running=running)
+        brokers = [node for node, ports in running.ports.items() if ports.client]
+        made = cls(directory=directory, release=release, size=len(brokers), running=running)
+        made.separate = len(running.ports) - len(brokers)
+        return made
 
     # ---- the beginning and the end
+
+    def __attrs_post_init__(self) -> None:
+        if self.release.controllers == SEPARATE:
+            self.separate = self.separate or CONTROLLERS
+        elif self.separate:
+            raise FencepostError(
+                expected=f"the controllers {SEPARATE}", seen=repr(self.release.controllers), where=repr(self)
+            )
+
+    @property
+    def controllers(self) -> tuple[int, ...]:
+        """The ids of the processes that are controllers only."""
+        return tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + self.separate))
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -178,16 +192,21 @@ class ApacheKafka:
             raise
 
     def _start(self) -> None:
-        kraft, free = self.release.kraft, free_ports(3 * self.size)
+        kraft, free = self.release.kraft, free_ports(3 * self.size + self.separate)
+        combined = kraft and not self.separate
         self.running = Running(
             version=self.release.version,
             home=str(self.release.home.absolute()) if self.release.home else "",
-            cluster_id=_random_id(),
+            cluster_id=random_id(),
             ports={
-                broker: Ports(client, inter, control if kraft else 0)
+                broker: Ports(client, inter, control if combined else 0)
                 for broker, client, inter, control in zip(
-                    self.brokers, free[::3], free[1::3], free[2::3], strict=True
+                    self.brokers, free[::3], free[1::3], free[2 : 3 * self.size : 3], strict=False
                 )
+            }
+            | {
+                node: Ports(control=free[3 * self.size + place])
+                for place, node in enumerate(self.controllers)
             },
         )
         if self.shifted:
@@ -197,15 +216,15 @@ class ApacheKafka:
         if self.mounted:
             self.disks = Disks.open(self.directories(), self.seed)
         if kraft:
-            self._format()
+            self._files.format(self.running.cluster_id)
         else:
             self._in_starter(self._start_zookeeper)
         if self.proxied:
             self.network = Network.open(listeners_of(self.running.ports, self.running.zookeeper))
         sharing = self.release.sharing()
-        for broker in self.brokers:
-            self._start_broker(broker)
-        self.wait_until_healthy()
+        for node in (*self.controllers, *self.brokers):
+            self._start_broker(node)
+        self.wait_until_healthy(again=START_AGAIN)
         if "-XX:+RecordDynamicDumpInfo" in sharing and self.release.make_archive(
             self.running.processes[1].pid
         ):
@@ -232,14 +251,24 @@ class ApacheKafka:
         processes = [*self.running.processes.values(), self.running.zookeeper_process]
         return any(each is not None and state(each) != "dead" for each in processes)
 
-    def wait_until_healthy(self, seconds: float = START_S) -> None:
-        """Wait until it is. Raises EnvironmentError_ when the time is over, or a broker has ended by
-        itself."""
+    def wait_until_healthy(self, seconds: float = START_S, again: int = 0) -> None:
+        """Wait until it is.
+
+        Args:
+            seconds: how long.
+            again: how many brokers that end by themselves are started again.
+
+        Raises:
+            EnvironmentError_: when the time is over, or one more broker has ended by itself.
+        """
         deadline = time.monotonic() + seconds
         there = [broker for broker in self.brokers if self._lives(broker)]
         while not self.healthy():
             for broker in there:
-                if not self._lives(broker):
+                if not self._lives(broker) and again:
+                    again -= 1
+                    self.restart(broker)
+                elif not self._lives(broker):
                     raise EnvironmentError_(
                         expected="a broker that runs", seen=self._last_words(broker), where=f"broker {broker}"
                     )
@@ -276,12 +305,14 @@ class ApacheKafka:
     def inside(self) -> Inside:
         """What it consists of."""
         controllers = "KRaft" if self.release.kraft else "ZooKeeper"
+        controllers += f" with {self.separate} separate controllers" if self.separate else ""
         return Inside(
             software=f"Apache Kafka {self.release.version}, {controllers}",
             records_events=False,
             real_processes=True,
             real_files=True,
             can=PROCESS_VERBS
+            | {"administration"}
             | ({"cut", "links"} if self.proxied else set())
             | ({"power_off", "disks"} if self.mounted else set()),
         )
@@ -323,6 +354,8 @@ class ApacheKafka:
         ordinary ones."""
         if self.disks is None:
             raise self._cannot("a system that can lose power")
+        if broker not in self.brokers:
+            raise self._cannot("a broker, which has a disk of ours")
         self.kill(broker)
         self.disks.power_loss([broker])
 
@@ -393,46 +426,22 @@ class ApacheKafka:
         self.running.zookeeper, self.running.zookeeper_process = address, process
         self._save()
 
-    def _write_properties(self, broker: int) -> Path:
-        ports, folder, names = self.running.ports, self._folder(broker), self._names
-        (folder / "data").mkdir(parents=True, exist_ok=True)
+    @property
+    def _files(self) -> NodeFiles:
         zookeeper = self.running.zookeeper
         if self.proxied:
             zookeeper = zookeeper.replace(HOST, host_name(ZOOKEEPER))
-        kraft = self.release.kraft
-        mode = settings.with_kraft(broker, ports, names) if kraft else settings.with_zookeeper(zookeeper)
-        data = str((folder / "data").absolute())
-        path = folder / "server.properties"
-        more = {**DISK_SETTINGS, **self.settings} if self.mounted else self.settings
-        text = settings.properties(broker, ports, data, mode, more, names)
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    def _format(self) -> None:
-        """Prepare the folders that have no metadata yet. Kafka's StorageTool does the first one; the others
-        differ in two lines (`node.id` and a random `directory.id`), so that one Java process is enough."""
-        first, *others = (self._folder(broker) / "data" for broker in self.brokers)
-        if (first / "meta.properties").exists():
-            return
-        configuration = self._write_properties(1)
-        command = [
-            *(java(), *JVM, "-cp", self.release.class_path(), "kafka.tools.StorageTool"),
-            *("format", f"--cluster-id={self.running.cluster_id}", "-c", str(configuration)),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=FORMAT_S, check=False)
-        if done.returncode or not (first / "meta.properties").exists():
-            raise EnvironmentError_(
-                expected="a formatted log directory",
-                seen=(done.stdout + done.stderr).strip()[-300:],
-                where=str(first),
-            )
-        for broker, folder in enumerate(others, 2):
-            shutil.copytree(first, folder, dirs_exist_ok=True)
-            meta = folder / "meta.properties"
-            meta.write_text(_as_node(meta.read_text(encoding="utf-8"), broker), encoding="utf-8")
+        return NodeFiles(
+            directory=self.directory,
+            ports=self.running.ports,
+            release=self.release,
+            names=self._names,
+            zookeeper=zookeeper,
+            more={**DISK_SETTINGS, **self.settings} if self.mounted else self.settings,
+        )
 
     def _start_broker(self, broker: int) -> None:
-        configuration, release = self._write_properties(broker), self.releases.get(broker, self.release)
+        configuration, release = self._files.write_properties(broker), self.releases.get(broker, self.release)
         heap = self.heap_mb or HEAP_MB[release.kraft]
         command = [
             *(self.clocks.environment(broker) if self.clocks is not None else ()),
@@ -466,25 +475,6 @@ class ApacheKafka:
 def _importable() -> None:
     """Raises MissingExtraError unless the cluster's health can be asked."""
     import fencepost.wire.client  # noqa: F401
-
-
-def _random_id() -> str:
-    """A cluster's or directory's id as Kafka writes it: 16 random bytes. One that begins with a minus would
-    be taken for an option by Kafka's tools."""
-    while True:
-        made = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
-        if not made.startswith("-"):
-            return made
-
-
-def _as_node(text: str, broker: int) -> str:
-    """meta.properties of another node."""
-    own = {"node.id": str(broker), "directory.id": _random_id()}
-    lines = []
-    for line in text.splitlines():
-        name = line.partition("=")[0]
-        lines.append(f"{name}={own[name]}" if name in own else line)
-    return "\n".join(lines) + "\n"
 
 
 if TYPE_CHECKING:

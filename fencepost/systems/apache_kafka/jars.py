@@ -24,8 +24,10 @@ RECOMMENDED = (ZOOKEEPER, KRAFT)
 FIRST_KRAFT = 4
 """Major version of the first release without ZooKeeper; 3.x runs with ZooKeeper here, unless KRaft is asked
 for."""
-CONTROLLERS = ("", "kraft", "zookeeper")
-"""How a release keeps the cluster's state; empty: by version."""
+SEPARATE = "separate"
+CONTROLLERS = ("", "kraft", SEPARATE, "zookeeper")
+"""How a release keeps the cluster's state; empty: by version. kraft: brokers are controllers, too; SEPARATE:
+controllers are processes of their own."""
 FIRST_WITH_KRAFT = (3, 5)
 """Below it, KRaft lacks what the settings here need."""
 SCALA = "2.13"
@@ -66,20 +68,20 @@ class Release:
         major, minor = (int(part) for part in self.version.split(".")[:2])
         known = self.controllers in CONTROLLERS
         fits = not (self.controllers == "zookeeper" and major >= FIRST_KRAFT) and not (
-            self.controllers == "kraft" and (major, minor) < FIRST_WITH_KRAFT
+            self.controllers in ("kraft", SEPARATE) and (major, minor) < FIRST_WITH_KRAFT
         )
         if not known or not fits:
             raise FencepostError(
-                expected="kraft (3.5 and later) or zookeeper (before 4.0)",
+                expected="kraft or separate (3.5 and later) or zookeeper (before 4.0)",
                 seen=f"{self.controllers!r} for {self.version}",
                 where="Apache Kafka's controllers",
             )
 
     @property
     def kraft(self) -> bool:
-        """Whether its brokers are their own controllers (KIP-500); with ZooKeeper otherwise."""
+        """Whether it has controllers of its own (KIP-500); with ZooKeeper otherwise."""
         if self.controllers:
-            return self.controllers == "kraft"
+            return self.controllers in ("kraft", SEPARATE)
         return int(self.version.partition(".")[0]) >= FIRST_KRAFT
 
     def class_path(self) -> str:

@@ -161,7 +161,7 @@ class Network:
         if ZOOKEEPER in self.nodes:
             self.cut(name, both_ways([(broker, ZOOKEEPER)]), SESSIONS)
             return
-        others = [node for node in self.nodes if node not in (broker, CLIENTS)]
+        others = [each.node for each in self.listeners if each.name == CTRL and each.node != broker]
         self.cut(name, both_ways((broker, node) for node in others), CTRL)
 
     def heal(self, name: str) -> None:

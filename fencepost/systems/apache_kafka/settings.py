@@ -64,12 +64,16 @@ def with_zookeeper(zookeeper: str) -> dict[str, str]:
 
 
 def with_kraft(broker: int, ports: Mapping[int, Ports], names: Names = DIRECT) -> dict[str, str]:
-    """What a combined node wants: each broker is a controller, too. names: of the hosts."""
+    """What a node wants that is a broker, a controller, or both, as its ports say. names: of the hosts."""
+    mine = ports[broker]
+    roles = [role for role, port in (("broker", mine.client), ("controller", mine.control)) if port]
     return {
-        "process.roles": "broker,controller",
+        "process.roles": ",".join(roles),
         "node.id": str(broker),
         "controller.quorum.voters": ",".join(
-            f"{each}@{names.brokers.format(each)}:{ports[each].control}" for each in sorted(ports)
+            f"{each}@{names.brokers.format(each)}:{ports[each].control}"
+            for each in sorted(ports)
+            if ports[each].control
         ),
         "controller.listener.names": "CTRL",
         "controller.quorum.election.timeout.ms": "500",
@@ -90,20 +94,23 @@ def properties(
 ) -> str:
     """The text of server.properties. mode: of `with_zookeeper` or `with_kraft`. more: settings of the caller,
     which win. names: of the hosts."""
-    mine, copies = ports[broker], str(min(3, len(ports)))
-    listeners = f"CLIENT://{HOST}:{mine.client},INTER://{HOST}:{mine.inter}"
-    control = f",CTRL://{HOST}:{mine.control}" if mine.control else ""
+    mine, size = ports[broker], sum(bool(each.client) for each in ports.values())
+    copies = str(min(3, size))
     clients, brokers = names.clients.format(broker), names.brokers.format(broker)
+    listeners = {"CLIENT": mine.client, "INTER": mine.inter, "CTRL": mine.control}
+    serving = {
+        "advertised.listeners": f"CLIENT://{clients}:{mine.client},INTER://{brokers}:{mine.inter}",
+        "inter.broker.listener.name": "INTER",
+    }
     settings = {
         "broker.id": str(broker),
-        "listeners": listeners + control,
-        "advertised.listeners": f"CLIENT://{clients}:{mine.client},INTER://{brokers}:{mine.inter}",
+        "listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in listeners.items() if port),
+        **(serving if mine.client else {}),
         "listener.security.protocol.map": "CLIENT:PLAINTEXT,INTER:PLAINTEXT,CTRL:PLAINTEXT",
-        "inter.broker.listener.name": "INTER",
         "log.dirs": log_dirs,
         "offsets.topic.replication.factor": copies,
         "transaction.state.log.replication.factor": copies,
-        "transaction.state.log.min.isr": str(min(2, len(ports))),
+        "transaction.state.log.min.isr": str(min(2, size)),
         **QUICK,
         **mode,
         **more,

@@ -7,8 +7,8 @@ import pytest
 from attrs import evolve
 
 from fencepost.campaign.observed.observed_state import ObservedState
-from fencepost.campaign.real.faults import Hit, kinds_for, links_of
-from fencepost.campaign.real.striking import Striker
+from fencepost.campaign.real.faults import REAL_FAULTS, Hit, kinds_for, links_of
+from fencepost.campaign.real.striking import ENDED, MOST_AGAIN, Striker
 from fencepost.campaign.real.worker import checked
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
@@ -66,11 +66,30 @@ def test_every_kind_of_fault_strikes_and_is_healed(made, embedded):
     """Pause, clean restart, bounce, power loss, a cut, and disks that fail: each is recorded with its end,
     and the cluster is whole again."""
     able, _ = kinds_for(embedded.inside().can)
-    for kind in able:
+    for kind in (one for one in able if not REAL_FAULTS[one].asked):
         _, trace = made(plan_of((kind, 100, 300, "follower 1 of t-0"), count=20))
         names = [event.name for event in trace.events if event.cause == kind]
         assert Name.FAULT_BEGAN in names, kind
         assert phases(trace)[-1] == "end" and "final" in phases(trace), kind
+
+
+def test_what_operators_ask_for_is_done_while_records_are_written(made):
+    """A replica moves to another broker, the order changes and the preferred leader is asked for; what is
+    refused is recorded with Kafka's name of the error."""
+    plan = plan_of(
+        ("reassign_move", 100, 0, "partition t-0"),
+        ("preferred_election", 900, 0, "topic t"),
+        ("reassign_move", 950, 0, "partition t-7"),
+        count=80,
+        replication_factor=2,
+    )
+    run, trace = made(plan)
+    began = [event.cause for event in trace.events if event.name is Name.FAULT_BEGAN]
+    assert began == ["reassign_move", "preferred_election", "reassign_move"] and not run.stuck
+    assert set(run.observer.state.assignments["t", 0]) == {2, 3}, "the first of two replicas moved"
+    skipped = [event.detail for event in trace.events if event.name is Name.FAULT_SKIPPED]
+    assert len(skipped) == 1 and "nothing to change" in skipped[0]
+    assert combine(judge(trace)).decision.value == "ok"
 
 
 def test_faults_that_cannot_happen_are_named(made):
@@ -121,7 +140,7 @@ def test_what_a_system_can_do_decides_which_faults_are_drawn():
     able, unable = kinds_for(PROCESS_VERBS)
     assert able == ("bounce", "clean_restart", "crash", "pause") and "partition" in unable
     assert "power_loss" in kinds_for(PROCESS_VERBS | {"cut", "power_off"})[0]
-    assert kinds_for(PROCESS_VERBS | {"cut", "power_off", "links", "disks"})[1] == ()
+    assert kinds_for(PROCESS_VERBS | {"cut", "power_off", "links", "disks", "administration"})[1] == ()
 
 
 def test_lying_disks_lose_what_was_acknowledged(made):
@@ -195,3 +214,29 @@ def test_a_broker_is_not_started_twice():
 
     asyncio.run(both())
     assert system.starts == 1
+
+
+class Failing(SlowToStart):
+    """A system whose broker ends by itself again and again."""
+
+    def restart(self, broker):
+        """It starts, and ends."""
+        self.starts += 1
+
+
+def test_a_broker_that_ends_in_its_start_is_started_again_a_few_times():
+    """After a fault, and each time with a mark; without a fault it stays down, which is a finding."""
+    plan, system, notes = plan_of(("crash", 0, 0, "broker 1")), Failing(), []
+    striker = Striker(
+        plan=plan, system=system, state=ObservedState(), note=lambda name, **what: notes.append(what["cause"])
+    )
+
+    async def again():
+        for _ in range(9):
+            await striker.start_ended()
+
+    asyncio.run(again())
+    assert not system.starts and not notes
+    striker._struck.add(1)
+    asyncio.run(again())
+    assert system.starts == MOST_AGAIN and notes == [ENDED] * MOST_AGAIN

@@ -2,7 +2,9 @@
 
 from attrs import evolve
 
+from fencepost.campaign.faults.administration import named
 from fencepost.campaign.faults.roles import parse_role
+from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.real.faults import REAL_FAULTS
 from fencepost.campaign.real.worker import checked
 from fencepost.campaign.swarm.real_systems import (
@@ -18,7 +20,7 @@ from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Job
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
 
-SEEDS = range(60)
+SEEDS = range(100)
 PLANS = [swarm_for_real(seed, tuple(REAL_FAULTS)) for seed in SEEDS]
 
 
@@ -29,7 +31,8 @@ def test_a_seed_is_a_plan_that_a_real_system_can_run():
         assert plan_from_json(plan_to_json(plan)) == plan
         assert swarm_for_real(plan.seed, tuple(REAL_FAULTS)) == plan
         for fault in plan.faults:
-            assert parse_role(fault.target)
+            on = FAULTS[fault.kind].on
+            assert parse_role(fault.target) if on == "broker" else named(fault.target, on)
 
 
 def test_kinds_that_a_system_cannot_carry_out_are_not_drawn():

@@ -1,10 +1,13 @@
 """What Apache Kafka is started with; the brokers themselves are in test_systems.py, where they are asked
 for."""
 
+from pathlib import Path
+
 import pytest
 
-from fencepost.systems.apache_kafka.cluster import ApacheKafka, _as_node
-from fencepost.systems.apache_kafka.jars import RECOMMENDED, Release
+from fencepost.systems.apache_kafka.cluster import ApacheKafka
+from fencepost.systems.apache_kafka.jars import RECOMMENDED, SEPARATE, Release
+from fencepost.systems.apache_kafka.node_files import as_node
 from fencepost.systems.apache_kafka.settings import Ports, properties, with_kraft, with_zookeeper
 from fencepost.traces.errors import FencepostError
 
@@ -45,10 +48,30 @@ def test_each_mode_gets_its_settings():
     assert zookeeper["zookeeper.connect"] == "127.0.0.1:5" and "CTRL://" not in zookeeper["listeners"]
 
 
+def test_controllers_may_be_processes_of_their_own():
+    """Brokers have no controller's port then, controllers no other; all vote by number, and only brokers
+    count for copies."""
+    ports = {1: Ports(1001, 1002), 2: Ports(2001, 2002), 101: Ports(control=9001), 102: Ports(control=9002)}
+    broker = lines(properties(2, ports, "/d", with_kraft(2, ports), {}))
+    assert broker["process.roles"] == "broker" and "CTRL://" not in broker["listeners"]
+    assert broker["controller.quorum.voters"] == "101@127.0.0.1:9001,102@127.0.0.1:9002"
+    assert broker["offsets.topic.replication.factor"] == "2"
+    controller = lines(properties(101, ports, "/d", with_kraft(101, ports), {}))
+    assert controller["process.roles"] == "controller" and controller["node.id"] == "101"
+    assert controller["listeners"] == "CTRL://127.0.0.1:9001" and "advertised.listeners" not in controller
+    cluster = ApacheKafka(directory=Path("x"), release=Release(controllers=SEPARATE))
+    assert cluster.controllers == (101, 102, 103) and cluster.brokers == (1, 2, 3)
+    assert "3 separate controllers" in cluster.inside().software
+    with pytest.raises(FencepostError, match=r"3\.5 and later"):
+        Release(version="3.4.0", controllers=SEPARATE)
+    with pytest.raises(FencepostError, match="the controllers separate"):
+        ApacheKafka(directory=Path("x"), separate=2)
+
+
 def test_another_node_has_its_own_ids():
     """The cluster's id stays; the node's and the directory's change."""
     text = "#\nversion=1\ncluster.id=C\nnode.id=1\ndirectory.id=D\n"
-    other = lines(_as_node(text, 3).removeprefix("#\n"))
+    other = lines(as_node(text, 3).removeprefix("#\n"))
     assert (other["cluster.id"], other["node.id"]) == ("C", "3") and other["directory.id"] not in ("D", "")
 
 
