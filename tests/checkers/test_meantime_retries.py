@@ -11,7 +11,7 @@ from fencepost.checkers.meantime.options import options_of
 from fencepost.checkers.meantime.retries import DISTURBING, disturbances_of, judge_retries, settled_ns
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.plan import ClusterOptions, NetworkOptions, Plan
+from fencepost.traces.plan import ClientOptions, ClusterOptions, NetworkOptions, Plan, ProducerOptions
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.trace import Trace
 
@@ -77,6 +77,24 @@ def test_a_retry_has_a_reason(again: dict[str, object]) -> None:
     assert found((), evolve(ended_one, process=7), served, retried)
     assert not found((), served, retried, loss_ppm=1)
     assert not found((), served, retried, latency_max_us=400_000)  # it has no patience for that
+
+
+@pytest.mark.parametrize(("pipelined", "together", "convicts"), [(1, 1, 0), (1, 0, 1), (0, 1, 1)])
+def test_batches_in_flight_together_may_overtake(pipelined: int, together: int, convicts: int) -> None:
+    """Rule (JUSTIFIED): the later batch of a pipelined producer may arrive first, and is sent again; one that
+    is alone may not, nor one of a client that waits for each answer."""
+    served, first, second = asked(50), asked(52), asked(53, attempts=2)
+    if together:
+        second = evolve(second, invoke_time=first.invoke_time)
+    trace = traced((), (served, second, first))
+    plan = Plan(
+        seed=1,
+        cluster=OPTIONS,
+        network=NetworkOptions(latency_max_us=1_000),
+        client=ClientOptions(producer=ProducerOptions(pipelined=bool(pipelined), idempotent=True)),
+    )
+    anomalies = {one.anomaly for one in judge(evolve(trace, plan=plan_to_json(plan))).findings}
+    assert ("needless_retry" in anomalies) is bool(convicts)
 
 
 def by_definition(trace: Trace) -> set[int]:

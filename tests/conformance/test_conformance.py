@@ -6,11 +6,13 @@ import json
 from xml.etree import ElementTree
 
 import pytest
+from attrs import evolve
 
 from fencepost.cli import run as fencepost
 from fencepost.impl.runtime.addresses import parse_address
 from fencepost.systems.embedded import Embedded, quick_options
 from fencepost.traces.errors import ExitCode, FencepostError
+from fencepost.traces.plan import TransactionOptions
 
 pytest.importorskip("kio")
 
@@ -27,6 +29,10 @@ from fencepost.wire.client import Access, look_around
 from fencepost.wire.hook import PASS, Cut, Replace
 
 
+TRANSACTIONS = TransactionOptions(state_topic_partitions=2, version=2)
+"""As Apache Kafka 4 has them, and as `fencepost cluster up` does."""
+
+
 def addresses(cluster):
     """Of its listeners."""
     return tuple(parse_address(each) for each in cluster.bootstrap_servers().split(","))
@@ -41,7 +47,7 @@ def results_of(cluster, *names):
 @pytest.fixture(scope="module")
 def whole():
     """Results of every case against the embedded cluster, and the topics that are left."""
-    with Embedded(options=quick_options()) as cluster:
+    with Embedded(options=evolve(quick_options(), transactions=TRANSACTIONS)) as cluster:
         results = results_of(cluster)
         _, seen = asyncio.run(look_around(addresses(cluster), Access()))
         return results, {each.partition.topic for each in seen.partitions}
@@ -87,7 +93,7 @@ def test_no_departure_is_out_of_date(whole):
 
 def test_nothing_is_left(whole):
     """Topics that were made are deleted."""
-    assert whole[1] <= {"__consumer_offsets"}
+    assert whole[1] <= {"__consumer_offsets", "__transaction_state"}
 
 
 def test_cases_of_the_group_without_a_name_do_not_meet():

@@ -3,7 +3,7 @@
 import io
 import random
 from dataclasses import fields, is_dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import NoneType
 from typing import Any, get_args, get_origin
 from uuid import UUID
@@ -56,7 +56,7 @@ def _primitive(kafka_type: str, rng: random.Random) -> Any:
         "error_code": lambda: rng.choice(list(ErrorCode)),
         "timedelta_i32": lambda: timedelta(milliseconds=rng.randrange(-1, 100_000)),
         "timedelta_i64": lambda: timedelta(milliseconds=rng.randrange(-1, 2**40)),
-        "datetime_i64": lambda: None,
+        "datetime_i64": lambda: datetime.fromtimestamp(rng.randrange(2**31), UTC),
         "string": lambda: rng.choice(("", "t", "ü" * 70)),
         "bytes": lambda: rng.randbytes(rng.choice((0, 1, 200))),
         "records": lambda: rng.randbytes(rng.choice((0, 70, 300))),

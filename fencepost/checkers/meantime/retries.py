@@ -7,7 +7,8 @@ from the options. Reads operations, of single traces.
 
 Not asked: networks that lose messages by chance; clients that are less patient than an answer takes; a read
 whose position may be out of range; groups, whose members are sent back to rebalance (rebalances.py);
-processes that write in transactions, whose appends fail with an aborted one.
+processes that write in transactions, whose appends fail with an aborted one; batches of a pipelined producer
+that are in flight together, where the simulated network lets one overtake the other.
 """
 
 from bisect import bisect_left, bisect_right
@@ -126,8 +127,9 @@ def judge_retries(findings: Findings, trace: Trace, options: Options) -> None:
     settled, served = settled_ns(options), dict[tuple[int, str | None, int | None], int]()
     waits = (options.client.delivery_timeout_ms + options.client.request_timeout_ms) * MILLISECOND
     transactional = {one.process for one in trace.operations if one.function is Function.TXN}
+    together = _together(trace.operations) if options.client.producer.pipelined else frozenset()
     for operation in sorted(trace.operations, key=lambda one: one.invoke_time):
-        if operation.process in transactional:
+        if operation.process in transactional or operation.op_id in together:
             continue
         if operation.function not in ASKED or operation.group is not None or operation.acks == ACKS_NONE:
             continue
@@ -155,6 +157,28 @@ def judge_retries(findings: Findings, trace: Trace, options: Options) -> None:
             partition=-1 if operation.partition is None else operation.partition,
             operations=(operation.op_id,),
         )
+
+
+def _together(operations: Iterable[Operation]) -> frozenset[int]:
+    """Appends that began while another one of their producer and partition was not answered. The later batch
+    may arrive first: an idempotent producer then hears OUT_OF_ORDER_SEQUENCE_NUMBER, and sends it again. A
+    connection of Kafka's keeps the order; messages of the simulated network have each their own delay."""
+    found: set[int] = set()
+    last: dict[tuple[int, str | None, int | None], Operation] = {}
+    for one in sorted(operations, key=lambda one: one.invoke_time):
+        if one.function is not Function.APPEND:
+            continue
+        place = one.process, one.topic, one.partition
+        before = last.get(place)
+        if before is not None and _end(before) > one.invoke_time:
+            found |= {before.op_id, one.op_id}
+        if before is None or _end(one) > _end(before):
+            last[place] = one
+    return frozenset(found)
+
+
+def _end(operation: Operation) -> int:
+    return NEVER if operation.completion_time is None else operation.completion_time
 
 
 def _is_well(operation: Operation) -> bool:
