@@ -191,6 +191,13 @@ CONTROL: tuple[Anomaly, ...] = (
         definition="a broker answered a client with something else than its own state says in that moment",
     ),
     Anomaly(
+        name="wrong_request",
+        rank=70,
+        breaks="ANSWERED",
+        definition="a client asked for something else than its application did, or with other options than "
+        "the plan's",
+    ),
+    Anomaly(
         name="unanswered_request",
         rank=70,
         breaks="ANSWERED",
