@@ -204,6 +204,13 @@ CONTROL: tuple[Anomaly, ...] = (
         definition="a broker that ran on never answered a client's request",
     ),
     Anomaly(
+        name="needless_failure",
+        rank=70,
+        breaks="JUSTIFIED",
+        definition="a client gave an operation up before delivery.timeout.ms, for an error that another "
+        "attempt might not have got, or went on after it",
+    ),
+    Anomaly(
         name="needless_refusal",
         rank=70,
         breaks="JUSTIFIED",
