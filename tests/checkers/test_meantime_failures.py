@@ -61,10 +61,12 @@ def test_who_gives_up_early_is_found(function: Function) -> None:
 
 
 def test_who_goes_on_too_long_is_found() -> None:
-    """Rule (JUSTIFIED): the same bound; a pipelined producer's counts from the batch."""
+    """Rule (JUSTIFIED): the same bound; a pipelined producer's counts from the batch, so that none of its
+    appends is asked."""
     assert found(PATIENCE_MS + 100)
     assert found(PATIENCE_MS + 100, outcome=Outcome.OK, error="")
     assert not found(PATIENCE_MS + 100, pipelined=True)
+    assert not found(100, pipelined=True)
     assert found(PATIENCE_MS + 100, pipelined=True, function=Function.POLL)
 
 

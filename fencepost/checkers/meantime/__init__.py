@@ -124,7 +124,7 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
         beliefs := Beliefs(findings, options),
         Answered(findings),
         Elections(findings, unclean),
-        Shrinks(findings, options.lag_ns),
+        Shrinks(findings, options.lag_ns, options.disk.fsync_us * 1_000),
         Checkpoints(findings, options),
         Retention(findings, options),
         Placement(findings),

@@ -4,9 +4,8 @@ Owns needless_failure. delivery.timeout.ms bounds an append with all its attempt
 these clients alike. Before it is over, an operation may fail only for an error that another attempt would get
 again. One that takes longer keeps its application waiting. Reads operations, of single traces.
 
-Not asked: consumers in groups; transactions; traces with a wrong clock, by which the client measures; what
-pipelined producers end for their numbers (an unknown outcome), and how long they take: their time counts from
-the batch.
+Not asked: consumers in groups; transactions; traces with a wrong clock, by which the client measures; appends
+of pipelined producers, whose time counts from the first append of their batch.
 """
 
 from fencepost.checkers.invariants.findings import Findings
@@ -61,10 +60,9 @@ def _ends_wrongly(one: Operation, options: Options) -> bool:
     """Whether it failed before its time without such an error, or took longer."""
     if one.completion_time is None or one.group is not None or one.function not in ASKED:
         return False
-    if one.op_id >= FIRST_OWN:
+    if one.op_id >= FIRST_OWN or (one.function is Function.APPEND and options.client.producer.pipelined):
         return False
     patience = options.client.delivery_timeout_ms * MILLISECOND
     if one.outcome is Outcome.FAIL and one.error not in FINAL and _took(one) < patience:
         return True
-    pipelined = options.client.producer.pipelined and one.function is Function.APPEND
-    return not pipelined and _took(one) > patience + SLACK_MS * MILLISECOND
+    return _took(one) > patience + SLACK_MS * MILLISECOND
