@@ -140,8 +140,9 @@ class Name(StrEnum):
     BELIEF = "belief"
     """What a broker believes at the end of a run that went well. cause: about what (Belief)."""
     ANSWERED = "answered"
-    """A broker answered a client wrongly (cause: wrong), or never (cause: never); right answers are not
-    recorded. node; topic, partition; detail: JSON {request, correlation, since, expected, seen}."""
+    """A broker answered a client wrongly (cause: wrong) or never (never), or the client asked for something
+    else than the plan says (unplanned); what is right is not recorded. node; topic, partition; detail: JSON
+    {request, correlation, since, expected, seen}."""
     # --- consumer groups (node, topic __consumer_offsets and its partition always; leader_epoch: the
     # coordinator epoch)
     GROUPS_LOADED = "groups_loaded"

@@ -50,8 +50,9 @@ def held(events: tuple[Event, ...], node: int, topic: str, retention: int) -> tu
 
 
 def disturbed(events: tuple[Event, ...], node: int) -> bool:
-    """Whether a fault of the broker lasts, or any clock was wrong."""
+    """Whether a fault of the broker lasts, it is down, or any clock was wrong."""
     active: set[str] = set()
+    down = False
     for event in events:
         if event.name is Name.FAULT_BEGAN and event.cause in CLOCKS:
             return True
@@ -59,7 +60,11 @@ def disturbed(events: tuple[Event, ...], node: int) -> bool:
             active.add(event.detail)
         elif event.node == node and event.name is Name.FAULT_ENDED:
             active.discard(event.detail)
-    return bool(active)
+        elif event.node == node and event.name is Name.BROKER_STARTED:
+            down = False
+        elif event.node == node and event.name is Name.BROKER_STATE:
+            down = down or event.cause == "NotRunning"
+    return bool(active) or down
 
 
 def is_late(events: tuple[Event, ...], topic: str, retention: int) -> bool:

@@ -309,6 +309,14 @@ def test_who_cannot_commit_in_time_leaves_with_reason() -> None:
 END = Event(time=60 * SECOND, name=Name.PHASE, cause="end")
 
 
+def test_a_broker_that_was_stopped_registers_when_it_is_started() -> None:
+    """Rule (MEANTIME): an operator may leave it down as long as he likes."""
+    stopped = Event(time=SECOND, name=Name.BROKER_STATE, node=1, cause="NotRunning")
+    started = Event(time=2 * SECOND, name=Name.BROKER_STARTED, node=1)
+    assert "slow_registration" not in found(*UP[1:], *ROLES, stopped, END)
+    assert "slow_registration" in found(*UP[1:], *ROLES, stopped, started, END)
+
+
 def test_what_stands_still_while_nothing_is_broken() -> None:
     """Rule (MEANTIME): brokers register, partitions are led, ISRs are whole; not while a fault is active, nor
     where messages are lost."""

@@ -128,7 +128,7 @@ def story(seed: int) -> tuple[Event, ...]:
             events.append(Event(time=at, name=name, node=node, cause="pause", detail=f'{{"fault":{node}'))
         elif kind in "bs":
             name = Name.BROKER_STARTED if kind == "b" else Name.BROKER_STATE
-            events.append(Event(time=at, name=name, node=node))
+            events.append(Event(time=at, name=name, node=node, cause=draw.choice(("NotRunning", "Starting"))))
         elif kind == "g" and draw.random() < 0.2:
             events.append(Event(time=at, name=Name.TOPIC_CONFIGURED, node=node, topic="t", detail="{}"))
         elif kind == "j" and draw.random() < 0.2:

@@ -103,13 +103,12 @@ def test_who_waits_in_vain_has_a_reason(waits: Operation) -> None:
 
 def test_what_is_answered_is_no_time_out() -> None:
     """Rule: a coordinator's REQUEST_TIMED_OUT is an answer, and so is every error; several answers take
-    longer than one; a record without acknowledgement is not answered at all."""
+    longer than one."""
     assert not found(traced((), (evolve(COMMIT, error="REQUEST_TIMED_OUT"),)))
     assert not found(traced((), (evolve(COMMIT, argument="txn"),)))
     assert not found(traced((), (asked(50), asked(51, 1_400))))
     assert not found(traced((), (asked(50, 2_600, attempts=5),)))
     assert not found(traced((), (asked(50, outcome=Outcome.FAIL, error="NOT_LEADER_OR_FOLLOWER"),)))
-    assert not found(traced((), (evolve(LOST, acks=0),)))
     in_transactions = Operation(
         op_id=1, process=0, function=Function.TXN, invoke_time=0, completion_time=1, outcome=Outcome.OK
     )
@@ -171,3 +170,11 @@ def test_the_twin_agrees() -> None:
         assert bool(seen) == bool(expected) and seen <= expected, seed
         convicted += bool(expected)
     assert 30 < convicted < 270
+
+
+def test_without_acknowledgement_nobody_waits() -> None:
+    """Rule: an append with acks=0 is over when it is sent, whatever is broken; before that its client may
+    look for a leader in vain."""
+    assert found(traced((), (evolve(LOST, acks=0),)))
+    assert found(traced((happened(Name.FAULT_BEGAN, 10),), (evolve(LOST, acks=0),)))
+    assert not found(traced((), (evolve(LOST, acks=0, attempts=0),)))

@@ -1,5 +1,5 @@
-"""The requests that clients send to a broker of a simulated cluster, and whether each is answered, and
-rightly.
+"""The requests that clients send to a broker of a simulated cluster: whether each is what the plan asks for,
+and whether it is answered, and rightly.
 
 Owns the requests under way. It only reads: a run is the same with it. What is wrong is recorded as an event
 (ANSWERED), and judged by the check `meantime`. Not asked for: requests between brokers, which are sent again
@@ -14,8 +14,10 @@ import msgspec
 from attrs import define, field
 
 from fencepost.campaign.observed.justified import Asked, partition_of, reasons, standing
+from fencepost.campaign.observed.requested import Wishes
 from fencepost.impl.messages import broker_api, group_api
 from fencepost.sim.scheduler import MILLISECOND
+from fencepost.sim.world import FIRST_CLIENT_NODE
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import ACKS_NONE
 
@@ -38,6 +40,7 @@ class AnswerTap:
     # Virtual nanoseconds.
     now: Callable[[], int]
     record: Callable[[Event], None]
+    wishes: Wishes
     # By client and correlation id.
     asked: dict[tuple[int, int], Asked] = field(factory=dict)
     recorded: int = 0
@@ -52,9 +55,11 @@ class AnswerTap:
         core = self.core()
         if core is None or core.broker_context.broker_epoch < 0 or core.shutdown.shutting_down:
             return  # it does not serve anybody
-        if type(message) is broker_api.ProduceRequest and message.acks == ACKS_NONE:
-            return
-        self.asked[source, message.correlation_id] = Asked(message, self.now(), standing(core, message))
+        asked = Asked(message, self.now(), standing(core, message))
+        if type(message) is not broker_api.ProduceRequest or message.acks != ACKS_NONE:
+            self.asked[source, message.correlation_id] = asked
+        for of, expected, seen in self.wishes.refuted(source - FIRST_CLIENT_NODE, message):
+            self._record(asked, "unplanned", f"{of}: {expected}", f"{seen}")
 
     def answered(self, target: int, message: Any) -> None:
         """A message leaves for a client.

@@ -19,6 +19,7 @@ from fencepost.campaign.faults.kind import Ask, FaultKind
 from fencepost.campaign.faults.roles import follows, resolve
 from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.observed.answers import AnswerTap
+from fencepost.campaign.observed.requested import Wishes
 from fencepost.campaign.run.recorder import Recorder
 from fencepost.campaign.swarm.producers import make_client
 from fencepost.impl.broker.parts import Parts
@@ -58,7 +59,8 @@ class FaultyCluster(Recorder):
     simulation: Simulation = field(init=False)
     parts: Parts = field(init=False)
     broker_ids: tuple[int, ...] = field(init=False)
-    # Faults under way, with the broker that each hit, by their number.
+    # What the plan says that clients ask for.
+    wishes: Wishes = field(init=False)
     active: dict[int, tuple[Fault, int]] = field(factory=dict)
     # Power losses that wait for file calls, by broker.
     armed: dict[int, Fault] = field(factory=dict)
@@ -83,6 +85,7 @@ class FaultyCluster(Recorder):
         self.parts = parts_with(self.plan.cluster.bugs)
         self.broker_ids = tuple(range(1, self.plan.cluster.brokers + 1))
         self.simulation = Simulation(world=self.world, options=self.plan.cluster, parts=self.parts)
+        self.wishes = Wishes(self.plan)
         for broker in self.broker_ids:
             self.simulation.add(broker)
             self._tap(broker)
@@ -92,7 +95,7 @@ class FaultyCluster(Recorder):
     def _tap(self, broker: int) -> None:
         """Look at what clients ask the broker, and at its answers."""
         host = self.world.hosts[broker]
-        host.tap = AnswerTap(broker, lambda: host.core, lambda: self.now, self.recorded)
+        host.tap = AnswerTap(broker, lambda: host.core, lambda: self.now, self.recorded, self.wishes)
 
     def _make_client(self, process: int, files: FileSystem, now: int) -> Core:
         return make_client(self.plan, self.parts, process, self.broker_ids, healing=self.healing)

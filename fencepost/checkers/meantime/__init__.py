@@ -20,6 +20,7 @@ from fencepost.checkers.meantime.calm import Calm, is_asked
 from fencepost.checkers.meantime.checkpoints import Checkpoints
 from fencepost.checkers.meantime.delivery import Delivery
 from fencepost.checkers.meantime.elections import Elections
+from fencepost.checkers.meantime.failures import judge_failures
 from fencepost.checkers.meantime.handover import Handover
 from fencepost.checkers.meantime.options import options_of
 from fencepost.checkers.meantime.placement import Placement
@@ -85,6 +86,7 @@ def judge(trace: Trace) -> Verdict:
     judge_answers(findings, trace, options.compacted)
     judge_retries(findings, trace, options)
     judge_timeouts(findings, trace, options)
+    judge_failures(findings, trace, options)
     judge_reprocessing(findings, trace, options)
     if not findings.found:
         return verdict
@@ -122,7 +124,7 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
         beliefs := Beliefs(findings, options),
         Answered(findings),
         Elections(findings, unclean),
-        Shrinks(findings, options.lag_ns),
+        Shrinks(findings, options.lag_ns, options.disk.fsync_us * 1_000),
         Checkpoints(findings, options),
         Retention(findings, options),
         Placement(findings),

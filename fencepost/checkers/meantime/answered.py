@@ -1,9 +1,9 @@
 """ANSWERED: whoever asks a broker is answered, and by what the broker is and holds.
 
-Owns wrong_answer and unanswered_request. A client that gets a wrong error, or no answer, tries again until it
-succeeds, so that the history of its operations shows a delay at most. The run compares each answer with the
-state of the broker in that moment, and records those that the state refutes, and the requests that were never
-answered (ANSWERED).
+Owns wrong_answer, unanswered_request and wrong_request. A client that gets a wrong error, or no answer, tries
+again until it succeeds, so that the history of its operations shows a delay at most. The run compares each
+answer with the state of the broker in that moment, and records those that the state refutes, and the requests
+that were never answered (ANSWERED). It also compares what clients ask for with what the plan tells them.
 
 A broker may owe an answer longer while its process is paused or slow, its disk fails or its clock is wrong:
 the time counts from the end of the last such fault.
@@ -20,7 +20,8 @@ from fencepost.checkers.meantime.options import MILLISECOND
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 
-NEVER = "never"
+NEVER, UNPLANNED = "never", "unplanned"
+"""Causes of the event; "wrong" is the third."""
 PATIENCE_MS = 10_000
 """How long a broker may take without a fault: twice offsets.commit.timeout.ms, its
 longest wait."""
@@ -68,9 +69,13 @@ class Answered:
             return  # a trace may come from any tool
         if event.cause == NEVER and not self._is_late(event, detail):
             return
+        anomaly = "unanswered_request" if event.cause == NEVER else "wrong_answer"
+        expected = f"broker {event.node} to answer {detail.request} with {detail.expected}"
+        if event.cause == UNPLANNED:
+            anomaly, expected = "wrong_request", f"{detail.request} as planned: {detail.expected}"
         self.findings.add(
-            "unanswered_request" if event.cause == NEVER else "wrong_answer",
-            expected=f"broker {event.node} to answer {detail.request} with {detail.expected}",
+            anomaly,
+            expected=expected,
             seen=detail.seen,
             topic=event.topic,
             partition=event.partition,

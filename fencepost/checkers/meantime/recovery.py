@@ -22,6 +22,7 @@ STEPS = 60
 """The longest sequence of messages from a broker's end to the last role: an election (4), the reads and
 writes of a fail-over (20), then the remaining decisions. Each of these has reads, a write, and a request to a
 broker that responds before the next one."""
+NOT_RUNNING = "NotRunning"
 SLACK_MS = 3_000
 """Time for disks and slow hosts, and for waits between attempts to register."""
 
@@ -106,7 +107,8 @@ class Recovery:
         return {
             Name.FAULT_BEGAN: self._fault_began,
             Name.FAULT_ENDED: self._fault_ended,
-            Name.BROKER_STARTED: self._disturbed,
+            Name.BROKER_STARTED: self._broker_started,
+            Name.BROKER_STATE: self._broker_state,
             Name.BROKER_ZNODE: self._broker_znode,
             Name.PHASE: self._phase,
             Name.ASSIGNMENT: self._assignment,
@@ -127,6 +129,16 @@ class Recovery:
     def _fault_began(self, position: int, event: Event) -> None:
         self._disturbed(position, event)
         self.active.add(fault_of(event))
+
+    def _broker_state(self, position: int, event: Event) -> None:
+        """A broker that was asked to stop is down until it is started again, however long that takes."""
+        if event.cause == NOT_RUNNING:
+            self._disturbed(position, event)
+            self.active.add(f"broker {event.node}")
+
+    def _broker_started(self, position: int, event: Event) -> None:
+        self._disturbed(position, event)
+        self.active.discard(f"broker {event.node}")
 
     def _fault_ended(self, position: int, event: Event) -> None:
         self.active.discard(fault_of(event))

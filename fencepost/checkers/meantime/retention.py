@@ -22,6 +22,7 @@ from fencepost.traces.events import Event, Name
 RETENTION = "retention"
 SLACK_MS = 3_000
 """Disks: what a slow host does before it looks at its logs."""
+NOT_RUNNING = "NotRunning"
 UNLIMITED = -1
 LONG_MS = 3_600_000
 """No run lasts that long: of a topic that keeps its records longer, nothing is ever too old, and nobody has
@@ -99,8 +100,8 @@ class Retention:
             Name.TOPIC_DELETION: self._gone,
             Name.FAULT_BEGAN: self._began,
             Name.FAULT_ENDED: self._ended,
-            Name.BROKER_STARTED: self._disturbed,
-            Name.BROKER_STATE: self._disturbed,
+            Name.BROKER_STARTED: self._started,
+            Name.BROKER_STATE: self._broker_state,
             Name.PHASE: self._phase,
         }
 
@@ -187,6 +188,15 @@ class Retention:
     def _disturbed(self, position: int, event: Event) -> None:
         self._all_late(position, event.time, event.node)
         self.well[event.node] = event.time
+
+    def _broker_state(self, position: int, event: Event) -> None:
+        self._disturbed(position, event)
+        if event.cause == NOT_RUNNING:  # nothing is deleted until it is started
+            self.active.setdefault(event.node, set()).add(NOT_RUNNING)
+
+    def _started(self, position: int, event: Event) -> None:
+        self._disturbed(position, event)
+        self.active.get(event.node, set()).discard(NOT_RUNNING)
 
     def _began(self, position: int, event: Event) -> None:
         self._all_late(position, event.time, None if event.cause in CLOCKS else event.node)

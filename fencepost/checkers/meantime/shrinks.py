@@ -19,6 +19,9 @@ from fencepost.traces.events import Event, Name
 
 SLOW = ("pause", "slow_fsync", "slow_host")
 """Kinds of fault under which a step lasts long: it began to lead at the beginning, which nobody saw."""
+SYNCS = 8
+"""Syncs of the disk for a log that is created, at most. A request for many new partitions is one step: the
+leader's clock begins with it, and what it became is told when it ends."""
 CLOCKS = ("clock_jump", "clock_drift")
 """Kinds of fault that change a host's clock."""
 
@@ -31,6 +34,8 @@ class Shrinks:
 
     findings: Findings
     lag_ns: int
+    sync_ns: int
+    """How long a sync of the disk takes."""
     led: dict[tuple[int, Key], tuple[int, int, tuple[int, ...]]] = field(factory=dict)
     believed: dict[tuple[int, Key], tuple[tuple[int, ...], int]] = field(factory=dict)
     """The ISR that a leader uses, and the position at which it reported it."""
@@ -39,6 +44,8 @@ class Shrinks:
     """Faults of SLOW that last, by broker."""
     slowed: dict[int, int] = field(factory=dict)
     """When the last one of them ended."""
+    created: dict[int, tuple[int, int]] = field(factory=dict)
+    """By broker: when it opened logs last, and how many at that moment."""
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
         """Leaders and their proposals."""
@@ -46,6 +53,7 @@ class Shrinks:
             Name.BECAME_LEADER: self._became_leader,
             Name.BECAME_FOLLOWER: self._became_follower,
             Name.BROKER_STARTED: self._started,
+            Name.LOG_RECOVERED: self._recovered,
             Name.ISR_PROPOSED: self._proposed,
             Name.ISR_UPDATED: self._updated,
             Name.FAULT_BEGAN: self._fault,
@@ -53,8 +61,15 @@ class Shrinks:
         }
 
     def _became_leader(self, position: int, event: Event) -> None:
-        self.led.setdefault((event.node, (event.topic, event.partition)), (event.time, position, event.isr))
+        at, logs = self.created.get(event.node, (-1, 0))
+        step = logs * SYNCS * self.sync_ns if at == event.time else 0
+        place = event.node, (event.topic, event.partition)
+        self.led.setdefault(place, (event.time - step, position, event.isr))
         self._updated(position, event)
+
+    def _recovered(self, position: int, event: Event) -> None:
+        at, logs = self.created.get(event.node, (-1, 0))
+        self.created[event.node] = event.time, logs + 1 if at == event.time else 1
 
     def _updated(self, position: int, event: Event) -> None:
         place = event.node, (event.topic, event.partition)

@@ -6,6 +6,8 @@ something is broken or was a little while ago. needless_retry (retries.py) is ex
 leader; this rule is not, and it includes the requests of consumers in groups. Reads operations, of single
 traces.
 
+An append with acks=0 has no answer, so that nobody waits for it, whatever is broken.
+
 Not asked: networks that lose messages by chance; clients with less patience than an answer takes; topics that
 come or go during the run; processes that write in transactions.
 """
@@ -70,6 +72,16 @@ def judge_timeouts(findings: Findings, trace: Trace, options: Options) -> None:
         trace: the operations and events.
         options: those of the plan.
     """
+    for one in trace.operations:
+        if one.function is Function.APPEND and one.acks == ACKS_NONE and _waits(one):
+            findings.add(
+                "needless_timeout",
+                expected=f"process {one.process} to be done as soon as it has sent: acks=0 has no answer",
+                seen=f"{one.outcome.value} after {one.attempts} attempts: {one.error or 'no error'}",
+                topic=one.topic,
+                partition=-1 if one.partition is None else one.partition,
+                operations=(one.op_id,),
+            )
     if not is_asked(options.network) or trace.claims.loss:
         return
     suspects = [one for one in _suspects(trace, options) if not _foreign(one)]
@@ -92,6 +104,12 @@ def judge_timeouts(findings: Findings, trace: Trace, options: Options) -> None:
             partition=-1 if one.partition is None else one.partition,
             operations=(one.op_id,),
         )
+
+
+def _waits(one: Operation) -> bool:
+    """Whether a client waited for an answer although it had sent the request. What it may wait for before
+    that is a leader."""
+    return one.attempts > 0 and one.error in UNANSWERED
 
 
 def _foreign(one: Operation) -> bool:

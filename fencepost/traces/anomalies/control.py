@@ -191,10 +191,24 @@ CONTROL: tuple[Anomaly, ...] = (
         definition="a broker answered a client with something else than its own state says in that moment",
     ),
     Anomaly(
+        name="wrong_request",
+        rank=70,
+        breaks="ANSWERED",
+        definition="a client asked for something else than its application did, or with other options than "
+        "the plan's",
+    ),
+    Anomaly(
         name="unanswered_request",
         rank=70,
         breaks="ANSWERED",
         definition="a broker that ran on never answered a client's request",
+    ),
+    Anomaly(
+        name="needless_failure",
+        rank=70,
+        breaks="JUSTIFIED",
+        definition="a client gave an operation up before delivery.timeout.ms, for an error that another "
+        "attempt might not have got, or went on after it",
     ),
     Anomaly(
         name="needless_refusal",
