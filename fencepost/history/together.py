@@ -220,7 +220,7 @@ def together(count: int, function: Callable[[int], Any], *, seed: int, timeout_s
                 if inspect.iscoroutine(other):
                     other.close()
             raise FencepostError(
-                expected="a function, or a coroutine function (async def), that does the work when it is called",
+                expected="a function that does its work when it is called, or a coroutine function",
                 seen=f"that client {number} got a {type(result).__name__}, which nobody runs",
                 where="clients: function",
             )

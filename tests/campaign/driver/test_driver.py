@@ -194,7 +194,7 @@ def test_a_folder_in_use_is_refused(world: World) -> None:
     drive(world.campaign(range(1), {}))
     with pytest.raises(
         FencepostError,
-        match=r"expected an empty folder, saw that it holds a campaign; continue it \(--resume, or resume=True\)",
+        match=r"expected an empty folder, saw that it holds a campaign; continue it \(--resume, or resume",
     ):
         drive(world.campaign(range(1), {}))
     other = world.campaign(range(1), {}, resume=True)
