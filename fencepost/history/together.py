@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -211,9 +211,27 @@ def together(count: int, function: Callable[[int], Any], *, seed: int, timeout_s
     check_callable(function, "a function of a client's number", "clients: function")
     check_timeout(timeout_s, "clients")
     clients = [Client(Random(f"{seed} {number}")) for number in range(count)]
-    if inspect.iscoroutinefunction(function):
+    if _makes_coroutines(function):
         return _tasks(function, clients, timeout_s)
-    return _Threads(function, clients, timeout_s).run()
+    results = _Threads(function, clients, timeout_s).run()
+    for number, result in enumerate(results):
+        if inspect.isawaitable(result) or isinstance(result, Generator | AsyncGenerator):
+            for other in results:
+                if inspect.iscoroutine(other):
+                    other.close()
+            raise FencepostError(
+                expected="a function that does its work when it is called, or a coroutine function",
+                seen=f"that client {number} got a {type(result).__name__}, which nobody runs",
+                where="clients: function",
+            )
+    return results
+
+
+def _makes_coroutines(function: Callable[[int], Any]) -> bool:
+    """Whether it is a coroutine function, or an object that is called like one."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(type(function), "__call__", None)  # noqa: B004 (the method itself, to look at it)
+    )
 
 
 def _raise_first(errors: dict[int, BaseException]) -> None:

@@ -309,7 +309,7 @@ def _before(out: Path, job: Job, seeds: range, resume: bool) -> Iterator[dict[st
             expected="a new folder",
             seen="the runs of another campaign",
             where=str(out),
-            hint="--resume continues it",
+            hint="continue it (--resume, or resume=True), or choose another folder",
         )
     out.mkdir(parents=True, exist_ok=True)
     if path.exists():

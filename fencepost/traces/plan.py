@@ -5,7 +5,9 @@ Units are in the field names; times of a plan are virtual and start at 0 with th
 a float would tie a plan to a machine's libm. Targets of faults are roles, resolved when the fault begins.
 """
 
+import re
 from collections.abc import Mapping
+from typing import Any
 
 from attrs import Factory, field, frozen
 from attrs.validators import ge, in_, instance_of, le
@@ -38,6 +40,18 @@ FOLLOWED = (
 LATER = {"left_out": True}
 """Metadata of a field that plans did not have at first: JSON leaves it out while it has its default, so
 that older plans and digests stay the same."""
+
+
+LONGEST_TOPIC = 249
+"""The longest topic name in characters, as in Kafka. Reason: the name of a directory has at most 255 bytes,
+and a hyphen and the partition number follow the topic."""
+_LEGAL = re.compile(rf"[a-zA-Z0-9._-]{{1,{LONGEST_TOPIC}}}")
+
+
+def is_legal_topic(name: str) -> bool:
+    """Whether a topic name is valid: 1 to 249 letters, digits, dots, underscores and hyphens, and neither "."
+    nor ".." (Kafka's Topic.validate)."""
+    return _LEGAL.fullmatch(name) is not None and name not in (".", "..")
 
 
 def _bounded(low: int, high: int, default: int, metadata: Mapping[str, bool] | None = None) -> int:
@@ -132,6 +146,17 @@ class TransactionOptions:
     unload_ms: int = _bounded(0, 60_000, 0)
 
 
+def _check_topics(_: Any, __: Any, topics: Any) -> None:
+    if not isinstance(topics, tuple) or not all(isinstance(one, TopicOptions) for one in topics):
+        raise ValueError(f"'topics' must be a tuple of TopicOptions: {str(topics)[:80]!r}")
+    for topic in topics:
+        if not isinstance(topic.name, str) or not is_legal_topic(topic.name):
+            raise ValueError(
+                f"the name of a topic must be 1 to {LONGEST_TOPIC} letters, digits, dots, underscores and "
+                f"hyphens: {str(topic.name)[:40]!r}"
+            )
+
+
 @frozen(kw_only=True)
 class ClusterOptions:
     """The cluster under test. Broker ids are 1..brokers. bugs: planted bugs, by id (campaign/bugs)."""
@@ -139,7 +164,7 @@ class ClusterOptions:
     # Number of brokers.
     brokers: int = _bounded(1, 16, 3)
     # Topics that exist from the start, except those with created_later.
-    topics: tuple[TopicOptions, ...] = (TopicOptions(),)
+    topics: tuple[TopicOptions, ...] = field(default=(TopicOptions(),), validator=_check_topics)
     # A follower that has not caught up for so long leaves the ISR.
     replica_lag_time_max_ms: int = _bounded(100, MILLION, 10_000)
     # How long a leader holds a follower's fetch that has no new records.

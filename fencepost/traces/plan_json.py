@@ -161,4 +161,7 @@ def _read_object(kind: Callable[..., Any], data: Any, path: str) -> Any:
     for name, (_, _, required) in fields.items():
         if required and name not in values:
             raise _refuse(f"{path}.{name}", "a value", "none")
-    return kind(**values)
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise _refuse(path, "valid values", f"that {error}") from None

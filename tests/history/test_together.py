@@ -284,3 +284,45 @@ def test_overlap_is_counted() -> None:
     with pytest.raises(NotLinearizableError, match="2 pairs of operations overlapped, where at least 3 were"):
         assert_linearizable(history, "register", minimum_overlap=3)
     assert assert_linearizable(history, "register", minimum_overlap=2).decision == "ok"
+
+
+async def _write(history: History, number: int) -> int:
+    with history.operation("write", argument=number):
+        await asyncio.sleep(0)
+    return number
+
+
+def test_an_object_that_is_called_like_a_coroutine_function_is_one() -> None:
+    """Rule: its calls are awaited as tasks, not dropped."""
+
+    class Clients:
+        def __init__(self) -> None:
+            self.history = History()
+
+        async def __call__(self, number: int) -> int:
+            return await _write(self.history, number)
+
+    async def together() -> list[int]:
+        return await clients.history.clients(3, clients)
+
+    clients = Clients()
+    assert asyncio.run(together()) == [0, 1, 2]
+    assert len(clients.history.operations) == 3
+
+
+def _later(number: int):
+    yield number
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [
+        (lambda number: _write(History(), number), "client 0 got a coroutine"),
+        (_later, "client 0 got a generator"),
+    ],
+)
+def test_work_that_nobody_runs_is_an_error(function, kind: str) -> None:
+    """Rule: a function that only answers a coroutine or a generator has done nothing; without the error the
+    history is empty."""
+    with pytest.raises(FencepostError, match=kind):
+        History().clients(2, function)

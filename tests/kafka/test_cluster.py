@@ -512,6 +512,8 @@ def test_an_acks_all_record_needs_its_replicas():
         ({"seed": "x"}, "cluster: seed: expected a whole number from 0 on, saw 'x'"),
         ({"seed": -1}, "cluster: seed: expected a whole number from 0 on, saw -1"),
         ({"brokers": "3"}, "options of a cluster"),
+        ({"topics": {"t": 1}}, "'topics' must be a tuple of TopicOptions"),
+        ({"topics": (TopicOptions(name="a b"),)}, "letters, digits, dots, underscores and hyphens: 'a b'"),
     ],
 )
 def test_a_wrong_option_is_one_sentence(options, says):

@@ -45,6 +45,14 @@ REFUSALS = [
     ('{"seed":1,"version":2}', "plan.version: expected 1, saw 2"),
     ('{"seed":1,"faults":[{"fault_id":1,"at_ms":2}]}', "plan.faults[0].kind: expected a value, saw none"),
     ("{}", "plan.seed: expected a value, saw none"),
+    (
+        '{"seed":1,"cluster":{"topics":[{"name":"a/b"}]}}',
+        "plan.cluster: expected valid values, saw that the name",
+    ),
+    (
+        '{"seed":1,"cluster":{"topics":[{"name":".."}]}}',
+        "plan.cluster: expected valid values, saw that the name",
+    ),
     ('{"seed":1', "plan: expected JSON, saw Input data was truncated"),
     (b"\xff", "plan: expected JSON, saw"),
     ("[1]", "plan: expected a JSON object, saw [1]"),

@@ -24,6 +24,7 @@ from fencepost.campaign.driver.steering import Steering
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.pool import COMMAND, TASK_LIMIT_S, Pool, WorkerAnswer
 from fencepost.campaign.workers.results import CampaignResult, Job, Orders, RunResult, Tally, Task
+from fencepost.traces.errors import FencepostError
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
 
@@ -218,9 +219,11 @@ def _tasks(campaign: Campaign, stored: frozenset[int], judged: frozenset[int]) -
 def drive(campaign: Campaign, on_progress: Callable[[CampaignProgress], None] = _ignore) -> CampaignResult:
     """Run a campaign to its end, or to a Ctrl-C (then `interrupted` is set and every finished run is kept).
 
-    Raises FencepostError: a folder that is taken, a plan that cannot be read, a disk that refuses.
+    Raises FencepostError: no worker, a folder that is taken, a plan that cannot be read, a disk that refuses.
     """
     started = time.monotonic()
+    if campaign.jobs < 1:
+        raise FencepostError(expected="at least one worker", seen=str(campaign.jobs), where="Campaign: jobs")
     if campaign.seeds:
         plan_of(campaign.job, campaign.seeds[0])  # a plan that cannot be read fails here, in one sentence
     store = ledger = None

@@ -68,7 +68,7 @@ def claim(path: Path, job: Job, *, software_version: str, resume: bool) -> Trace
                 expected="an empty folder",
                 seen="that it holds a campaign" if (path / ABOUT).exists() else "other files in it",
                 where=str(path),
-                hint="go on with --resume, or choose another folder",
+                hint="continue it (--resume, or resume=True), or choose another folder",
             )
         if taken:
             earlier = read_about(path).job

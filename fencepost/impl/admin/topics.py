@@ -26,6 +26,9 @@ from fencepost.impl.zookeeper.interface import Create, Failed, Multi, SetData, Z
 from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 from fencepost.traces.outcomes import ErrorCode
 
+METADATA_TOPIC = "__cluster_metadata"
+"""Nobody may create it: tools take its directory for the controllers' log. Kafka refuses it, too (KafkaApis,
+handleCreateTopicsRequest), with TOPIC_AUTHORIZATION_FAILED."""
 MOST_PARTITIONS = JUTE_MAXBUFFER // len('"0":[1],')
 """The most partitions of a topic: with more, its node would not fit into a ZooKeeper request. It is checked
 before replicas are placed, so that a large number costs nothing."""
@@ -82,6 +85,13 @@ def create_topic(
     """
     config = config or {}
     check_name(name)
+    if name == METADATA_TOPIC:
+        raise AdminError(
+            expected="another name: this one is the metadata log of KRaft's controllers",
+            seen=repr(name),
+            where="topic",
+            code=ErrorCode.INVALID_TOPIC_EXCEPTION,
+        )
     check_config(name, config)
     cluster: ClusterTopics = yield from read_cluster(())
     _may_be_created(name, cluster)

@@ -1,25 +1,16 @@
 """The name of a partition. It is a tuple, because a controller looks up hundreds of thousands of them many
 times, and tuples are compared and hashed without Python code.
 
-Owns the rules for valid names. Names come from outside: from requests and from ZooKeeper.
+Owns the rules for valid names of partitions. Names come from outside: from requests and from ZooKeeper.
 """
 
-import re
 from typing import NamedTuple
 
-LONGEST_TOPIC = 249
-"""The longest topic name in characters, as in Kafka. Reason: the name of a directory has at most 255 bytes,
-and a hyphen and the partition number follow the topic."""
+from fencepost.traces.plan import is_legal_topic
+
 LONGEST_PARTITION = 255
 """The longest name of a replica's directory in characters."""
 LARGEST_PARTITION = (1 << 31) - 1
-_LEGAL = re.compile(rf"[a-zA-Z0-9._-]{{1,{LONGEST_TOPIC}}}")
-
-
-def is_legal_topic(name: str) -> bool:
-    """Whether a topic name is valid: 1 to 249 letters, digits, dots, underscores and hyphens, and neither "."
-    nor ".." (Kafka's Topic.validate)."""
-    return _LEGAL.fullmatch(name) is not None and name not in (".", "..")
 
 
 class TopicPartition(NamedTuple):

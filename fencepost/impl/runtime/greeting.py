@@ -106,11 +106,18 @@ def read_credentials(path: Path) -> Credentials:
                 where=str(path),
                 hint=f"chmod 600 {path}",
             )
-        return msgspec.json.decode(path.read_bytes(), type=Credentials)
+        read = msgspec.json.decode(path.read_bytes(), type=Credentials)
     except (OSError, msgspec.MsgspecError) as error:
         raise EnvironmentError_(
             expected="the credentials of a cluster", seen=str(error), where=str(path)
         ) from None
+    if len(read.secret) != 2 * _SECRET_BYTES or not read.cluster_id:
+        raise EnvironmentError_(
+            expected=f"the credentials of a cluster with a secret of {2 * _SECRET_BYTES} characters",
+            seen=f"one of {len(read.secret)}, and a cluster id of {len(read.cluster_id)} characters",
+            where=str(path),
+        )
+    return read
 
 
 def broker_greeting(node: int, credentials: Credentials) -> bytes:

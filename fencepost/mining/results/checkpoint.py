@@ -161,7 +161,7 @@ class Work:
                     expected="a new or an empty folder for the results",
                     seen="a mining that did not end",
                     where=str(self.out),
-                    hint="continue it (--resume), or remove the folder",
+                    hint="continue it (--resume, or resume=True), or remove the folder",
                 )
             before = msgspec.json.decode(question.read_bytes())
             if before != msgspec.to_builtins(asked):

@@ -18,6 +18,7 @@ many come from each. A profile without healthy traces is left out, and where non
 are taken.
 """
 
+from collections.abc import Iterable, Mapping
 from math import erfc, sqrt
 from typing import Any
 
@@ -67,6 +68,17 @@ def over_represented(labelled: Any, contrast: Any) -> tuple[dict[int, list[Share
         rows = top.orderBy("label", "place").collect()
     finally:
         tested.unpersist()
+    return reported(rows, pairs), sum(pairs.values())
+
+
+def reported(rows: Iterable[Any], pairs: Mapping[bool, int]) -> dict[int, list[Shared]]:
+    """By label the features that pass.
+
+    Args:
+        rows: of each label, the features with the largest ratios, the largest first: label, feature, bad,
+            of_bad, healthy, of_healthy, ochiai, ratio.
+        pairs: how many pairs of label and feature were tested, by whether the feature is a pair of steps.
+    """
     found: dict[int, list[Shared]] = {}
     for row in rows:
         p = min(1.0, _chance(row["ratio"]) * 2 * pairs[row["feature"].startswith(PAIR)])
@@ -83,7 +95,7 @@ def over_represented(labelled: Any, contrast: Any) -> tuple[dict[int, list[Share
                     p=p,
                 )
             )
-    return {label: without_echoes(shared)[:KEPT] for label, shared in found.items()}, sum(pairs.values())
+    return {label: without_echoes(shared)[:KEPT] for label, shared in found.items()}
 
 
 def _counted(labelled: Any, contrast: Any) -> Any:

@@ -1,9 +1,10 @@
 """From the results of a mining to its bugs: grouped, described, written.
 
-Owns: the order of the steps on Spark, and the tables `groups`, `over_represented` and `coverage`. Must not
-know: how a trace is judged.
+Owns: the order of the steps, whether Spark or this process counts, and the tables `groups`,
+`over_represented` and `coverage`. Must not know: how a trace is judged.
 """
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import asdict
 
-from fencepost.mining.triage.bugs import Bug, Bugs, Example
-from fencepost.mining.triage.grouping import PARTITIONS, Grouping, group
+from fencepost.mining.triage import small
+from fencepost.mining.triage.bugs import Bug, Bugs, Example, Shared
+from fencepost.mining.triage.grouping import PARTITIONS, group
 from fencepost.mining.triage.overrepresented import over_represented
 
 NO_EVENTS = "these histories have no protocol events: only their operations were compared"
@@ -39,29 +41,51 @@ def triage(session: Callable[[], Any], out: Path, *, tables: bool = False) -> Bu
     """The bugs of the mining in `out`, which has the tables `evidence` and `contrast`; writes `groups`,
     `over_represented` and bugs.json.
 
-    session: gives a Spark session; not asked where nothing is bad. tables: write `coverage` too, from
-    `spectra`. Returns: the bugs, the one with the most traces first.
+    session: gives a Spark session; not asked where nothing is bad, or little enough to count here. tables:
+    write `coverage` too, from `spectra`. Returns: the bugs, the one with the most traces first.
     """
     found = Bugs()
     bad, asked = _rows(out / "evidence"), tables and _rows(out / "spectra")
-    if bad or asked:
-        spark = session()
-        before = spark.conf.get("spark.sql.shuffle.partitions")
-        spark.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
-        try:
-            if bad:
-                evidence, contrast = (
-                    spark.read.parquet(_uri(out / name)) for name in ("evidence", "contrast")
-                )
-                found = _bugs(evidence, contrast, out)
-            if asked:
-                _write_coverage(spark.read.parquet(_uri(out / "spectra")), out)
-        finally:
-            spark.conf.set("spark.sql.shuffle.partitions", before)
+    read = [out / name for name in ("evidence", "contrast", *(("spectra",) if asked else ()))]
+    if small.values_in(*read) <= small.MOST_VALUES:
+        found = _bugs_here(out) if bad else found
+        if asked:
+            _write(out, "coverage", COVERAGE, small.coverage(small.rows_of(out / "spectra")))
+    elif bad or asked:
+        found = _on_spark(session(), out, bad=bool(bad), asked=bool(asked))
     if not bad:
         _write(out, "groups", GROUPS, [])
     _write(out, "over_represented", OVER_REPRESENTED, list(_shared_rows(found)))
     found.write(out)
+    return found
+
+
+def _bugs_here(out: Path) -> Bugs:
+    """The bugs, counted in this process."""
+    contrast = small.rows_of(out / "contrast")
+    labelled = small.labelled(small.rows_of(out / "evidence"), contrast)
+    shares, tested = small.over_represented(labelled.rows, contrast)
+    _write(out, "groups", GROUPS, [{**row, "bug": row["label"]} for row in labelled.rows])
+    bugs = tuple(
+        _bug(row, labelled.clusters.names, labelled.clusters.items, labelled.healthy, shares)
+        for row in small.described(labelled)
+    )
+    return Bugs(bugs=bugs, bad=len(labelled.rows), healthy=labelled.healthy, tested=tested)
+
+
+def _on_spark(spark: Any, out: Path, *, bad: bool, asked: bool) -> Bugs:
+    """The bugs, if any trace is bad, and `coverage`, if it is asked for."""
+    found = Bugs()
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
+    try:
+        if bad:
+            evidence, contrast = (spark.read.parquet(_uri(out / name)) for name in ("evidence", "contrast"))
+            found = _bugs(evidence, contrast, out)
+        if asked:
+            _write_coverage(spark.read.parquet(_uri(out / "spectra")), out)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
     return found
 
 
@@ -76,7 +100,10 @@ def _bugs(evidence: Any, contrast: Any, out: Path) -> Bugs:
     try:
         shares, tested = over_represented(labelled, contrast)
         _write_groups(labelled, out)
-        bugs = tuple(_described(labelled, grouping, shares))
+        bugs = tuple(
+            _bug(row, grouping.names, grouping.items, grouping.healthy, shares)
+            for row in _described(labelled)
+        )
     finally:
         for frame in (labelled, evidence, contrast):
             frame.unpersist()
@@ -95,8 +122,9 @@ def _shared_rows(found: Bugs) -> Iterator[dict[str, Any]]:
 
 
 def _write(out: Path, name: str, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:
-    """A table of few rows, which are on the driver anyway."""
-    (out / name).mkdir(exist_ok=True)
+    """A table of few rows, which are on the driver anyway. It replaces what an interrupted triage left."""
+    shutil.rmtree(out / name, ignore_errors=True)
+    (out / name).mkdir()
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), out / name / "part-0.parquet")
 
 
@@ -117,7 +145,8 @@ def _write_groups(labelled: Any, out: Path) -> None:
     ).parquet(_uri(out / "groups"))
 
 
-def _described(labelled: Any, grouping: Grouping, shares: dict[int, Any]) -> Any:
+def _described(labelled: Any) -> Iterator[dict[str, Any]]:
+    """As small.described, from Spark."""
     from pyspark.sql import functions as sql
 
     example = sql.struct("source", "trace_id", "operations", "replay")
@@ -141,18 +170,35 @@ def _described(labelled: Any, grouping: Grouping, shares: dict[int, Any]) -> Any
             column: {one[column]: int(one["count"]) for one in found if one["label"] == label}
             for column, found in counts.items()
         }
-        missing = [*([] if row["events"] else [NO_EVENTS]), *([] if grouping.healthy else [NO_HEALTHY])]
-        anomaly = next(iter(by["anomaly"]))
-        yield Bug(
-            number=label,
-            name=grouping.names.get(label, f"{anomaly}-rest"),
-            anomaly=anomaly,
-            traces=int(row["traces"]),
-            anomalies=by["anomaly"],
-            profiles=by["profile"],
-            first=Example(**row["first"].asDict()),
-            smallest=Example(**row["smallest"].asDict()),
-            items=grouping.items.get(label, {}),
-            shares=tuple(shares.get(label, ())),
-            missing=tuple(missing),
-        )
+        yield {
+            **{name: row[name] for name in ("label", "traces", "events")},
+            **{name: row[name].asDict() for name in ("smallest", "first")},
+            **by,
+        }
+
+
+def _bug(
+    row: dict[str, Any],
+    names: dict[int, str],
+    items: dict[int, dict[str, float]],
+    healthy: int,
+    shares: dict[int, list[Shared]],
+) -> Bug:
+    """A bug of a row of small.described. names, items: of each group; healthy: traces to compare with;
+    shares: the features of each group."""
+    label = int(row["label"])
+    anomaly = next(iter(row["anomaly"]))
+    missing = [*([] if row["events"] else [NO_EVENTS]), *([] if healthy else [NO_HEALTHY])]
+    return Bug(
+        number=label,
+        name=names.get(label, f"{anomaly}-rest"),
+        anomaly=anomaly,
+        traces=int(row["traces"]),
+        anomalies=row["anomaly"],
+        profiles=row["profile"],
+        first=Example(**row["first"]),
+        smallest=Example(**row["smallest"]),
+        items=items.get(label, {}),
+        shares=tuple(shares.get(label, ())),
+        missing=tuple(missing),
+    )

@@ -193,7 +193,8 @@ def test_a_folder_in_use_is_refused(world: World) -> None:
     """Without --resume a folder that holds something is refused, and with it another campaign's is."""
     drive(world.campaign(range(1), {}))
     with pytest.raises(
-        FencepostError, match=r"expected an empty folder, saw that it holds a campaign; go on with --resume"
+        FencepostError,
+        match=r"expected an empty folder, saw that it holds a campaign; continue it \(--resume, or resume",
     ):
         drive(world.campaign(range(1), {}))
     other = world.campaign(range(1), {}, resume=True)
@@ -241,3 +242,10 @@ def test_an_unreadable_plan_fails_before_a_worker_starts(world: World) -> None:
     with pytest.raises(FencepostError, match=r"plan\.seed: expected a value"):
         drive(world.campaign(range(5), {}, job=Job(plan="{}")))
     assert not world.out.exists()
+
+
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_a_campaign_without_a_worker_is_refused(jobs: int) -> None:
+    """Rule: it would end at once with nothing run and nothing found."""
+    with pytest.raises(FencepostError, match=f"expected at least one worker, saw {jobs}"):
+        drive(Campaign(seeds=range(1), jobs=jobs))

@@ -72,6 +72,7 @@ REFUSED = {
     "name": (NewTopic(name="a b", partitions=1, replication_factor=1), E.INVALID_TOPIC_EXCEPTION, "'a b'"),
     "long name": (NewTopic(name="x" * 250), E.INVALID_TOPIC_EXCEPTION, "1 to 249"),
     "path": (NewTopic(name=".."), E.INVALID_TOPIC_EXCEPTION, "'..'"),
+    "metadata log": (NewTopic(name="__cluster_metadata"), E.INVALID_TOPIC_EXCEPTION, "'__cluster_metadata'"),
     "collision": (
         NewTopic(name="o_d.x", partitions=1, replication_factor=1),
         E.INVALID_TOPIC_EXCEPTION,

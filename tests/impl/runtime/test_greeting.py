@@ -136,6 +136,9 @@ def test_the_file_is_its_owners_and_new_each_time(tmp_path) -> None:
     path.write_text("{}")
     with pytest.raises(EnvironmentError_, match="expected the credentials of a cluster"):
         read_credentials(path)
+    path.write_text('{"cluster_id": "here", "secret": ""}')  # everybody would know it
+    with pytest.raises(EnvironmentError_, match="a secret of 64 characters, saw one of 0"):
+        read_credentials(path)
     with pytest.raises(EnvironmentError_, match="No such file"):
         read_credentials(tmp_path / "nowhere")
 
