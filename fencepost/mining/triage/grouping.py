@@ -100,7 +100,8 @@ def group(evidence: Any, contrast: Any) -> Grouping:
     rows = space.vectors(signatures)
     grouped_items = Items(present=rows > 0, names=tuple(places), common=np.array(space.common, float))
     labels = split(_alone(cluster(rows, counts), rows, signatures), grouped_items, counts)
-    labels = _by_size(by_cause(labels, grouped_items, counts), counts, signatures)
+    labels = by_cause(labels, grouped_items, counts, sum(healthy.values()))
+    labels = _by_size(labels, counts, signatures)
     labelled = _labelled(signed, [row["signature"] for row in top], labels, rows, counts, space)
     items = {label: _own(label, labels, rows, counts, places) for label in sorted(set(labels))}
     anomalies = {label: _anomaly(label, labels, counts, signatures) for label in items}
