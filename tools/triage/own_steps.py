@@ -60,6 +60,14 @@ OWN_STEP: dict[str, str] = {
     "KAFKA-6003": r"follower_failed",
     "KAFKA-6683": r"appended|log_directory_failed",
     "KAFKA-8484": r"appended",
+    # transactions; the others show in what readers get, of which no event speaks
+    "T1": r"transaction_phase.*producer epoch",
+    "T2": r"transaction_phase.*(loaded|producer epoch)",
+    "KAFKA-16352": r"transaction_phase Prepare.*loaded|transactions_loaded",
+    "T3": r"marker_|before all markers",
+    "T4": r"marker_|before all markers",
+    "T13": r"marker_|before all markers",
+    "T14": r"transaction_phase.*producer epoch",
 }
 
 

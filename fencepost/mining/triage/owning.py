@@ -22,6 +22,9 @@ import numpy.typing as npt
 from fencepost.mining.triage.splitting import LEAST, Items, Numbers
 from fencepost.mining.triage.weights import Matrix
 
+ENOUGH = 50
+"""Healthy traces without which nothing is moved or joined: of fewer, it says little that none has a step. Of
+none at all, even the usual steps are strange, and all groups share them."""
 NEVER = 0.005
 """Share of comparable healthy traces up to which a step can be own."""
 SELDOM = 1e-3
@@ -39,14 +42,17 @@ Labels = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
-def by_cause(labels: Sequence[int], items: Items, counts: Sequence[int]) -> list[int]:
+def by_cause(labels: Sequence[int], items: Items, counts: Sequence[int], healthy: int) -> list[int]:
     """Labels with traces moved to the groups that own what they did, and groups of one cause joined.
 
     Args:
         labels: the group of each signature.
         items: of the signatures.
         counts: traces of each signature.
+        healthy: how many healthy traces they are compared with.
     """
+    if healthy < ENOUGH:
+        return list(labels)
     found, size = np.array(labels, np.int64), np.array(counts, float)
     steps = _steps(items) & (size @ items.present >= LEAST)
     return [int(label) for label in _joined(_moved(found, items, size, steps), items, size, steps)]

@@ -46,6 +46,9 @@ came: a cluster stops for many reasons. A rare step that convicts, that is on th
 that is between cause and effect, has this weight in addition to that of having occurred."""
 NAMING = 2.0
 """Factor of items of the anomaly that names the trace: the others are often its consequences."""
+SELDOM = 0.005
+"""No step weighs more than one that this share of the comparable healthy traces has. The weights of a hundred
+healthy traces and of a hundred thousand, of which many may be alike, are the same."""
 STEPS = ("convicts", "here", "between", "step", "again")
 """Kinds of item with a weight that depends on how many healthy traces have the step."""
 
@@ -97,7 +100,7 @@ def weight_of(
         return weight
     if common > (RARE_BETWEEN if kind == "between" else RARE):
         return 0.0
-    return weight * purity * math.log(1 / max(common, 0.5 / (healthy + 1)))
+    return weight * purity * math.log(1 / max(common, 0.5 / (healthy + 1), SELDOM))
 
 
 def of_anomaly(item: str) -> str:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fencepost.mining.triage.owning import by_cause
+from fencepost.mining.triage.owning import ENOUGH, by_cause
 from fencepost.mining.triage.splitting import Items
 
 
@@ -17,11 +17,11 @@ def items_of(rows: list[str], seen: str = "") -> Items:
     )
 
 
-def groups(*together: list[str], seen: str = "") -> list[str]:
+def groups(*together: list[str], seen: str = "", healthy: int = ENOUGH) -> list[str]:
     """The groups that become of these, as words."""
     rows = [row for each in together for row in each]
     labels = [number for number, each in enumerate(together) for _ in each]
-    found = by_cause(labels, items_of(rows, seen), [1] * len(rows))
+    found = by_cause(labels, items_of(rows, seen), [1] * len(rows), healthy)
     return sorted(
         " ".join(sorted(rows[at] for at in range(len(rows)) if found[at] == one)) for one in set(found)
     )
@@ -55,4 +55,9 @@ def test_the_verdict_is_no_cause() -> None:
     items = Items(
         present=np.ones((4, 1), bool), names=("step: liveness_failed every ISR is full",), common=np.zeros(1)
     )
-    assert by_cause([0, 0, 1, 1], items, [5, 5, 5, 5]) == [0, 0, 1, 1]
+    assert by_cause([0, 0, 1, 1], items, [5, 5, 5, 5], ENOUGH) == [0, 0, 1, 1]
+
+
+def test_without_healthy_traces_nothing_is_a_cause() -> None:
+    """Rule: where too few healthy traces say what is usual, groups stay, although all share steps."""
+    assert groups(["Ax", "Ax"], ["Bx", "Bx"], healthy=ENOUGH - 1) == ["Ax Ax", "Bx Bx"]
