@@ -111,6 +111,7 @@ def draw(
         steps=_steps(chance, members),
         request_faults=_script(chance, ready, topics, members, transactional) if faults else (),
         broker_faults=_broker_faults(chance, members) if faults else (),
+        narrow=faults and chance.below(5, "narrow") == 0,
         chaos=1 + seed if chaos else 0,
     )
 

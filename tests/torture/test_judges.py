@@ -200,6 +200,9 @@ INNOCENT = {
     "a commit of unknown outcome that is none": transactional(
         decided("aborted", "aborted", "aborted"), transaction(True, ended=False)
     ),
+    "appends of a producer that was closed with them under way": {
+        "appends": (*GOOD.appends, append(3, b"d", None, "p1")), "closed": frozenset({"p1"}),
+    },
     "the last append of a producer without retries": {
         "after": (append(9, b"d", {"error": {"code": 6}}),),
     },
