@@ -39,7 +39,7 @@ REPLAYS = 10
 LEAST_RATE = 0.4
 """A smaller scenario shows the anomaly in at least two of SHRINK_REPLAYS runs."""
 SHRINK_REPLAYS = 5
-MOST_SHRINK_RUNS = 150
+MOST_SHRINK_RUNS = 120
 """Bound of a shrink: five minutes at two seconds a run."""
 RUNS, FINDINGS, TRACES = "runs.jsonl", "findings", "traces"
 STUCK = frozenset({"stuck_consumer", "stuck_append"})
@@ -257,7 +257,9 @@ def torture(
     began = time.monotonic()
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin, (job,)) as pool:
         with (out / RUNS).open("ab") as file:
-            for line in _results(pool, [seed for seed in seeds if seed not in done], jobs):
+            found = enough and sum(_has(one, wanted_anomalies) for one in lines) >= enough
+            left = [] if found else [seed for seed in seeds if seed not in done]
+            for line in _results(pool, left, jobs):
                 file.write(msgspec.json.encode(line) + b"\n")
                 file.flush()
                 lines.append(line)
