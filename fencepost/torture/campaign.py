@@ -15,7 +15,7 @@ import multiprocessing
 import resource
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -259,12 +259,13 @@ def torture(
         with (out / RUNS).open("ab") as file:
             found = enough and sum(_has(one, wanted_anomalies) for one in lines) >= enough
             left = [] if found else [seed for seed in seeds if seed not in done]
-            for line in _results(pool, left, jobs):
+            for line in (results := _results(pool, left, jobs)):
                 file.write(msgspec.json.encode(line) + b"\n")
                 file.flush()
                 lines.append(line)
                 progress(line)
                 if enough and sum(_has(one, wanted_anomalies) for one in lines) >= enough:
+                    results.close()
                     break
         seconds = time.monotonic() - began
         findings, of_all = {}, _by_anomaly(lines)
@@ -336,19 +337,23 @@ def _before(out: Path, job: Job, seeds: range, resume: bool) -> Iterator[dict[st
     said.write_bytes(words)
 
 
-def _results(pool: ProcessPoolExecutor, seeds: list[int], jobs: int) -> Iterator[dict[str, Any]]:
+def _results(pool: ProcessPoolExecutor, seeds: list[int], jobs: int) -> Generator[dict[str, Any], None, None]:
     """As they are done; at most two for each worker wait."""
     left, waiting = iter(seeds), set[Future[dict[str, Any]]]()
-    while True:
-        for seed in left:
-            waiting.add(pool.submit(_seed, seed))
-            if len(waiting) >= 2 * jobs:
-                break
-        if not waiting:
-            return
-        done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-        for future in done:
-            yield future.result()
+    try:
+        while True:
+            for seed in left:
+                waiting.add(pool.submit(_seed, seed))
+                if len(waiting) >= 2 * jobs:
+                    break
+            if not waiting:
+                return
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+    finally:
+        for future in waiting:
+            future.cancel()
 
 
 def _has(line: dict[str, Any], anomalies: frozenset[str]) -> bool:

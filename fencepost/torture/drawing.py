@@ -124,9 +124,9 @@ def _known(drawn: Mapping[str, Any], settings: set[str]) -> dict[str, Any]:
 def _own(chance: Randomness, role: str, own: Mapping[str, Own]) -> dict[str, Any]:
     """Each setting keeps the library's default in three of four seeds."""
     return {
-        name: chance.choice(values, "own", role, name)
+        name: chance.choice(values, f"own {role} {name}")
         for name, values in own.get(role, {}).items()
-        if chance.below(OWN_ONE_IN, "is set", role, name) == 0
+        if chance.below(OWN_ONE_IN, f"sets {role} {name}") == 0
     }
 
 
