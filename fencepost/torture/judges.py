@@ -67,6 +67,7 @@ def judge(
         _deliveries(run, may),
         _group(run, may),
         _commits(run),
+        _unreadable(run),
         _ends(run),
     ):
         for finding in findings:
@@ -358,6 +359,15 @@ def _ends(run: Run) -> Iterator[Finding]:
             anomaly="stuck_append",
             expected="every append answered after the heal",
             seen=f"{len(open_)} of {len(waited)} without an answer, {_name(open_[0]).decode()} first",
+        )
+
+
+def _unreadable(run: Run) -> Iterator[Finding]:
+    if run.unreadable:
+        yield Finding(
+            anomaly="unreadable",
+            expected="requests as Kafka's protocol has them, in versions that the broker advertises",
+            seen=f"{len(run.unreadable)} that ended their connections: {run.unreadable[0]}",
         )
 
 

@@ -24,6 +24,7 @@ from fencepost.torture.protocol import DriverError
 from fencepost.torture.records import place_of
 from fencepost.torture.scenario import TOPICS, BrokerFault, Scenario, Step
 from fencepost.torture.truth import COMMITTED, OPEN, Entry, read_log
+from fencepost.torture.unreadable import kept
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.plan import TransactionOptions
 
@@ -72,6 +73,8 @@ class Outcome:
     """Whether every record was delivered to the group, or there is none."""
     committed: Mapping[str, int]
     """Committed offset at the end, by partition; partitions without one are left out."""
+    unreadable: tuple[str, ...] = ()
+    """What clients sent that no broker can read, as the brokers say it."""
     loss: str = ""
     """Why brokers may have lost acknowledged records, by their own record; empty: they may not."""
     trouble: str = ""
@@ -105,6 +108,8 @@ class Torture:
     hit: list[str] = field(factory=list)
     # How often each kind of fault struck each request, as `lose answer|Produce`.
     met: Counter[str] = field(factory=Counter)
+    # What clients sent that no broker can read; grows while the run goes on.
+    unreadable: list[str] = field(factory=list)
     # The consumers.
     group: Group = field(init=False)
     # The producers.
@@ -177,6 +182,7 @@ class Torture:
             log=log,
             drained=drained,
             committed=committed,
+            unreadable=tuple(self.unreadable),
             trouble=trouble or (self.driver.failure and f"{self.driver.failure}; {self.driver.last_words()}"),
             hit=tuple(self.hit),
             met=dict(self.met),
@@ -338,5 +344,6 @@ def carry_out(
     Raises FencepostError."""
     driver.forget()
     options: dict[str, Any] = {"transactions": TRANSACTIONS} if scenario.transactional else {}
-    with fencepost.kafka.cluster(seed=scenario.seed, **options) as kafka:
-        return judged(Torture(scenario=scenario, driver=driver, kafka=kafka).go(), kafka)
+    with fencepost.kafka.cluster(seed=scenario.seed, **options) as kafka, kept() as lines:
+        torture = Torture(scenario=scenario, driver=driver, kafka=kafka, unreadable=lines)
+        return judged(torture.go(), kafka)

@@ -172,6 +172,7 @@ PLANTED = {
     "stuck_consumer": {"polls": {"c0": (poll(10, (0, b"a")),)}, "drained": False, "committed": {"t-0": 1}},
     "committed_back": {"commits": (committed(12, 3),), "committed": {"t-0": 2}},
     "below_committed": {"commits": (committed(8, 1),)},
+    "unreadable": {"unreadable": ("produce version 9, byte 43 of a message: expected a varint",)},
     "ended": {"trouble": "that it ended with code 2"},
 }
 
