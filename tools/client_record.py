@@ -55,9 +55,9 @@ ROWS = (
     Row("confluent-kafka-go", "1.6.1", "2.12.0", {"lost_write": "up to 1.8.2", "transaction_lost": "#3575"}),
     Row("confluent-kafka-go", "1.5.2", "2.12.0", {"transaction_lost": "fenced commit", "torn": "#3575"}),
     Row("confluent-kafka-go", "1.8.2", "2.12.0", {"lost_write": "up to 1.8.2"}),
-    Row("confluent-kafka", "2.2.0", "2.16.1", {"producer_ended": "#4438", "duplicate": "#4736"}),
+    Row("confluent-kafka", "2.2.0", "2.16.1", {"ended": "#4312", "producer_ended": "#4438"}),
     Row("confluent-kafka", "2.3.0", "2.16.1", {"duplicate": "#4736", "committed_beyond": "#4844"}),
-    Row("franz-go", "1.21.3", "1.22.2", {"lost_write": "#1484", "transaction_lost": "#1484"}),
+    Row("franz-go", "1.21.3", "1.22.2", {"lost_write": "#1484", "unreadable": "mended in 1.22"}),
     Row("franz-go", "1.19.0", "1.22.2", {"delivered_twice": "1.19.0 to 1.20.2"}),
     Row(
         "kafka-go", "0.4.47", "", {"skipped": "#1319", "below_committed": "#1398", "committed_back": "#1398"}
