@@ -82,6 +82,11 @@ class Listeners:
         for broker, server in self._servers.items():
             server.hook = hook_of(broker)
 
+    def narrow(self, receive_bytes: int) -> None:
+        """New connections have kernel buffers of this size (SO_RCVBUF), as on a slow or long path."""
+        for server in self._servers.values():
+            server.narrow(receive_bytes)
+
     async def close(self) -> None:
         """Cut every connection and free the ports."""
         self.serving = False

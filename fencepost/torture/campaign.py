@@ -15,7 +15,7 @@ import multiprocessing
 import resource
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ REPLAYS = 10
 LEAST_RATE = 0.4
 """A smaller scenario shows the anomaly in at least two of SHRINK_REPLAYS runs."""
 SHRINK_REPLAYS = 5
-MOST_SHRINK_RUNS = 150
+MOST_SHRINK_RUNS = 120
 """Bound of a shrink: five minutes at two seconds a run."""
 RUNS, FINDINGS, TRACES = "runs.jsonl", "findings", "traces"
 STUCK = frozenset({"stuck_consumer", "stuck_append"})
@@ -213,21 +213,25 @@ def _replayed(rate: Rate, anomaly: str, values: dict[str, Any], replays: int, sh
 
 def smaller(rate: Rate, scenario: Scenario, anomaly: str) -> tuple[Scenario, int]:
     """The smallest scenario found, and how many runs that took. Every step keeps the rate; a step is given up
-    after two runs that show nothing."""
-    runs, changed = 0, True
+    after two runs that show nothing. After a step that is kept, the next ones are tried, and those before it
+    once more at the end."""
+    runs, place, changed = 0, 0, False
     wanted_runs = -(-int(LEAST_RATE * 100) * SHRINK_REPLAYS // 100)
-    while changed and runs < MOST_SHRINK_RUNS:
-        changed = False
-        for candidate in scenario.smaller():
-            if runs >= MOST_SHRINK_RUNS:
+    while runs < MOST_SHRINK_RUNS:
+        candidates = list(scenario.smaller())
+        if place >= len(candidates):
+            if not changed:
                 break
-            shown, runs = rate(candidate, anomaly, wanted_runs), runs + wanted_runs
-            if 0 < shown < wanted_runs:
-                left = SHRINK_REPLAYS - wanted_runs
-                shown, runs = shown + rate(candidate, anomaly, left), runs + left
-            if shown >= wanted_runs:
-                scenario, changed = candidate, True
-                break
+            place, changed = 0, False
+            continue
+        shown, runs = rate(candidates[place], anomaly, wanted_runs), runs + wanted_runs
+        if 0 < shown < wanted_runs:
+            left = SHRINK_REPLAYS - wanted_runs
+            shown, runs = shown + rate(candidates[place], anomaly, left), runs + left
+        if shown >= wanted_runs:
+            scenario, changed = candidates[place], True
+        else:
+            place += 1
     return scenario, runs
 
 
@@ -239,11 +243,13 @@ def torture(
     resume: bool = False,
     replays: int = REPLAYS,
     enough: int = 0,
+    wanted_anomalies: frozenset[str] = frozenset(),
     shrink: bool = False,
     progress: Callable[[dict[str, Any]], None] = lambda line: None,
 ) -> dict[str, Any]:
     """Run the seeds, replay the first of each anomaly. Answers a summary. enough: seeds with a finding after
-    which no more are begun; 0: all are run. Raises FencepostError."""
+    which no more are begun; 0: all are run. wanted_anomalies: only these are enough, and replayed; empty:
+    all. Raises FencepostError."""
     out = Path(job.out)
     lines = list(_before(out, job, seeds, resume))
     build(wanted(job.library))
@@ -251,18 +257,22 @@ def torture(
     began = time.monotonic()
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin, (job,)) as pool:
         with (out / RUNS).open("ab") as file:
-            for line in _results(pool, [seed for seed in seeds if seed not in done], jobs):
+            found = enough and sum(_has(one, wanted_anomalies) for one in lines) >= enough
+            left = [] if found else [seed for seed in seeds if seed not in done]
+            for line in (results := _results(pool, left, jobs)):
                 file.write(msgspec.json.encode(line) + b"\n")
                 file.flush()
                 lines.append(line)
                 progress(line)
-                if enough and sum(bool(one["findings"]) for one in lines) >= enough:
+                if enough and sum(_has(one, wanted_anomalies) for one in lines) >= enough:
+                    results.close()
                     break
         seconds = time.monotonic() - began
-        findings = {}
-        for anomaly, of in _by_anomaly(lines).items():
+        findings, of_all = {}, _by_anomaly(lines)
+        for anomaly, of in of_all.items():
             first = min(of, key=lambda line: line["seed"])
-            entry = _replayed(_rate_in(pool), anomaly, first["scenario"], replays, shrink)
+            runs = replays if anomaly in (wanted_anomalies or of_all) else 0
+            entry = _replayed(_rate_in(pool), anomaly, first["scenario"], runs, shrink)
             (finding,) = [one for one in first["findings"] if one["anomaly"] == anomaly]
             findings[anomaly] = {
                 "library": job.library,
@@ -327,19 +337,28 @@ def _before(out: Path, job: Job, seeds: range, resume: bool) -> Iterator[dict[st
     said.write_bytes(words)
 
 
-def _results(pool: ProcessPoolExecutor, seeds: list[int], jobs: int) -> Iterator[dict[str, Any]]:
+def _results(pool: ProcessPoolExecutor, seeds: list[int], jobs: int) -> Generator[dict[str, Any], None, None]:
     """As they are done; at most two for each worker wait."""
     left, waiting = iter(seeds), set[Future[dict[str, Any]]]()
-    while True:
-        for seed in left:
-            waiting.add(pool.submit(_seed, seed))
-            if len(waiting) >= 2 * jobs:
-                break
-        if not waiting:
-            return
-        done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-        for future in done:
-            yield future.result()
+    try:
+        while True:
+            for seed in left:
+                waiting.add(pool.submit(_seed, seed))
+                if len(waiting) >= 2 * jobs:
+                    break
+            if not waiting:
+                return
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _has(line: dict[str, Any], anomalies: frozenset[str]) -> bool:
+    """Whether a run shows one of these anomalies; empty: any."""
+    return any(not anomalies or one["anomaly"] in anomalies for one in line["findings"])
 
 
 def _by_anomaly(lines: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

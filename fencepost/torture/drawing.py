@@ -111,6 +111,7 @@ def draw(
         steps=_steps(chance, members),
         request_faults=_script(chance, ready, topics, members, transactional) if faults else (),
         broker_faults=_broker_faults(chance, members) if faults else (),
+        narrow=faults and chance.below(5, "narrow") == 0,
         chaos=1 + seed if chaos else 0,
     )
 
@@ -123,9 +124,9 @@ def _known(drawn: Mapping[str, Any], settings: set[str]) -> dict[str, Any]:
 def _own(chance: Randomness, role: str, own: Mapping[str, Own]) -> dict[str, Any]:
     """Each setting keeps the library's default in three of four seeds."""
     return {
-        name: chance.choice(values, "own", role, name)
+        name: chance.choice(values, f"own {role} {name}")
         for name, values in own.get(role, {}).items()
-        if chance.below(OWN_ONE_IN, "is set", role, name) == 0
+        if chance.below(OWN_ONE_IN, f"sets {role} {name}") == 0
     }
 
 

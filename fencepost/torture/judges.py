@@ -67,6 +67,7 @@ def judge(
         _deliveries(run, may),
         _group(run, may),
         _commits(run),
+        _unreadable(run),
         _ends(run),
     ):
         for finding in findings:
@@ -237,7 +238,7 @@ def _deliveries(run: Run, allowed: _Allowed) -> Iterator[Finding]:
                         expected=f"offsets above {before[0]} of {place}, no rebalance was seen",
                         seen=f"offset {offset}, delivered to {client}",
                     )
-                last[place] = (offset, poll.sent_ns)
+                last[place] = (max(offset, before[0]) if stays else offset, poll.sent_ns)
 
 
 def _highest(run: Run) -> tuple[set[tuple[str, int]], dict[str, int]]:
@@ -337,8 +338,13 @@ def _below(run: Run, acknowledged: Mapping[str, list[tuple[int, int]]]) -> Itera
 
 
 def _ends(run: Run) -> Iterator[Finding]:
-    open_ = [command for command in run.appends if command.answer is None]
-    ends = [one for one in run.transactions if one.end is not None and one.end.answer is None]
+    waited = [command for command in run.appends if command.client not in run.closed]
+    open_ = [command for command in waited if command.answer is None]
+    ends = [
+        one.end
+        for one in run.transactions
+        if one.end is not None and one.end.answer is None and one.end.client not in run.closed
+    ]
     if ends and not run.trouble and not open_:
         yield Finding(
             anomaly="stuck_transaction",
@@ -352,7 +358,16 @@ def _ends(run: Run) -> Iterator[Finding]:
         yield Finding(
             anomaly="stuck_append",
             expected="every append answered after the heal",
-            seen=f"{len(open_)} of {len(run.appends)} without an answer, {_name(open_[0]).decode()} first",
+            seen=f"{len(open_)} of {len(waited)} without an answer, {_name(open_[0]).decode()} first",
+        )
+
+
+def _unreadable(run: Run) -> Iterator[Finding]:
+    if run.unreadable:
+        yield Finding(
+            anomaly="unreadable",
+            expected="requests as Kafka's protocol has them, in versions that the broker advertises",
+            seen=f"{len(run.unreadable)} that ended their connections: {run.unreadable[0]}",
         )
 
 

@@ -73,6 +73,8 @@ class Producers:
     """In the order in which they were sent."""
     after: list[Command] = field(factory=list, init=False)
     """Those that were sent after the heal."""
+    closed: set[str] = field(factory=set, init=False)
+    """Clients that were replaced: what they had under way may never be answered."""
     transactions: list[Transaction] = field(factory=list, init=False)
     """In the order in which they were begun."""
     _producers: list[_Producer] = field(factory=list, init=False)
@@ -101,6 +103,7 @@ class Producers:
                 self._finish(producer, current)
             producer.current = None
             self._anew(producer)
+            self.closed.add(before)
             self.driver.send("close", before, timeout_ms=CLOSE_MS)
 
     def send(self, number: int, burst: int) -> None:
@@ -111,6 +114,10 @@ class Producers:
             self._turn(producer)
         else:
             self._burst(producer, burst)
+
+    def waited_for(self) -> list[Command]:
+        """Appends that must be answered."""
+        return [one for one in self.appends if one.client not in self.closed]
 
     def send_after(self) -> None:
         """The healed cluster takes a last, small burst of each producer."""

@@ -24,6 +24,7 @@ from fencepost.torture.protocol import DriverError
 from fencepost.torture.records import place_of
 from fencepost.torture.scenario import TOPICS, BrokerFault, Scenario, Step
 from fencepost.torture.truth import COMMITTED, OPEN, Entry, read_log
+from fencepost.torture.unreadable import kept
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.plan import TransactionOptions
 
@@ -38,6 +39,9 @@ READS = 10
 READS_OPEN = 30
 """Most reads of a log with open transactions: they time out after ten seconds."""
 BETWEEN_READS_S = 0.5
+NARROW_BYTES = 4_096
+"""Of a socket that takes little: less than a batch, so that a request is written in parts while a broker
+rests."""
 TRANSACTIONS = TransactionOptions(state_topic_partitions=3, abort_check_ms=500)
 """The transaction coordinators of a scenario that has transactions; time-outs are noticed soon."""
 SLOW_LINK_MS = 30
@@ -61,12 +65,16 @@ class Outcome:
     """Appends that were sent to the healed cluster; also among the appends."""
     transactions: tuple[Transaction, ...] = ()
     """In the order in which they were begun."""
+    closed: frozenset[str] = frozenset()
+    """Producers that the application closed with appends under way."""
     events: tuple[Event, ...]
     log: Log
     drained: bool
     """Whether every record was delivered to the group, or there is none."""
     committed: Mapping[str, int]
     """Committed offset at the end, by partition; partitions without one are left out."""
+    unreadable: tuple[str, ...] = ()
+    """What clients sent that no broker can read, as the brokers say it."""
     loss: str = ""
     """Why brokers may have lost acknowledged records, by their own record; empty: they may not."""
     trouble: str = ""
@@ -100,6 +108,8 @@ class Torture:
     hit: list[str] = field(factory=list)
     # How often each kind of fault struck each request, as `lose answer|Produce`.
     met: Counter[str] = field(factory=Counter)
+    # What clients sent that no broker can read; grows while the run goes on.
+    unreadable: list[str] = field(factory=list)
     # The consumers.
     group: Group = field(init=False)
     # The producers.
@@ -124,6 +134,9 @@ class Torture:
             self.kafka.create_topic(
                 topic, partitions=scenario.partitions, config={"min.insync.replicas": "2"}
             )
+        if scenario.narrow:
+            listeners = self.kafka.run.cluster.system.listeners  # type: ignore[attr-defined]
+            listeners.narrow(NARROW_BYTES)
         self._open()
         try:
             self._arm()
@@ -136,9 +149,9 @@ class Torture:
         self.kafka.wait_until_healthy()
         if not trouble:
             try:
-                self._answers()
-                self.producers.send_after()
-                self._answers()
+                if self._answers():
+                    self.producers.send_after()
+                    self._answers()
             except DriverError as error:
                 trouble = str(error)
         log = self._read()
@@ -164,10 +177,12 @@ class Torture:
             seeks=tuple(self.group.seeks),
             after=tuple(self.producers.after),
             transactions=tuple(self.producers.transactions),
+            closed=frozenset(self.producers.closed),
             events=tuple(self.driver.events),
             log=log,
             drained=drained,
             committed=committed,
+            unreadable=tuple(self.unreadable),
             trouble=trouble or (self.driver.failure and f"{self.driver.failure}; {self.driver.last_words()}"),
             hit=tuple(self.hit),
             met=dict(self.met),
@@ -281,15 +296,16 @@ class Torture:
             case _:
                 getattr(self.kafka, fault.verb)(leader, for_ms=fault.for_ms)
 
-    def _answers(self) -> None:
+    def _answers(self) -> bool:
         """Wait for the answers to appends and for the ends of transactions; what a machine that is busy with
-        other work takes longer does not count."""
+        other work takes longer does not count. Returns whether all came."""
         patience = Patience()
         while patience.turn() < ANSWER_S and not self.driver.failure:
             ended = self.producers.turn()
-            if self.driver.wait(self._appends, TURN_S) and ended:
-                break
+            if self.driver.wait(self.producers.waited_for(), TURN_S) and ended:
+                return True
             self.group.turn()
+        return False
 
     def _read(self) -> dict[str, tuple[Entry, ...]]:
         """All logs. A leader that is new may show an end below what was acknowledged, until its followers
@@ -328,5 +344,6 @@ def carry_out(
     Raises FencepostError."""
     driver.forget()
     options: dict[str, Any] = {"transactions": TRANSACTIONS} if scenario.transactional else {}
-    with fencepost.kafka.cluster(seed=scenario.seed, **options) as kafka:
-        return judged(Torture(scenario=scenario, driver=driver, kafka=kafka).go(), kafka)
+    with fencepost.kafka.cluster(seed=scenario.seed, **options) as kafka, kept() as lines:
+        torture = Torture(scenario=scenario, driver=driver, kafka=kafka, unreadable=lines)
+        return judged(torture.go(), kafka)

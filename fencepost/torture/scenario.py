@@ -99,6 +99,8 @@ class Scenario:
     steps: tuple[Step, ...] = ()
     request_faults: tuple[RequestFault, ...] = ()
     broker_faults: tuple[BrokerFault, ...] = ()
+    narrow: bool = False
+    """Whether brokers' sockets take few bytes that were not read, so that clients write in parts."""
     chaos: int = 0
     """Seed of the swarm's faults of brokers (`kafka.chaos`), in addition; 0: none."""
 
@@ -106,14 +108,18 @@ class Scenario:
     def faults(self) -> int:
         """How many faults and steps there are in addition to the plain load."""
         return (
-            len(self.request_faults) + len(self.broker_faults) + len(self.steps) + len(self.shapes)
-        ) + bool(self.chaos)
+            (len(self.request_faults) + len(self.broker_faults) + len(self.steps) + len(self.shapes))
+            + bool(self.chaos)
+            + self.narrow
+        )
 
     def words(self) -> list[str]:
         """What happens, one line each."""
         words = [str(fault) for fault in self.request_faults]
         words += [str(fault) for fault in self.broker_faults]
         words += [str(step) for step in self.steps]
+        if self.narrow:
+            words.append("brokers' sockets take few bytes that were not read")
         if self.chaos:
             words.append(f"the swarm's broker faults of seed {self.chaos}")
         shape = (
@@ -135,21 +141,23 @@ class Scenario:
     def smaller(self) -> Iterator["Scenario"]:
         """Each scenario with one thing less, the largest steps first."""
         lists = ("request_faults", "broker_faults", "steps", "shapes")
+        if self.members:  # first, because runs without a group are short
+            kept = tuple(step for step in self.steps if step.verb in PRODUCER_STEPS)
+            yield evolve(self, members=0, steps=kept)
+        if self.chaos:
+            yield evolve(self, chaos=0)
+        if self.transactional:
+            yield evolve(self, transactional=False)
+        if self.narrow:
+            yield evolve(self, narrow=False)
+        if self.rewinds:
+            yield evolve(self, rewinds=False)
         for name in lists:
             things = getattr(self, name)
             if len(things) > 1:
                 yield self._with(name, ())
                 yield self._with(name, things[: len(things) // 2])
                 yield self._with(name, things[len(things) // 2 :])
-        if self.chaos:
-            yield evolve(self, chaos=0)
-        if self.transactional:
-            yield evolve(self, transactional=False)
-        if self.rewinds:
-            yield evolve(self, rewinds=False)
-        if self.members:
-            kept = tuple(step for step in self.steps if step.verb in PRODUCER_STEPS)
-            yield evolve(self, members=0, steps=kept)
         for name, least in (
             *(("producers", 1), ("topics", 1), ("partitions", 1), ("bursts", 1)),
             *(("burst", 2), ("members", 1), ("duration_ms", 50)),

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import socket
 import ssl
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -76,6 +77,11 @@ class Server:
     _listener: asyncio.Server | None = field(default=None, init=False)
     # The next tick; None while the socket is closed.
     _ticking: asyncio.TimerHandle | None = field(default=None, init=False)
+
+    def narrow(self, receive_bytes: int) -> None:
+        """Give new connections kernel buffers of this size."""
+        for listening in () if self._listener is None else self._listener.sockets:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
 
     async def listen(self, host: str, port: int) -> int:
         """Accept connections; returns the port (port 0: any free one)."""

@@ -6,6 +6,7 @@ protocol.
 
 import base64
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -75,6 +76,10 @@ def commands():
     for line in sys.stdin:
         command = json.loads(line)
         name = command["command"]
+        if name == "open" and MODE == "unreadable":
+            host, _, port = command["config"]["bootstrap"].split(",")[0].rpartition(":")
+            kept["socket"] = socket.create_connection((host, int(port)))
+            kept["socket"].sendall(b"\x00\x00\x00\x04what")
         if name == "open" and MODE == "aborted_delivered" and command["role"] == "consumer":
             command["config"]["isolation"] = "read_uncommitted"
         if name == "commit_transaction" and MODE == "stuck_transaction":

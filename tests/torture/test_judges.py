@@ -172,6 +172,7 @@ PLANTED = {
     "stuck_consumer": {"polls": {"c0": (poll(10, (0, b"a")),)}, "drained": False, "committed": {"t-0": 1}},
     "committed_back": {"commits": (committed(12, 3),), "committed": {"t-0": 2}},
     "below_committed": {"commits": (committed(8, 1),)},
+    "unreadable": {"unreadable": ("produce version 9, byte 43 of a message: expected a varint",)},
     "ended": {"trouble": "that it ended with code 2"},
 }
 
@@ -200,6 +201,9 @@ INNOCENT = {
     "a commit of unknown outcome that is none": transactional(
         decided("aborted", "aborted", "aborted"), transaction(True, ended=False)
     ),
+    "appends of a producer that was closed with them under way": {
+        "appends": (*GOOD.appends, append(3, b"d", None, "p1")), "closed": frozenset({"p1"}),
+    },
     "the last append of a producer without retries": {
         "after": (append(9, b"d", {"error": {"code": 6}}),),
     },

@@ -52,6 +52,9 @@ def test_seeds_cross_concurrency_with_faults():
         == {scenario.rewinds for scenario in drawn}
         == {False, True}
     )
+    assert {scenario.transactional for scenario in drawn} == {False, True}
+    assert {scenario.rewinds for scenario in drawn} == {False, True}
+    assert {scenario.narrow for scenario in drawn} == {False, True}
     assert {shape for scenario in drawn for shape in scenario.shapes} == set(SHAPES)
     assert any(not scenario.request_faults and not scenario.broker_faults for scenario in drawn)
     assert any(scenario.chaos for scenario in drawn)
@@ -74,6 +77,7 @@ def test_every_smaller_scenario_is_smaller():
             scenario.faults
             + scenario.transactional
             + scenario.rewinds
+            + scenario.narrow
             + scenario.topics
             + scenario.duration_ms
             + scenario.producers
