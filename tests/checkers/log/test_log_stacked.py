@@ -127,7 +127,7 @@ STORIES = {
 
 
 def convicts(bad: Trace, at: int) -> bool:
-    """Whether a stack of three, with this one at a place, is convicted for it, and for nothing far from it."""
+    """Whether a stack of three, with this log at a place, is convicted for it, and for nothing else."""
     made = [WHOLE] * 3
     made[at] = bad
     columns, rules, groups = columns_of(made)
