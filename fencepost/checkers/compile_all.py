@@ -49,7 +49,7 @@ def compile_all() -> None:
     with engine(COMPILED):
         judge(small)
         bounds = Bounds(index=one, time=one, clock=one, row=one)
-        worst_pair(bounds, bounds, 0)
+        worst_pair(evolve(bounds, time=one + 1), bounds, 0)
         regressions(np.zeros((4, 1), np.int64), one, one, one, np.zeros(1, np.bool_))
         components(2, one, one + 1)
         tables = EventTables(tables=tables_of([rows_of(small)]), headers=(small,))

@@ -1,7 +1,7 @@
-"""What a Spark task does: read splits with PyArrow, judge every trace in them, write what was found.
+"""What a Spark task does: judge every trace of its splits, write what was found.
 
-Owns: the way from a split to rows of results. Must not know: Spark (a test calls it as a function), how
-judges work.
+Owns: the way from the tables of a split to rows of results. Must not know: Spark (a test calls it as a
+function), how judges work.
 
 A check that has a form over columns judges all traces of a row group at once; the others see one trace at a
 time. A row group that cannot be judged as a whole is judged trace by trace, so that one bad trace costs only
@@ -9,46 +9,34 @@ itself; one that contradicts itself is not judged at all.
 """
 
 import contextlib
-from collections import Counter
+import gc
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import define, evolve, frozen
+from attrs import define, frozen
 
 from fencepost.checkers.judges import EMPTY, LOG, Check, checks_by_name, event_tables, guarded, under_profile
 from fencepost.checkers.log.accounts import LogCounts, counts_of_trace
 from fencepost.checkers.verdict import Decision, Verdict
-from fencepost.mining.inputs.contradictions import COLUMNS, contradictions
+from fencepost.mining.inputs.contradictions import contradictions
 from fencepost.mining.inputs.history_files import HistoryFile
+from fencepost.mining.inputs.reading import check_whole, has_columns, headers_of, read_split, sizes_of, sound
 from fencepost.mining.inputs.splits import Split, Unreadable
 from fencepost.mining.model_check import ModelQuestion
 from fencepost.mining.results.checkpoint import TaskResult, keep, key_of
 from fencepost.mining.results.rows import Counts, ResultWriter, lost_row, quarantine_row, replay_command
-from fencepost.mining.triage.features import OPERATION_COLUMNS
 from fencepost.mining.triage.rows import TaskTriage, Told
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.journal import read_frames
-from fencepost.traces.parquet import read_group, read_tables
+from fencepost.traces.parquet import read_tables
 from fencepost.traces.rows import known_events, left_out_in_words, rows_of, trace_of
-from fencepost.traces.schema import SCHEMAS, STRINGS, TABLES, Table
+from fencepost.traces.schema import SCHEMAS
 from fencepost.traces.tables import Tables, rows_of_tables, tables_of
 from fencepost.traces.trace import Trace
-
-FAULT_COLUMNS = ["trace_id", "name", "cause"]
-"""Columns of events that identify the kinds of fault in a trace."""
-
-CODED: dict[Table, list[str]] = {
-    "operations": [
-        *("function", "outcome", "topic", "key", "argument", "isolation"),
-        *("records.list.element.topic", "positions.list.element.topic"),
-    ],
-    "events": ["name", "topic", "cause"],
-}
-"""Strings that are read as dictionaries, as Parquet keeps them."""
 
 
 @frozen
@@ -79,112 +67,6 @@ class Settings:
     triage: bool = True
     # Whether to report the features of every trace.
     spectra: bool = False
-
-
-def _read(split: Split, checks: tuple[Check, ...], *, rows: bool = False, triage: bool = False) -> Tables:
-    """The tables of a split: whole, or only the columns that `checks` and triage read (rows: all of
-    operations). Raises TraceError."""
-    if split.group is None:
-        assert split.journal is not None
-        return tables_of(read_frames(split.journal, split.frames))
-    part, index = split.group.part, split.group.index
-    by_column = [check.operation_columns for check in checks if _has_columns(check)]
-    rows_needed = rows or any(not _has_columns(check) for check in checks)
-    asked = set(COLUMNS).union(*by_column, OPERATION_COLUMNS if triage else ())
-    columns = sorted(asked, key=SCHEMAS["operations"].names.index)
-    whole = triage or any(check.reads_events for check in checks)
-
-    def of(table: Table, columns: list[str] | None) -> pa.Table:
-        coded = STRINGS[table] if rows_needed else CODED[table]
-        return read_group(part.of(table), table, index, columns=columns, dictionary=coded)
-
-    return Tables(
-        traces=read_group(part.traces, "traces", index),
-        operations=of("operations", None if rows_needed else columns),
-        events=of("events", None if whole else FAULT_COLUMNS),
-    )
-
-
-def _has_columns(check: Check) -> bool:
-    """Whether it has a form over all traces of a row group."""
-    return check.judge_table is not None or check.judge_events is not None
-
-
-def _sound(tables: Tables, split: Split) -> tuple[Tables, list[Unreadable]]:
-    """The tables without the traces that contradict themselves or were met before, and why."""
-    reasons = {
-        **{
-            found: f"the trace contradicts itself: {why}"
-            for found, why in contradictions(tables.operations).items()
-        },
-        **dict.fromkeys(split.repeated, "its trace id is in an earlier row group too, which is judged"),
-    }
-    events, answers = known_event_rows(tables.events, split.source, split.place)
-    tables = evolve(tables, events=events)
-    if not reasons:
-        return tables, answers
-    strange = pa.array(reasons, pa.int64())
-    kept = {
-        name: tables.of(name).filter(pc.invert(pc.is_in(tables.of(name).column("trace_id"), strange)))
-        for name in TABLES
-    }
-    answers += [
-        Unreadable(source=split.source, place=split.place, reason=reason, trace_id=trace_id)
-        for trace_id, reason in reasons.items()
-    ]
-    return Tables(traces=kept["traces"], operations=kept["operations"], events=kept["events"]), answers
-
-
-_EVENT_NAMES = pa.array([name.value for name in Name])
-
-
-def known_event_rows(events: pa.Table, source: str, place: str) -> tuple[pa.Table, list[Unreadable]]:
-    """The rows of events without those of names that this version does not know, and the messages about
-    these. events: rows of a row group; source, place: of the split."""
-    column: Any = events.column("name")
-    if pa.types.is_dictionary(column.type):  # few distinct names, many rows
-        distinct = {name for chunk in column.chunks for name in chunk.dictionary.to_pylist()}
-    else:
-        distinct = set(column.unique().to_pylist())
-    if distinct <= set(_EVENT_NAMES.to_pylist()):
-        return events, []
-    known = pc.is_in(column.cast(pa.string()), value_set=_EVENT_NAMES)
-    strange: Any = events.filter(pc.invert(known)).select(["trace_id", "name"])
-    pairs = zip(*(strange.column(name).to_pylist() for name in ("trace_id", "name")), strict=True)
-    answers = [
-        Unreadable(
-            source=source,
-            place=place,
-            reason=left_out_in_words(name, count, f"{place}, trace {trace_id}"),
-            trace_id=trace_id,
-        )
-        for (trace_id, name), count in Counter(pairs).items()
-    ]
-    return events.filter(known), answers
-
-
-def headers_of(traces: pa.Table, profile: str | None, where: str) -> list[Trace]:
-    """The traces without operations and events. Raises TraceError."""
-    none = {name: SCHEMAS[name].empty_table() for name in ("operations", "events")}
-    bare = Tables(traces=traces, operations=none["operations"], events=none["events"])
-    return [under_profile(trace_of(rows, where=where), profile) for rows in rows_of_tables(bare, where=where)]
-
-
-def _check_whole(tables: Tables, headers: list[Trace], where: str) -> None:
-    """Refuse operations of a trace that has no row: their verdict would belong to no trace."""
-    known = {trace.trace_id for trace in headers}
-    found: list[Any] = tables.operations.column("trace_id").unique().to_pylist()
-    strange = set(found) - known
-    if strange:
-        raise TraceError(
-            expected="a row in traces for every trace", seen=f"none for {min(strange)}", where=where
-        )
-
-
-def _sizes(tables: Tables) -> dict[int, int]:
-    """Operations by trace id."""
-    counted: Any = tables.operations.column("trace_id").value_counts()
-    return dict(zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True))
 
 
 def _equal(column: Any, word: str) -> Any:
@@ -222,7 +104,7 @@ def judge_tables(
     """Every trace of the tables with its verdicts, in order. Raises TraceError for rows that make no
     trace."""
     headers = headers_of(tables.traces, profile, where)
-    _check_whole(tables, headers, where)
+    check_whole(tables, headers, where)
     by_table = {
         check.name: check.judge_table(tables.operations, headers)
         for check in checks
@@ -233,18 +115,18 @@ def judge_tables(
         by_table[LOG], records = _log(tables.operations, headers)
         bare = [trace.trace_id for trace in headers if not trace.plan]
         if bare:
-            some = {*_sizes(tables), *tables.events.column("trace_id").unique().to_pylist()}
+            some = {*sizes_of(tables), *tables.events.column("trace_id").unique().to_pylist()}
             by_table[LOG] |= {trace_id: EMPTY for trace_id in bare if trace_id not in some}
     if any(check.judge_events for check in checks):
         events = event_tables(tables, headers)
         by_table |= {check.name: check.judge_events(events) for check in checks if check.judge_events}
-    one_by_one = tuple(check for check in checks if not _has_columns(check))
+    one_by_one = tuple(check for check in checks if not has_columns(check))
     whole: dict[int, dict[str, Verdict]] = {}
     if one_by_one:
         for rows in rows_of_tables(tables, where=where):
             trace = under_profile(trace_of(rows, where=where), profile)
             whole[trace.trace_id] = {check.name: guarded(check, trace) for check in one_by_one}
-    sizes, faults = _sizes(tables), faults_of(tables.events)
+    sizes, faults = sizes_of(tables), faults_of(tables.events)
     by_model = _by_model(tables, headers, sizes, model, where) if model is not None else {}
 
     quiet = {check.name: Verdict(decision=Decision.OK, check=check.name) for check in checks}
@@ -323,9 +205,7 @@ def _one_by_one(
                 )
             try:
                 trace = under_profile(trace_of(rows, where=split.place), settings.profile)
-                strange = [
-                    one for one in _sound(tables_of([rows]), split)[1] if one.trace_id == rows.trace_id
-                ]
+                strange = [one for one in sound(tables_of([rows]), split)[1] if one.trace_id == rows.trace_id]
             except TraceError as error:
                 yield bad(error, rows.trace_id)
                 continue
@@ -406,8 +286,8 @@ def _of_split(
 ) -> Iterable[Judged | Unreadable]:
     """The traces of a split, judged together, or where that cannot be, one by one."""
     try:
-        read = _read(split, checks, rows=settings.model is not None, triage=settings.triage)
-        tables, strange = _sound(read, split)
+        read = read_split(split, checks, rows=settings.model is not None, triage=settings.triage)
+        tables, strange = sound(read, split)
         judged = judge_tables(tables, checks, settings.profile, where=split.place, model=settings.model)
     except TraceError:
         return _one_by_one(split, checks, settings, task)
@@ -425,6 +305,30 @@ def judge_split(
 ) -> None:
     """Judge every trace of a split; what cannot be read goes to quarantine. triage: gathers evidence, None
     for none."""
+    with without_collector():
+        _judge_split(split, settings, writer, counts, triage)
+
+
+@contextlib.contextmanager
+def without_collector() -> Iterator[None]:
+    """Python's collector of cycles does not run meanwhile. A split becomes a hundred thousand values that are
+    in no cycle. The collector would walk over all of them again and again: a seventh of a task's time."""
+    ran = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if ran:
+            gc.enable()
+
+
+def _judge_split(
+    split: Split | HistoryFile,
+    settings: Settings,
+    writer: ResultWriter,
+    counts: Counts,
+    triage: TaskTriage | None,
+) -> None:
     task = _Task(writer, counts, triage)
     checks = checks_by_name(settings.checks)
     judged: Iterable[Judged | Unreadable]

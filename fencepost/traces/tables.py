@@ -105,7 +105,7 @@ def _values(column: Any) -> list[Any]:
     """
     values: list[Any]
     if pa.types.is_list(column.type):
-        values = [inner for array in column.chunks for inner in _lists(array)]
+        values = list(chain.from_iterable(map(_lists, column.chunks)))
     elif pa.types.is_int64(column.type) and not column.null_count:
         values = column.to_numpy().tolist()
     elif pa.types.is_string(column.type) or pa.types.is_dictionary(column.type):
@@ -119,16 +119,19 @@ def _values(column: Any) -> list[Any]:
     return values
 
 
-def _lists(array: Any) -> Iterator[tuple[Any, ...]]:
+def _lists(array: Any) -> list[tuple[Any, ...]]:
     """The values of a list column, cut by its offsets; as tuples, because an empty one then costs nothing."""
     inner: tuple[Any, ...]
-    flat, offsets = array.flatten(), array.offsets.to_numpy().tolist()
+    flat, offsets = array.flatten(), array.offsets.to_numpy()
     if pa.types.is_struct(flat.type):
         inner = tuple(zip(*(_values(pa.chunked_array([child])) for child in flat.flatten()), strict=True))
     else:
         inner = tuple(_values(pa.chunked_array([flat])))
-    base = offsets[0]
-    return (inner[start - base : end - base] for start, end in pairwise(offsets))
+    places = (offsets - offsets[0]).tolist()
+    lists: list[tuple[Any, ...]] = [()] * len(array)
+    for row in np.flatnonzero(np.diff(offsets)).tolist():  # in most rows of most columns there is nothing
+        lists[row] = inner[places[row] : places[row + 1]]
+    return lists
 
 
 def _rows(table: pa.Table, columns: Sequence[str]) -> list[Row]:

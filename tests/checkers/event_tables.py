@@ -9,7 +9,7 @@ from attrs import evolve
 from fencepost.checkers import conformance, invariants
 from fencepost.checkers.events import EventTables, judge_conformance, judge_invariants
 from fencepost.checkers.verdict import Decision, Verdict
-from fencepost.mining.judge import CODED
+from fencepost.mining.inputs.reading import CODED
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.rows import rows_of

@@ -23,7 +23,7 @@ from fencepost.checkers.kafka import judge_trace as judge_kafka
 from fencepost.checkers.linearizability import judge_counted
 from fencepost.checkers.linearizability.limits import Guard, LimitReached, SearchLimits
 from fencepost.checkers.linearizability.screen import screened
-from fencepost.checkers.log.screen.kernels import find_hashed, find_sorted, hash_values
+from fencepost.checkers.log import bounds
 from fencepost.traces.trace import Trace
 
 PROFILES = ("default", "session", "strong", "content")
@@ -42,21 +42,7 @@ def logs(seed: int) -> Iterator[Trace]:
     yield special_trace(random, clocks=2, profiles=PROFILES)
 
 
-def values(seed: int) -> Any:
-    """Look-ups of values with all bits set now and then: hashes that wrap around."""
-    random = Random(seed)
-    drawn = [random.choice((-1, 1)) * random.getrandbits(random.choice((3, 63))) for _ in range(12)]
-    some = np.array(drawn, np.int64)
-    table, repeated = hash_values(some, 0, len(some))
-    found = [
-        (find_hashed(table, some, v), find_sorted(np.sort(some), 0, len(some), int(v)))
-        for v in [*some, np.int64(0)]
-    ]
-    return table.tolist(), repeated, found
-
-
 QUESTIONS = {
-    "values": values,
     "log": lambda seed: judge_traces(list(logs(seed))),
     "kafka": lambda seed: judge_kafka(random_history(seed)),
     "models": lambda seed: [
@@ -68,7 +54,7 @@ QUESTIONS = {
     ],
 }
 """Each asks kernels about random input of a seed."""
-SEEDS = {"values": 300, "log": 300, "kafka": 300, "models": 40, "keys": 300}
+SEEDS = {"log": 300, "kafka": 300, "models": 40, "keys": 300}
 
 
 def differing(question: str, seeds: int) -> list[int]:
@@ -87,10 +73,8 @@ def test_both_engines_answer_alike(question: str) -> None:
 
 
 def test_an_engine_that_answers_otherwise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparison is worth something: a plain form that takes every log for good differs."""
-    from fencepost.checkers.log.screen import screen
-
-    monkeypatch.setattr(screen._screen, "_plain", lambda *arguments: np.zeros(len(arguments[-1]), np.bool_))
+    """The comparison is worth something: a plain form that finds no contradiction differs."""
+    monkeypatch.setattr(bounds._worst, "_plain", lambda *arguments: (-1, -1, -1, -1))
     assert differing("log", 30)
 
 
@@ -210,10 +194,7 @@ def test_every_check_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     for kernels in (compile_all.SEARCH, compile_all.SCREEN):
         for kernel in kernels._kernels:
             monkeypatch.setattr(kernel, "ready", False)
-    for name in ("spans_of", "_screen"):
-        from fencepost.checkers.log.screen import screen
-
-        monkeypatch.setattr(getattr(screen, name), "ready", False)
+    monkeypatch.setattr(bounds._worst, "ready", False)
     compile_all.compile_all()
     names = {kernel.py_func.__name__ for kernel in reached}
-    assert {"spans_of", "_screen", "search", "begin", "rehash", "put_steps", "legal_keys"} <= names
+    assert {"_worst", "search", "begin", "rehash", "put_steps", "legal_keys"} <= names

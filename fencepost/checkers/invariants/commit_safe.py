@@ -88,13 +88,14 @@ class CommitSafe:
             return
         committed, log = self._of(event), self.replicas.log(event)
         epoch, end, before = event.leader_epoch, event.high_watermark, committed.log.end_offset
-        if any(exposing > epoch for exposing in committed.highest):
+        highest = committed.highest
+        if highest and (latest := max(highest)) > epoch:
             # A deposed leader continued: it must show what its successor showed.
-            self._owes(position, event, min(end, before), max(committed.highest))
+            self._owes(position, event, min(end, before), latest)
         if end > before:
             committed.log.extend(log, end)
         committed.exposures.append((position, epoch, event.node, end))
-        committed.highest[epoch] = max(end, committed.highest.get(epoch, 0))
+        highest[epoch] = max(end, highest.get(epoch, 0))
 
     def _became_leader(self, position: int, event: Event) -> None:
         epoch = event.leader_epoch

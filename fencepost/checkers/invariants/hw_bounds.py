@@ -48,7 +48,9 @@ class HighWatermarkBounds:
         self._compare(position, event, event.offset)
 
     def _compare(self, position: int, event: Event, end: int) -> None:
-        start, said = self.starts.get(((event.topic, event.partition), event.node), (0, position))
+        start, said = 0, position
+        if self.starts:  # no replica has reported another start than 0
+            start, said = self.starts.get(((event.topic, event.partition), event.node), (0, position))
         if start <= event.high_watermark and (end < 0 or event.high_watermark <= end):
             return
         upper = f" and its log end offset {end}" if end >= 0 else ""

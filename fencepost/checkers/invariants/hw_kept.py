@@ -64,7 +64,10 @@ class HighWatermarkKept:
             known[key] = event.high_watermark, position
 
     def _high_watermark(self, position: int, event: Event) -> None:
-        known, key = self.least.get(event.node, {}), (event.topic, event.partition)
+        known = self.least.get(event.node)
+        if not known:
+            return
+        key = event.topic, event.partition
         if key in known and event.high_watermark < known[key][0]:
             known[key] = event.high_watermark, position
 

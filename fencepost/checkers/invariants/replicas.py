@@ -53,7 +53,10 @@ class Replicas:
 
     def log(self, event: Event) -> ReplicaLog:
         """The log of the event's replica."""
-        nodes = self.logs.setdefault((event.topic, event.partition), {})
+        key = event.topic, event.partition
+        nodes = self.logs.get(key)
+        if nodes is None:
+            nodes = self.logs[key] = {}
         log = nodes.get(event.node)
         if log is None:
             log = nodes[event.node] = ReplicaLog()

@@ -15,6 +15,8 @@ from fencepost.checkers.log.appends_and_reads import Kind
 from fencepost.checkers.log.group import PartitionLog
 from fencepost.checkers.operation_columns import NEVER, Array
 
+LONG_AGO = int(np.iinfo(np.int64).min)
+
 
 @frozen(kw_only=True, eq=False)
 class Bounds:
@@ -97,8 +99,10 @@ def worst_pair(low: Bounds, high: Bounds, uncertainty: int) -> Pair | None:
     if `uncertainty` explains all pairs."""
     if not len(low.index) or not len(high.index):
         return None
-    low = low.where(np.argsort(low.index, kind="stable"))
-    high = high.where(np.argsort(high.index, kind="stable"))
+    low = in_order(low)
+    if not contradicted(low, high).any():
+        return None
+    high = in_order(high)
     clocks, coded = np.unique(np.concatenate((low.clock, high.clock)), return_inverse=True)
     low = evolve(low, clock=coded[: len(low.index)])
     high = evolve(high, clock=coded[len(low.index) :])
@@ -115,6 +119,26 @@ def worst_pair(low: Bounds, high: Bounds, uncertainty: int) -> Pair | None:
         if clears > uncertainty
         else None
     )
+
+
+def contradicted(low: Bounds, high: Bounds) -> Array:
+    """Which upper bounds are below some lower bound at or below their index, whatever the clocks.
+
+    Args:
+        low: the lower bounds, sorted by index.
+        high: the upper bounds.
+
+    Returns:
+        a mask over the upper bounds.
+    """
+    latest = np.concatenate(([LONG_AGO], np.maximum.accumulate(low.time)))
+    mask: Array = latest[np.searchsorted(low.index, high.index, side="right")] > high.time
+    return mask
+
+
+def in_order(bounds: Bounds) -> Bounds:
+    """The bounds sorted by index."""
+    return bounds.where(np.argsort(bounds.index, kind="stable"))
 
 
 def clearing(low: int, high: int) -> int:

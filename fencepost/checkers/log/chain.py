@@ -16,6 +16,8 @@ from fencepost.checkers.log.bounds import (
     acknowledgements,
     appended,
     claimed_ends,
+    contradicted,
+    in_order,
     shows,
     worst_pair,
 )
@@ -39,6 +41,20 @@ def chain_findings(group: PartitionLog) -> Iterator[Finding]:
     yield from _stale(group, worst_pair(ended, acknowledged.where(lost), group.uncertainty), "lost_write")
     yield from _stale(group, worst_pair(ended, acknowledged.where(~lost), group.uncertainty), "stale_read")
     yield from _regressed(group, worst_pair(ended, shown, group.uncertainty))
+
+
+def chain_offsets(group: PartitionLog) -> Array:
+    """Where the log grew at impossible moments if clocks were exact: offsets with an upper bound below a
+    lower bound. Clock uncertainty may explain some."""
+    sent, ended = in_order(appended(group)), in_order(claimed_ends(group))
+    pairs = (
+        (sent, acknowledgements(group)),
+        (sent, shows(group, below_slot=True)),
+        (ended, acknowledgements(group)),
+        (ended, shows(group)),
+    )
+    early = group.evidence.offset[_read_too_early(group)[0]]
+    return np.concatenate((early, *(high.index[contradicted(low, high)] for low, high in pairs)))
 
 
 def _lost(group: PartitionLog, ended: Bounds, acknowledged: Bounds) -> Array:
@@ -85,13 +101,9 @@ def _offset_of(group: PartitionLog, append: int) -> int:
 
 def _read_before_sent(group: PartitionLog) -> Iterator[Finding]:
     appends, reads, seen = group.appends, group.reads, group.evidence
-    rows = np.flatnonzero((seen.row >= 0) & (seen.sender >= 0))
-    gap = appends.invoke[seen.sender[rows]] - reads.completion[seen.row[rows]]
-    same = appends.clock[seen.sender[rows]] == reads.clock[seen.row[rows]]
-    bad = (gap > 0) & (same | ((gap + 1) // 2 > group.uncertainty))
-    if not bad.any():
+    rows, gap, same = _read_too_early(group)
+    if not len(rows):
         return
-    rows, gap, same = rows[bad], gap[bad], same[bad]
     worst = int(np.lexsort((gap, same))[-1])
     i = rows[worst]
     append, read = seen.sender[i], seen.row[i]
@@ -105,6 +117,17 @@ def _read_before_sent(group: PartitionLog) -> Iterator[Finding]:
         f"{reads.completion[read]}",
         uncertainty=-1 if same[worst] else int(gap[worst] + 1) // 2,
     )
+
+
+def _read_too_early(group: PartitionLog) -> tuple[Array, Array, Array]:
+    """Evidence of reads that had completed before the append of their record was invoked: its rows, how long
+    before, and whether one clock says so."""
+    appends, reads, seen = group.appends, group.reads, group.evidence
+    rows = np.flatnonzero((seen.row >= 0) & (seen.sender >= 0))
+    gap = appends.invoke[seen.sender[rows]] - reads.completion[seen.row[rows]]
+    same = appends.clock[seen.sender[rows]] == reads.clock[seen.row[rows]]
+    bad = (gap > 0) & (same | ((gap + 1) // 2 > group.uncertainty))
+    return rows[bad], gap[bad], same[bad]
 
 
 def _append_below(group: PartitionLog, pair: Pair | None) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ Owns these two relations, which the rules of content and time share. Must not kn
 indexed by offset: everything is sorted, so offsets may have any size.
 """
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -191,29 +192,35 @@ def placements_of(group: LogRows) -> Placements:
         else np.ones(len(rows), np.int64)
     )
     append = np.where(whole, sender, -1)
-    table = np.unique(np.array((base, base + count - 1, append, ~acknowledged), np.int64), axis=1)
-    kept = np.ones(table.shape[1], np.bool_)
-    kept[1:] = (np.diff(table[:3], axis=1) != 0).any(
-        axis=0
-    )  # acknowledged placements sort before those that were only shown
-    base, last, append, unacknowledged = table[:, kept]
-    clear = ~group.loss_allowed(last)
+    last = base + count - 1
+    order = np.lexsort((~acknowledged, append, last, base))  # of equal ones, the acknowledged one is first
+    base, last, append = base[order], last[order], append[order]
+    kept = ~group.loss_allowed(last)
+    kept[1:] &= (np.diff(base) != 0) | (np.diff(last) != 0) | (np.diff(append) != 0)
     return Placements(
-        base=base[clear], last=last[clear], append=append[clear], acknowledged=unacknowledged[clear] == 0
+        base=base[kept], last=last[kept], append=append[kept], acknowledged=acknowledged[order][kept]
     )
 
 
-def conflict(keys: tuple[Array, ...], what: Array) -> tuple[int, int] | None:
-    """Two rows with equal keys and different `what`, the first ones in the order of the keys; None if there
-    are none."""
+def conflicts(keys: tuple[Array, ...], what: Array) -> Iterator[tuple[int, int]]:
+    """Pairs of rows with equal keys and different `what`, in the order of the keys; at least one for each
+    such key."""
     if not len(what):
-        return None
+        return
+    order = np.lexsort(keys[::-1])
+    if not (_equal_neighbours(keys, order) & (what[order][1:] != what[order][:-1])).any():
+        return
     order = np.lexsort((what, *reversed(keys)))
+    for at in np.flatnonzero(_equal_neighbours(keys, order) & (what[order][1:] != what[order][:-1])).tolist():
+        yield int(order[at]), int(order[at + 1])
+
+
+def _equal_neighbours(keys: tuple[Array, ...], order: Array) -> Array:
+    """For each row but the first, in this order, whether its keys are those of the row before."""
     same = np.ones(len(order) - 1, np.bool_)
     for key in keys:
         same &= key[order][1:] == key[order][:-1]
-    found = np.flatnonzero(same & (what[order][1:] != what[order][:-1]))
-    return (int(order[found[0]]), int(order[found[0] + 1])) if len(found) else None
+    return same
 
 
 def how_of(group: LogRows, i: int) -> str:
@@ -227,10 +234,18 @@ def how_of(group: LogRows, i: int) -> str:
     )
 
 
-def pair_finding(group: LogRows, anomaly: str, pair: tuple[int, int] | None, expected: str) -> Finding | None:
-    """A finding about two pieces of evidence; None if `pair` is None."""
-    if pair is None:
-        return None
+def pair_finding(group: LogRows, anomaly: str, pair: tuple[int, int], expected: str) -> Finding:
+    """A finding about two pieces of evidence.
+
+    Args:
+        group: the log.
+        anomaly: its name.
+        pair: the rows of the evidence.
+        expected: one clause.
+
+    Returns:
+        the finding.
+    """
     i, j = pair
     seen = group.evidence
     return group.finding(

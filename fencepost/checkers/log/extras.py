@@ -156,3 +156,32 @@ def _compacted(traces: tuple[Trace, ...], topics: tuple[str, ...], trace: Array,
         if name in codes
     ]
     return np.isin(trace * len(topics) + topic, np.array(pairs, np.int64))
+
+
+def plain_extras(appends: int, reads: int) -> Extras:
+    """The extras of one log without anything special.
+
+    Args:
+        appends: how many appends it has.
+        reads: how many reads.
+
+    Returns:
+        default values, one for each append and read.
+    """
+    no = np.bool_(False)
+    return Extras(
+        special=no,
+        retention=no,
+        compacted=no,
+        transactional=no,
+        licence=np.int64(0),
+        keys=0,
+        key=np.full(appends, NONE),
+        tombstone=np.zeros(appends, np.bool_),
+        fate=np.full(appends, Fate.PLAIN, np.int8),
+        transaction=np.full(appends, NONE),
+        ended=np.full(appends, LONG_AGO),
+        log_start=np.full(reads, NONE),
+        stable=np.full(reads, NONE),
+        isolation=np.full(reads, NONE, np.int8),
+    )

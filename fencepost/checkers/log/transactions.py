@@ -88,6 +88,12 @@ class Fates(NamedTuple):
     ends: Ends
 
 
+def no_ends(appends: int) -> Ends:
+    """The bounds where no transaction has committed. appends: how many."""
+    empty = np.empty(0, np.int64)
+    return Ends(of=np.full(appends, NONE), start=np.zeros(1, np.int64), time=empty, clock=empty)
+
+
 def transactions_of(operations: OperationColumns) -> Transactions | None:
     """The transactions of these rows; None if there are none."""
     txn = np.flatnonzero(operations.function == _TXN)
@@ -119,12 +125,10 @@ def fates_of(operations: OperationColumns, transactions: Transactions | None, ap
     Returns:
         one entry per append.
     """
-    none, long_ago = np.full(len(appends), NONE), np.full(len(appends), LONG_AGO)
-    empty = np.empty(0, np.int64)
+    long_ago, empty = np.full(len(appends), LONG_AGO), np.empty(0, np.int64)
     if transactions is None:
-        ends = Ends(of=none, start=np.zeros(1, np.int64), time=empty, clock=empty)
-        plain = np.full(len(appends), Fate.PLAIN, np.int8)
-        return Fates(fate=plain, transaction=none, ended=long_ago, ends=ends)
+        plain, none = np.full(len(appends), Fate.PLAIN, np.int8), np.full(len(appends), NONE)
+        return Fates(fate=plain, transaction=none, ended=long_ago, ends=no_ends(len(appends)))
     mine = transactions.of[appends]
     known = mine >= 0
     fate = np.full(len(appends), Fate.PLAIN, np.int8)

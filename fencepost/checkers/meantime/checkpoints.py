@@ -49,6 +49,12 @@ class Checkpoints:
     active: dict[int, set[str]] = field(factory=dict)
     # Brokers with a wrong clock or a lying disk in this run; the rule does not apply to them.
     odd: set[int] = field(factory=set)
+    interval: int = field(init=False)
+    """Nanoseconds after which a high watermark is in the file."""
+
+    @interval.default
+    def _interval(self) -> int:
+        return (self.options.cluster.high_watermark_checkpoint_interval_ms + SLACK_MS) * MILLISECOND
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
         """High watermarks, starts, and faults of brokers."""
@@ -65,16 +71,18 @@ class Checkpoints:
             Name.MARK: self._mark,
         }
 
-    @property
-    def interval(self) -> int:
-        """Nanoseconds after which a high watermark is in the file."""
-        return (self.options.cluster.high_watermark_checkpoint_interval_ms + SLACK_MS) * MILLISECOND
-
     def _moved(self, position: int, event: Event) -> None:
-        known = self.past.setdefault(event.node, {}).setdefault((event.topic, event.partition), deque())
+        node, key = event.node, (event.topic, event.partition)
+        past = self.past.get(node)
+        if past is None:
+            past = self.past[node] = {}
+        known = past.get(key)
+        if known is None:
+            known = past[key] = deque()
         known.append((event.time, event.high_watermark, position))
-        if event.node not in self.ends:
-            while len(known) > 1 and known[1][0] <= event.time - self.interval:
+        if node not in self.ends:
+            since = event.time - self.interval
+            while len(known) > 1 and known[1][0] <= since:
                 known.popleft()
 
     def _recovered(self, position: int, event: Event) -> None:

@@ -45,10 +45,15 @@ class Reign:
 
     def look(self, now: int) -> None:
         """Update `everywhere`: does every ISR member have the first of `open`?"""
-        others = [self.copied.get(member, -1) for member in self.isr if member != self.leader]
-        if not self.open or any(copied < self.open[0][0] for copied in others):
+        if not self.open:
             self.everywhere = -1
-        elif self.everywhere < 0:
+            return
+        end, copied = self.open[0][0], self.copied
+        for member in self.isr:
+            if copied.get(member, -1) < end and member != self.leader:
+                self.everywhere = -1
+                return
+        if self.everywhere < 0:
             self.everywhere = now
 
 
@@ -61,6 +66,11 @@ class Progress:
     options: Options
     reigns: dict[Key, Reign] = field(factory=dict)
     going: set[str | None] = field(factory=set)
+    patience: int = field(init=False)
+    """Nanoseconds until a record must be committed, with any slow follower."""
+    next_fetches: tuple[int, int] = field(init=False)
+    """Nanoseconds until followers that have a record fetch the one after it: if no fault lost a fetch on its
+    way, and if one may have; the follower then waits for the answer until it times out."""
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
         """Appends and commits, and changes of the leader or the ISR."""
@@ -78,9 +88,8 @@ class Progress:
             Name.PHASE: self._phase,
         }
 
-    @property
-    def patience(self) -> int:
-        """Nanoseconds until a record must be committed, with any slow follower."""
+    @patience.default
+    def _patience(self) -> int:
         cluster = self.options.cluster
         fetch_ms = (
             cluster.replica_fetch_wait_max_ms
@@ -90,14 +99,13 @@ class Progress:
         lag_ms = cluster.replica_lag_time_max_ms * 3 // 2  # the leader checks twice in that time
         return (lag_ms + 2 * fetch_ms + SLACK_MS) * MILLISECOND + row_ns(self.options.network, STEPS)
 
-    def next_fetch(self, *, lost: bool) -> int:
-        """Nanoseconds until followers that have a record fetch the one after it. lost: whether a fault may
-        have lost a fetch that was on its way; the follower then waits for the answer until it times out."""
+    @next_fetches.default
+    def _next_fetches(self) -> tuple[int, int]:
         cluster = self.options.cluster
         wait_ms = cluster.replica_fetch_backoff_ms + SLACK_MS
-        if lost:
-            wait_ms += cluster.replica_fetch_wait_max_ms + cluster.controller_request_timeout_ms
-        return wait_ms * MILLISECOND + row_ns(self.options.network, STEPS)
+        lost_ms = wait_ms + cluster.replica_fetch_wait_max_ms + cluster.controller_request_timeout_ms
+        row = row_ns(self.options.network, STEPS)
+        return wait_ms * MILLISECOND + row, lost_ms * MILLISECOND + row
 
     def _became_leader(self, position: int, event: Event) -> None:
         reign = self.reigns[event.topic, event.partition] = Reign(event.node, event.time)
@@ -167,7 +175,7 @@ class Progress:
         if since is None or key[0] in self.going:
             return
         bound = self.patience
-        next_fetch = self.next_fetch(lost=self.calm.since > reign.everywhere)
+        next_fetch = self.next_fetches[self.calm.since > reign.everywhere]
         if reign.everywhere >= 0 and event.time - max(since, reign.everywhere) > next_fetch:
             since, bound = max(since, reign.everywhere), next_fetch
         if event.time - since <= bound:

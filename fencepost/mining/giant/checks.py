@@ -24,8 +24,9 @@ from fencepost.checkers.log.appends_and_reads import log_columns
 from fencepost.checkers.operation_columns import Array, columns_of_table
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.mining.giant.rows import CODED, COLUMNS, Spread, own_batches
+from fencepost.mining.inputs.reading import known_event_rows
 from fencepost.mining.inputs.ungrouped_parts import Giant, batches_of
-from fencepost.mining.judge import judge_tables, known_event_rows
+from fencepost.mining.judge import judge_tables
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.schema import SCHEMAS, Table
 from fencepost.traces.tables import Tables

@@ -21,9 +21,10 @@ from fencepost.mining.giant.checks import WHOLE_OPERATIONS, CountRecords, judge_
 from fencepost.mining.giant.closer import look
 from fencepost.mining.giant.fold import judge_ranges
 from fencepost.mining.giant.rows import LogKey, Spread, own_batches
+from fencepost.mining.inputs.reading import FAULT_COLUMNS, headers_of, known_event_rows
 from fencepost.mining.inputs.splits import Unreadable
 from fencepost.mining.inputs.ungrouped_parts import Giant
-from fencepost.mining.judge import FAULT_COLUMNS, Judged, Settings, faults_of, headers_of, known_event_rows
+from fencepost.mining.judge import Judged, Settings, faults_of
 from fencepost.mining.results.checkpoint import TaskResult, keep
 from fencepost.mining.results.rows import Counts, ResultWriter, lost_row, quarantine_row
 from fencepost.report.explain import explain

@@ -3,7 +3,7 @@
 Owns the guards of HIGH_WATERMARK. Must not know how logs reached their ends.
 """
 
-from fencepost.model.refinement.state import Mismatch, PartitionState
+from fencepost.model.refinement.state import Mismatch, PartitionState, ReplicaView
 from fencepost.model.refinement.words import (
     above_end,
     ends_in_words,
@@ -36,7 +36,7 @@ def high_watermark(partition: PartitionState, position: int, event: Event) -> Mi
     elif event.cause == "leader":
         wrong = _leader_advances(partition, position, event, view.high_watermark)
     else:
-        wrong = _follower_advances(partition, position, event, view.high_watermark)
+        wrong = _follower_advances(partition, view, position, event)
     view.high_watermark = after
     return wrong
 
@@ -63,13 +63,14 @@ def _leader_advances(partition: PartitionState, position: int, event: Event, bef
 
 
 def _follower_advances(
-    partition: PartitionState, position: int, event: Event, before: int
+    partition: PartitionState, view: ReplicaView, position: int, event: Event
 ) -> Mismatch | None:
     """A follower gets the high watermark in a fetch response, so it has truncated before: its log is a prefix
     of its leader's."""
-    after, term = event.high_watermark, partition.followed(event.node)
+    before, after = view.high_watermark, event.high_watermark
     if after <= before:
         return None  # a new leader's may lag, and a truncation lowers it
+    term = partition.term_of(view, event.node)
     if term is None:
         return not_following(position, "fetch", event)
     if after > term.high_watermark:
@@ -82,8 +83,9 @@ def _follower_advances(
             because=term.position,
             offset=after,
         )
-    own, begin = partition.replica(event.node).log, max(before, term.log_start_offset)
-    differences = [log.first_difference(begin, own.epochs[begin:], own.values[begin:]) for log in term.logs]
+    own, begin = view.log, max(before, term.log_start_offset)
+    epochs, values = own.epochs[begin:], own.values[begin:]
+    differences = [log.first_difference(begin, epochs, values) for log in term.logs]
     if None in differences:
         return None
     offset = max(difference for difference in differences if difference is not None)

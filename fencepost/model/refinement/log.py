@@ -3,7 +3,7 @@
 Owns the guards of APPENDED, TRUNCATED, LOG_RECOVERED and REPLICA_LOG. Must not know high watermarks.
 """
 
-from fencepost.model.refinement.state import POWER_LOSS, Mismatch, PartitionState, Term
+from fencepost.model.refinement.state import POWER_LOSS, Mismatch, PartitionState, ReplicaView, Term
 from fencepost.model.refinement.words import begins_elsewhere, ends_elsewhere, not_following, not_leading
 from fencepost.model.replication import guards
 from fencepost.traces.events import Event
@@ -23,24 +23,27 @@ def appended(partition: PartitionState, position: int, event: Event) -> Mismatch
     view = partition.replica(event.node)
     leads = event.cause == "leader"
     action = "append" if leads else "fetch"
-    wrong = _at_log_end(partition, position, action, event)
+    wrong = _at_log_end(partition, view, position, action, event)
     if wrong is None:
-        wrong = _as_leader(partition, position, event) if leads else _as_follower(partition, position, event)
-    view.log.append(event.offset, event.leader_epoch, event.values)
-    if event.end_offset > view.log.end_offset:
-        view.log.resize(event.end_offset)  # compaction left a gap
+        take = _as_leader if leads else _as_follower
+        wrong = take(partition, view, position, event)
+    log = view.log
+    log.append(event.offset, event.leader_epoch, event.values)
+    if event.end_offset > log.end_offset:
+        log.resize(event.end_offset)  # compaction left a gap
     if leads:
         term = partition.terms.get(event.leader_epoch)
         if term is not None and term.leader == event.node:
             term.logs[-1].append(event.offset, event.leader_epoch, event.values)
     elif view.leader_epoch is not None:
         reach = partition.reach(view.leader_epoch, event.node)
-        reach.now = max(reach.now, view.log.end_offset)
+        reach.now = max(reach.now, log.end_offset)
     return wrong
 
 
-def _at_log_end(partition: PartitionState, position: int, action: str, event: Event) -> Mismatch | None:
-    view = partition.replica(event.node)
+def _at_log_end(
+    partition: PartitionState, view: ReplicaView, position: int, action: str, event: Event
+) -> Mismatch | None:
     log, end = view.log, view.log.end_offset
     last_epoch = log.last_epoch
     if event.cause == "follower":
@@ -61,16 +64,16 @@ def _at_log_end(partition: PartitionState, position: int, action: str, event: Ev
     )
 
 
-def _as_leader(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
-    view = partition.replica(event.node)
+def _as_leader(partition: PartitionState, view: ReplicaView, position: int, event: Event) -> Mismatch | None:
     if view.leader == event.node and view.leader_epoch == event.leader_epoch:
         return None
     return not_leading(position, "append", event.node, event.leader_epoch, event.offset)
 
 
-def _as_follower(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
-    view = partition.replica(event.node)
-    term = partition.followed(event.node)
+def _as_follower(
+    partition: PartitionState, view: ReplicaView, position: int, event: Event
+) -> Mismatch | None:
+    term = partition.term_of(view, event.node)
     if term is None:
         return not_following(position, "fetch", event)
     epochs, values = [event.leader_epoch] * len(event.values), list(event.values)

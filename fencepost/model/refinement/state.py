@@ -135,14 +135,23 @@ class PartitionState:
     def followed(self, node: int) -> Term | None:
         """The term of the leader that `node` follows; None if it follows none, or if its leader never took
         over."""
-        view = self.replica(node)
-        if view.leader_epoch is None or view.leader in (node, NO_LEADER):
+        return self.term_of(self.replica(node), node)
+
+    def term_of(self, view: ReplicaView, node: int) -> Term | None:
+        """As `followed`. view: the replica at `node`."""
+        if view.leader_epoch is None or view.leader == node or view.leader == NO_LEADER:
             return None
         return self.terms.get(view.leader_epoch)
 
     def reach(self, epoch: int, node: int) -> Reach:
         """What the leader of `epoch` may know of `node`."""
-        return self.reaches.setdefault(epoch, {}).setdefault(node, Reach())
+        followers = self.reaches.get(epoch)
+        if followers is None:
+            followers = self.reaches[epoch] = {}
+        reach = followers.get(node)
+        if reach is None:
+            reach = followers[node] = Reach()
+        return reach
 
     def known_end(self, epoch: int, member: int) -> int:
         """The highest log end of `member` that the leader of `epoch` may know: for itself its own, else from

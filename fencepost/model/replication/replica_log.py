@@ -98,7 +98,7 @@ class ReplicaLog:
         An offset past the end of this log is a difference; an unknown record on either side is not.
         """
         end = offset + len(values)
-        if self.epochs[offset:end] == epochs and self.values[offset:end] == values:
+        if self.values[offset:end] == values and self.epochs[offset:end] == epochs:
             return None
         for index in range(len(values)):
             at = offset + index

@@ -1,4 +1,4 @@
-"""Logs whose loss is allowed: screened as if it were not, and looked at closely only where that does not
+"""Logs with allowed loss: judged with others as if it were not allowed, and alone only where that does not
 pass."""
 
 from random import Random
@@ -26,24 +26,24 @@ def lossy(count: int) -> list[Trace]:
 
 
 def test_a_log_that_passes_without_its_allowance_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule: allowed loss only takes demands away: what is said is the same as where every log with an
-    allowance is looked at closely."""
+    """Rule: allowed loss only takes demands away: what is said is the same as where every log is judged
+    alone."""
     histories = lossy(600)
-    screened = judge_traces(histories)
-    monkeypatch.setattr(judging, "_without_loss", lambda rules: rules)
-    assert screened == judge_traces(histories)
-    assert len(screened) > 30
+    together = judge_traces(histories)
+    monkeypatch.setattr(judging, "suspects", lambda columns, rules, groups: groups)
+    assert together == judge_traces(histories)
+    assert len(together) > 30
 
 
 def test_a_log_that_lost_nothing_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule: an allowance that was not used costs no closer look."""
+    """Rule: an allowance that was not used costs nothing: the log is not judged alone."""
     whole = trace(
         append(1, [10], 0, 1, 0), append(2, [20], 2, 3, 1), read(3, 0, [(0, 10), (1, 20)], 4, 5, end=2)
     )
     allowed = evolve(whole, claims=evolve(whole.claims, loss=loss(0, 2)))
 
     def refuse(*_: object) -> None:
-        raise AssertionError("looked at")
+        raise AssertionError("judged alone")
 
     monkeypatch.setattr(judging, "examine", refuse)
-    assert judge_traces([allowed]) == []
+    assert judge_traces([allowed, evolve(allowed, trace_id=allowed.trace_id + 1)]) == []

@@ -3,6 +3,7 @@ histories."""
 
 from random import Random
 
+import numpy as np
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,9 +13,10 @@ from log_histories import judge_trace, judge_traces, random_trace, trace, with_c
 from log_pairs import INFINITE, TIMED, History, anomalies
 from log_special_histories import special_trace
 
-from fencepost.checkers.log import judge_columns, log_columns, stream_trace
-from fencepost.checkers.log.judge import examine, suspects
+from fencepost.checkers.log import judge, judge_columns, log_columns, stream_trace
+from fencepost.checkers.log.judge import examine
 from fencepost.checkers.log.rules import rules_of
+from fencepost.checkers.log.stacked import suspects
 from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.operations import Function, Outcome
@@ -145,12 +147,14 @@ def test_judge_names_each_anomaly_of_special_logs(seed: int) -> None:
 
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(seed=SEEDS)
-def test_screen_never_passes_what_a_closer_look_convicts(seed: int) -> None:
-    """The compiled screen may suspect too much but never too little."""
-    columns = log_columns(columns_of_traces([with_claims(Random(seed), t) for t in histories(seed)]))
+def test_a_stack_never_passes_what_a_log_alone_convicts(seed: int) -> None:
+    """The rules, asked about many logs at once, may convict too much but never too little."""
+    made = [with_claims(Random(seed), t) for t in (*histories(seed, clocks=2), *special_histories(seed))]
+    columns = log_columns(columns_of_traces([evolve(t, trace_id=n) for n, t in enumerate(made)]))
     rules = rules_of(columns)
-    suspected = set(suspects(columns, rules).tolist())
-    for group in range(columns.groups):
+    sound = np.flatnonzero(~np.isin(columns.trace, list(columns.broken)))
+    suspected = set(suspects(columns, rules, sound).tolist())
+    for group in sound.tolist():
         if group not in suspected:
             assert examine(columns, rules, group) == ([], "", "")
 
@@ -233,15 +237,9 @@ def test_streaming_misses_exactly_this(seed: int) -> None:
         assert not missed, made_trace
 
 
-def test_a_blind_screen_is_noticed(monkeypatch) -> None:
+def test_a_blind_stack_is_noticed(monkeypatch) -> None:
     """A judge that passes everything fails the differential test: the planted fault."""
-    import numpy as np
-
-    import fencepost.checkers.log.judge as judge
-
-    monkeypatch.setattr(
-        judge, "screen", lambda appends, reads, rules, extras: np.zeros(len(rules.profile), np.bool_)
-    )
+    monkeypatch.setattr(judge, "suspects", lambda columns, rules, groups: groups[:0])
     made = histories(7)
     assert any(not legal(t) for t in made)
     assert judge_columns(log_columns(columns_of_traces(made)), weak_is_ok=True) == []

@@ -302,7 +302,7 @@ def _resolve(
 
 def told_wrong(soft: Soft, slots: Array, low: int) -> Array:
     """Offsets with a contradiction to a soft append: it was acknowledged with the offset and a leader epoch,
-    but another record has both (see log.screen).
+    but another record has both and the same epoch.
 
     Args:
         soft: the appends that are not firm.
