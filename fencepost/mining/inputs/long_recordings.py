@@ -4,11 +4,11 @@ slot ranges.
 Owns the two walks over the parts. Must not know who records. What parts.py says of a recording holds here,
 too: an invocation gives way to the whole, and what was refused and sent again, or was there before and sent
 here, is left out. The first walk gathers the values of what was sent, the second writes. In memory are the
-rows without an outcome, eight bytes for each record that was sent, and MOST_HELD rows. The events keep their
-order, the operations that of their invocations, unless one took longer than MOST_HELD others.
+rows without an outcome, eight bytes for each record that was sent, and operations that weigh MOST_HELD. The
+events keep their order, the operations that of their invocations, unless one took longer than what is held.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,14 @@ from fencepost.traces.store import TraceStore, part_at
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
 
-GROUP_ROWS = 100_000
-"""Operations, or events, of a row group: 200 MB as Python values."""
-MOST_HELD = 2 * GROUP_ROWS
-"""Operations that wait to be put in order."""
+GROUP_EVENTS = 100_000
+"""Events of a row group: 200 MB as Python values."""
+GROUP_WEIGHT = 1_000_000
+"""Weight of the operations of a row group: 200 MB as Python values."""
+OPERATION_WEIGHT = 10
+"""Of an operation without records, in records: it takes 2 KB, a record about 150 bytes."""
+MOST_HELD = 2 * GROUP_WEIGHT
+"""Weight of the operations that wait to be put in order."""
 
 
 def each_part(path: Path) -> Iterator[Trace]:
@@ -66,13 +70,6 @@ class Joined:
         """Those that have not ended."""
         yield from self.open.values()
         self.open.clear()
-
-
-def _operations(path: Path) -> Iterator[Operation]:
-    joined = Joined()
-    for part in each_part(path):
-        yield from joined.of(part.operations)
-    yield from joined.rest()
 
 
 @define(eq=False)
@@ -134,35 +131,68 @@ def _left_out(sent: Sent, row: Operation) -> bool:
     return row.function is Function.APPEND and doubtful and _known(sent, row)
 
 
-def _groups(path: Path, sent: Sent) -> Iterator[list[Operation]]:
-    """All operations, almost in the order of their invocations."""
-    held: list[Operation] = []
-    for row in _operations(path):
-        if _left_out(sent, row):
-            continue
-        held.append(row)
-        if len(held) >= MOST_HELD:
-            held.sort(key=_order)
-            yield held[:GROUP_ROWS]
-            del held[:GROUP_ROWS]
-    held.sort(key=_order)
-    for start in range(0, len(held), GROUP_ROWS):
-        yield held[start : start + GROUP_ROWS]
+def _weight(row: Operation) -> int:
+    return OPERATION_WEIGHT + len(row.records)
 
 
 def _order(row: Operation) -> tuple[int, int]:
     return row.invoke_time, row.op_id
 
 
-def _events(path: Path) -> Iterator[list[Event]]:
-    held: list[Event] = []
+@define
+class Ordered:
+    """Operations, almost in the order of their invocations, in groups of a bounded weight."""
+
+    held: list[Operation] = field(factory=list)
+    weight: int = 0
+
+    def add(self, row: Operation) -> None:
+        """Hold one more."""
+        self.held.append(row)
+        self.weight += _weight(row)
+
+    def groups(self, most: int) -> Iterator[list[Operation]]:
+        """The first groups, until no more than this weight is held."""
+        if self.weight <= most:
+            return
+        self.held.sort(key=_order)
+        start, gathered = 0, 0
+        for place, row in enumerate(self.held):
+            gathered += _weight(row)
+            if gathered >= GROUP_WEIGHT or place + 1 == len(self.held):
+                yield self.held[start : place + 1]
+                self.weight -= gathered
+                start, gathered = place + 1, 0
+                if self.weight <= most:
+                    break
+        del self.held[:start]
+
+
+Piece = tuple[list[Operation], list[Event]]
+"""A row group of operations, or one of events."""
+
+
+def _pieces(path: Path, sent: Sent) -> Iterator[Piece]:
+    """Everything that is written, in row groups."""
+    joined, ordered = Joined(), Ordered()
+    events: list[Event] = []
     for part in each_part(path):
-        held += part.events
-        while len(held) >= GROUP_ROWS:
-            yield held[:GROUP_ROWS]
-            del held[:GROUP_ROWS]
-    if held:
-        yield held
+        events += part.events
+        for start in range(0, len(events) - GROUP_EVENTS + 1, GROUP_EVENTS):
+            yield [], events[start : start + GROUP_EVENTS]
+        del events[: len(events) // GROUP_EVENTS * GROUP_EVENTS]
+        for row in joined.of(part.operations):
+            if not _left_out(sent, row):
+                ordered.add(row)
+                for group in ordered.groups(MOST_HELD):
+                    yield group, []
+    for row in joined.rest():
+        if not _left_out(sent, row):
+            ordered.add(row)
+    for group in ordered.groups(0):
+        yield group, []
+    if events:
+        yield [], events
 
 
 def _schema(table: Table) -> pa.Schema:
@@ -192,19 +222,25 @@ def write_long(path: Path, out: Path) -> Written:
     part = part_at(out, 0)
     empty = Rows(trace=header, operations=(), events=())
     pq.write_table(tables_of([empty]).of("traces").cast(_schema("traces")), part.of("traces"))
-    with pq.ParquetWriter(part.of("operations"), _schema("operations"), compression="zstd") as writer:
-        for rows in _groups(path, sent):
-            made = Rows(trace=header, operations=[operation_row(row) for row in rows], events=())
-            writer.write_table(tables_of([made]).of("operations").cast(_schema("operations")))
-            written.operations += len(rows)
-    with pq.ParquetWriter(part.of("events"), _schema("events"), compression="zstd") as writer:
-        for events in _events(path):
-            made = Rows(trace=header, operations=(), events=[event_row(event) for event in events])
-            table = tables_of([made]).of("events")
-            at = table.schema.get_field_index("position")
-            places = pa.array(
-                range(written.events, written.events + len(events)), table.schema.field(at).type
-            )
-            writer.write_table(table.set_column(at, table.schema.field(at), places).cast(_schema("events")))
-            written.events += len(events)
+    with (
+        pq.ParquetWriter(part.of("operations"), _schema("operations"), compression="zstd") as operations,
+        pq.ParquetWriter(part.of("events"), _schema("events"), compression="zstd") as events,
+    ):
+        for rows, happened in _pieces(path, sent):
+            if rows:
+                made = Rows(trace=header, operations=[operation_row(row) for row in rows], events=())
+                operations.write_table(tables_of([made]).of("operations").cast(_schema("operations")))
+                written.operations += len(rows)
+            if happened:
+                events.write_table(_event_table(header, happened, written.events))
+                written.events += len(happened)
     return written
+
+
+def _event_table(header: Sequence[Any], happened: list[Event], first: int) -> pa.Table:
+    """Rows of events. first: the position of the first one in its trace."""
+    made = Rows(trace=header, operations=(), events=[event_row(event) for event in happened])
+    table = tables_of([made]).of("events")
+    at = table.schema.get_field_index("position")
+    places = pa.array(range(first, first + len(happened)), table.schema.field(at).type)
+    return table.set_column(at, table.schema.field(at), places).cast(_schema("events"))

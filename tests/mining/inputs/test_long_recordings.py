@@ -80,8 +80,9 @@ def read(folder):
 def test_piece_by_piece_is_the_same_trace(tmp_path, monkeypatch, options):
     """Rule: header, operations and events are those of the whole; row groups are small and promise nothing
     whole."""
-    monkeypatch.setattr(long_recordings, "GROUP_ROWS", 3)
-    monkeypatch.setattr(long_recordings, "MOST_HELD", 6)
+    monkeypatch.setattr(long_recordings, "GROUP_EVENTS", 3)
+    monkeypatch.setattr(long_recordings, "GROUP_WEIGHT", 33)
+    monkeypatch.setattr(long_recordings, "MOST_HELD", 66)
     folder = recording(tmp_path / "run", **options)
     whole = read_recording(folder)
     written = write_long(folder, tmp_path / "out")
@@ -97,6 +98,30 @@ def test_piece_by_piece_is_the_same_trace(tmp_path, monkeypatch, options):
     file = pq.ParquetFile(next((tmp_path / "out" / "operations").glob("*.parquet")))
     assert file.num_row_groups > 2
     assert {20, 23}.isdisjoint(row.op_id for row in found.operations)
+
+
+def test_records_count_for_what_is_held_and_written_at_once(tmp_path, monkeypatch):
+    """Rule: memory is bounded by records, not by operations; one may have thousands. Planted: counted
+    by operations, all of them would be in one row group."""
+    monkeypatch.setattr(long_recordings, "GROUP_WEIGHT", 1_000)
+    monkeypatch.setattr(long_recordings, "MOST_HELD", 2_000)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / RECORDING).write_text("{}")
+    rows = [append(n, 10 * n, range(1_000 * n, 1_000 * n + 400)) for n in range(1, 21)]
+    body = [json.dumps(HEAD).encode(), *(operation_line(row).rstrip(b"\n") for row in rows)]
+    (folder / part_name(1, whole=True)).write_bytes(b"\n".join(body) + b"\n")
+    most = []
+    add = long_recordings.Ordered.add
+    monkeypatch.setattr(
+        long_recordings.Ordered, "add", lambda self, row: (add(self, row), most.append(self.weight))[0]
+    )
+    assert write_long(folder, tmp_path / "out").operations == 20
+    assert max(most) <= 2_000 + 410
+    file = pq.ParquetFile(next((tmp_path / "out" / "operations").glob("*.parquet")))
+    sizes = [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)]
+    assert sum(sizes) == 20 and max(sizes) <= 3
+    assert [row.op_id for row in read(tmp_path / "out").operations] == list(range(1, 21))
 
 
 @pytest.mark.parametrize("bound", ["ROWS_MAX", "RECORDS_MAX"])
