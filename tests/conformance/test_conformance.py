@@ -33,7 +33,7 @@ TRANSACTIONS = TransactionOptions(state_topic_partitions=2, version=2)
 """As Apache Kafka 4 has them, and as `fencepost cluster up` does."""
 
 
-MOST_WITHOUT_RECORD = 12
+MOST_WITHOUT_RECORD = 2
 """Cases of transactions that 3.9.2 did not answer the same three times, on a crowded machine."""
 
 
