@@ -28,7 +28,6 @@ from fencepost.conformance.runner import new_run, run_cases
 from fencepost.wire.client import Access, look_around
 from fencepost.wire.hook import PASS, Cut, Replace
 
-
 TRANSACTIONS = TransactionOptions(state_topic_partitions=2, version=2)
 """As Apache Kafka 4 has them, and as `fencepost cluster up` does."""
 
