@@ -277,6 +277,34 @@ def kafka_clients_go_through(directory: Path, fencepost):
     assert (told.code, sorted(map(int, told.out.split()))) == (0, sorted([*range(500), 41, 42]))
 
 
+def transactions_go_through(directory: Path, fencepost):
+    """librdkafka commits and aborts on brokers that are processes: readers of committed records are shown the
+    committed ones."""
+    from confluent_kafka import Consumer, Producer, TopicPartition
+
+    servers = fencepost("cluster", "status", "--directory", directory, "--json").json["bootstrap_servers"]
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": "one"})
+    producer.init_transactions(BOUND_S)
+    for value, commit in ((b"aborted", False), (b"committed", True)):
+        producer.begin_transaction()
+        producer.produce("in-transactions", value, partition=0)
+        producer.flush(BOUND_S)
+        producer.commit_transaction(BOUND_S) if commit else producer.abort_transaction(BOUND_S)
+    consumer = Consumer(
+        {"bootstrap.servers": servers, "group.id": "committed", "isolation.level": "read_committed"}
+    )
+    consumer.assign([TopicPartition("in-transactions", 0, 0)])
+    read: list[bytes] = []
+
+    def any_read() -> bool:
+        read.extend(record.value() for record in consumer.consume(10, 1.0) if record.error() is None)
+        return bool(read)
+
+    eventually(any_read)
+    consumer.close()
+    assert read == [b"committed"]
+
+
 def the_tool_is_a_member(directory: Path, fencepost):
     """`consume --group` prints what nobody of the group has printed, commits it, and leaves; the whole
     history is judged Ok."""
@@ -348,6 +376,7 @@ def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, f
     a_group_goes_through(directory, fencepost)
     the_tool_is_a_member(directory, fencepost)
     kafka_clients_go_through(directory, fencepost)
+    transactions_go_through(directory, fencepost)
     assert fencepost("cluster", "stop", *where).out == "stopped\n"
     assert processes_of(directory) == []
     assert fencepost("cluster", "stop", *where).code == 0

@@ -28,9 +28,12 @@ from fencepost.conformance.runner import new_run, run_cases
 from fencepost.wire.client import Access, look_around
 from fencepost.wire.hook import PASS, Cut, Replace
 
-
 TRANSACTIONS = TransactionOptions(state_topic_partitions=2, version=2)
 """As Apache Kafka 4 has them, and as `fencepost cluster up` does."""
+
+
+MOST_WITHOUT_RECORD = 2
+"""Cases of transactions that 3.9.2 did not answer the same three times, on a crowded machine."""
 
 
 def addresses(cluster):
@@ -79,7 +82,10 @@ def test_our_brokers_answer_as_apache_kafka_or_the_table_says_why(whole, version
         Status.DEPARTS,
         Status.NO_RECORD,
     }
-    assert sum(each.status is Status.NO_RECORD for each in compared) <= 2
+    missing = {each.result.case.name for each in compared if each.status is Status.NO_RECORD}
+    if version == "3.9.2":  # it does not speak the second version of transactions
+        missing = {name for name in missing if not name.startswith("transactions.v2_")}
+    assert len(missing) <= MOST_WITHOUT_RECORD, missing
 
 
 def test_no_departure_is_out_of_date(whole):

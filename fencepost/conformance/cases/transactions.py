@@ -5,6 +5,7 @@ are errors, epochs and offsets.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from attrs import define
@@ -32,6 +33,8 @@ WAITING = frozenset(
 )
 """Answers after which a client asks again."""
 COMMITTED_ONLY = 1
+AskBoth = Callable[[Lab, int], Awaitable[Facts]]
+"""Of a lab and the version of transactions."""
 
 
 @define
@@ -152,10 +155,10 @@ async def seen(lab: Lab, topic: Topic) -> Facts:
     return {"end": part["high_watermark"], "stable": part["last_stable_offset"], "aborted": aborted}
 
 
-def _both(name: str, asked: str) -> Any:
+def _both(name: str, asked: str) -> Callable[[AskBoth], AskBoth]:
     """Register a case for each version of transactions."""
 
-    def register(ask: Any) -> Any:
+    def register(ask: AskBoth) -> AskBoth:
         for version in (1, 2):
 
             async def of(lab: Lab, version: int = version) -> Facts:

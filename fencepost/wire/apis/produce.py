@@ -93,8 +93,9 @@ def refusal(request: Any, records: bytes | None, transactions: bool = False) -> 
     if not records or records[MAGIC_AT : MAGIC_AT + 1] in OLD_MAGIC:
         return ErrorCode.INVALID_RECORD
     attributes = int.from_bytes(records[ATTRIBUTES_AT:ATTRIBUTES_END], "big")
-    if transactions and bool(attributes & TRANSACTIONAL) == (request.transactional_id is not None):
-        return NO_ERROR
+    if transactions:
+        foreign = attributes & TRANSACTIONAL and request.transactional_id is None
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if foreign else NO_ERROR
     if attributes & TRANSACTIONAL or request.transactional_id is not None:
         return ErrorCode.INVALID_TXN_STATE
     return NO_ERROR

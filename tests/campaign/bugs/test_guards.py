@@ -22,7 +22,7 @@ IMPLEMENTATION = Path(fencepost.impl.__file__).parent
 LIST_OF_BUGS = (Path(__file__).parents[3] / "docs" / "spec" / "bugs.md").read_text()
 OF_THE_MODEL_ONLY = {
     *("undefined_has_no_end", "abort_open_first", "one_at_a_time", "decide_durably", "no_late_end"),
-    *("no_late_marker", "deposed_is_silent", "marker_above_epoch", "marker_again"),
+    *("no_late_marker", "deposed_is_silent", "marker_again"),
 }
 """Protections that no one method of the implementation holds (traces/protections.py)."""
 AROUND = {
