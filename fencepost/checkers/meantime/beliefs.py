@@ -224,7 +224,7 @@ class Comparison:
 
     # ---- brokers and the controller
 
-    def broker(self, place: int, event: Event) -> Iterator[Contradiction]:
+    def _broker(self, place: int, event: Event) -> Iterator[Contradiction]:
         """Who is alive and who controls."""
         known = self.known
         configs = self.of(place).configs
@@ -240,7 +240,7 @@ class Comparison:
             ("configurations", self.of(first).configs, configs),
         )
 
-    def controller(self, place: int, event: Event) -> Iterator[Contradiction]:
+    def _controller(self, place: int, event: Event) -> Iterator[Contradiction]:
         """Whom it sends to, and what it has not finished."""
         known, facts = self.known, self.of(place)
         registered = {str(broker): epoch for broker, epoch in known.registered.items()}
@@ -257,7 +257,7 @@ class Comparison:
             ("deletions", [], facts.deleting),
         )
 
-    def controlled(self, place: int, event: Event) -> Iterator[Contradiction]:
+    def _controlled(self, place: int, event: Event) -> Iterator[Contradiction]:
         """A partition as the controller knows it."""
         key = event.topic, event.partition
         facts = self.of(place)
@@ -283,7 +283,7 @@ class Comparison:
                 ("ISR", sorted(state.isr), sorted(event.isr)),
             )
 
-    def metadata(self, place: int, event: Event) -> Iterator[Contradiction]:
+    def _metadata(self, place: int, event: Event) -> Iterator[Contradiction]:
         """A partition as clients are answered."""
         key = event.topic, event.partition
         assigned = self.known.assigned.get(key)
@@ -295,7 +295,7 @@ class Comparison:
 
     # ---- replicas
 
-    def replica(self, place: int, event: Event) -> Iterator[Contradiction]:
+    def _replica(self, place: int, event: Event) -> Iterator[Contradiction]:
         """A role, and a log compared with the leader's."""
         key = event.topic, event.partition
         state = self.known.states.get(key)
@@ -343,7 +343,7 @@ class Comparison:
 
     # ---- groups
 
-    def group(self, place: int, event: Event) -> Iterator[Contradiction]:
+    def _group(self, place: int, event: Event) -> Iterator[Contradiction]:
         """Who serves it, and whether its log says the same."""
         key, facts = (event.topic, event.partition), self.of(place)
         state = self.known.states.get(key)
@@ -391,12 +391,12 @@ def _later(stored: tuple[int, int, str] | None, served: tuple[int, int, str]) ->
 
 
 _JUDGES: Mapping[str, Callable[[Comparison, int, Event], Iterator[Contradiction]]] = {
-    Belief.BROKER: Comparison.broker,
-    Belief.CONTROLLER: Comparison.controller,
-    Belief.CONTROLLED: Comparison.controlled,
-    Belief.METADATA: Comparison.metadata,
-    Belief.REPLICA: Comparison.replica,
-    Belief.GROUP: Comparison.group,
+    Belief.BROKER: Comparison._broker,
+    Belief.CONTROLLER: Comparison._controller,
+    Belief.CONTROLLED: Comparison._controlled,
+    Belief.METADATA: Comparison._metadata,
+    Belief.REPLICA: Comparison._replica,
+    Belief.GROUP: Comparison._group,
 }
 
 

@@ -43,7 +43,7 @@ WHY = r'(?s)^\{.*"why":"([^"]*)".*$'
 """A reason in JSON."""
 COMMIT = r'(?s)^\{.*"commit":(true|false).*$'
 """How a transaction ended, in JSON: a record of an aborted one may not be shown."""
-RUN = (Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION)
+RUN = (Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION, Name.BELIEF, Name.ANSWERED)
 """Rows that are no step of the protocol: final dumps, and what a proxy saw."""
 REPLICA = (
     *(Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.APPENDED, Name.TRUNCATED, Name.HIGH_WATERMARK),
