@@ -67,9 +67,9 @@ def test_who_gives_up_early_is_found(function: Function) -> None:
 
 
 def test_there_is_a_most_number_of_requests() -> None:
-    """Rule (JUSTIFIED): 127 back-offs are over before the time is, if they are short."""
-    assert found(1_200, backoff_ms=10)
-    assert not found(1_300, backoff_ms=10)
+    """Rule (JUSTIFIED): 80 back-offs are over before the time is, if they are short."""
+    assert found(790, backoff_ms=10)
+    assert not found(800, backoff_ms=10)
 
 
 def test_who_goes_on_too_long_is_found() -> None:

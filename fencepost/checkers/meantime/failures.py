@@ -20,9 +20,9 @@ FINAL = frozenset({"INVALID_RECORD", "INVALID_TIMESTAMP", "INVALID_TOPIC_EXCEPTI
 ASKED = frozenset({Function.APPEND, Function.DELETE_RECORDS, Function.LIST_OFFSETS, Function.POLL})
 FIRST_OWN = 1_000_000
 """Op ids from here on are the run's own, with more patience than the plan's clients."""
-BACKOFFS = 127
-"""A client gives up after 254 requests, because its correlation ids have no room for more. Half of them may
-ask for metadata, without a back-off before the next."""
+BACKOFFS = 80
+"""A client gives up after 254 requests, because its correlation ids have no room for more. Two of three may
+follow without a back-off: one for metadata, one for the start of the log."""
 SLACK_MS = 50
 """A timer that falls due while the client is busy waits for a step."""
 
