@@ -26,6 +26,8 @@ from fencepost.traces.events import Belief, Event, Name
 
 TRIPS = 6
 """Messages in a row after which followers have an append and its high watermark."""
+RUNNING = ("RunningAsBroker", "RunningAsController")
+"""The state of a broker that is registered, without and with the controller."""
 OFFSETS_TOPIC = "__consumer_offsets"
 SETTLED = frozenset({"Stable", "Empty"})
 """States of a group whose generation is in the log."""
@@ -36,6 +38,8 @@ class Facts(msgspec.Struct, frozen=True):
 
     # By topic: the overrides of its configuration.
     configs: dict[str, dict[str, str]] = {}
+    # Kafka's name of what the broker is about.
+    state: str = ""
     # Leader epochs with their start offsets, ascending.
     epochs: list[tuple[int, int]] = []
     # By producer id: epoch, last sequence, last offset.
@@ -238,6 +242,7 @@ class Comparison:
             ("brokers about to stop", (), event.isr),
             ("controller", known.controller, event.leader),
             ("configurations", self.of(first).configs, configs),
+            ("state", RUNNING[known.controller == event.node], self.of(place).state),
         )
 
     def _controller(self, place: int, event: Event) -> Iterator[Contradiction]:
