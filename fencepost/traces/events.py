@@ -23,7 +23,8 @@ class Belief(StrEnum):
 
     BROKER = "broker"
     """A broker's own state. broker_epoch; controller_epoch: the latest obeyed; leader: the controller;
-    replicas: live brokers; isr: brokers about to stop; detail: JSON {configs: overrides by topic}."""
+    replicas: live brokers; isr: brokers about to stop; detail: JSON {configs: overrides by topic,
+    state}."""
     METADATA = "metadata"
     """A partition in the cache that clients are answered from. leader, leader_epoch, zk_version, isr,
     replicas."""

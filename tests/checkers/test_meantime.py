@@ -177,6 +177,9 @@ def test_a_leader_waits_for_the_lag() -> None:
     assert found(*UP, jump, led, shrinks(2 * SECOND)) & mine == set()
     slow = Event(time=0, name=Name.FAULT_BEGAN, node=1, cause="slow_fsync", detail='{"fault":1}')
     assert found(*UP, slow, led, shrinks(2 * SECOND)) & mine == set()
+    created = Event(time=SECOND, name=Name.LOG_RECOVERED, node=1, **T0)  # 8 syncs of a millisecond each
+    assert found(*UP, *[created] * 100, led, shrinks(2 * SECOND)) & mine == set()
+    assert found(*UP, *[created] * 10, led, shrinks(2 * SECOND)) & mine == mine
     again = Event(time=5 * SECOND, name=Name.BECAME_LEADER, node=1, leader_epoch=1, isr=(1, 2, 3), **T0)
     assert found(*UP, led, again, shrinks(6 * SECOND)) & mine == set()
 

@@ -196,6 +196,15 @@ def test_brokers_have_the_same_configurations() -> None:
     assert "stale_belief" in changed(place, with_detail(event, configs={"t": {"retention.ms": "1"}}))
 
 
+def test_a_registered_broker_runs() -> None:
+    """Rule (AGREED): its state says so, and whether it is the controller."""
+    for place, event in beliefs(Belief.BROKER):
+        others = {"Starting", "RunningAsBroker", "RunningAsController"}
+        others.remove(msgspec.json.decode(event.detail)["state"])
+        for state in others:
+            assert "stale_belief" in changed(place, with_detail(event, state=state))
+
+
 def test_another_form_is_no_finding() -> None:
     """Rule: a trace may come from any tool; what is not readable is not judged."""
     bad = Event(time=1, name=Name.BELIEF, node=1, cause=Belief.GROUP, detail="no JSON")

@@ -14,11 +14,17 @@ PATIENCE_MS = 6_000
 JUMP = Event(time=0, name=Name.FAULT_BEGAN, node=1, cause="clock_jump", detail='{"fault":1}')
 
 
-def found(took_ms: int | None, *events: Event, pipelined: bool = False, **columns: object) -> bool:
+def found(
+    took_ms: int | None, *events: Event, pipelined: bool = False, backoff_ms: int = 100, **columns: object
+) -> bool:
     """Whether an operation that takes so long is convicted."""
     plan = Plan(
         seed=1,
-        client=ClientOptions(delivery_timeout_ms=PATIENCE_MS, producer=ProducerOptions(pipelined=pipelined)),
+        client=ClientOptions(
+            delivery_timeout_ms=PATIENCE_MS,
+            retry_backoff_ms=backoff_ms,
+            producer=ProducerOptions(pipelined=pipelined),
+        ),
     )
     facts = {
         "op_id": 7,
@@ -58,6 +64,12 @@ def test_who_gives_up_early_is_found(function: Function) -> None:
     assert not found(100, function=function, error="MESSAGE_TOO_LARGE")
     assert not found(100, function=function, outcome=Outcome.UNKNOWN)
     assert not found(None, function=function)
+
+
+def test_there_is_a_most_number_of_requests() -> None:
+    """Rule (JUSTIFIED): 80 back-offs are over before the time is, if they are short."""
+    assert found(790, backoff_ms=10)
+    assert not found(800, backoff_ms=10)
 
 
 def test_who_goes_on_too_long_is_found() -> None:

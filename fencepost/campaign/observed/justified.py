@@ -127,6 +127,8 @@ def _error(
     """An error that says what the broker is. before: what it was; epoch: in the request, -1: none."""
     now = _led(core, key)
     same = before == now
+    if error is ErrorCode.NOT_LEADER_OR_FOLLOWER and same and 0 <= epoch != _epoch(now) >= 0:
+        yield f"leader epoch {epoch}", f"an error about it first: its own is {_epoch(now)}", error
     if error is ErrorCode.NOT_LEADER_OR_FOLLOWER and same and now[0] == "leads":
         yield f"role in {key}", "no error: it leads, and did when it was asked", error
     elif error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and same and now[0] != "absent":

@@ -75,7 +75,7 @@ def _broker(node: int, core: Broker, now: int) -> Event:
         replicas=core.metadata.live_brokers,
         isr=core.metadata.shutting_down,
         cause=Belief.BROKER,
-        detail=_detail({"configs": core.config.configs}),
+        detail=_detail({"configs": core.config.configs, "state": core.broker_context.broker_state}),
     )
 
 

@@ -26,6 +26,8 @@ from fencepost.traces.events import Belief, Event, Name
 
 TRIPS = 6
 """Messages in a row after which followers have an append and its high watermark."""
+RUNNING = ("RunningAsBroker", "RunningAsController")
+"""The state of a broker that is registered, without and with the controller."""
 OFFSETS_TOPIC = "__consumer_offsets"
 SETTLED = frozenset({"Stable", "Empty"})
 """States of a group whose generation is in the log."""
@@ -36,6 +38,8 @@ class Facts(msgspec.Struct, frozen=True):
 
     # By topic: the overrides of its configuration.
     configs: dict[str, dict[str, str]] = {}
+    # Kafka's name of what the broker is about.
+    state: str = ""
     # Leader epochs with their start offsets, ascending.
     epochs: list[tuple[int, int]] = []
     # By producer id: epoch, last sequence, last offset.
@@ -224,7 +228,7 @@ class Comparison:
 
     # ---- brokers and the controller
 
-    def broker(self, place: int, event: Event) -> Iterator[Contradiction]:
+    def _broker(self, place: int, event: Event) -> Iterator[Contradiction]:
         """Who is alive and who controls."""
         known = self.known
         configs = self.of(place).configs
@@ -238,9 +242,10 @@ class Comparison:
             ("brokers about to stop", (), event.isr),
             ("controller", known.controller, event.leader),
             ("configurations", self.of(first).configs, configs),
+            ("state", RUNNING[known.controller == event.node], self.of(place).state),
         )
 
-    def controller(self, place: int, event: Event) -> Iterator[Contradiction]:
+    def _controller(self, place: int, event: Event) -> Iterator[Contradiction]:
         """Whom it sends to, and what it has not finished."""
         known, facts = self.known, self.of(place)
         registered = {str(broker): epoch for broker, epoch in known.registered.items()}
@@ -257,7 +262,7 @@ class Comparison:
             ("deletions", [], facts.deleting),
         )
 
-    def controlled(self, place: int, event: Event) -> Iterator[Contradiction]:
+    def _controlled(self, place: int, event: Event) -> Iterator[Contradiction]:
         """A partition as the controller knows it."""
         key = event.topic, event.partition
         facts = self.of(place)
@@ -283,7 +288,7 @@ class Comparison:
                 ("ISR", sorted(state.isr), sorted(event.isr)),
             )
 
-    def metadata(self, place: int, event: Event) -> Iterator[Contradiction]:
+    def _metadata(self, place: int, event: Event) -> Iterator[Contradiction]:
         """A partition as clients are answered."""
         key = event.topic, event.partition
         assigned = self.known.assigned.get(key)
@@ -295,7 +300,7 @@ class Comparison:
 
     # ---- replicas
 
-    def replica(self, place: int, event: Event) -> Iterator[Contradiction]:
+    def _replica(self, place: int, event: Event) -> Iterator[Contradiction]:
         """A role, and a log compared with the leader's."""
         key = event.topic, event.partition
         state = self.known.states.get(key)
@@ -343,7 +348,7 @@ class Comparison:
 
     # ---- groups
 
-    def group(self, place: int, event: Event) -> Iterator[Contradiction]:
+    def _group(self, place: int, event: Event) -> Iterator[Contradiction]:
         """Who serves it, and whether its log says the same."""
         key, facts = (event.topic, event.partition), self.of(place)
         state = self.known.states.get(key)
@@ -391,12 +396,12 @@ def _later(stored: tuple[int, int, str] | None, served: tuple[int, int, str]) ->
 
 
 _JUDGES: Mapping[str, Callable[[Comparison, int, Event], Iterator[Contradiction]]] = {
-    Belief.BROKER: Comparison.broker,
-    Belief.CONTROLLER: Comparison.controller,
-    Belief.CONTROLLED: Comparison.controlled,
-    Belief.METADATA: Comparison.metadata,
-    Belief.REPLICA: Comparison.replica,
-    Belief.GROUP: Comparison.group,
+    Belief.BROKER: Comparison._broker,
+    Belief.CONTROLLER: Comparison._controller,
+    Belief.CONTROLLED: Comparison._controlled,
+    Belief.METADATA: Comparison._metadata,
+    Belief.REPLICA: Comparison._replica,
+    Belief.GROUP: Comparison._group,
 }
 
 

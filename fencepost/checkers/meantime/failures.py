@@ -20,6 +20,9 @@ FINAL = frozenset({"INVALID_RECORD", "INVALID_TIMESTAMP", "INVALID_TOPIC_EXCEPTI
 ASKED = frozenset({Function.APPEND, Function.DELETE_RECORDS, Function.LIST_OFFSETS, Function.POLL})
 FIRST_OWN = 1_000_000
 """Op ids from here on are the run's own, with more patience than the plan's clients."""
+BACKOFFS = 80
+"""A client gives up after 254 requests, because its correlation ids have no room for more. Two of three may
+follow without a back-off: one for metadata, one for the start of the log."""
 SLACK_MS = 50
 """A timer that falls due while the client is busy waits for a step."""
 
@@ -63,6 +66,7 @@ def _ends_wrongly(one: Operation, options: Options) -> bool:
     if one.op_id >= FIRST_OWN or (one.function is Function.APPEND and options.client.producer.pipelined):
         return False
     patience = options.client.delivery_timeout_ms * MILLISECOND
-    if one.outcome is Outcome.FAIL and one.error not in FINAL and _took(one) < patience:
+    soonest = min(patience, BACKOFFS * options.client.retry_backoff_ms * MILLISECOND)
+    if one.outcome is Outcome.FAIL and one.error not in FINAL and _took(one) < soonest:
         return True
     return _took(one) > patience + SLACK_MS * MILLISECOND

@@ -46,7 +46,7 @@ COMMIT = r'(?s)^\{.*"commit":(true|false).*$'
 """How a transaction ended, in JSON: a record of an aborted one may not be shown."""
 DOCUMENT = r"(?s)^\{.*$"
 """Any other JSON: how a cluster looked when a wait was given up is no part of the step's words."""
-RUN = (Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION)
+RUN = (Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION, Name.BELIEF, Name.ANSWERED)
 """Rows that are no step of the protocol: final dumps, and what a proxy saw."""
 REPLICA = (
     *(Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.APPENDED, Name.TRUNCATED, Name.HIGH_WATERMARK),
