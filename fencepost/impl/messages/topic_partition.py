@@ -6,7 +6,7 @@ Owns the rules for valid names of partitions. Names come from outside: from requ
 
 from typing import NamedTuple
 
-from fencepost.traces.plan import is_legal_topic
+from fencepost.traces.plan import is_legal_topic as is_legal_topic
 
 LONGEST_PARTITION = 255
 """The longest name of a replica's directory in characters."""
