@@ -18,6 +18,8 @@ offsets and times, so that it is the same in each run of the same story:
                            that names the trace, of the one with the shortest window
     ends: A: F, W          when what a convicting operation F had written was read, its transaction's marker
                            or its offset's expiry had been written; "nothing": neither
+    reads: W               a reader of committed records was shown one of a transaction that was open, or had
+                           aborted
     stands: R              a contradiction that stood when a wait was given up (checkers/stuck.py)
     step: W, again: W      what occurred anywhere in the trace (features.py)
 """
@@ -51,7 +53,7 @@ NOTHING_CAME = (CODE_OF[Name.PHASE], CODE_OF[Name.LIVENESS_FAILED])
 CONVICTING = (
     *("op_id", "function", "outcome", "acks", "error", "strong"),
     *("invoke_time", "completion_time", "group", "producer_id", "node", "argument", "isolation"),
-    *("topic", "partition"),
+    *("topic", "partition", "records"),
 )
 """Columns of convicting operations."""
 MOST_WINDOWS = 3
@@ -109,6 +111,7 @@ def evidence_of(
         items.update(f"convicts: {steps.words[steps.code[row]]}" for row in events if steps.code[row] >= 0)
         items.update(f"convicts: {story.words(one, row)}" for row in rows)
         items.update(f"ends: {one.anomaly}: {words}" for words in story.ends(one, rows))
+        items.update(f"reads: {words}" for words in story.unsettled(rows))
         if one.anomaly == findings[0].anomaly and len(windows) < MOST_WINDOWS:
             windows.append(story.between(one, rows))
     items.update(_here(findings[0], steps, start, stop))
@@ -167,6 +170,8 @@ def _operation(row: dict[str, Any]) -> Convicting:
         producer_id=-1 if row["producer_id"] is None else row["producer_id"],
         node=row["node"],
         function=row["function"],
+        committed=row["isolation"] == COMMITTED,
+        values=frozenset(record["value"] for record in row["records"] or ()),
         place=(row["topic"], -1 if row["partition"] is None else row["partition"]),
     )
 

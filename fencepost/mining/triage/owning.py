@@ -25,6 +25,8 @@ from fencepost.mining.triage.weights import Matrix
 ENOUGH = 50
 """Healthy traces without which nothing is moved or joined: of fewer, it says little that none has a step. Of
 none at all, even the usual steps are strange, and all groups share them."""
+CAUSES = ("step: ", "reads: ")
+"""Kinds of item that may be a cause: what brokers did, and what they showed."""
 NEVER = 0.005
 """Share of comparable healthy traces up to which a step can be own."""
 SELDOM = 1e-3
@@ -60,7 +62,7 @@ def by_cause(labels: Sequence[int], items: Items, counts: Sequence[int], healthy
 
 def _steps(items: Items) -> Flags:
     """Steps that may be own: what only repeats, or is the verdict, is no cause."""
-    of_trace = [name.startswith("step: ") and not name.startswith("step: liveness") for name in items.names]
+    of_trace = [name.startswith(CAUSES) and not name.startswith("step: liveness") for name in items.names]
     return np.array(of_trace, bool) & (items.common <= NEVER)
 
 

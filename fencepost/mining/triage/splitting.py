@@ -66,7 +66,7 @@ class Items:
                 else max(float(share), 1e-3)
                 if has_step(name)
                 else SAID
-                if name.startswith(("finding: ", "clause: ", "ends: ", "stands: "))
+                if name.startswith(("finding: ", "clause: ", "ends: ", "reads: ", "stands: "))
                 else 1.0
                 for name, share in zip(self.names, self.common, strict=True)
             ]

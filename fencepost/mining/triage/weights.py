@@ -34,6 +34,7 @@ WEIGHTS = {
     "waited": 1.0,
     "waited for": 1.0,
     "ends": 1.0,
+    "reads": 1.0,
     "stands": 1.0,
     "convicts": 0.5,
     "here": 0.5,
@@ -106,7 +107,7 @@ def weight_of(
 def of_anomaly(item: str) -> str:
     """The anomaly that an item speaks of, "" for a step."""
     kind, words = item.split(": ", 1)
-    return "" if kind in (*STEPS, "stands") else words.split(":", 1)[0]
+    return "" if kind in (*STEPS, "reads", "stands") else words.split(":", 1)[0]
 
 
 def vectors(

@@ -13,7 +13,7 @@ from fencepost.mining.triage.features import features_of
 from fencepost.mining.triage.steps import steps_of
 from fencepost.traces.diagnosis import BrokerSeen, Diagnosis
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
@@ -110,25 +110,38 @@ def marker(time: int, producer: int, *, commit: bool, partition: int = 0) -> Eve
     return Event(time=time, name=Name.MARKER_WRITTEN, node=1, topic="out", partition=partition, detail=detail)
 
 
+ABORTED, COMMITTED = "marker_written (commit false)", "marker_written (commit true)"
+
+
 @pytest.mark.parametrize(
-    ("events", "words"),
+    ("events", "words", "shown_unsettled"),
     [
-        ([marker(20, 5, commit=False)], "marker_written (commit false)"),  # an aborted record is read
-        ([marker(50, 5, commit=False)], "nothing"),  # an open one is
-        ([marker(5, 5, commit=True)], "nothing"),  # the end of the transaction before
-        ([marker(20, 6, commit=False)], "nothing"),  # somebody else's
-        ([marker(20, 5, commit=False, partition=1)], "nothing"),  # elsewhere
+        ([marker(20, 5, commit=True)], COMMITTED, []),
+        ([marker(20, 5, commit=False)], ABORTED, ["a record of an aborted transaction"]),
+        ([marker(50, 5, commit=False)], "nothing", ["a record of an open transaction"]),
+        ([marker(5, 5, commit=True)], "nothing", ["a record of an open transaction"]),  # of the one before
+        ([marker(20, 5, commit=False, partition=1)], "nothing", ["a record of an open transaction"]),
+        ([marker(20, 6, commit=False)], "nothing", []),  # nothing says that producer 5 has transactions
     ],
 )
 def test_whether_a_transaction_had_ended_when_it_was_read_is_evidence(
-    events: list[Event], words: str
+    events: list[Event], words: str, shown_unsettled: list[str]
 ) -> None:
     """Rule: a record that is read before its transaction's end, and one of an aborted transaction, are two
-    stories of the same verdict."""
+    stories of the same verdict; a reader of committed records gets neither."""
+    record = (Record(topic="out", partition=0, offset=3, value=9, leader_epoch=0),)
     wrote = evolve(
-        operation(1, Function.APPEND, 10, 12, 1), group="", producer_id=5, topic="out", partition=0
+        operation(1, Function.APPEND, 10, 12, 1),
+        group="",
+        producer_id=5,
+        topic="out",
+        partition=0,
+        records=record,
     )
-    read = evolve(operation(2, Function.POLL, 30, 40, 1), group="", topic="out", partition=0)
+    read = evolve(
+        operation(2, Function.POLL, 30, 40, 1), group="", topic="out", partition=0, records=record,
+        isolation="read_committed",
+    )  # fmt: skip
     shown = Finding(
         anomaly="failed_append_visible", check="log", expected="none", seen="it", topic="out", partition=0,
         operations=(2, 1),
@@ -136,6 +149,11 @@ def test_whether_a_transaction_had_ended_when_it_was_read_is_evidence(
     items = items_of(events, [wrote, read], shown)
     ends = [item for item in items if item.startswith("ends: ")]
     assert ends == [f"ends: failed_append_visible: append, {words}"]
+    assert [item for item in items if item.startswith("reads: ")] == [
+        f"reads: {one}" for one in shown_unsettled
+    ]
+    other = items_of(events, [wrote, evolve(read, records=())], shown)
+    assert not any(item.startswith(("ends: ", "reads: ")) for item in other)
 
 
 def test_what_stood_when_a_wait_was_given_up_is_evidence() -> None:
