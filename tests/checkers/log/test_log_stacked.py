@@ -231,3 +231,30 @@ def test_a_log_may_begin_and_end_with_reads() -> None:
     columns, rules, groups = columns_of(made)
     stack = stack_of(columns, rules, groups)
     assert stack is not None and convicted(stack)[0].tolist() == []
+
+
+def test_only_the_logs_with_holes_are_named_for_holes() -> None:
+    """Rule: of logs with dense offsets, exactly those with an offset below the known end and without a record
+    are named, wherever the end is known from."""
+    full = trace(
+        append(1, [10, 11], 0, 1, 0), append(2, [12], 2, 3, 2), read(3, 0, [], 4, 5, end=3), dense=True
+    )
+    nothing = trace(append(1, [10], 0, 1, 0), read(2, 0, [], 0, 1, end=0), dense=True)
+    holes = (
+        trace(append(1, [10], 0, 1, 0), append(2, [12], 2, 3, 2), append(3, [11], 0, None), dense=True),
+        trace(append(1, [10], 0, 1, 1), append(3, [11], 0, None), dense=True),
+        trace(append(1, [10], 0, 1, 0), append(3, [11], 0, None), read(4, 0, [], 2, 3, end=2), dense=True),
+    )
+    for one in holes:
+        for at in range(3):
+            made = [full, nothing, nothing, full]
+            made.insert(at, one)
+            columns, rules, groups = columns_of(made)
+            assert suspects(columns, rules, groups).tolist() == [at]
+
+
+def test_all_logs_with_a_wrong_log_start_are_named() -> None:
+    """Rule: a rule that names one log of a stack is asked about the others again."""
+    bad = STORIES["a log start that goes back"]
+    columns, rules, groups = columns_of([bad, WHOLE, WHOLE, WHOLE, bad])
+    assert {0, 4} <= set(suspects(columns, rules, groups).tolist())
