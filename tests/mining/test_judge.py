@@ -1,5 +1,6 @@
 """What a task does, called as a function without Spark: splits, judging, quarantine."""
 
+import gc
 from pathlib import Path
 
 import attrs
@@ -11,6 +12,7 @@ from fencepost.checkers import judges
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
 from fencepost.mining.inputs.splits import Split, work_of
+from fencepost.mining.judge import without_collector
 from fencepost.mining.mine import _tasks as tasks_of
 from fencepost.mining.results.proofs import proven
 from fencepost.mining.results.rows import SCHEMAS, bugs_of
@@ -251,3 +253,17 @@ def test_bad_inputs_are_refused(tmp_path: Path, campaign: Path) -> None:
         "saw 'lgo'",
     ):
         judge_here(campaign, tmp_path, checks=("lgo",))
+
+
+def test_the_collector_waits_while_a_split_is_judged() -> None:
+    """Rule: it runs again afterwards, also after an error, unless it was off before."""
+    assert gc.isenabled()
+    with without_collector():
+        assert not gc.isenabled()
+        with without_collector():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(ValueError, match="broken"), without_collector():
+        raise ValueError("broken")
+    assert gc.isenabled()

@@ -168,13 +168,13 @@ def plain_extras(appends: int, reads: int) -> Extras:
     Returns:
         default values, one for each append and read.
     """
-    no = np.bool_(False)
+    no = np.array(False)
     return Extras(
         special=no,
         retention=no,
         compacted=no,
         transactional=no,
-        licence=np.int64(0),
+        licence=np.array(0),
         keys=0,
         key=np.full(appends, NONE),
         tombstone=np.zeros(appends, np.bool_),

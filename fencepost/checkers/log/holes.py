@@ -105,7 +105,8 @@ def _holes(group: PartitionLog) -> Holes:
 def _distinct(values: Array) -> Array:
     """The values in order, each once. (np.unique hashes them first, which takes four times as long here.)"""
     ordered = np.sort(values)
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    found: Array = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    return found
 
 
 def _parted(start: Array, stop: Array, cuts: Array) -> tuple[Array, Array]:

@@ -166,7 +166,8 @@ def _beyond(stack: Stack) -> Array:
     """The logs with a batch that begins below offset 0, and those into which such a batch reaches."""
     placed = stack.log.placements
     ends = [np.searchsorted(stack.base, at, side="right") - 1 for at in (placed.base, placed.last)]
-    return np.concatenate(ends)[np.tile(ends[0] != ends[1], 2)]
+    found: Array = np.concatenate(ends)[np.tile(ends[0] != ends[1], 2)]
+    return found
 
 
 def _with_holes(stack: Stack) -> Array:
@@ -227,7 +228,7 @@ def _extras(extras: Extras, groups: Array, rows: _Rows, moves: _Moves) -> Extras
         return plain
     own, base = special[rows.of_read], moves.base[rows.of_read]
     return plain._replace(
-        special=np.bool_(True),
+        special=np.array(True),
         log_start=np.where(own, _moved(extras.log_start[rows.reads], base), NONE),
         stable=np.where(own, _moved(extras.stable[rows.reads], base), NONE),
         isolation=np.where(own, extras.isolation[rows.reads], NONE),
