@@ -70,3 +70,4 @@ def test_a_run_with_the_mock_of_librdkafka_ends_ok():
     system.close()
     assert combine(judge(trace)).decision.value == "ok"
     assert sum(one.outcome is Outcome.OK for one in trace.operations) > 20
+    assert {one.partition for one in trace.operations if one.strong} == {0, 1, 2, 3}, "it made four"

@@ -98,16 +98,16 @@ def table(sums: Iterable[Sum], known: Explanations) -> list[str]:
     """The lines: the table, and below it each finding outside of the controls."""
     sums = tuple(sums)
     lines = [*HEAD, *(each.line() for each in sums)]
-    explained: dict[str, list[str]] = {}
+    seeds: dict[tuple[str, str], list[int]] = {}
     for each in sums:
         for one in () if each.row.control else each.findings:
             says = known.get((each.row.name, one.seed), UNEXPLAINED)
-            explained.setdefault(says, []).append(f"`{one.anomaly}` of {each.row.name}, seed {one.seed}")
-    return [
-        *lines,
-        *([""] if explained else []),
-        *(f"- {', '.join(of)}: {says}" for says, of in explained.items()),
+            seeds.setdefault((f"`{one.anomaly}` of {each.row.name}", says), []).append(one.seed)
+    explained = [
+        f"- {of}, seed{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}: {says}"
+        for (of, says), found in seeds.items()
     ]
+    return [*lines, *([""] if explained else []), *explained]
 
 
 def updated(page: str, lines: list[str]) -> str:

@@ -308,7 +308,7 @@ class RealRun:
         await self._client(
             stack, self.reader, Client(self.reader, READER, ClientMetadata(tuple(self._addresses)))
         )
-        partitions = range(self.plan.cluster.topics[0].partitions)
+        partitions = self._partitions()
         async with self._phase("liveness"):
             for partition in partitions:
                 if await self._do("append", partition) is None:
@@ -321,6 +321,12 @@ class RealRun:
                 if not await self._read_to_end(partition):
                     await self._never(f"{self.plan.cluster.topics[0].name}-{partition} is read to its end")
                     return
+
+    def _partitions(self) -> range:
+        """The topic's, as they were seen: a fake makes more than it was asked for, and a partitioner uses
+        them."""
+        seen = (1 + number for _, number in self.observer.state.assignments)
+        return range(max(self.plan.cluster.topics[0].partitions, *seen, 1))
 
     async def _read_to_end(self, partition: int) -> bool:
         listed = None
