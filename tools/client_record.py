@@ -50,7 +50,12 @@ class Row:
 ROWS = (
     Row("kafkajs", "1.15.0", "2.2.4", {"lost_write": "#1005, #1050"}),
     Row("platformatic-kafka", "1.35.0", "2.12.1", {"lost_write": "#326"}),
-    Row("sarama", "1.43.2", "1.61.1", {"lost_write": "#3354", "reordered": "#2619", "duplicate": "#2860"}),
+    Row(
+        "sarama",
+        "1.43.2",
+        "1.61.1",
+        {"lost_write": "#3354", "reordered_plain": "#2619", "reordered": "#2619"},
+    ),
     Row("sarama", "1.26.1", "1.61.1", {"lost_write": "#1430, #1661", "duplicate": "#1430, #1661"}),
     Row("confluent-kafka-go", "1.6.1", "2.12.0", {"lost_write": "up to 1.8.2", "transaction_lost": "#3575"}),
     Row("confluent-kafka-go", "1.5.2", "2.12.0", {"transaction_lost": "fenced commit", "torn": "#3575"}),

@@ -299,7 +299,11 @@ def torture(
         "seeds_with_duplicates": sum(line["duplicates"] > 0 for line in ran),
         "struck": struck(ran),
         "met": by_verb(met),
-        "never": never(met, groups=any(line["scenario"]["members"] for line in ran)),
+        "never": never(
+            met,
+            groups=any(line["scenario"]["members"] for line in ran),
+            transactions=any(line["scenario"]["transactional"] for line in ran),
+        ),
         "seconds": round(seconds, 1),
         "processor_seconds": round(sum(line["processor_seconds"] for line in ran), 1),
         "client_seconds": round(sum(line["client_seconds"] for line in ran), 1),

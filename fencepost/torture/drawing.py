@@ -45,6 +45,8 @@ AWAITS = frozenset({"kafkajs", "platformatic-kafka"})
 """Drivers of libraries in which the application must await its sends before it ends their transaction."""
 TRANSACTION_MS = (10_000, 10_000, 3_000)
 """Time-outs of transactions; the last is shorter than a fault with its aftermath may take."""
+NOT_SENT = frozenset({"TxnOffsetCommit", "AddOffsetsToTxn"})
+"""Requests of transactions that no scenario sends: none has offsets in its transactions."""
 OFTEN = ("answer", "answer", "answer", "lose answer", "half answer", "move leader")
 """Verbs that are drawn more often than others: an answer has ten errors, a cut connection only itself."""
 FOCUS = (PRODUCING, CONSUMING | GROUPS, GROUPS, TRANSACTIONS, TRANSACTIONS | PRODUCING)
@@ -194,7 +196,7 @@ def _script(
     if chance.below(8, "no script") == 0:
         return ()
     apis = PRODUCING | CONSUMING | GROUPS if members else PRODUCING
-    apis |= TRANSACTIONS - {"TxnOffsetCommit", "AddOffsetsToTxn"} if transactional else frozenset()
+    apis |= TRANSACTIONS - NOT_SENT if transactional else frozenset()
     if chance.below(2, "focused"):
         apis = apis & chance.choice(FOCUS, "focus") or apis
     features = Features(

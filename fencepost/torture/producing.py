@@ -3,8 +3,9 @@
 Owns the producers, what was sent, and every transaction with its end. Must not know faults, or what is a bug.
 
 A transactional producer does one burst after another: it begins, sends, and commits or aborts, as an
-application would. When a commit fails it aborts; when that fails, too, the application opens a new producer
-of the same transactional id, which fences the old one.
+application would: if it has waited for the answers to its sends and one failed, it aborts. When a commit
+fails it aborts; when that fails, too, the application opens a new producer of the same transactional id,
+which fences the old one.
 """
 
 from collections import deque
@@ -170,6 +171,8 @@ class Producers:
         self._turn(producer)
 
     def _finish(self, producer: _Producer, transaction: Transaction) -> None:
+        if self.scenario.waits and any(one.answer is not None and not one.ok for one in transaction.appends):
+            transaction.commit = False  # as several libraries ask of an application
         name = "commit_transaction" if transaction.commit else "abort_transaction"
         transaction.end = self.driver.send(name, producer.client)
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fencepost.proxy.faults import SHAPES, VERBS, checked, may_answer, why_illegal
-from fencepost.proxy.faults.drawing import CONSUMING, GROUPS, PRODUCING
-from fencepost.torture.drawing import BROKER_VERBS, GROUP_VERBS
+from fencepost.proxy.faults.drawing import CONSUMING, GROUPS, PRODUCING, TRANSACTIONS
+from fencepost.torture.drawing import BROKER_VERBS, GROUP_VERBS, NOT_SENT
 
 BROKER = "broker"
 """Replaces the request's name for faults of brokers."""
@@ -30,9 +30,11 @@ def struck(lines: Iterable[Mapping[str, Any]]) -> int:
     return sum(bool(line.get("met")) for line in lines)
 
 
-def possible(*, groups: bool) -> list[str]:
-    """Everything that may be drawn for a library, in the words of `met_by`. groups: whether it has groups."""
-    apis = sorted(PRODUCING | CONSUMING | GROUPS if groups else PRODUCING)
+def possible(*, groups: bool, transactions: bool = False) -> list[str]:
+    """Everything that may be drawn for a library, in the words of `met_by`. groups, transactions: whether it
+    has any."""
+    drawn = PRODUCING | CONSUMING | GROUPS if groups else PRODUCING
+    apis = sorted(drawn | TRANSACTIONS - NOT_SENT if transactions else drawn)
     return sorted(
         {*_of_requests(apis), *(f"{verb}|{BROKER}" for verb in (*BROKER_VERBS, *(GROUP_VERBS * groups)))}
     )
@@ -57,10 +59,11 @@ def _of_requests(apis: list[str]) -> Iterator[str]:
                 yield f"{verb}|{api}"
 
 
-def never(met: Mapping[str, int], *, groups: bool) -> list[str]:
-    """Kinds of fault that can be drawn and took effect in no run. met: how often each took effect; groups:
-    whether the runs had groups."""
-    return [kind for kind in possible(groups=groups) if not met.get(kind)]
+def never(met: Mapping[str, int], *, groups: bool, transactions: bool = False) -> list[str]:
+    """Kinds of fault that can be drawn and took effect in no run. met: how often each took effect; groups,
+    transactions: whether the runs had any."""
+    every = possible(groups=groups, transactions=transactions)
+    return [kind for kind in every if not met.get(kind)]
 
 
 def by_verb(met: Mapping[str, int]) -> dict[str, dict[str, int]]:
