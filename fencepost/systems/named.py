@@ -92,13 +92,13 @@ def _external(after: str, folder: Path, options: Options) -> System:
 
 
 def _mock(after: str, folder: Path, options: Options) -> System:
-    from fencepost.systems.librdkafka_mock import LibrdkafkaMock
+    from fencepost.systems.fakes.librdkafka_mock import LibrdkafkaMock
 
     return LibrdkafkaMock()
 
 
 def _kfake(after: str, folder: Path, options: Options) -> System:
-    from fencepost.systems.kfake.system import Kfake
+    from fencepost.systems.fakes.kfake.system import Kfake
 
     return Kfake()
 

@@ -6,9 +6,9 @@ import pytest
 from fencepost.campaign.real.run import RealRun
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
-from fencepost.systems.kfake import program
-from fencepost.systems.kfake.system import CONTROLLER, Kfake
-from fencepost.systems.librdkafka_mock import LibrdkafkaMock
+from fencepost.systems.fakes.kfake import program
+from fencepost.systems.fakes.kfake.system import CONTROLLER, Kfake
+from fencepost.systems.fakes.librdkafka_mock import LibrdkafkaMock
 from fencepost.systems.system import UnsupportedError
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.events import Name

@@ -50,7 +50,8 @@ class Writer:
     sequence: int = 0
 
     async def again(self, link: Link, key: int, version: int | None, /, **values: Any) -> Any:
-        """The first answer that is not about patience."""
+        """The first answer that is not about patience. link: whom to ask; key, version: of the request;
+        values: its fields."""
         for _ in range(POLLS):
             answer = await self.lab.ask(link, key, version, **values)
             if _error(answer) not in WAITING:
@@ -85,7 +86,8 @@ class Writer:
         return _error(answer)
 
     async def write(self, topic: Topic, version: int | None = None) -> Facts:
-        """One record: error and offset."""
+        """One record: error and offset. topic: where; version: of Produce, None for that of this version of
+        transactions."""
         chosen = PRODUCE_OF[self.version] if version is None else version
         batch = Batch(
             records=records(b"v"),
@@ -145,7 +147,7 @@ async def writer(lab: Lab, version: int = 1, name: str = "") -> Writer:
 
 async def seen(lab: Lab, topic: Topic) -> Facts:
     """What a reader of committed records is answered, once nothing is open any more: the ends of the log, and
-    the first offsets of the aborted transactions."""
+    the first offsets of the aborted transactions. lab: of the case; topic: the one that is read."""
     for _ in range(POLLS):
         (part,) = parts_of(await fetch_answer(lab, topic, 0, isolation_level=COMMITTED_ONLY))
         if part["last_stable_offset"] == part["high_watermark"]:
@@ -171,7 +173,7 @@ def _both(name: str, asked: str) -> Callable[[AskBoth], AskBoth]:
 
 
 @_both("commits", "A transaction of two records, committed; then what a reader of committed records sees.")
-async def commits(lab: Lab, version: int) -> Facts:
+async def _commits(lab: Lab, version: int) -> Facts:
     topic, mine = await lab.topic(), await writer(lab, version)
     added = await mine.add(topic.name) if version == 1 else "added by the leader"
     written = [await mine.write(topic), await mine.write(topic)]
@@ -179,7 +181,7 @@ async def commits(lab: Lab, version: int) -> Facts:
 
 
 @_both("aborts", "A transaction of one record, aborted, and one that commits; then what a reader sees.")
-async def aborts(lab: Lab, version: int) -> Facts:
+async def _aborts(lab: Lab, version: int) -> Facts:
     topic, mine = await lab.topic(), await writer(lab, version)
     await mine.begun(topic)
     facts = [await mine.end(commit=False)]
@@ -188,7 +190,7 @@ async def aborts(lab: Lab, version: int) -> Facts:
 
 
 @_both("open_is_not_stable", "An open transaction: how far a reader of committed records gets.")
-async def open_is_not_stable(lab: Lab, version: int) -> Facts:
+async def _open_is_not_stable(lab: Lab, version: int) -> Facts:
     topic, mine = await lab.topic(), await writer(lab, version)
     await mine.begun(topic)
     (part,) = parts_of(await fetch_answer(lab, topic, 0, isolation_level=COMMITTED_ONLY))
@@ -197,12 +199,12 @@ async def open_is_not_stable(lab: Lab, version: int) -> Facts:
 
 
 @_both("commit_of_nothing", "EndTxn(commit) before anything was added.")
-async def commit_of_nothing(lab: Lab, version: int) -> Facts:
+async def _commit_of_nothing(lab: Lab, version: int) -> Facts:
     return await (await writer(lab, version)).end(commit=True)
 
 
 @_both("abort_of_nothing", "EndTxn(abort) before anything was added, and again in the epoch of the answer.")
-async def abort_of_nothing(lab: Lab, version: int) -> Facts:
+async def _abort_of_nothing(lab: Lab, version: int) -> Facts:
     mine = await writer(lab, version)
     return [await mine.end(commit=False), await mine.end(commit=False)]
 
@@ -215,27 +217,27 @@ async def _ended_twice(lab: Lab, version: int, first: bool, second: bool) -> Fac
 
 
 @_both("committed_twice", "EndTxn(commit) twice in the same epoch.")
-async def committed_twice(lab: Lab, version: int) -> Facts:
+async def _committed_twice(lab: Lab, version: int) -> Facts:
     return await _ended_twice(lab, version, True, True)
 
 
 @_both("aborted_twice", "EndTxn(abort) twice in the same epoch.")
-async def aborted_twice(lab: Lab, version: int) -> Facts:
+async def _aborted_twice(lab: Lab, version: int) -> Facts:
     return await _ended_twice(lab, version, False, False)
 
 
 @_both("committed_then_aborted", "EndTxn(commit), then EndTxn(abort) in the same epoch.")
-async def committed_then_aborted(lab: Lab, version: int) -> Facts:
+async def _committed_then_aborted(lab: Lab, version: int) -> Facts:
     return await _ended_twice(lab, version, True, False)
 
 
 @_both("aborted_then_committed", "EndTxn(abort), then EndTxn(commit) in the same epoch.")
-async def aborted_then_committed(lab: Lab, version: int) -> Facts:
+async def _aborted_then_committed(lab: Lab, version: int) -> Facts:
     return await _ended_twice(lab, version, False, True)
 
 
 @_both("next_after_a_commit", "After a commit: EndTxn(commit), then EndTxn(abort), with nothing added.")
-async def next_after_a_commit(lab: Lab, version: int) -> Facts:
+async def _next_after_a_commit(lab: Lab, version: int) -> Facts:
     topic, mine = await lab.topic(), await writer(lab, version)
     await mine.begun(topic)
     await mine.end(commit=True)
@@ -243,7 +245,7 @@ async def next_after_a_commit(lab: Lab, version: int) -> Facts:
 
 
 @_both("late_end", "EndTxn(commit) of the last transaction arrives in the next one (KAFKA-17754).")
-async def late_end(lab: Lab, version: int) -> Facts:
+async def _late_end(lab: Lab, version: int) -> Facts:
     topic, mine = await lab.topic(), await writer(lab, version)
     await mine.begun(topic)
     late = Writer(lab, mine.name, mine.coordinator, version, mine.producer_id, mine.epoch)
@@ -253,7 +255,7 @@ async def late_end(lab: Lab, version: int) -> Facts:
 
 
 @_both("late_batch", "A record in the epoch of a transaction that has ended.")
-async def late_batch(lab: Lab, version: int) -> Facts:
+async def _late_batch(lab: Lab, version: int) -> Facts:
     topic, mine = await lab.topic(), await writer(lab, version)
     await mine.begun(topic)
     late = Writer(lab, mine.name, mine.coordinator, version, mine.producer_id, mine.epoch, mine.sequence)
@@ -263,7 +265,7 @@ async def late_batch(lab: Lab, version: int) -> Facts:
 
 
 @_both("fenced", "A second producer of the id; then the first one writes, and ends.")
-async def fenced(lab: Lab, version: int) -> Facts:
+async def _fenced(lab: Lab, version: int) -> Facts:
     topic, first = await lab.topic(), await writer(lab, version)
     await first.begun(topic)
     second = await writer(lab, version, first.name)
@@ -273,14 +275,14 @@ async def fenced(lab: Lab, version: int) -> Facts:
 
 
 @_both("another_producer_id", "EndTxn of a producer id that the transactional id never had.")
-async def another_producer_id(lab: Lab, version: int) -> Facts:
+async def _another_producer_id(lab: Lab, version: int) -> Facts:
     mine = await writer(lab, version)
     mine.producer_id += 1_000_000
     return await mine.end(commit=False)
 
 
 @_both("offsets", "Offsets of a group in a transaction: before its end, and after a commit.")
-async def offsets(lab: Lab, version: int) -> Facts:
+async def _offsets(lab: Lab, version: int) -> Facts:
     topic, mine, (group, link) = await lab.topic(), await writer(lab, version), await lab.group()
     facts: list[Any] = []
     if version == 1:

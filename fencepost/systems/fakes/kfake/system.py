@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from fencepost.systems.kfake.program import VERSION, built
+from fencepost.systems.fakes.kfake.program import VERSION, built
 from fencepost.systems.one_process import OneProcess
 from fencepost.systems.system import Inside, System
 

@@ -1,0 +1,1 @@
+"""Other people's brokers for tests, as systems under test: franz-go's kfake and librdkafka's mock cluster."""
