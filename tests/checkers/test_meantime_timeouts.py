@@ -108,6 +108,8 @@ def test_what_is_answered_is_no_time_out() -> None:
     assert not found(traced((), (evolve(COMMIT, argument="txn"),)))
     assert not found(traced((), (asked(50), asked(51, 1_400))))
     assert not found(traced((), (asked(50, 2_600, attempts=5),)))
+    nowhere = asked(50, 2_600, attempts=0, outcome=Outcome.FAIL, error="LEADER_NOT_AVAILABLE")
+    assert not found(traced((), (nowhere,)))
     assert not found(traced((), (asked(50, outcome=Outcome.FAIL, error="NOT_LEADER_OR_FOLLOWER"),)))
     in_transactions = Operation(
         op_id=1, process=0, function=Function.TXN, invoke_time=0, completion_time=1, outcome=Outcome.OK

@@ -133,7 +133,10 @@ def _suspects(trace: Trace, options: Options) -> list[Operation]:
 
 
 def _waited(one: Operation, options: Options) -> bool:
-    """Whether a request waited in vain: the row says so, or it took longer than that many answers."""
+    """Whether a request waited in vain: the row says so, or it took longer than that many answers. A client
+    that never knew a leader sent none."""
+    if one.attempts == 0:
+        return False
     if one.outcome is Outcome.UNKNOWN:
         return one.error in UNANSWERED
     if one.completion_time is None or (one.function is Function.APPEND and options.client.producer.pipelined):
