@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from attrs import evolve
 
 from fencepost.checkers.meantime import judge
 from fencepost.traces.events import Event, Name
@@ -80,6 +81,14 @@ def test_records_stay_as_long_as_they_shall(
     """Rule (RETENTION): what is younger than retention.ms stays; when all is older, it is gone two checks
     later. A fault, a wrong clock, another bound or another setting excuses."""
     assert found(*LOG, *then, **topic) == anomalies
+
+
+def test_a_record_that_only_followers_were_seen_to_append_is_of_any_age() -> None:
+    """Rule (RETENTION): a leader that crashes within an append records nothing of it, and the record is in its
+    log when it is back. A follower's copy then says when it was copied, not how old it is."""
+    copy = evolve(appended(30, 0, 7), cause="follower")
+    assert found(copy, committed(30, 1), deleted(31, 1)) == set()
+    assert found(appended(30, 0, 7, node=2), copy, committed(30, 1), deleted(31, 1)) == {"early_deletion"}
 
 
 def test_a_followers_copy_is_as_old_as_the_record() -> None:

@@ -20,6 +20,8 @@ from fencepost.checkers.meantime.shrinks import CLOCKS
 from fencepost.traces.events import Event, Name
 
 RETENTION = "retention"
+FOLLOWER = "follower"
+"""Who appended."""
 SLACK_MS = 3_000
 """Disks: what a slow host does before it looks at its logs."""
 NOT_RUNNING = "NotRunning"
@@ -33,9 +35,9 @@ to remember their ages."""
 class Kept:
     """What a broker's log holds, as far as appends say."""
 
-    batches: list[tuple[int, int, int]] = field(factory=list)
-    """End offset, age (when its values were first appended anywhere, nanoseconds) and position, of each batch
-    that is left; ends ascend."""
+    batches: list[tuple[int, int, int, bool]] = field(factory=list)
+    """Of each batch that is left: end offset; age (when its values were first appended anywhere,
+    nanoseconds); position; whether a leader was seen to append it. Ends ascend."""
     start: int = 0
     """Where the log starts."""
     high_watermark: int = 0
@@ -61,6 +63,9 @@ class Retention:
     logs: dict[tuple[int, Key], Kept] = field(factory=dict)
     first: dict[tuple[Key, int], int] = field(factory=dict)
     """When each value was first appended to a partition."""
+    copied: set[tuple[Key, int]] = field(factory=set)
+    """Values that a follower was the first to append: their leader crashed in the midst of it, any time
+    before."""
     odd: set[int] = field(factory=set)
     """Hosts whose clocks were wrong, brokers' and clients'."""
     active: dict[int, set[str]] = field(factory=dict)
@@ -129,12 +134,15 @@ class Retention:
         if kept is None:
             return
         key = (event.topic, event.partition)
+        if event.cause == FOLLOWER:
+            self.copied.update((key, value) for value in event.values if (key, value) not in self.first)
         age = max(
             (self.first.setdefault((key, value), event.time) for value in event.values), default=event.time
         )
+        seen = not any((key, value) in self.copied for value in event.values)
         end = event.end_offset if event.end_offset >= 0 else event.offset + len(event.values)
         kept.cut(event.offset)
-        kept.batches.append((end, age, position))
+        kept.batches.append((end, age, position, seen))
         kept.since = event.time
 
     def _truncated(self, position: int, event: Event) -> None:
@@ -228,7 +236,7 @@ class Retention:
             return
         topic = self.topics[event.topic or ""]
         gone = [batch for batch in kept.batches if batch[0] <= event.log_start_offset]
-        age, place = max(((age, place) for _, age, place in gone), default=(-1, -1))
+        age, place = max(((age, place) for _, age, place, seen in gone if seen), default=(-1, -1))
         old = event.time - age + self.kept_by_clients
         if age >= 0 and old < topic.retention_ms * MILLISECOND:
             expected = (
@@ -258,7 +266,7 @@ class Retention:
         topic = self.topics.get(key[0] or "")
         if topic is None or not kept.batches or self.active.get(node) or self.odd:
             return
-        end, _, place = kept.batches[-1]
+        end, _, place, _ = kept.batches[-1]
         interval_ms = 2 * self.options.cluster.log_retention_check_interval_ms + SLACK_MS
         youngest = max(batch[1] for batch in kept.batches) + topic.retention_ms * MILLISECOND
         due = max(youngest, kept.since, self.well.get(node, 0)) + interval_ms * MILLISECOND
