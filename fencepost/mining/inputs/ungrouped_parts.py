@@ -24,6 +24,8 @@ from fencepost.traces.store import TraceStore
 
 GIANT_OPERATIONS = 1_000_000
 """A history of more is judged by slot ranges: as a whole it would need more than a gigabyte."""
+RECORDS_OF_ONE = 5
+"""Records that weigh as much as an operation: an operation may have thousands of them."""
 BATCH_ROWS = 250_000
 """Rows that are read at once of a row group of any size."""
 
@@ -130,6 +132,14 @@ def batches_of(
             raise unreadable(path, error) from None
 
 
+def _records_in(path: Path, group: int) -> int:
+    """Records of the operations of a row group, by its footer; an operation without any counts as one."""
+    with _open(path, "operations") as file:
+        row_group = file.metadata.row_group(group)
+        columns = (row_group.column(at) for at in range(row_group.num_columns))
+        return next((one.num_values for one in columns if one.path_in_schema.startswith("records.")), 0)
+
+
 def _counted(path: Path, group: int) -> dict[int, int]:
     """Operations by trace of a row group; without reading it where the footer says that there is one
     trace."""
@@ -195,7 +205,8 @@ def _too_large(split: Split, giant: int) -> bool:
 
 def prepare(inputs: list[Path], found: Found, *, giant: int = GIANT_OPERATIONS) -> Prepared:
     """Separate what `found` can judge by row group, giant histories, and small traces to regroup. inputs: as
-    named by the caller; giant: a trace with more operations is giant."""
+    named by the caller; giant: a trace with more operations is giant, and one with more than RECORDS_OF_ONE
+    times as many records."""
     loose, bad, places = _find_loose(inputs)
     large = [split for split in found.splits if _too_large(split, giant)]
     for split in large:
@@ -210,13 +221,14 @@ def prepare(inputs: list[Path], found: Found, *, giant: int = GIANT_OPERATIONS) 
             for one in split.repeated
         ]
     counts: dict[tuple[str, int], int] = defaultdict(int)
+    records: dict[tuple[str, int], float] = defaultdict(float)
     where: dict[tuple[str, int], list[Place]] = defaultdict(list)
     torn: list[tuple[str, int, int]] = []
     for one in loose:
         path = one.part.operations
         for group in one.groups["operations"]:
             try:
-                counted = _counted(path, group)
+                counted, held = _counted(path, group), _records_in(path, group)
             except TraceError as error:
                 place = f"{path}, row group {group}"
                 bad.append(Unreadable(source=one.source, place=place, reason=str(error)))
@@ -226,7 +238,9 @@ def prepare(inputs: list[Path], found: Found, *, giant: int = GIANT_OPERATIONS) 
                 if trace_id in one.repeated:
                     continue
                 counts[one.source, trace_id] += count
+                records[one.source, trace_id] += held * count / sum(counted.values())
                 where[one.source, trace_id].append(Place(path=path, group=group))
+    weighty = {key for key, count in counts.items() if count > giant or records[key] > giant * RECORDS_OF_ONE}
     giants = [
         Giant(
             source=source,
@@ -236,14 +250,14 @@ def prepare(inputs: list[Path], found: Found, *, giant: int = GIANT_OPERATIONS) 
             loose=tuple(one for one in loose if one.source == source),
         )
         for (source, trace_id), count in sorted(counts.items())
-        if count > giant
+        if (source, trace_id) in weighty
     ]
     for cut in [g for g in giants if any(s == g.source and a <= g.trace_id <= b for s, a, b in torn)]:
         giants.remove(cut)
         bad.append(Unreadable(source=cut.source, place=cut.place, reason=CUT, trace_id=cut.trace_id))
     small: dict[str, dict[int, int]] = defaultdict(dict)
     for (source, trace_id), count in sorted(counts.items()):
-        if count <= giant:
+        if (source, trace_id) not in weighty:
             small[source][trace_id] = count
     _add_idle(loose, counts, small)
     kept = evolve(

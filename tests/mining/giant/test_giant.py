@@ -126,6 +126,20 @@ def test_a_giant_history_is_as_weak_as_a_small_one(tmp_path: Path, giant: int) -
         assert (told_of["decision"], told_of["reason"] or "") == (verdict.decision.value, verdict.reason)
 
 
+def test_many_records_make_a_giant_as_many_operations_do(tmp_path: Path) -> None:
+    """Rule: few operations may have more records than fit in memory as one value; then slot ranges judge them
+    too. Planted: counted by operations alone, they are regrouped into one row group."""
+    sent = [append(n, list(range(50 * n, 50 * n + 50)), 10 * n, 10 * n + 5, 50 * n) for n in range(20)]
+    shown = read(90, 0, [(n, n) for n in range(1_000)], 300, 310)
+    made = trace(*sent, shown, trace_id=0)
+    for most, giants in ((100, 1), (1_000, 0)):
+        folder = tmp_path / f"{most}"
+        write_loose(folder / "in", [made], Random(1), parts=1, rows=4)
+        prepared, _ = judge_loose(folder / "in", folder / "out", giant=most)
+        assert len(prepared.giants) == giants
+        assert verdicts_in(folder / "out") == plain([made])[0]
+
+
 @pytest.mark.spark
 def test_giants_and_cut_traces_on_spark(tmp_path: Path, mixed, make, spark, monkeypatch) -> None:
     """On Spark the same; the summary says what was judged how, and names a history that is not counted."""
