@@ -350,7 +350,7 @@ class HostedRun(Run):
         if self.ended is not None:
             return self.ended
         recorded = len(self.cluster.events)
-        self._dump_logs()
+        self._dump_logs(over=False)
         try:
             return self._named(self._trace())
         finally:
@@ -360,10 +360,11 @@ class HostedRun(Run):
         """Heal the cluster, demand progress, read everything to its end. In virtual time, at once. Ending
         again answers the same."""
         if self.ended is None:
-            if self._hosted.full_at is None and self._heal_and_live():
-                self._final_reads()
-            self._dump_logs()
-            self.ended = self._named(self._trace())
+            if self._hosted.full_at is None:
+                self.ended = self._named(self.end_of_run())
+            else:
+                self._dump_logs()
+                self.ended = self._named(self._trace())
         return self.ended
 
     def _named(self, trace: Trace) -> Trace:

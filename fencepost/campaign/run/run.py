@@ -93,6 +93,8 @@ class Run:
     """What was waited for and never came, before the first fault or after the last."""
     settled: bool = False
     """Whether the network has stopped to lose, double and hold back messages by chance."""
+    rested: bool = False
+    """Whether it was waited for brokers that agree: only then what they believe is a matter for judges."""
     most_copied: int = 0
     """The most records that all replicas of all partitions held together, by their log end offsets."""
 
@@ -107,10 +109,16 @@ class Run:
 
     def run(self) -> Trace:
         """All phases."""
-        if self._set_up():
-            self._safety()
-            if self._heal_and_live():
-                self._final_reads()
+        if not self._set_up():
+            self._dump_logs()
+            return self._trace()
+        self._safety()
+        return self.end_of_run()
+
+    def end_of_run(self) -> Trace:
+        """The phases after the safety phase. Returns the whole run."""
+        if self._heal_and_live():
+            self._final_reads()
         self._rest()
         self._dump_logs()
         return self._trace()
@@ -295,19 +303,21 @@ class Run:
             return next(contradictions(known, beliefs, rest if now > since + rest else 0), None) is None
 
         self._wait_live(agreed, lambda: None, REST_STEP_MS)
+        self.rested = True
 
     def _cores(self) -> dict[int, Any]:
         return {broker: self.cluster.world.hosts[broker].core for broker in self.cluster.broker_ids}
 
-    def _dump_logs(self) -> None:
+    def _dump_logs(self, *, over: bool = True) -> None:
+        """Record what logs hold. over: the run is; otherwise it goes on, and requests are still answered."""
         self.cluster.note(Name.PHASE, cause="end")
         cores = self._cores()
-        for broker in self.cluster.broker_ids:
+        for broker in self.cluster.broker_ids if over else ():
             if (tap := self.cluster.world.hosts[broker].tap) is not None:
                 tap.ended()
         for event in replica_logs(cores, self.cluster.now):
             self.cluster.recorded(event)
-        if not self.stuck:
+        if self.rested:
             for event in beliefs_of(cores, self.cluster.now):
                 self.cluster.recorded(event)
 

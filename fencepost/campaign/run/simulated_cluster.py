@@ -226,8 +226,5 @@ class SimulatedCluster:
             plan = self.plan
             self._until(plan.safety_ms)
             self.run.plan = self.run.cluster.plan = plan
-            if self.run._heal_and_live():
-                self.run._final_reads()
-            self.run._dump_logs()
-            self.trace = self.run._trace()
+            self.trace = self.run.end_of_run()
         return self.trace
