@@ -183,7 +183,7 @@ _DRAWN: dict[Name, Callable[[Drawing, Event], None]] = {
     ),
     Name.CONTROLLER_ELECTED: lambda drawing, event: drawing.note(
         _broker(event.node),
-        f"controller of epoch {event.controller_epoch}: loads what stands in ZooKeeper",
+        f"controller of epoch {event.controller_epoch}: loads what is in ZooKeeper",
         event.time,
     ),
     Name.BECAME_LEADER: lambda drawing, event: drawing.note(

@@ -180,3 +180,6 @@ def test_without_acknowledgement_nobody_waits() -> None:
     assert found(traced((), (evolve(LOST, acks=0),)))
     assert found(traced((happened(Name.FAULT_BEGAN, 10),), (evolve(LOST, acks=0),)))
     assert not found(traced((), (evolve(LOST, acks=0, attempts=0),)))
+    sent = evolve(LOST, acks=0, outcome=Outcome.OK, completion_time=51 * SECOND)
+    assert not found(traced((), (sent,)))
+    assert found(traced((), (evolve(sent, attempts=2),)))

@@ -38,7 +38,7 @@ def test_a_release_knows_who_can_keep_its_state():
     assert Release(version="3.9.2", controllers="kraft").kraft
     assert not Release(version="3.9.2", controllers="zookeeper").kraft
     for version, controllers in (("4.4.0", "zookeeper"), ("3.4.1", "kraft"), ("3.9.2", "raft")):
-        with pytest.raises(FencepostError, match=r"kraft \(3\.5 and later\)"):
+        with pytest.raises(FencepostError, match=r"kraft or separate \(3\.5 and later\)"):
             Release(version=version, controllers=controllers)
 
 

@@ -108,8 +108,9 @@ def judge_timeouts(findings: Findings, trace: Trace, options: Options) -> None:
 
 def _waits(one: Operation) -> bool:
     """Whether a client waited for an answer although it had sent the request. What it may wait for before
-    that is a leader."""
-    return one.attempts > 0 and one.error in UNANSWERED
+    that is a leader; then its one request ends it well, and the error is of a look for the leader."""
+    alone = one.attempts == 1 and one.outcome is Outcome.OK
+    return one.attempts > 0 and not alone and one.error in UNANSWERED
 
 
 def _foreign(one: Operation) -> bool:

@@ -127,7 +127,7 @@ def test_healthy_runs_are_steps_of_the_model(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bug", "seed", "action"), [("T2", 1, "load"), ("T3", 1, "complete"), ("T4", 46, "complete")]
+    ("bug", "seed", "action"), [("T2", 1, "load"), ("T3", 1, "complete"), ("T4", 38, "complete")]
 )
 def test_a_planted_bug_is_rejected(bug: str, seed: int, action: str) -> None:
     """Rule (T2, T3, T4): the event that breaks the rule is the one that no action explains."""
