@@ -182,7 +182,7 @@ class _Mining:
             uncounted=tuple(
                 f"{one.source} trace {one.trace_id}"
                 for one in self.prepared.giants
-                if one.operations > WHOLE_OPERATIONS
+                if one.weight > WHOLE_OPERATIONS
             ),
             regrouped=self.prepared.regrouped,
         )

@@ -196,7 +196,7 @@ def judge_rest(
 ) -> dict[str, Verdict]:
     """The verdicts of these checks, none of them the log check over slots. whole: operations that a check
     takes together. Raises TraceError."""
-    if giant.operations <= whole:
+    if giant.weight <= whole:
         asked = Whole(giant=giant, header=header, profile=profile)
         return _by_name(spread(asked, [tuple(checks)] if checks else []))
     names = tuple(check.name for check in checks if check.name in BEARING)

@@ -108,7 +108,7 @@ class Judging:
         all_verdicts = [verdicts[check.name] for check in checks]
         all_verdicts += [] if model is None else [model.too_large(giant.operations)]
         records = None
-        if LOG in verdicts and giant.operations <= self.closer:
+        if LOG in verdicts and giant.weight <= self.closer:
             (records,) = self.spread(CountRecords(giant=giant, header=header), [None])
         return Judged(header, giant.operations, struck, tuple(all_verdicts), records)
 
@@ -124,7 +124,7 @@ class Judging:
         weak = Verdict(decision=Decision.ASSUMPTION_BROKEN, check=LOG, reason=found.weak)
         if not any(found.reasons.values()):
             return weak if found.weak else Verdict(decision=Decision.OK, check=LOG)
-        if giant.operations <= self.closer:
+        if giant.weight <= self.closer:
             return None
         if found.repeated:
             return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=LOG, reason=found.repeated)

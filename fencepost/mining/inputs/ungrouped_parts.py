@@ -60,8 +60,14 @@ class Giant:
     source: str
     trace_id: int
     operations: int
+    records: int
     places: tuple[Place, ...]
     loose: tuple[UngroupedPart, ...]
+
+    @property
+    def weight(self) -> int:
+        """What it takes as a whole, in operations."""
+        return max(self.operations, self.records // RECORDS_OF_ONE)
 
     @property
     def place(self) -> str:
@@ -246,6 +252,7 @@ def prepare(inputs: list[Path], found: Found, *, giant: int = GIANT_OPERATIONS) 
             source=source,
             trace_id=trace_id,
             operations=count,
+            records=int(records[source, trace_id]),
             places=tuple(where[source, trace_id]),
             loose=tuple(one for one in loose if one.source == source),
         )
