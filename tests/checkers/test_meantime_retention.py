@@ -84,7 +84,7 @@ def test_records_stay_as_long_as_they_shall(
 
 
 def test_a_record_that_only_followers_were_seen_to_append_is_of_any_age() -> None:
-    """Rule (RETENTION): a leader that crashes within an append records nothing of it, and the record is in its
+    """Rule (RETENTION): a leader that crashes within an append records nothing of it; the record is in its
     log when it is back. A follower's copy then says when it was copied, not how old it is."""
     copy = evolve(appended(30, 0, 7), cause="follower")
     assert found(copy, committed(30, 1), deleted(31, 1)) == set()
