@@ -45,11 +45,14 @@ class Wishes:
     groups: dict[int, set[str]] = field(init=False, factory=dict)
     # Processes that consume, transform and produce.
     transforming: set[int] = field(init=False, factory=set)
+    # Processes of the plan; a run has readers and consumers of its own, too.
+    processes: set[int] = field(init=False, factory=set)
     # Operations that were looked at already.
     seen: set[int] = field(init=False, factory=set)
 
     def __attrs_post_init__(self) -> None:
         for one in self.plan.operations:
+            self.processes.add(one.process)
             if one.function in ("subscribe", "transform"):
                 self.groups.setdefault(one.process, set()).add(one.key)
             if one.function == "transform":
@@ -69,6 +72,8 @@ class Wishes:
             rule = _OF_MEMBERS.get(type(request))
             if rule is not None and self.groups:
                 yield from rule(self, process, request)
+        elif process not in self.processes:
+            return
         elif type(request) in FUNCTIONS and not self.plan.client.producer.pipelined:
             planned = self.operations.get(request.correlation_id // ATTEMPTS)
             if planned is not None and planned.op_id not in self.seen:
