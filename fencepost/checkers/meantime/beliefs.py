@@ -29,6 +29,8 @@ TRIPS = 6
 RUNNING = ("RunningAsBroker", "RunningAsController")
 """The state of a broker that is registered, without and with the controller."""
 OFFSETS_TOPIC = "__consumer_offsets"
+FIRST_EPOCH = 1
+"""Epoch of a cluster's first controller."""
 SETTLED = frozenset({"Stable", "Empty"})
 """States of a group whose generation is in the log."""
 
@@ -293,7 +295,11 @@ class Comparison:
         key = event.topic, event.partition
         assigned = self.known.assigned.get(key)
         if assigned is None:
-            yield self._stale(place, key, f"broker {event.node} to forget a deleted partition", "it is known")
+            # Nobody waits for the request that takes a topic out of the caches, and the next controller does
+            # not know of a topic that is gone: after a failover a broker may keep it, as in Kafka.
+            if self.known.controller_epoch <= FIRST_EPOCH:
+                forget = f"broker {event.node} to forget a deleted partition"
+                yield self._stale(place, key, forget, "it is known")
             return
         yield from self._state(place, event, key)
         yield from self.compared(place, event, ("replicas", assigned, event.replicas))
