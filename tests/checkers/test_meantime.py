@@ -309,6 +309,17 @@ def test_who_cannot_commit_in_time_leaves_with_reason() -> None:
         assert found(*happened, consumer=consumer) == anomalies
 
 
+def test_a_process_that_is_fenced_leaves_and_joins_anew_with_reason() -> None:
+    """Rule (JUSTIFIED): processes that produce in transactions fence each other at any time, and a fenced one
+    begins anew in its group. Other groups are asked."""
+    consumer = ConsumerOptions(session_timeout_ms=2_000, max_poll_interval_ms=5_000)
+    leaves = phase(40, "PreparingRebalance", "consumer-2-1 leaves")
+    happened = (*UP, SAFETY, *ROLES, phase(10, "Stable"), leaves, phase(41, "CompletingRebalance"))
+    for key, anomalies in (("g", set()), ("another", {"needless_rebalance"})):
+        moves = PlannedOperation(op_id=1, process=7, at_ms=2_000, function="transform", key=key)
+        assert found(*happened, consumer=consumer, operations=(moves,)) == anomalies
+
+
 END = Event(time=60 * SECOND, name=Name.PHASE, cause="end")
 
 

@@ -98,12 +98,14 @@ class Disk(Struct, frozen=True, kw_only=True):
 
 
 class Planned(Struct, frozen=True, kw_only=True):
-    """An operation of the plan. records: of a pause, its length in units of PAUSE_MS."""
+    """An operation of the plan. records: of a pause, its length in units of PAUSE_MS; key: the group of a
+    consumer."""
 
     function: str
     at_ms: int
     records: int = 1
     process: int = -1
+    key: str | None = None
 
 
 class Options(Struct, frozen=True, kw_only=True):

@@ -89,8 +89,11 @@ class Rebalances:
     absent: dict[int, list[tuple[int, int]]] = field(factory=dict)
     """The same of each process, until it runs again."""
     phases: dict[str, tuple[str, int, int]] = field(factory=dict)
+    transforming: set[str | None] = field(factory=set)
+    """Groups of processes that produce in transactions: one that is fenced leaves, and joins anew."""
 
     def __attrs_post_init__(self) -> None:
+        self.transforming = {one.key for one in self.options.operations if one.function == "transform"}
         self.silent = self._times(SILENT)
         self.moves = self._times(MOVES)
         for one in sorted(self.options.operations, key=lambda one: one.at_ms):
@@ -195,6 +198,8 @@ class Rebalances:
 
     def _moved(self, position: int, event: Event, detail: Detail) -> None:
         if detail.why.endswith(LEAVES) and not is_prompt(self.options):
+            return
+        if detail.group in self.transforming:
             return
         joined = self.long_ago + (JOIN_MS + 2 * self.options.consumer.request_timeout_ms) * MILLISECOND
         if not self._well_since(event.time - joined, event.time, self.moves):
