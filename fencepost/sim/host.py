@@ -12,7 +12,7 @@ does not know. Final.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Protocol
 
 from fencepost.impl.core.broker_context import FIRST_CLIENT
@@ -76,6 +76,19 @@ class Tap(Protocol):
 
     def answered(self, target: int, message: Any) -> None:
         """A `message` leaves for the client `target`."""
+
+    def ended(self) -> None:
+        """The process is about to end."""
+
+
+class Peers(Protocol):
+    """Sees what other servers send to a host, and what it sends to them."""
+
+    def received(self, source: int, message: Any) -> None:
+        """A `message` from the server `source` arrives."""
+
+    def sent(self, target: int, message: Any) -> None:
+        """A `message` leaves for the server `target`."""
 
     def ended(self) -> None:
         """The process is about to end."""
@@ -150,6 +163,7 @@ class Host:
         self.node, self.disk, self.clock = node, disk, clock
         self.zookeeper: ZooKeeperClient | None = None
         self.tap: Tap | None = None
+        self.peers: Peers | None = None
         self.core: Any = None
         self.up = self.paused = False
         self.incarnation = 0
@@ -175,6 +189,16 @@ class Host:
             Complete: self._complete,
             Halt: self._halt,
         }
+
+    @property
+    def timers(self) -> Collection[TimerKey]:
+        """The timers that are set, or wait in the queue."""
+        return self._timers.keys()
+
+    @property
+    def rests(self) -> bool:
+        """Whether the process runs and has nothing to do."""
+        return self.up and not (self._queue or self._engaged or self.paused)
 
     # ---- the process
 
@@ -246,8 +270,9 @@ class Host:
         self._observer.failed(self.node, cause, happened)
 
     def _end_process(self) -> None:
-        if self.tap is not None:
-            self.tap.ended()
+        for tap in (self.tap, self.peers):
+            if tap is not None:
+                tap.ended()
         self.up = self.paused = self._engaged = self._step_is_over = False
         self.core = None
         self.incarnation += 1
@@ -268,8 +293,9 @@ class Host:
     def receive(self, source: int, message: Any) -> None:
         """A `message` from the node `source` arrives."""
         if self.up and len(self._queue) < MAXIMUM_WAITING_MESSAGES:
-            if source >= FIRST_CLIENT and self.tap is not None:
-                self.tap.received(source, message)
+            tap = self.tap if source >= FIRST_CLIENT else self.peers
+            if tap is not None:
+                tap.received(source, message)
             self._queue.append(MessageArrived(source, message))
             if not (self._engaged or self.paused):
                 self._drain()
@@ -290,13 +316,17 @@ class Host:
     def _drain(self, effects: Iterable[Effect] = ()) -> None:
         """Release the effects of the previous step, then step waiting inputs until a step costs time."""
         core, queue, disk, clock = self.core, self._queue, self.disk, self.clock
-        node, send, release, tap = self.node, self._network.send, self._release, self.tap
+        node, send, release = self.node, self._network.send, self._release
+        tap, peers = self.tap, self.peers
         self._engaged = True
         while True:
             for effect in effects:
                 if type(effect) is Send:
-                    if effect.target >= FIRST_CLIENT and tap is not None:
-                        tap.answered(effect.target, effect.message)
+                    if effect.target >= FIRST_CLIENT:
+                        if tap is not None:
+                            tap.answered(effect.target, effect.message)
+                    elif peers is not None:
+                        peers.sent(effect.target, effect.message)
                     send(node, effect.target, effect.message, effect.cause)
                 else:
                     release[type(effect)](effect)

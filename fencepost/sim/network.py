@@ -1,11 +1,11 @@
 """The network: messages between nodes that are delayed, lost, duplicated, reordered or cut off.
 
-Owns links, delays and the faults of links. Must not know the meaning of a message (a predicate says which may
-be duplicated).
+Owns links, delays and the faults of links. Must not know the meaning of a message (predicates say which may
+be duplicated, and which may be late).
 
 Delay of a message = latency_min + exponential-like tail, cut at latency_max, plus the link's extra delay. A
-held-back message waits up to another latency_max. Two messages of a link have no order; `Channel` is an
-ordered stream.
+held-back message waits up to another latency_max, a late one up to late_max. Two messages of a link have no
+order; `Channel` is an ordered stream.
 
 Randomness of a message is keyed by (source, target, kind of message, cause, how often that key was seen). So
 removing one operation from a plan does not change the delays of messages with other causes.
@@ -43,7 +43,7 @@ RETRANSMISSION = 200 * MILLISECOND
 Linux."""
 
 _STRIDE = 8 * GOLDEN  # eight draws are reserved for each message; their places:
-_LOSS, _DUPLICATE, _SECOND_DELAY, _REORDER, _HOLD = range(1, 6)
+_LOSS, _DUPLICATE, _SECOND_DELAY, _REORDER, _HOLD, _IS_LATE, _LATENESS = range(1, 8)
 
 Pair = tuple[int, int]
 """A directed link: source, target."""
@@ -108,7 +108,7 @@ class Link:
 
 
 class Network:
-    """sent, delivered, lost, duplicated, held_back: messages so far (streams not counted)."""
+    """sent, delivered, lost, duplicated, held_back, late: messages so far (streams not counted)."""
 
     def __init__(
         self,
@@ -117,6 +117,7 @@ class Network:
         options: NetworkOptions,
         *,
         may_duplicate: Callable[[Any], bool] = lambda message: True,
+        may_be_late: Callable[[Any], bool] = lambda message: True,
     ) -> None:
         self._scheduler = scheduler
         self._key = randomness.key("network")
@@ -126,11 +127,12 @@ class Network:
         self._loss_ppm = options.loss_ppm
         self._duplicate_ppm = options.duplicate_ppm
         self._reorder_ppm = options.reorder_ppm
-        self._may_duplicate = may_duplicate
+        self._late_ppm, self._late = options.late_ppm, options.late_max_us * MICROSECOND
+        self._may_duplicate, self._may_be_late = may_duplicate, may_be_late
         self._endpoints: dict[int, Endpoint] = {}
         self._links: dict[Pair, Link] = {}
         self._faults: dict[str, LinkFault] = {}
-        self.sent = self.delivered = self.lost = self.duplicated = self.held_back = 0
+        self.sent = self.delivered = self.lost = self.duplicated = self.held_back = self.late = 0
 
     # ---- nodes and faults
 
@@ -158,8 +160,8 @@ class Network:
             self._refresh(fault)
 
     def settle(self) -> None:
-        """From now on no message is lost, doubled or held back by chance; named faults stay."""
-        self._loss_ppm = self._duplicate_ppm = self._reorder_ppm = 0
+        """From now on no message is lost, doubled, held back or late by chance; named faults stay."""
+        self._loss_ppm = self._duplicate_ppm = self._reorder_ppm = self._late_ppm = 0
         for link in self._links.values():
             self._apply_faults(link)
 
@@ -224,6 +226,14 @@ class Network:
         if link.reorder_ppm and finish(word + _REORDER * GOLDEN) * MILLION >> 64 < link.reorder_ppm:
             self.held_back += 1
             due += self._minimum + (finish(word + _HOLD * GOLDEN) * self._maximum >> 64)
+        if (
+            self._late_ppm
+            and not link.loopback
+            and finish(word + _IS_LATE * GOLDEN) * MILLION >> 64 < self._late_ppm
+            and self._may_be_late(message)
+        ):
+            self.late += 1
+            due += finish(word + _LATENESS * GOLDEN) * self._late >> 64
         if (
             link.duplicate_ppm
             and finish(word + _DUPLICATE * GOLDEN) * MILLION >> 64 < link.duplicate_ppm

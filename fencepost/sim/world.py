@@ -14,6 +14,13 @@ from typing import Any
 
 from fencepost.impl.messages.broker_api import ProduceRequest
 from fencepost.impl.messages.group_api import JoinGroupRequest, OffsetCommitRequest, SyncGroupRequest
+from fencepost.impl.messages.transaction_api import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
+)
 from fencepost.impl.zookeeper.interface import Reply, ZooKeeperRequest
 from fencepost.sim.clock import TRUE_SPEED, Clock
 from fencepost.sim.disk import Disk, PowerLossReport
@@ -35,6 +42,22 @@ _NEVER_TWICE = frozenset({ProduceRequest, OffsetCommitRequest, JoinGroupRequest,
 def _may_duplicate(message: Any) -> bool:
     """TCP does not repeat a request; a client's retry does, if it is allowed to."""
     return type(message) not in _NEVER_TWICE
+
+
+_IN_TIME = frozenset({AddPartitionsToTxnRequest, AddOffsetsToTxnRequest})
+
+
+def _may_be_late(message: Any) -> bool:
+    """Version 1 of transactions assumes that some requests are not, and nothing enforces it (KAFKA-17754): a
+    late end, marker or commit of offsets would count for the next transaction, in Kafka too. A question of a
+    leader may be late."""
+    if isinstance(message, EndTxnRequest):
+        return message.version >= 2
+    if isinstance(message, WriteTxnMarkersRequest):
+        return message.marker.version >= 2
+    if isinstance(message, TxnOffsetCommitRequest):
+        return message.adds_partition
+    return type(message) not in _IN_TIME or getattr(message, "verify_only", False)
 
 
 def _is_file(disk: Disk, path: str) -> bool:
@@ -65,7 +88,11 @@ class World:
         self.randomness = Randomness(seed)
         self.scheduler = Scheduler(maximum_events)
         self.network = Network(
-            self.scheduler, self.randomness, network or NetworkOptions(), may_duplicate=_may_duplicate
+            self.scheduler,
+            self.randomness,
+            network or NetworkOptions(),
+            may_duplicate=_may_duplicate,
+            may_be_late=_may_be_late,
         )
         self.zookeeper = ZooKeeper(self.scheduler, self.network, on_commit)
         self.observer = observer or Observer()

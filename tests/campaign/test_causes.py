@@ -3,9 +3,10 @@
 from attrs import evolve
 
 from fencepost.campaign.causes.neighbours import MOST_OPERATIONS, neighbours
-from fencepost.campaign.causes.parting import MOST_LINKS, parting
+from fencepost.campaign.causes.parting import MOST_LINKS, answered_differently, parting
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.plan import (
     ClusterOptions,
     Fault,
@@ -75,6 +76,44 @@ def test_a_broker_that_did_nothing_more_parts_too() -> None:
     """Rule: an event that the passing run lacks is a parting, with nothing in its place."""
     found = parting([event(1, 1, 0), event(2, 1, 1)], [event(1, 1, 0)], finding(1))
     assert found is not None and (found.position, found.instead) == (1, None)
+
+
+def test_coordinators_partitions_concern_every_finding() -> None:
+    """Rule: a group's offset expires on a partition of __consumer_offsets; what clients see of that is on
+    another one."""
+    expired = evolve(event(2, 1, 0, Name.GROUP_OFFSET_EXPIRED), topic="__consumer_offsets")
+    copied = event(3, 1, 9)
+    found = parting([event(1, 1, 0), expired, copied], [event(1, 1, 0), copied], finding(2))
+    assert found is not None and (found.position, found.instead) == (1, copied)
+
+
+def test_the_event_that_is_no_routine_says_what_a_moment_was() -> None:
+    """Rule: a marker is appended, and then is written, at one moment; an event of another moment or broker
+    does not count."""
+    failing = [event(1, 1, 0), event(5, 1, 3), event(5, 2, 3, Name.MARKER_WRITTEN)]
+    passing = [event(1, 1, 0), event(4, 1, 2), event(4, 1, 2, Name.MARKER_WRITTEN)]
+    found = parting(failing, passing, finding(2))
+    assert found is not None and (found.position, found.instead) == (1, passing[2])
+
+
+def test_the_first_operation_with_another_answer() -> None:
+    """Rule: if all events agree, the runs part where a client was answered differently; times and attempts
+    do not count."""
+
+    def poll(number: int, time: int, *values: int, attempts: int = 1) -> Operation:
+        records = tuple(Record(topic="t", partition=0, offset=each, value=each) for each in values)
+        return Operation(
+            op_id=number, process=0, function=Function.POLL, invoke_time=time, completion_time=time + 1,
+            outcome=Outcome.OK, records=records, attempts=attempts,
+        )  # fmt: skip
+
+    failing = [poll(0, 1, 1), poll(1, 9, 2, 3), poll(2, 5, 4)]
+    assert answered_differently(failing, [poll(0, 2, 1), poll(1, 9, 2), poll(2, 5)]) == (
+        failing[2],
+        poll(2, 5),
+    )
+    assert answered_differently(failing, failing[:1]) == (failing[2], None)
+    assert answered_differently(failing, [poll(0, 7, 1, attempts=2), *failing[1:]]) is None
 
 
 def test_the_chain_is_short_and_keeps_what_convicts() -> None:

@@ -28,10 +28,19 @@ class Mailbox:
 class Net:
     """A network of three mailboxes."""
 
-    def __init__(self, may_duplicate: Any = lambda message: True, **options: int) -> None:
+    def __init__(
+        self,
+        may_duplicate: Any = lambda message: True,
+        may_be_late: Any = lambda message: True,
+        **options: int,
+    ) -> None:
         self.scheduler = Scheduler()
         self.network = Network(
-            self.scheduler, Randomness(1), NetworkOptions(**options), may_duplicate=may_duplicate
+            self.scheduler,
+            Randomness(1),
+            NetworkOptions(**options),
+            may_duplicate=may_duplicate,
+            may_be_late=may_be_late,
         )
         self.boxes = {node: Mailbox(self.scheduler) for node in (1, 2, 3)}
         for node, box in self.boxes.items():
@@ -87,6 +96,27 @@ def test_duplication_spares_what_must_not_be_doubled():
     arrived = net.boxes[2].messages()
     assert all(arrived.count(message) == (2 if message % 2 == 0 else 1) for message in range(100))
     assert net.network.duplicated == 50
+
+
+def test_late_messages_spare_what_must_come_in_time():
+    """A late message comes up to `late_max_us` later; the predicate protects what is assumed to come in time,
+    and after `settle` none is late."""
+    net = Net(
+        late_ppm=500_000,
+        late_max_us=500_000,
+        latency_max_us=10_000,
+        may_be_late=lambda message: message % 2 == 0,
+    )
+    net.send_many(400)
+    net.run()
+    late = [(time, message) for time, _, message in net.boxes[2].arrived if time > 20_000 * MICROSECOND]
+    assert 60 < len(late) <= net.network.late < 140 and all(message % 2 == 0 for _, message in late)
+    assert 450_000 * MICROSECOND < max(late)[0] < 511_000 * MICROSECOND
+    net.network.settle()
+    net.send_many(100)
+    before = net.network.late
+    net.run()
+    assert net.network.late == before
 
 
 def test_reordering_holds_messages_back():

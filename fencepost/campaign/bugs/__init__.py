@@ -49,9 +49,9 @@ class PlantedBug:
     anomalies: frozenset[str]
     # The swarm profile that hunts it.
     profile: str = "default"
-    # An invariant that its anomalies may show to be broken, next to the protection's own (a request for a
+    # Invariants that its anomalies may show to be broken, next to the protection's own (a request for a
     # broker that is gone breaks INCARNATION at once, and may cost data later).
-    also_breaks: str = ""
+    also_breaks: frozenset[str] = frozenset()
 
     @property
     def family(self) -> str:
@@ -104,11 +104,11 @@ def _bug(
     part: type,
     anomalies: frozenset[str] | str,
     profile: str = "default",
-    also_breaks: str = "",
+    *also_breaks: str,
 ) -> PlantedBug:
     names = frozenset({anomalies}) if isinstance(anomalies, str) else anomalies
     return PlantedBug(
-        bug=bug, role=role, part=part, anomalies=names, profile=profile, also_breaks=also_breaks
+        bug=bug, role=role, part=part, anomalies=names, profile=profile, also_breaks=frozenset(also_breaks)
     )
 
 
@@ -139,7 +139,8 @@ BUGS: dict[str, PlantedBug] = {
             "replica_manager",
             kafka_1647.ForgetsWhoHasNoLeader,
             "high_watermark_forgotten",
-            also_breaks="HW-KEPT",
+            "default",
+            "HW-KEPT",
         ),
         _bug("KAFKA-4443", "channels", kafka_4443.GivesRolesFirst, LIVE),
         _bug("KAFKA-2729", "channels", membership.GivesALostRequestUp, LIVE),
@@ -155,7 +156,7 @@ BUGS: dict[str, PlantedBug] = {
         _bug("KAFKA-1096", "controller_writer", epochs.AdoptsTheNewestEpoch, "fenced_controller_wrote"),
         _bug("KAFKA-1188", "replica_manager", epochs.ObeysOldLeaderEpochs, EPOCH_MONO),
         _bug("KIP-570", "replica_manager", epochs.StopsWhateverTheEpoch, DELETED | LIVE, MOVES, "LIVE"),
-        _bug("KIP-380", "control_gate", epochs.ObeysWhoeverIsMeant, INCARNATION, also_breaks="INCARNATION"),
+        _bug("KIP-380", "control_gate", epochs.ObeysWhoeverIsMeant, INCARNATION, "default", "INCARNATION"),
         _bug("KAFKA-1387", "registration", elections.TakesAnOldNodeForItsOwn, LIVE),
         _bug("KAFKA-13407", "controller_elector", elections.IgnoresItsOwnName, LIVE),
         _bug("KAFKA-5310", "controller_state", elections.RemembersReassignments, ASSIGN, MOVES),
@@ -173,6 +174,7 @@ BUGS: dict[str, PlantedBug] = {
         *(_bug(*row) for row in groups.ROWS),
         *(_bug(*row) for row in producer.ROWS),
         *(_bug(*row) for row in transactions.ROWS),
+        *(_bug(*row) for row in transactions.LATE),
     )
 }
 

@@ -10,14 +10,21 @@ from collections.abc import Callable, Iterator
 from attrs import frozen
 
 from fencepost.campaign.causes.neighbours import Neighbour, neighbours
-from fencepost.campaign.causes.parting import Parting, parting
+from fencepost.campaign.causes.parting import Parting, answered_differently, parting
 from fencepost.campaign.run.run import run
 from fencepost.campaign.shrink.oracle import ShownAnomaly
 from fencepost.checkers.judges import checks_by_name, guarded
 from fencepost.checkers.verdict import Decision, combine
-from fencepost.report.words import event_in_words, partition_name, seconds
+from fencepost.report.words import (
+    answer_in_words,
+    event_in_words,
+    partition_name,
+    request_in_words,
+    seconds,
+)
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Event
+from fencepost.traces.operations import Operation
 from fencepost.traces.plan import Plan
 from fencepost.traces.trace import Trace
 
@@ -30,11 +37,18 @@ missing changes much."""
 
 @frozen(kw_only=True)
 class Passing:
-    """A neighbour that passes, and where its run parts from the failing one (None: nowhere on the
-    partition)."""
+    """A neighbour that passes, and where its run parts from the failing one."""
 
     neighbour: Neighbour
+    # None: no event on the partition differs.
     parting: Parting | None
+    # If no event differs: the first operation with another answer, and what it is in the passing run.
+    answered: tuple[Operation, Operation | None] | None = None
+
+    @property
+    def parts(self) -> bool:
+        """Whether the runs part at all."""
+        return self.parting is not None or self.answered is not None
 
 
 @frozen(kw_only=True)
@@ -50,7 +64,7 @@ class Cause:
     @property
     def closest(self) -> Passing | None:
         """The neighbour that parts last among those of the closest kind."""
-        return next((one for one in self.passing if one.parting is not None), None)
+        return next((one for one in self.passing if one.parts), None)
 
 
 def cause_of(
@@ -72,7 +86,10 @@ def cause_of(
         trace = _passes(one.plan, shown.target.checks)
         if trace is not None:
             found = parting(shown.trace.events, trace.events, shown.finding)
-            passing.append(Passing(neighbour=one, parting=found))
+            answered = (
+                answered_differently(shown.trace.operations, trace.operations) if found is None else None
+            )
+            passing.append(Passing(neighbour=one, parting=found, answered=answered))
     passing.sort(key=_distance)
     return Cause(plan=plan, failing=shown.trace, passing=tuple(passing), tried=tried)
 
@@ -98,6 +115,13 @@ def event_line(event: Event) -> str:
     return f"{seconds(event.time)}, {who}{where}: {event_in_words(event)}"
 
 
+def operation_line(operation: Operation) -> str:
+    """One operation: when it was answered, who asked, what, and the answer."""
+    at = operation.invoke_time if operation.completion_time is None else operation.completion_time
+    asked = request_in_words(operation)
+    return f"{seconds(at)}, process {operation.process}: {asked}: {answer_in_words(operation)}"
+
+
 def lines_of(cause: Cause) -> Iterator[str]:
     """For a person."""
     if not cause.passing:
@@ -110,8 +134,13 @@ def lines_of(cause: Cause) -> Iterator[str]:
     for one in cause.passing[:6]:
         yield f"  {one.neighbour.says}"
     closest = cause.closest
-    if closest is None or closest.parting is None:
+    if closest is None:
         yield "their runs do not part on that partition before the verdict"
+        return
+    if closest.parting is None:
+        yield f"no event differs; the closest ({closest.neighbour.says}) answers a client differently:"
+        for whose, asked in zip(("failing", "passing"), closest.answered or (), strict=False):
+            yield f"  {whose}: {operation_line(asked) if asked is not None else 'no such operation'}"
         return
     events = cause.failing.events
     yield f"the closest ({closest.neighbour.says}) parts here:"

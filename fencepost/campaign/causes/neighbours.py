@@ -82,7 +82,7 @@ def _delays(plan: Plan) -> Iterator[Neighbour]:
                     f"{fault.at_ms} ms"
                 )
                 yield Neighbour(kind="delay", says=says, plan=evolve(plan, faults=tuple(faults)))
-    for name in ("loss_ppm", "duplicate_ppm", "reorder_ppm", "latency_tail_us"):
+    for name in ("loss_ppm", "duplicate_ppm", "reorder_ppm", "late_ppm", "latency_tail_us"):
         if getattr(plan.network, name):
             network = evolve(plan.network, **{name: 0})
             yield Neighbour(kind="delay", says=f"with network.{name} 0", plan=evolve(plan, network=network))

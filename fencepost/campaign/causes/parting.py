@@ -6,14 +6,21 @@ Times are not compared: a run without one operation may be a little earlier ever
 epochs, offsets and members is. Events of different brokers may change places without a meaning, so each
 broker's events are compared with its own, and of all first differences the earliest in the failing run
 counts.
+
+Groups and transactions are kept on partitions of their own, so that a coordinator's step is on another
+partition than its effect. These partitions always concern a finding. Several events of one moment are one
+step of a broker, and the one that is no routine says most. If no event differs, clients were answered
+differently: then the first such operation is where the runs part.
 """
 
 from collections.abc import Iterable, Sequence
 
 from attrs import evolve, frozen
 
+from fencepost.checkers.meantime.placement import PLACES
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Operation
 
 NO_STEP = (
     *(Name.PHASE, Name.MARK, Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION, Name.LIVENESS_FAILED),
@@ -57,7 +64,53 @@ def parting(failing: Sequence[Event], passing: Sequence[Event], finding: Finding
                 break
     if best is None:
         return None
-    return Parting(position=best[0], chain=_chain(failing, best[0], finding), instead=best[1])
+    position, instead = _telling(failing, best[0], mine), best[1]
+    if instead is not None:
+        at = next(place for place, event in enumerate(passing) if event is instead)
+        instead = passing[_telling(passing, at, theirs)]
+    return Parting(position=position, chain=_chain(failing, position, finding), instead=instead)
+
+
+def _telling(events: Sequence[Event], first: int, by_node: dict[int, list[int]]) -> int:
+    """The first event that is no routine, of the same broker at the same moment from `first` on; `first` if
+    there is none."""
+    moment = (events[first].node, events[first].time)
+    return next(
+        (
+            at
+            for at in by_node[events[first].node]
+            if at >= first and (events[at].node, events[at].time) == moment and events[at].name not in ROUTINE
+        ),
+        first,
+    )
+
+
+def answered_differently(
+    failing: Iterable[Operation], passing: Iterable[Operation]
+) -> tuple[Operation, Operation | None] | None:
+    """The first operation, by its completion, that has another answer in the passing run.
+
+    Args:
+        failing: operations of the failing run.
+        passing: of the passing run.
+
+    Returns:
+        the operation and what it is in the passing run (None if it is not there); None if all agree.
+    """
+    others = {one.op_id: one for one in passing}
+    ordered = sorted(
+        failing, key=lambda one: (one.completion_time is None, one.completion_time or one.invoke_time)
+    )
+    for one in ordered:
+        other = others.get(one.op_id)
+        if other is None or _answer(one) != _answer(other):
+            return one, other
+    return None
+
+
+def _answer(operation: Operation) -> Operation:
+    """What two runs must agree in."""
+    return evolve(operation, invoke_time=0, completion_time=None, attempts=1)
 
 
 def _concerns(event: Event, finding: Finding) -> bool:
@@ -65,7 +118,7 @@ def _concerns(event: Event, finding: Finding) -> bool:
         return False
     if finding.topic is None or finding.partition < 0 or event.topic is None:
         return True
-    return (event.topic, event.partition) == (finding.topic, finding.partition)
+    return event.topic in PLACES or (event.topic, event.partition) == (finding.topic, finding.partition)
 
 
 def _by_node(events: Sequence[Event], finding: Finding) -> dict[int, list[int]]:

@@ -57,11 +57,11 @@ def protection_of(name: str) -> Protection:
     """A protection by its name or its bug, if a bug without it can be planted. Raises FencepostError."""
     protection = BY_NAME.get(name) or BY_BUG.get(name)
     if protection is None or protection.bug not in BUGS:
-        plantable = [f"{BY_BUG[bug].name} ({bug})" for bug in BUGS]
         raise FencepostError(
-            expected=f"a protection that a planted bug misses: {', '.join(plantable)}",
+            expected="a protection that a planted bug misses, by its name or the bug's",
             seen=unknown_name(name, (*(BY_BUG[bug].name for bug in BUGS), *BUGS)),
             where="drop",
+            hint="`fencepost bugs list` has them",
         )
     return protection
 

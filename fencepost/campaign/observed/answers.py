@@ -13,13 +13,15 @@ from typing import Any
 import msgspec
 from attrs import define, field
 
-from fencepost.campaign.observed.justified import Asked, partition_of, reasons, standing
+from fencepost.campaign.observed.justified import Asked, is_member, partition_of, reasons, standing
 from fencepost.campaign.observed.requested import Wishes
+from fencepost.campaign.observed.shares import wrong_shares
 from fencepost.impl.messages import broker_api, group_api
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.sim.world import FIRST_CLIENT_NODE
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import ACKS_NONE
+from fencepost.traces.outcomes import ErrorCode
 
 PATIENT = frozenset({group_api.JoinGroupRequest, group_api.SyncGroupRequest})
 """Requests that wait for other members."""
@@ -43,6 +45,9 @@ class AnswerTap:
     wishes: Wishes
     # By client and correlation id.
     asked: dict[tuple[int, int], Asked] = field(factory=dict)
+    # The latest arrival of a request that is answered. A broker handles requests in the order of their
+    # arrival, so that all earlier ones have been handled, too.
+    handled: int = -1
     recorded: int = 0
 
     def received(self, source: int, message: Any) -> None:
@@ -55,11 +60,15 @@ class AnswerTap:
         core = self.core()
         if core is None or core.broker_context.broker_epoch < 0 or core.shutdown.shutting_down:
             return  # it does not serve anybody
-        asked = Asked(message, self.now(), standing(core, message))
+        member = type(message) in PATIENT and is_member(core, message)
+        asked = Asked(message, self.now(), standing(core, message), member)
         if type(message) is not broker_api.ProduceRequest or message.acks != ACKS_NONE:
             self.asked[source, message.correlation_id] = asked
         for of, expected, seen in self.wishes.refuted(source - FIRST_CLIENT_NODE, message):
             self._record(asked, "unplanned", f"{of}: {expected}", f"{seen}")
+        if type(message) is group_api.SyncGroupRequest:
+            for of, expected, seen in wrong_shares(core, self.wishes.plan, message):
+                self._record(asked, "unplanned", f"{of}: {expected}", f"{seen}")
 
     def answered(self, target: int, message: Any) -> None:
         """A message leaves for a client.
@@ -74,6 +83,17 @@ class AnswerTap:
             return
         for of, expected, seen in reasons(core, asked, message):
             self._record(asked, "wrong", f"{of}: {expected}", f"{seen}")
+        if asked.member and message.error is ErrorCode.UNKNOWN_MEMBER_ID and asked.since < self.handled:
+            self._expelled(asked)
+        self.handled = max(self.handled, asked.since)
+
+    def _expelled(self, asked: Asked) -> None:
+        """A member whose JoinGroup or SyncGroup waits cannot send heartbeats, so that its session goes on:
+        only a LeaveGroup removes it."""
+        group = asked.request.group_id
+        requests = (one.request for one in self.asked.values())
+        if not any(type(one) is group_api.LeaveGroupRequest and one.group_id == group for one in requests):
+            self._record(asked, "wrong", "member: it stays while its request waits", "UNKNOWN_MEMBER_ID")
 
     def ended(self) -> None:
         """The incarnation or the run ends: who still waits?"""

@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
+from fencepost.campaign.observed.timed import first_at
 from fencepost.checkers.meantime.placement import place_of
 from fencepost.impl.messages import broker_api, group_api
 from fencepost.impl.messages.broker_api import EARLIEST, TopicPartition
@@ -23,6 +24,15 @@ LAST_OFFSET_DELTA = slice(23, 27)
 BASE_OFFSET = slice(0, 8)
 """Bytes of a batch."""
 PREPARING = "PreparingRebalance"
+OF_MEMBERS = frozenset(
+    {
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+    }
+)
+"""Errors of members. With these a coordinator refuses a commit before it writes anything."""
 
 
 @frozen
@@ -34,10 +44,23 @@ class Asked:
     since: int
     # What the broker was then, as `standing` says.
     before: tuple[object, ...]
+    # For JoinGroup and SyncGroup: whether the sender was a member then.
+    member: bool = False
 
 
 Reason = tuple[str, object, object]
 """What is wrong: of what, expected, seen."""
+
+
+def is_member(core: Any, request: Any) -> bool:
+    """Whether the sender of a JoinGroup or SyncGroup is a member of its group.
+
+    Args:
+        core: the broker.
+        request: the request.
+    """
+    group = core.groups.table.groups.get(request.group_id)
+    return group is not None and request.member_id in group.members
 
 
 def partition_of(request: Any) -> TopicPartition | None:
@@ -248,6 +271,7 @@ def _listed(core: Any, asked: Asked, answer: broker_api.ListOffsetsResponse) -> 
         return
     yield from _leads(core, asked.before, key, epoch)
     if request.timestamp >= 0:
+        yield from _timed(partition, request, answer)
         return
     expected = partition.log.log_start_offset if request.timestamp == EARLIEST else partition.high_watermark
     committed = request.read_committed and request.timestamp != EARLIEST
@@ -255,6 +279,32 @@ def _listed(core: Any, asked: Asked, answer: broker_api.ListOffsetsResponse) -> 
         yield "offset", expected, answer.offset
     if answer.leader_epoch != partition.leader_epoch:
         yield "leader epoch", partition.leader_epoch, answer.leader_epoch
+
+
+def _timed(
+    partition: Any, request: broker_api.ListOffsetsRequest, answer: broker_api.ListOffsetsResponse
+) -> Iterator[Reason]:
+    """The first record of a time or later, below the end that the client may see. A log that was compacted
+    keeps times of records that are gone, and one that starts inside of a batch has others than its header
+    says."""
+    log = partition.log
+    found = first_at(log, request.timestamp)
+    if log.options.compact or (found is not None and found.base < log.log_start_offset):
+        return
+    there = found is not None and found.base < partition.high_watermark
+    if not there and answer.offset >= 0:
+        yield f"offset of time {request.timestamp}", "none", answer.offset
+    elif found is not None and there and (answer.offset >= 0 or not request.read_committed):
+        if not found.base <= answer.offset <= found.last:
+            yield f"offset of time {request.timestamp}", f"{found.base} to {found.last}", answer.offset
+        elif not request.timestamp <= answer.timestamp <= found.timestamp_ms:
+            yield (
+                f"time of offset {answer.offset}",
+                f"{request.timestamp} to {found.timestamp_ms}",
+                answer.timestamp,
+            )
+        elif answer.leader_epoch != found.leader_epoch:
+            yield "leader epoch", found.leader_epoch, answer.leader_epoch
 
 
 def _deleted(core: Any, asked: Asked, answer: broker_api.DeleteRecordsResponse) -> Iterator[Reason]:
@@ -385,6 +435,8 @@ def _synced(core: Any, asked: Asked, answer: group_api.SyncGroupResponse) -> Ite
 
 def _committed(core: Any, asked: Asked, answer: group_api.OffsetCommitResponse) -> Iterator[Reason]:
     yield from _refused(core, asked, answer.error)
+    if answer.appended and answer.error in OF_MEMBERS:
+        yield "whether it was written", "no: it was refused before", "yes"
     request: group_api.OffsetCommitRequest = asked.request
     group = core.groups.table.groups.get(request.group_id)
     if (
@@ -420,7 +472,6 @@ def _worded(offsets: Mapping[TopicPartition, tuple[int, int]]) -> dict[str, tupl
 _E = ErrorCode
 _OF_LEADERS = {_E.NOT_LEADER_OR_FOLLOWER, _E.UNKNOWN_TOPIC_OR_PARTITION, _E.KAFKA_STORAGE_ERROR}
 _OF_COORDINATORS = {_E.NOT_COORDINATOR, _E.COORDINATOR_LOAD_IN_PROGRESS, _E.COORDINATOR_NOT_AVAILABLE}
-_OF_MEMBERS = {_E.UNKNOWN_MEMBER_ID, _E.FENCED_INSTANCE_ID, _E.ILLEGAL_GENERATION, _E.REBALANCE_IN_PROGRESS}
 ERRORS: Mapping[type, set[ErrorCode]] = {
     broker_api.ListOffsetsResponse: _OF_LEADERS
     | {_E.FENCED_LEADER_EPOCH, _E.UNKNOWN_LEADER_EPOCH, _E.OFFSET_NOT_AVAILABLE, _E.CORRUPT_MESSAGE},
@@ -433,9 +484,9 @@ ERRORS: Mapping[type, set[ErrorCode]] = {
     | {_E.INVALID_PRODUCER_ID_MAPPING, _E.CONCURRENT_TRANSACTIONS, _E.TRANSACTION_ABORTABLE}
     | {_E.PRODUCER_FENCED, _E.UNKNOWN_PRODUCER_ID}
     | _OF_COORDINATORS,
-    group_api.HeartbeatResponse: _OF_COORDINATORS | _OF_MEMBERS,
-    group_api.SyncGroupResponse: _OF_COORDINATORS | _OF_MEMBERS | {_E.INCONSISTENT_GROUP_PROTOCOL},
-    group_api.LeaveGroupResponse: _OF_COORDINATORS | _OF_MEMBERS,
+    group_api.HeartbeatResponse: _OF_COORDINATORS | OF_MEMBERS,
+    group_api.SyncGroupResponse: _OF_COORDINATORS | OF_MEMBERS | {_E.INCONSISTENT_GROUP_PROTOCOL},
+    group_api.LeaveGroupResponse: _OF_COORDINATORS | OF_MEMBERS,
     group_api.OffsetFetchResponse: _OF_COORDINATORS | {_E.UNSTABLE_OFFSET_COMMIT},
     group_api.FindCoordinatorResponse: {_E.COORDINATOR_NOT_AVAILABLE, _E.INVALID_GROUP_ID},
 }

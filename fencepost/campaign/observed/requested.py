@@ -98,7 +98,10 @@ def _of_operation(plan: Plan, planned: PlannedOperation, process: int, request: 
         facts.append(("longest wait", plan.client.fetch_wait_max_ms * MILLISECOND, request.max_wait))
     elif isinstance(request, broker_api.ListOffsetsRequest):
         resets = planned.function == "poll" and plan.client.auto_offset_reset == "earliest"
-        facts.append(("timestamp", ENDS[resets], request.timestamp))
+        if planned.argument == "by_time" and not resets:
+            facts.append(("timestamp", True, request.timestamp >= 0))
+        else:
+            facts.append(("timestamp", ENDS[resets or planned.argument == "earliest"], request.timestamp))
         facts.append(("read_committed", committed, request.read_committed))
     yield from (fact for fact in facts if fact[1] != fact[2])
 

@@ -32,7 +32,7 @@ PAUSE_S = 0.05
 
 @frozen(kw_only=True)
 class View:
-    """What one broker says of a topic."""
+    """What one broker says of some topics."""
 
     broker: int
     """Who says it."""
@@ -51,10 +51,18 @@ class Asking:
     """By broker."""
     access: Access = field(factory=Access)
     _links: dict[int, Link] = field(factory=dict)
+    _opening: dict[int, asyncio.Lock] = field(factory=dict)
+    """Held while a broker's connection is opened: two questions at once share it."""
 
     async def _link(self, broker: int) -> Link:
+        async with self._opening.setdefault(broker, asyncio.Lock()):
+            return await self._opened(broker)
+
+    async def _opened(self, broker: int) -> Link:
         link = self._links.get(broker)
         if link is None or link.ended().done():
+            if broker not in self.addresses:  # it was away when somebody was asked who is there
+                raise OSError(f"nobody has named the address of broker {broker}")
             link = Link(self.addresses[broker], self.access)
             try:
                 await link.open()
@@ -84,9 +92,9 @@ class Asking:
         for broker in list(self._links):
             await self._forget(broker)
 
-    async def view(self, broker: int, topic: str) -> View | None:
-        """What a broker says of a topic; None if it does not answer."""
-        asked = MetadataRequest(correlation_id=0, topics=(topic,))
+    async def view(self, broker: int, *topics: str) -> View | None:
+        """What a broker says of these topics; None if it does not answer."""
+        asked = MetadataRequest(correlation_id=0, topics=topics)
         translation = TRANSLATIONS[MetadataRequest]
         try:
             answer = await self._within(broker, lambda link: translation.ask(link.dialogue, asked), ANSWER_S)
@@ -98,7 +106,7 @@ class Asking:
             broker=broker,
             controller=metadata.controller_id,
             live=metadata.live_brokers,
-            partitions=tuple(each for each in metadata.partitions if each.partition.topic == topic),
+            partitions=tuple(each for each in metadata.partitions if each.partition.topic in topics),
         )
 
     async def quorum_leader(self, broker: int) -> int | None:
@@ -134,6 +142,7 @@ class Asking:
         for broker in _turns(brokers):
             if asyncio.get_running_loop().time() > deadline:
                 break
+            await self._learn_of(broker)
             why = await self._create_once(broker, name, body)
             if why in ("NONE", "TOPIC_ALREADY_EXISTS"):
                 why = "some broker does not name its leaders yet"
@@ -169,8 +178,14 @@ class Asking:
                     break
                 if asyncio.get_running_loop().time() > deadline:
                     return False
+                await self._learn_of(broker)
                 await asyncio.sleep(PAUSE_S)
         return True
+
+    async def _learn_of(self, broker: int) -> None:
+        """Ask the others for the address of a broker, if nobody has named it yet."""
+        for known in () if broker in self.addresses else tuple(self.addresses):
+            await self.view(known)
 
     async def delete(self, name: str, brokers: tuple[int, ...]) -> bool:
         """Delete a topic.

@@ -58,7 +58,7 @@ def claims_of_run(
     reader: int,
     stuck: bool,
     may_repeat: bool,
-    power_lost: Mapping[Key, int] = MappingProxyType({}),
+    power_lost: Mapping[Key, frozenset[int]] = MappingProxyType({}),
 ) -> Claims:
     """The claims.
 
@@ -68,8 +68,9 @@ def claims_of_run(
       elections: that were recorded.
       reader: the process of the final reads.
       stuck: whether the cluster made no progress after the faults.
-      power_lost: a replica that lost power, and with it what was not synced, by partition. It may have been
-        in the ISR, and lead later: Kafka relies on replication, not on fsync.
+      power_lost: the replicas that lost power, and with it what was not synced, by partition. Kafka relies
+        on replication, not on fsync: what was acknowledged is on `min.insync.replicas` brokers, so that it
+        may be lost if so many lost power.
       may_repeat: whether a producer without idempotence sent something again whose outcome it did not know.
     """
     claims = derive_claims(plan, ObservedState(), operations, stuck=stuck)
@@ -77,15 +78,18 @@ def claims_of_run(
     losses = tuple(
         loss_of(one, operations, reader) for one in elections if not one.clean and one.key[0] in unclean
     )
+    copies = {topic.name: topic.min_insync_replicas for topic in plan.cluster.topics}
     losses += tuple(
         LossRange(
             topic=topic,
             partition=partition,
             start=0,
             end=EVERYTHING,
-            reason=f"broker {node} lost power with records that were not synced",
+            reason=f"{_brokers(nodes)} lost power with records that were not synced, and "
+            f"min.insync.replicas is {copies[topic]}",
         )
-        for (topic, partition), node in sorted(power_lost.items())
+        for (topic, partition), nodes in sorted(power_lost.items())
+        if len(nodes) >= copies[topic]
     )
     duplicates = claims.duplicates and may_repeat
     reasons = claims.reasons if duplicates == claims.duplicates else ()
@@ -100,6 +104,10 @@ def claims_of_run(
         acks_1_may_lose=True,
         reasons=tuple(dict.fromkeys(reasons)),
     )
+
+
+def _brokers(nodes: frozenset[int]) -> str:
+    return ("broker " if len(nodes) == 1 else "brokers ") + ", ".join(map(str, sorted(nodes)))
 
 
 def loss_of(election: Election, operations: Iterable[Operation], reader: int) -> LossRange:

@@ -1,8 +1,8 @@
 """Faults of real systems: which verbs of the one interface (systems/system.py) each kind consists of.
 
 Owns the table. Must not know when a fault begins, or whom it hits. The kinds are those of the simulator
-(campaign/faults/table.py), with the same names and parameters; a system that lacks a verb leaves the kinds
-out that need it.
+(campaign/faults/table.py), with the same names and parameters, and LATE_REQUESTS; a system that lacks a verb
+leaves the kinds out that need it.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,6 +11,7 @@ from attrs import frozen
 
 from fencepost.campaign.faults.links import name_of
 from fencepost.campaign.real.operators import KINDS, PATIENCE_S, REQUEST_S, Topic, ask
+from fencepost.campaign.swarm.late_requests import LATE_REQUESTS
 from fencepost.sim.disk_faults import DiskCall
 from fencepost.systems.apache_kafka.administration import Administration
 from fencepost.systems.system import Pair, System, disks_of_system, links_of_system
@@ -120,6 +121,11 @@ def _cut_clients(hit: Hit) -> None:
     links_of_system(hit.system).cut_clients(name_of(hit.fault), hit.node, hit.fault.parameter)
 
 
+def _delay_clients(hit: Hit) -> None:
+    milliseconds = max(1, hit.fault.parameter // MICROSECONDS)
+    links_of_system(hit.system).delay_clients(name_of(hit.fault), hit.node, milliseconds)
+
+
 def _cut_controllers(hit: Hit) -> None:
     links_of_system(hit.system).cut_controllers(name_of(hit.fault), hit.node)
 
@@ -175,6 +181,7 @@ REAL_FAULTS: Mapping[str, RealFault] = {
     "power_loss": RealFault(verb="power_off", begin=_power_off, end=_restart, down=True),
     "client_partition": RealFault(verb="links", begin=_cut_clients, end=_heal, single=False),
     "isolate_zookeeper": RealFault(verb="links", begin=_cut_controllers, end=_heal, single=False),
+    LATE_REQUESTS: RealFault(verb="links", begin=_delay_clients, end=_heal, single=False),
     "slow_link": RealFault(verb="links", begin=_delay, end=_heal, single=False),
     "disk_full": RealFault(verb="disks", begin=_fill, end=_heal_disk, may_end=True, single=False),
     "io_error": RealFault(verb="disks", begin=_fail, end=_heal_disk, may_end=True, single=False),

@@ -11,7 +11,7 @@ invariant reads as the cluster's own record.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from attrs import define, field, frozen
 
@@ -43,12 +43,12 @@ class SeenElection:
 
 @define(eq=False, kw_only=True)
 class Observer:
-    """One task that asks. topic: as the cluster names it; shown: as the trace does."""
+    """One task that asks."""
 
     asking: Asking
     brokers: tuple[int, ...]
-    topic: str
-    shown: str
+    names: Mapping[str, str]
+    """The trace's name of each topic, by the cluster's."""
     now: Callable[[], int]
     """Nanoseconds of the trace."""
     record: Callable[[Event], None]
@@ -74,7 +74,7 @@ class Observer:
     async def look(self) -> bool:
         """Ask one broker; whether it answered. The next call asks another one, if it did not."""
         broker = self.brokers[self._turn % len(self.brokers)]
-        view = await self.asking.view(broker, self.topic)
+        view = await self.asking.view(broker, *self.names)
         if view is None:
             self._turn += 1
             return False
@@ -92,7 +92,7 @@ class Observer:
         self.record(Event(time=self.now(), name=Name.MARK, node=broker, leader=broker, cause=SEEN_CONTROLLER))
 
     def _learn(self, seen: PartitionMetadata) -> None:
-        key = (self.shown, seen.partition.partition)
+        key = (self.names[seen.partition.topic], seen.partition.partition)
         known = self.state.partition(key)
         if seen.leader_epoch < known.leader_epoch:
             return
@@ -121,7 +121,7 @@ class Observer:
             Event(
                 time=self.now(),
                 name=Name.MARK,
-                topic=self.shown,
+                topic=key[0],
                 partition=key[1],
                 leader=seen.leader,
                 leader_epoch=seen.leader_epoch,

@@ -40,6 +40,11 @@ class RealRecord:
     """Completed ones."""
     invoked: dict[int, tuple[PlannedOperation, int, int]] = field(factory=dict)
     """Of those under way, by op id: the operation, its process and its invoke time."""
+    begun: dict[int, tuple[Operation, int]] = field(factory=dict)
+    """Rows that a client began by itself and that are not complete: as far as they are known, and their
+    invoke time, by op id."""
+    answered: dict[int, int] = field(factory=dict)
+    """When the answer came to a row that is complete later, with its transaction, by op id."""
     trusted: set[int] = field(factory=set)
     """Op ids of list_offsets with an end that may be trusted."""
 
@@ -112,7 +117,11 @@ class RealRecord:
         Returns:
             The row of the record.
         """
-        _, process, invoke_time = self.invoked.pop(operation.op_id)
+        if operation.op_id in self.begun:
+            process, (_, invoke_time) = operation.process, self.begun.pop(operation.op_id)
+            time = self.answered.pop(operation.op_id, time)
+        else:
+            _, process, invoke_time = self.invoked.pop(operation.op_id)
         row = self._named(
             evolve(
                 operation,
@@ -126,12 +135,34 @@ class RealRecord:
         self._write(operation_line(row))
         return row
 
+    def began(self, operation: Operation, time: int) -> None:
+        """A client began an operation by itself; or an answer came to one that is complete later.
+
+        Args:
+            operation: the row so far; its topic is the cluster's.
+            time: nanoseconds.
+        """
+        if operation.op_id in self.begun:
+            self.begun[operation.op_id] = (operation, self.begun[operation.op_id][1])
+            self.answered[operation.op_id] = time
+            return
+        self.begun[operation.op_id] = (operation, time)
+        self._write(operation_line(self._named(evolve(operation, invoke_time=time, completion_time=None))))
+
     def _named(self, row: Operation) -> Operation:
-        topic = self.names.get(row.topic or "", row.topic)
-        records = tuple(
-            evolve(record, topic=self.names.get(record.topic, record.topic)) for record in row.records
-        )
-        return evolve(row, topic=topic, records=records)
+        names = self.names
+        topic = names.get(row.topic or "", row.topic)
+        records = tuple(evolve(record, topic=names.get(record.topic, record.topic)) for record in row.records)
+        places = tuple(evolve(place, topic=names.get(place.topic, place.topic)) for place in row.positions)
+        result = row.result
+        if row.function is Function.APPEND and isinstance(result, str):
+            result = " ".join(map(self._source, result.split()))
+        return evolve(row, topic=topic, records=records, positions=places, result=result)
+
+    def _source(self, place: str) -> str:
+        """Where a record came from that a transaction wrote: TOPIC-PARTITION@OFFSET."""
+        topic, _, rest = place.rpartition("-")
+        return f"{self.names.get(topic, topic)}-{rest}"
 
     def history(self, undecided: Mapping[int, Operation]) -> tuple[Operation, ...]:
         """All operations by invoke time. undecided: rows of some under way, where their clients know more; of
@@ -143,6 +174,7 @@ class RealRecord:
             if op_id in undecided:
                 row = self._named(evolve(undecided[op_id], invoke_time=time, completion_time=None))
             rows.append(evolve(row, process=process))
+        rows += [self._named(evolve(row, invoke_time=time)) for row, time in self.begun.values()]
         return tuple(sorted(rows, key=lambda row: (row.invoke_time, row.op_id)))
 
     def trust(self, row: Operation, state: ObservedState) -> bool:

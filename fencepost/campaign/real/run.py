@@ -26,8 +26,10 @@ from fencepost.campaign.real.inside import inside_of
 from fencepost.campaign.real.observer import Observer, nanoseconds_since
 from fencepost.campaign.real.record import RealRecord
 from fencepost.campaign.real.striking import Striker
+from fencepost.campaign.real.transforming import FUNCTIONS, Transforms, transforms, version_of
 from fencepost.campaign.swarm.producers import is_pipelined, make_client
 from fencepost.impl.broker.parts import Parts
+from fencepost.impl.client.attempt import READ_COMMITTED
 from fencepost.impl.client.client import Client
 from fencepost.impl.client.metadata import ClientMetadata
 from fencepost.impl.client.producer.pipelined import PipelinedClient
@@ -52,8 +54,8 @@ MOST_A_LOOK_S = 2.0
 """What one look at the cluster takes at most of the time to heal. Where it takes longer, the machine has no
 time for anybody: three minutes of sixty busy processes looked like a cluster that never healed."""
 MILLISECONDS = 1_000
-POWER_LOSS = "power_loss"
-"""The kind of fault."""
+POWER_LOSS, REASSIGN = "power_loss", "reassign_"
+"""The kind of fault, and how the kinds begin that move replicas."""
 
 
 @define(eq=False, kw_only=True)
@@ -63,7 +65,7 @@ class RealRun:
     plan: Plan
     system: System
     topic: str
-    """Of the cluster: fresh, where the plan says `t`."""
+    """Of the cluster: fresh, where the plan says `t`. Other topics have their names after it."""
     target: str
     """The name of the system, for the trace."""
     control: str = ""
@@ -95,9 +97,14 @@ class RealRun:
     _striker: Striker | None = field(default=None, init=False)
     """Carries out the faults, once the topic is there."""
     _next_op_id: int = field(default=0, init=False)
+    _names: dict[str, str] = field(factory=dict, init=False)
+    """The cluster's name of each topic, by the plan's."""
+    _transforms: Transforms | None = field(default=None, init=False)
+    """The processes that write in transactions; None: the plan has none."""
 
     def __attrs_post_init__(self) -> None:
-        topic = self.plan.cluster.topics[0].name
+        first, *others = (one.name for one in self.plan.cluster.topics)
+        self._names = {first: self.topic, **{name: f"{self.topic}-{name}" for name in others}}
         self.reader = 1 + max((one.process for one in self.plan.operations), default=0)
         self._next_op_id = max((one.op_id for one in self.plan.operations), default=0)
         head = Trace(
@@ -109,7 +116,7 @@ class RealRun:
             profile=self.plan.profile,
             concurrent_processes=self.plan.client.producer.pipelined,
         )
-        self.record = RealRecord.open(self.ahead, {self.topic: topic}, head)
+        self.record = RealRecord.open(self.ahead, {mine: name for name, mine in self._names.items()}, head)
 
     @property
     def now(self) -> int:
@@ -170,12 +177,12 @@ class RealRun:
             self.observer = Observer(
                 asking=asking,
                 brokers=self.system.brokers,
-                topic=self.topic,
-                shown=self.plan.cluster.topics[0].name,
+                names=self.record.names,
                 now=nanoseconds_since(self._first),
                 record=self.record.recorded,
             )
-            await asking.create(self.topic, self.plan.cluster.topics[0], self.system.brokers)
+            for topic in self.plan.cluster.topics:
+                await asking.create(self._names[topic.name], topic, self.system.brokers)
             await self.observer.look()
             if "disks" in self.system.inside().can:
                 disks_of_system(self.system).write_back()  # the folders of the topic; no kernel waits long
@@ -186,7 +193,9 @@ class RealRun:
                 note=self._note,
                 topic=self.topic,
                 folders=tuple(
-                    f"{self.topic}-{number}" for number in range(self.plan.cluster.topics[0].partitions)
+                    f"{self._names[topic.name]}-{number}"
+                    for topic in self.plan.cluster.topics
+                    for number in range(topic.partitions)
                 ),
             )
         for kind in self.left_out:
@@ -196,9 +205,26 @@ class RealRun:
                 cause=kind,
                 detail={"fault": -1, "reason": "this system cannot do it"},
             )
-        for process in sorted({one.process for one in self.plan.operations}):
+        for process in sorted({one.process for one in self._planned()}):
             core = make_client(self.plan, Parts(), process, tuple(self._addresses), healing=False)
             await self._client(stack, process, core)
+
+        if transforms(self.plan):
+            self._transforms = Transforms(
+                plan=self.plan,
+                addresses=self._addresses,
+                names=self._names,
+                apart=self.topic,
+                version=await version_of(addresses[0], Access()),
+                record=self.record,
+                now=nanoseconds_since(self._first),
+                changed=self._changed.set,
+            )
+            stack.push_async_callback(self._transforms.close)
+
+    def _planned(self) -> tuple[PlannedOperation, ...]:
+        """Operations of clients that do one after the other."""
+        return tuple(one for one in self.plan.operations if one.function not in FUNCTIONS)
 
     async def _client(self, stack: AsyncExitStack, process: int, core: Client | PipelinedClient) -> None:
         addresses = dict(self._addresses)
@@ -211,9 +237,13 @@ class RealRun:
 
     async def _safety(self, stack: AsyncExitStack) -> None:
         loop, begin = asyncio.get_running_loop(), asyncio.get_running_loop().time()
-        timers = [
-            loop.call_at(begin + one.at_ms / MILLISECONDS, self._due, one) for one in self.plan.operations
-        ]
+        timers = [loop.call_at(begin + one.at_ms / MILLISECONDS, self._due, one) for one in self._planned()]
+        if self._transforms is not None:
+            timers += [
+                loop.call_at(begin + one.at_ms / MILLISECONDS, self._transforms.do, one)
+                for one in self.plan.operations
+                if one.function in FUNCTIONS
+            ]
         timers += [
             loop.call_at(begin + fault.at_ms / MILLISECONDS, self._breaks.strike, fault)
             for fault in self.plan.faults
@@ -238,10 +268,13 @@ class RealRun:
             if not is_pipelined(self.plan, operation, healing=healing):
                 self._busy[process] = operation.op_id
             self.record.invoke(operation, self.now)
-            self._clients[process].driver.accept(Invoke(evolve(operation, topic=self.topic)))
+            asked = evolve(operation, topic=self._names[operation.topic])
+            self._clients[process].driver.accept(Invoke(asked))
 
     def _completed(self, operation: Operation) -> None:
         row = self.record.completed(operation, self.now)
+        if row.function is Function.APPEND and row.outcome is Outcome.OK:
+            self._breaks.acknowledged(row, self._first + row.invoke_time)
         if self._busy.get(row.process) == row.op_id:
             del self._busy[row.process]
             self._last[row.process] = row
@@ -260,7 +293,8 @@ class RealRun:
                 return False
             self._changed.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), min(left, HEALTHY_POLL_S))
+                async with asyncio.timeout(min(left, HEALTHY_POLL_S)):
+                    await self._changed.wait()
         return True
 
     # ---- after the faults
@@ -296,7 +330,7 @@ class RealRun:
             for (topic, number), known in sorted(self.observer.state.partitions.items())
         }
         for broker in self.system.brokers:
-            view = await self.observer.asking.view(broker, self.topic)
+            view = await self.observer.asking.view(broker, *self.record.names)
             process = "there" if await asyncio.to_thread(self.system.runs, broker) else "gone"
             knows = "no answer" if view is None else f"knows {list(view.live)}"
             stood[f"broker {broker}"] = f"{knows}, its process is {process}"
@@ -308,30 +342,60 @@ class RealRun:
         await self._client(
             stack, self.reader, Client(self.reader, READER, ClientMetadata(tuple(self._addresses)))
         )
-        partitions = self._partitions()
+        places = self._places()
         async with self._phase("liveness"):
-            for partition in partitions:
-                if await self._do("append", partition) is None:
-                    await self._never(
-                        f"a record is written to {self.plan.cluster.topics[0].name}-{partition}"
-                    )
+            ends: dict[Key, int] = {}
+            for place in places:
+                written = await self._do("append", place)
+                if written is None:
+                    await self._never(f"a record is written to {place[0]}-{place[1]}")
                     return
+                ends[place] = written.offset or 0
+            if self._transforms is not None and not await self._decided(self._transforms, ends):
+                return
         async with self._phase("final"):
-            for partition in partitions:
-                if not await self._read_to_end(partition):
-                    await self._never(f"{self.plan.cluster.topics[0].name}-{partition} is read to its end")
-                    return
+            for isolation in ("", READ_COMMITTED) if self._transforms is not None else ("",):
+                for place in places:
+                    if not await self._read_to_end(place, isolation):
+                        await self._never(f"{place[0]}-{place[1]} is read to its end")
+                        return
 
-    def _partitions(self) -> range:
-        """The topic's, as they were seen: a fake makes more than it was asked for, and a partitioner uses
-        them."""
-        seen = (1 + number for _, number in self.observer.state.assignments)
-        return range(max(self.plan.cluster.topics[0].partitions, *seen, 1))
+    async def _decided(self, processes: Transforms, ends: dict[Key, int]) -> bool:
+        """Whether every group transforms what is at these offsets, and every transaction is decided then:
+        what hangs would keep readers of committed records from all that comes after it."""
+        await processes.heal(self.reader + 1)
+        bound_ms = self.plan.liveness_ms
+        if not await self._until(lambda: not processes.lagging(ends), bound_ms):
+            return await self._never(f"group {processes.lagging(ends)[0]} transforms what is appended")
+        await processes.close()
+        deadline = time.monotonic() + (bound_ms + self.plan.transform.transaction_timeout_ms) / MILLISECONDS
+        for place in ends:
+            while not await self._stable(place):
+                if time.monotonic() > deadline:
+                    return await self._never(f"every transaction in {place[0]}-{place[1]} is decided")
+                await asyncio.sleep(HEALTHY_POLL_S)
+        return True
 
-    async def _read_to_end(self, partition: int) -> bool:
+    async def _stable(self, place: Key) -> bool:
+        """Whether readers of committed records get to the end."""
+        end = await self._do("list_offsets", place)
+        stable = await self._do("list_offsets", place, READ_COMMITTED)
+        return end is not None and stable is not None and (stable.offset or 0) >= (end.offset or 0)
+
+    def _places(self) -> tuple[Key, ...]:
+        """The partitions of all topics, as they were seen: a fake makes more than it was asked for, and a
+        partitioner uses them."""
+        made = {
+            (topic.name, number) for topic in self.plan.cluster.topics for number in range(topic.partitions)
+        }
+        return tuple(sorted({*made, *self.observer.state.assignments}))
+
+    async def _read_to_end(self, place: Key, isolation: str = "") -> bool:
+        """Learn an end that may be trusted, and poll up to it. isolation: READ_COMMITTED for a reader of
+        committed records, who passes what he is not shown."""
         listed = None
         for _ in range(MOST_FINAL_READS):
-            listed = await self._do("list_offsets", partition)
+            listed = await self._do("list_offsets", place)
             if listed is None:
                 return False
             await self.observer.look()
@@ -341,14 +405,14 @@ class RealRun:
             return False
         end = listed.offset or 0
         for _ in range(MOST_FINAL_READS):
-            read = await self._do("poll", partition)
+            read = await self._do("poll", place, isolation)
             if read is None:
                 return False
             if (read.offset or 0) >= end or (read.records and read.records[-1].offset + 1 >= end):
                 return True
         return False
 
-    async def _do(self, function: str, partition: int) -> Operation | None:
+    async def _do(self, function: str, place: Key, argument: str = "") -> Operation | None:
         """Try until one operation of this kind succeeds; None if none did within the bound."""
         deadline = time.monotonic() + self.plan.liveness_ms / MILLISECONDS
         while time.monotonic() < deadline:
@@ -360,8 +424,9 @@ class RealRun:
                     process=self.reader,
                     at_ms=0,
                     function=function,
-                    topic=self.plan.cluster.topics[0].name,
-                    partition=partition,
+                    topic=place[0],
+                    partition=place[1],
+                    argument=argument,
                 )
             )
             await self._until(lambda: self.reader not in self._busy, self.plan.liveness_ms)
@@ -372,15 +437,17 @@ class RealRun:
 
     # ---- the trace
 
-    def _power_lost(self) -> dict[Key, int]:
-        """A replica of each partition that lost power in this run; partitions without one are left out."""
-        hit = [
+    def _power_lost(self) -> dict[Key, frozenset[int]]:
+        """The replicas of each partition that lost power in this run. Where operators moved replicas, every
+        broker may have been one."""
+        hit = {
             event.node
             for event in self.record.events
             if event.name is Name.FAULT_BEGAN and event.cause == POWER_LOSS
-        ]
+        }
+        moved = any(fault.kind.startswith(REASSIGN) for fault in self.plan.faults)
         assigned = self.observer.state.assignments.items()
-        return {key: node for key, replicas in assigned for node in hit if node in replicas}
+        return {key: frozenset(hit if moved else hit & set(replicas)) for key, replicas in assigned}
 
     def _trace(self) -> Trace:
         cores = [client.driver.core for client in self._clients.values()]

@@ -13,16 +13,18 @@ from typing import Any
 
 from attrs import define, field
 
-from fencepost.campaign.faults.roles import resolve
+from fencepost.campaign.faults.roles import follows, resolve
 from fencepost.campaign.observed.observed_state import ObservedState
 from fencepost.campaign.real.faults import REAL_FAULTS, Hit
 from fencepost.campaign.real.operators import Topic
 from fencepost.systems.system import System
 from fencepost.traces.errors import FencepostError
-from fencepost.traces.events import Name
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Operation
 from fencepost.traces.plan import Fault, Plan
 
 GONE_POLL_S = 0.05
+BEGUN_POLL_S = 0.01
 NOBODY = -1
 MILLISECONDS = 1_000
 MOST_AGAIN = 3
@@ -30,6 +32,15 @@ ENDED = "broker_ended_by_itself"
 """The cause of a mark."""
 Note = Callable[..., None]
 """Takes an event down: its name, and node, cause and detail by name."""
+
+
+@define(eq=False)
+class _Waiting:
+    """A fault that follows an append. since: when it began to wait; came: done once it may begin."""
+
+    fault: Fault
+    since: int
+    came: "asyncio.Future[None]"
 
 
 @define(eq=False, kw_only=True)
@@ -57,12 +68,51 @@ class Striker:
     """Held while a broker is brought back. The task of a fault may be cancelled meanwhile, but its thread
     goes on: without the lock the broker would be started twice."""
     _begun: "set[asyncio.Task[None]]" = field(factory=set, init=False)
+    _beginning: int = field(default=0, init=False)
+    """Faults that were told to begin and have not done it yet."""
+    _waiting: list[_Waiting] = field(factory=list, init=False)
+    """Faults that follow an append."""
 
     def strike(self, fault: Fault) -> None:
-        """Let a fault begin now; it ends by itself."""
-        task = asyncio.ensure_future(self._carry_out(fault))
+        """Let a fault begin now, or after the next append that it follows; it ends by itself."""
+        task = asyncio.ensure_future(self._after_append(fault) if fault.follows else self._carry_out(fault))
         self._begun.add(task)
         task.add_done_callback(self._begun.discard)
+
+    async def _after_append(self, fault: Fault) -> None:
+        """A fault that follows an append: of those that begin from now on, once the faults that were to begin
+        earlier have begun, the first one that is acknowledged."""
+        try:
+            while self._beginning:
+                await asyncio.sleep(BEGUN_POLL_S)
+            waiting = _Waiting(fault, time.monotonic_ns(), asyncio.get_running_loop().create_future())
+            self._waiting.append(waiting)
+            await waiting.came
+        except asyncio.CancelledError:
+            self._skipped(fault, f"no {fault.follows} came")
+            raise
+        await asyncio.sleep(fault.delay_ms / MILLISECONDS)
+        await self._carry_out(fault)
+
+    def acknowledged(self, row: Operation, since: int) -> None:
+        """An append was acknowledged: the earliest of the faults that follow it begin.
+
+        Parameters:
+          row: its row; the topic as the plan names it.
+          since: when it was invoked, of time.monotonic_ns.
+        """
+        event = Event(
+            time=0,
+            name=Name.APPENDED,
+            topic=row.topic,
+            partition=-1 if row.partition is None else row.partition,
+        )
+        found = [one for one in self._waiting if one.since <= since and follows(one.fault, event)]
+        first = min((one.fault.at_ms for one in found), default=0)
+        for waiting in found:
+            if waiting.fault.at_ms == first:
+                self._waiting.remove(waiting)
+                waiting.came.set_result(None)
 
     def _skipped(self, fault: Fault, reason: str) -> None:
         self.note(Name.FAULT_SKIPPED, cause=fault.kind, detail={"fault": fault.fault_id, "reason": reason})
@@ -83,7 +133,11 @@ class Striker:
         options = self.plan.cluster.topics[0]
         return Topic(
             name=self.topic,
-            assigned={number: replicas for (_, number), replicas in self.state.assignments.items()},
+            assigned={
+                number: replicas
+                for (topic, number), replicas in self.state.assignments.items()
+                if topic == options.name
+            },
             brokers=self.system.brokers,
             least=max(1, options.min_insync_replicas),
         )
@@ -106,7 +160,11 @@ class Striker:
         detail = {"fault": fault.fault_id, "target": fault.target, "nodes": nodes}
         self.note(Name.FAULT_BEGAN, node=hit.node, cause=fault.kind, detail=detail)
         try:
-            await asyncio.to_thread(kind.begin, hit)
+            self._beginning += 1
+            try:
+                await asyncio.to_thread(kind.begin, hit)
+            finally:
+                self._beginning -= 1
             length_ms = fault.parameter if kind.by_parameter else fault.duration_ms
             if kind.down:
                 await self._gone(hit.node)

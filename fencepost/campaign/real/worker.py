@@ -22,6 +22,7 @@ from attrs import define, evolve, field
 from fencepost.campaign.real.asking import METADATA_TOPIC, Asking
 from fencepost.campaign.real.faults import REAL_FAULTS, kinds_for
 from fencepost.campaign.real.run import RealRun
+from fencepost.campaign.real.transforming import FUNCTIONS, transforms
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Orders, RunResult, Task
 from fencepost.campaign.workers.worker import Worker, main
@@ -150,17 +151,19 @@ class RealWorker(Worker):
 def checked(plan: Plan) -> Plan:
     """The plan, if a real system can run it. Raises PlanError otherwise."""
     for fault in plan.faults:
-        if fault.kind not in REAL_FAULTS or fault.follows:
+        if fault.kind not in REAL_FAULTS or fault.follows not in ("", "appended"):
             raise PlanError(
-                expected=f"faults of a real system: {', '.join(REAL_FAULTS)}, each at a time",
+                expected=f"faults of a real system: {', '.join(REAL_FAULTS)}, each at a time or `appended`",
                 seen=f"{fault.kind} after {fault.follows}" if fault.follows else fault.kind,
                 where="plan.faults",
             )
-    wanted = {"append", "poll", "list_offsets"}
+    wanted = {"append", "poll", "list_offsets", *FUNCTIONS}
     other = {one.function for one in plan.operations} - wanted
-    if len(plan.cluster.topics) != 1 or other:
+    topics = 2 if transforms(plan) else 1
+    if len(plan.cluster.topics) != topics or other:
         raise PlanError(
-            expected=f"one topic, and operations out of {', '.join(sorted(wanted))}",
+            expected="one topic, and a second one for what is written in transactions, and operations out of "
+            + ", ".join(sorted(wanted)),
             seen=min(other) if other else f"{len(plan.cluster.topics)} topics",
             where="a plan for a real system",
         )
@@ -195,7 +198,8 @@ async def _delete(run: RealRun) -> None:
     addresses, _ = await look_around(servers, Access())
     asking = Asking(addresses)
     try:
-        await asking.delete(run.topic, tuple(sorted(addresses)))
+        for name in run.record.names:
+            await asking.delete(name, tuple(sorted(addresses)))
     finally:
         await asking.close()
 

@@ -4,15 +4,17 @@ Owns which parts of a broker are looked at. Must not know what follows from them
 compares (checkers/meantime/beliefs.py). It only reads, so that the run is the same with it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from fencepost.campaign.observed.settings import misapplied
+from fencepost.campaign.run.directories import wrong_files
 from fencepost.impl.broker.broker import Broker
-from fencepost.impl.coordinator.group import Group
+from fencepost.impl.coordinator.group import Group, Member, StoredOffset
 from fencepost.impl.coordinator.loading import GroupLoading
-from fencepost.impl.coordinator.records import OFFSETS_TOPIC, GroupValue
+from fencepost.impl.coordinator.records import OFFSETS_TOPIC, GroupValue, MemberValue
 from fencepost.impl.coordinator.table import GroupLoad
 from fencepost.impl.log.batch.header import CorruptBatchError, read_headers
 from fencepost.impl.messages.topic_partition import TopicPartition
@@ -23,12 +25,13 @@ LOAD_BYTES = 1 << 30
 """All of an offsets partition at once: a run writes some kilobytes."""
 
 
-def beliefs_of(brokers: Mapping[int, Broker | None], now: int) -> Iterator[Event]:
+def beliefs_of(brokers: Mapping[int, Broker | None], now: int, *, with_files: bool = True) -> Iterator[Event]:
     """Everything that the running brokers believe.
 
     Args:
         brokers: by id; None for one that is down.
         now: virtual nanoseconds.
+        with_files: also what their files contradict, which takes as long as everything else.
 
     Yields:
         one event for each broker, each replica, each partition in a cache of metadata or in the active
@@ -39,7 +42,7 @@ def beliefs_of(brokers: Mapping[int, Broker | None], now: int) -> Iterator[Event
             continue
         yield _broker(node, core, now)
         for key, partition in sorted(core.replicas.partitions.items()):
-            yield _replica(node, key, partition, now)
+            yield _replica(node, key, partition, now, wrong_files(partition.log) if with_files else [])
         for topic, known in sorted(core.metadata.topics.items()):
             for number, state in sorted(known.items()):
                 yield Event(
@@ -75,11 +78,14 @@ def _broker(node: int, core: Broker, now: int) -> Event:
         replicas=core.metadata.live_brokers,
         isr=core.metadata.shutting_down,
         cause=Belief.BROKER,
-        detail=_detail({"configs": core.config.configs, "state": core.broker_context.broker_state}),
+        detail=_detail(
+            {"configs": core.config.configs, "state": core.broker_context.broker_state}
+            | ({"misapplied": wrong} if (wrong := list(misapplied(core))) else {})
+        ),
     )
 
 
-def _replica(node: int, key: TopicPartition, partition: Partition, now: int) -> Event:
+def _replica(node: int, key: TopicPartition, partition: Partition, now: int, files: list[str]) -> Event:
     log = partition.log
     facts: dict[str, Any] = {"epochs": log.epochs.entries}
     if log.producers.producers:
@@ -87,6 +93,8 @@ def _replica(node: int, key: TopicPartition, partition: Partition, now: int) -> 
             str(number): (one.epoch, one.last_sequence, one.batches[-1].last_offset if one.batches else -1)
             for number, one in sorted(log.producers.producers.items())
         }
+    if files:
+        facts["files"] = files
     if partition.is_leader:
         facts["followers"] = {str(broker): one.log_end_offset for broker, one in partition.followers.items()}
     return Event(
@@ -196,19 +204,22 @@ def _served(group: Group) -> dict[str, Any]:
         "generation": group.generation,
         "protocol": group.protocol,
         "leader": group.leader,
-        "members": {
-            one.member_id: (
-                one.group_instance_id,
-                one.client_id,
-                one.session_timeout_ms,
-                one.assignment.hex(),
-            )
-            for one in group.members.values()
-        },
-        "offsets": {
-            str(key): (stored.stands_at, stored.value.offset, stored.value.metadata)
-            for key, stored in sorted(group.offsets.items())
-        },
+        "members": _members(group.members.values()),
+        "offsets": _offsets(group.offsets.items()),
+    }
+
+
+def _members(members: Iterable[Member | MemberValue]) -> dict[str, tuple[Any, ...]]:
+    return {
+        one.member_id: (one.group_instance_id, one.client_id, one.session_timeout_ms, one.assignment.hex())
+        for one in members
+    }
+
+
+def _offsets(offsets: Iterable[tuple[TopicPartition, StoredOffset]]) -> dict[str, tuple[int, int, str]]:
+    return {
+        str(key): (stored.stands_at, stored.value.offset, stored.value.metadata)
+        for key, stored in sorted(offsets)
     }
 
 
@@ -233,25 +244,17 @@ def _stored(loading: GroupLoading, partition: Partition) -> GroupLoad | None:
 def _in_log(group_id: str, load: GroupLoad) -> dict[str, Any]:
     value = load.groups.get(group_id)
     found: dict[str, Any] = {
-        "offsets": {
-            str(key): (stored.stands_at, stored.value.offset, stored.value.metadata)  # type: ignore[attr-defined]
-            for (group, key), stored in sorted(load.offsets.items())
-            if group == group_id
-        }
+        "offsets": _offsets(
+            (key, stored)
+            for (group, key), stored in load.offsets.items()
+            if group == group_id and isinstance(stored, StoredOffset)
+        )
     }
     if isinstance(value, GroupValue):
         found |= {
             "generation": value.generation,
             "protocol": value.protocol,
             "leader": value.leader,
-            "members": {
-                one.member_id: (
-                    one.group_instance_id,
-                    one.client_id,
-                    one.session_timeout_ms,
-                    one.assignment.hex(),
-                )
-                for one in value.members
-            },
+            "members": _members(value.members),
         }
     return found

@@ -5,12 +5,13 @@ Owns the processes. Must not know the phases of a run. What consumers do is not 
 of the trace have op ids of their own.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 from attrs import define, field
 
 from fencepost.campaign.run.group_consumer import make_consumer, make_transformer
-from fencepost.campaign.run.recorder import Recorder
+from fencepost.campaign.run.recorder import Recorder, crash_row
 from fencepost.impl.broker.parts import Parts
 from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.client.consumer.requests import ConsumerIdentity
@@ -19,7 +20,7 @@ from fencepost.impl.core.files import FileSystem
 from fencepost.sim.host import Host
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.sim.world import FIRST_CLIENT_NODE, World
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import Function, Operation
 from fencepost.traces.plan import Plan, PlannedOperation
 
 CONSUMER_FUNCTIONS = frozenset({"subscribe", "unsubscribe", "crash", "pause", "transform"})
@@ -54,6 +55,8 @@ class GroupWorkload:
     world: World
     recorder: Recorder
     brokers: tuple[int, ...]
+    # Called with each process and its new host.
+    watch: Callable[[Host], None]
     incarnations: dict[int, Incarnation] = field(factory=dict)
     live: dict[int, None] = field(factory=dict)
     reached: dict[tuple[str, str, int], int] = field(factory=dict)
@@ -90,7 +93,7 @@ class GroupWorkload:
         session = 0 if before is None else before.session + 1
         self.incarnations[process] = Incarnation(session, group, topic, transactional_id)
         if before is None:
-            self.world.add_host(node, partial(self._make, process), zookeeper=False)
+            self.watch(self.world.add_host(node, partial(self._make, process), zookeeper=False))
         self.live[process] = None
         self.world.start(node)
 
@@ -113,18 +116,7 @@ class GroupWorkload:
         process, now = operation.process, self.recorder.now
         self.world.crash(FIRST_CLIENT_NODE + process)
         del self.live[process]
-        mine = self.incarnations[process]
-        self.recorder.operations.append(
-            Operation(
-                op_id=operation.op_id,
-                process=process,
-                session=mine.session,
-                function=Function.CRASH,
-                invoke_time=now,
-                completion_time=now,
-                outcome=Outcome.OK,
-            )
-        )
+        self.recorder.operations.append(crash_row(operation, self.incarnations[process].session, now))
 
     def _end(self, process: int, session: int) -> None:
         if self.incarnations[process].session == session:

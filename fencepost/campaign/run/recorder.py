@@ -211,6 +211,25 @@ class Recorder(Observer):
         return tuple(sorted(everything, key=lambda operation: (operation.invoke_time, operation.op_id)))
 
 
+def crash_row(planned: PlannedOperation, session: int, now: int) -> Operation:
+    """The row of a consumer's process that ends at once.
+
+    Args:
+        planned: as the plan has it.
+        session: how often the process had begun before.
+        now: nanoseconds.
+    """
+    return Operation(
+        op_id=planned.op_id,
+        process=planned.process,
+        session=session,
+        function=Function.CRASH,
+        invoke_time=now,
+        completion_time=now,
+        outcome=Outcome.OK,
+    )
+
+
 def unfinished(planned: PlannedOperation, invoke_time: int, outcome: Outcome) -> Operation:
     """The row of an operation that nobody answered.
 

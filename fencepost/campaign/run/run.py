@@ -249,7 +249,7 @@ class Run:
             return False
         self.settled = True
         network = self.plan.network
-        if not (network.loss_ppm or network.duplicate_ppm or network.reorder_ppm):
+        if not (network.loss_ppm or network.duplicate_ppm or network.reorder_ppm or network.late_ppm):
             return False
         self.cluster.note(Name.PHASE, cause="settled")
         self.cluster.world.network.settle()
@@ -299,8 +299,12 @@ class Run:
                 known.learn(event)
             learnt = len(events)
             now = self.cluster.now
-            beliefs = tuple(beliefs_of(self._cores(), now))
-            return next(contradictions(known, beliefs, rest if now > since + rest else 0), None) is None
+            waited = rest if now > since + rest else 0
+            for with_files in (False, True):  # files say nothing before everything else agrees
+                beliefs = tuple(beliefs_of(self._cores(), now, with_files=with_files))
+                if next(contradictions(known, beliefs, waited), None) is not None:
+                    return False
+            return True
 
         self._wait_live(agreed, lambda: None, REST_STEP_MS)
         self.rested = True

@@ -43,7 +43,9 @@ class Workload:
 
     def __attrs_post_init__(self) -> None:
         cluster = self.cluster
-        self.groups = GroupWorkload(cluster.plan, cluster.parts, cluster.world, cluster, cluster.broker_ids)
+        self.groups = GroupWorkload(
+            cluster.plan, cluster.parts, cluster.world, cluster, cluster.broker_ids, cluster.watch_consumer
+        )
 
     def add_process(self, process: int) -> None:
         """Start a client."""

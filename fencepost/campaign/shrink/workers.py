@@ -19,14 +19,16 @@ from typing import BinaryIO
 import msgspec
 from attrs import define, field, frozen
 
+from fencepost import forking
 from fencepost.campaign.shrink.oracle import OutOfTimeError, Target, key_of
 from fencepost.campaign.workers.pool import Pool
 from fencepost.campaign.workers.results import RunResult, Task
+from fencepost.checkers.judges import load as load
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
 
-COMMAND = (sys.executable, "-m", "fencepost.campaign.shrink.workers")
+COMMAND = (*forking.BEGIN, "fencepost.campaign.shrink.workers")
 CANDIDATE_LIMIT_S = 120
 """Real time after which a candidate is given up: a simpler plan that takes longer than any run of a campaign
 is no simpler."""
@@ -124,7 +126,3 @@ def main() -> None:
         serve(sys.stdin.buffer, answers)
     except BrokenPipeError:  # the parent is gone
         os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -108,10 +108,18 @@ class Profile:
     named: int = 0
     """Of a hundred plans with groups: how many have names of any length and script, and one to five
     partitions of __consumer_offsets, so that their hash matters."""
+    busy: int = 0
+    """Of a hundred plans with groups: how many have consumers that work for longer than a session between two
+    polls, so that others wait as long for them to join."""
     lone: int = 0
     """Plans in a hundred in which each fault comes when the cluster has got over the last one."""
     calm: int = 0
     """Plans in a hundred without faults, of a profile that is mixed."""
+    other_ends: int = 0
+    """Of a hundred requests for an offset: how many ask for that of a time, or for the log start."""
+    indexed: int = 0
+    """Plans in a hundred with an index entry for about every other batch; else one segment has a few at
+    most."""
     mixed: bool = False
     """Whether each plan draws its own part of these features first (subset.py): a percentage is then the
     chance that a plan has the feature."""

@@ -44,13 +44,16 @@ def with_groups(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     cluster = evolve(
         plan.cluster, topics=(*plan.cluster.topics, offsets), groups=coordinator_options(draw, slow_ms)
     )
+    consumer = consumer_options(draw, slow_ms)
+    if not slow_ms and draw.chance(bounds.busy, "groups.busy"):
+        consumer = _busy(consumer, draw)
     lives = _lives(plan, draw, bounds)
     if named:
         lives = tuple(evolve(one, key=_name(draw, one.key)) for one in lives)
     return evolve(
         plan,
         cluster=cluster,
-        consumer=consumer_options(draw, slow_ms),
+        consumer=consumer,
         operations=(*plan.operations, *lives),
         faults=(
             *(_aimed(fault, draw, offsets) for fault in plan.faults if fault.kind != UNHEARD),
@@ -118,6 +121,19 @@ def consumer_options(draw: Draws, slow_ms: int) -> ConsumerOptions:
         poll_timeout_ms=draw.between((200, 1_500), "consumer.poll_timeout"),
         request_timeout_ms=draw.between((500, 2_000), "consumer.request_timeout") + 4 * slow_ms,
         retry_backoff_ms=draw.between((20, 300), "consumer.backoff"),
+    )
+
+
+def _busy(consumer: ConsumerOptions, draw: Draws) -> ConsumerOptions:
+    """The same consumers with short sessions and much work."""
+    session_ms = draw.between((600, 1_500), "busy.session")
+    work_ms = draw.between((session_ms, 2 * session_ms), "busy.processing")
+    return evolve(
+        consumer,
+        session_timeout_ms=session_ms,
+        heartbeat_interval_ms=draw.between((session_ms // 6, session_ms // 3), "busy.heartbeat"),
+        processing_ms=work_ms,
+        max_poll_interval_ms=consumer.max_poll_interval_ms + 2 * work_ms,
     )
 
 

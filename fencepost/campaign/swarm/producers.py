@@ -15,6 +15,8 @@ from fencepost.traces.operations import ACKS_ALL
 from fencepost.traces.plan import ClusterOptions, Plan, PlannedOperation, ProducerOptions, TopicOptions
 
 ALL = 100
+KEY_HASH = "key_hash"
+"""The partitioner for which an append needs a key."""
 PATIENCE_MS = 5_000
 """How long the run's own client waits for an answer at least: the most that the swarm draws for a client."""
 CODECS = ["gzip", "snappy", "lz4", "zstd"]
@@ -37,7 +39,11 @@ def with_producers(plan: Plan, draw: Draws, percent: int) -> Plan:
         compression=draw.choice(CODECS, "compression") if draw.chance(20, "compression_on") else "none",
     )
     bursts = draw.between((400, 4_000), "burst") if draw.chance(65, "bursts") else 0
-    operations = [_adapted(operation, draw, bursts, idempotent=idempotent) for operation in plan.operations]
+    keyed = percent != ALL and producer.partitioner == KEY_HASH  # plans of older profiles stay as they are
+    keys = draw.between((1, 12), "producer.keys") if keyed else 0
+    operations = [
+        _adapted(operation, draw, bursts, keys, idempotent=idempotent) for operation in plan.operations
+    ]
     return evolve(
         plan,
         cluster=_restless_cluster(plan.cluster, draw) if percent == ALL else plan.cluster,
@@ -81,15 +87,19 @@ def _restless(topic: TopicOptions, draw: Draws) -> TopicOptions:
 
 
 def _adapted(
-    operation: PlannedOperation, draw: Draws, burst_ms: int, *, idempotent: bool
+    operation: PlannedOperation, draw: Draws, burst_ms: int, keys: int, *, idempotent: bool
 ) -> PlannedOperation:
-    """An append at the beginning of its burst, with the acks that idempotence asks for."""
+    """An append at the beginning of its burst, with the acks that idempotence asks for, and one of so many
+    keys where keys choose partitions."""
     if operation.function != "append":
         return operation
-    at_ms = operation.at_ms
+    at_ms, key = operation.at_ms, operation.key
+    if keys and not key:
+        key = "k" * draw.between((1, 6), "producer.key_length", operation.op_id)
+        key += str(draw.between((1, keys), "producer.key", operation.op_id))
     if burst_ms:
         at_ms += draw.between((0, 40), "in_burst", operation.op_id) - at_ms % burst_ms
-    return evolve(operation, at_ms=max(0, at_ms), acks=ACKS_ALL if idempotent else operation.acks)
+    return evolve(operation, at_ms=max(0, at_ms), key=key, acks=ACKS_ALL if idempotent else operation.acks)
 
 
 def make_client(

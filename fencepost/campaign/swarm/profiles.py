@@ -63,6 +63,7 @@ PROFILES: dict[str, Profile] = {
         groups=35,
         gentle=25,
         named=40,
+        busy=15,
         unclean=10,
         relayed=7,
         silenced=8,
@@ -71,6 +72,8 @@ PROFILES: dict[str, Profile] = {
         hasty=45,
         calm=6,
         transactions=8,
+        other_ends=40,
+        indexed=40,
         mixed=True,
     ),
     "reassignment": Profile(

@@ -16,7 +16,9 @@ from attrs import evolve
 from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on
+from fencepost.campaign.swarm.late_requests import LATE_REQUESTS, with_late_requests
 from fencepost.campaign.swarm.producers import with_producers
+from fencepost.campaign.swarm.transactions import with_transactions_of_real
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.operations import ACKS_ALL, ACKS_LEADER
 from fencepost.traces.plan import (
@@ -45,9 +47,23 @@ REAL = Profile(
     requests=(1, 3),
 )
 STRONG = evolve(REAL, says="as real, with acks=all and idempotent producers only", unclean=0)
-REAL_PROFILE, STRONG_PROFILE = "real", "strong"
-PROFILES: Mapping[str, Profile] = {REAL_PROFILE: REAL, STRONG_PROFILE: STRONG}
+TRANSACTIONS = evolve(
+    STRONG,
+    says="as strong, and processes that consume, transform and produce in transactions",
+    safety_ms=(4_000, 9_000),
+    operations=(60, 200),
+    transactions=100,
+)
+REAL_PROFILE, STRONG_PROFILE, TRANSACTIONS_PROFILE = "real", "strong", "transactions"
+PROFILES: Mapping[str, Profile] = {
+    REAL_PROFILE: REAL,
+    STRONG_PROFILE: STRONG,
+    TRANSACTIONS_PROFILE: TRANSACTIONS,
+}
 """What a campaign against a real system draws from."""
+UNSAFE_KINDS = ("power_loss", "lying_fsync", "disk_full", "io_error")
+"""Not drawn with transactions: the topics of the coordinators have min.insync.replicas=1, so that a power
+loss takes committed offsets with it, which nobody promised to keep."""
 LIVENESS_MS = 180_000
 """How long a healed cluster may take: a restart took 11 s on a machine that forty others wanted, too."""
 LONGEST_FAULT_MS = 4_000
@@ -56,13 +72,19 @@ LAG_MS = 2_000
 """replica.lag.time.max.ms and the session time-out of the real clusters."""
 LONGEST_DELIVERY_MS = 10_000
 """Of a pipelined append: a run waits for it."""
-ECLIPSES = 20
-"""Plans in a hundred with an eclipse."""
+ECLIPSES, DARK_ECLIPSES = 20, 40
+"""Plans in a hundred with an eclipse: in general, and where hosts can lose power."""
+DARK = 60
+"""Of the eclipses where hosts can lose power, those in a hundred in which the leader does, instead of a
+crash."""
 ALL_AT_ONCE = 8
 """Plans in a hundred in which every broker dies at the same moment."""
-DARK_MS = (4_000, 5_000)
-"""When all lose power in the control lying-fsync: late enough for acknowledgements on a crowded machine. With
-1.2 to 6 s its first run against 4.4.0 had none in between."""
+DARK_MS, MORE_MS = (2_000, 3_000), 500
+"""From when on all lose power in the control lying-fsync, and how long after the next append that is
+acknowledged: a disk keeps some of what was written since the last sync, so that there should be much of it.
+With fixed times, and on a crowded machine, runs had no acknowledgement under the lie."""
+WRITER_MS = 40
+"""Between two appends of a process that does nothing else."""
 FIRST_ECLIPSE, FIRST_OF_ALL = 500, 600
 """Fault ids of an eclipse, and of faults that hit every broker."""
 CONTROLS = {
@@ -93,10 +115,13 @@ def swarm_for_real(
       kinds: the kinds of fault that the system can carry out and the caller wants.
       control: a name of CONTROLS, or "".
       brokers: how many there are.
-      profile: REAL_PROFILE or STRONG_PROFILE.
-    Returns: the plan; its topic is `t`.
+      profile: a name of PROFILES.
+    Returns: the plan; its topic is `t`, and what is written in transactions goes to another one.
     """
     draw = Draws(Randomness(seed))
+    if profile == TRANSACTIONS_PROFILE:
+        kinds = tuple(kind for kind in kinds if kind not in UNSAFE_KINDS)
+    may_be_late, kinds = LATE_REQUESTS in kinds, tuple(kind for kind in kinds if kind in FAULTS)
     requests = tuple(kind for kind in kinds if FAULTS[kind].ask is not None)
     kinds = tuple(kind for kind in kinds if kind not in requests)
     bounds = evolve(
@@ -134,15 +159,19 @@ def swarm_for_real(
         faults=faults,
     )
     plan = with_producers(plan, draw, 0 if control else bounds.producers)
-    if profile == STRONG_PROFILE and not control:
+    if profile != REAL_PROFILE and not control:
         plan = _strong(plan)
     if plan.client.producer.pipelined:
         delivery_ms = min(plan.client.delivery_timeout_ms, LONGEST_DELIVERY_MS)
         plan = evolve(plan, client=evolve(plan.client, delivery_timeout_ms=delivery_ms))
+    if bounds.transactions and not control:
+        plan = with_transactions_of_real(plan, draw)
+        plan = with_late_requests(plan, draw) if may_be_late else plan
     if control:
         return _CONTROLLED[control](plan, draw)
-    if {"pause", "crash"} <= set(kinds) and draw.chance(ECLIPSES, "eclipse"):
-        return _with_eclipse(plan, draw)
+    able = "power_loss" in kinds
+    if {"pause", "crash"} <= set(kinds) and draw.chance(DARK_ECLIPSES if able else ECLIPSES, "eclipse"):
+        return _with_eclipse(plan, draw, dark=able and draw.chance(DARK, "eclipse.dark"))
     return plan
 
 
@@ -228,12 +257,13 @@ def _operations(
 
 
 def _eclipse(
-    draw: Draws, plan: Plan, *, still_ms: tuple[int, int], back_ms: tuple[int, int]
+    draw: Draws, plan: Plan, *, still_ms: tuple[int, int], back_ms: tuple[int, int], dies: str = "crash"
 ) -> tuple[Plan, tuple[Fault, ...]]:
     """Every follower of a partition pauses, the leader dies, the followers return. still_ms: from the
-    first to the second, back_ms: from the second to the third, both as bounds of a draw. The plan gets the
-    time that it takes."""
-    topic = plan.cluster.topics[0]
+    first to the second, back_ms: from the second to the third, both as bounds of a draw. dies: the kind of
+    fault. The plan gets the time that it takes."""
+    topics = plan.cluster.topics
+    topic = topics[draw.between((0, len(topics) - 1), "eclipse.topic")]
     key = f"{topic.name}-{draw.between((0, topic.partitions - 1), 'eclipse.partition')}"
     begin = draw.between((300, 1_500), "eclipse.at")
     still, back = draw.between(still_ms, "eclipse.still"), draw.between(back_ms, "eclipse.back")
@@ -249,7 +279,7 @@ def _eclipse(
     )
     died = Fault(
         fault_id=FIRST_ECLIPSE,
-        kind="crash",
+        kind=dies,
         at_ms=begin + still,
         duration_ms=back + draw.between((2_500, 4_500), "eclipse.away"),
         target=f"leader of {key}",
@@ -258,9 +288,35 @@ def _eclipse(
     return evolve(plan, safety_ms=longest), (*pauses, died)
 
 
-def _with_eclipse(plan: Plan, draw: Draws) -> Plan:
-    plan, eclipse = _eclipse(draw, plan, still_ms=(100, 3_500), back_ms=(0, 800))
-    return evolve(plan, faults=eclipse)
+def _with_eclipse(plan: Plan, draw: Draws, *, dark: bool) -> Plan:
+    """dark: the leader loses power. The followers are still for long enough to leave the ISR."""
+    if dark:
+        plan, eclipse = _eclipse(draw, plan, still_ms=(1_000, 6_000), back_ms=(0, 800), dies="power_loss")
+    else:
+        plan, eclipse = _eclipse(draw, plan, still_ms=(100, 3_500), back_ms=(0, 800))
+    late = tuple(fault for fault in plan.faults if fault.kind == LATE_REQUESTS)
+    return evolve(plan, faults=(*late, *eclipse))
+
+
+def _with_a_writer(plan: Plan, key: str, acks: int) -> Plan:
+    """The plan with a process that does nothing but append to this partition, all the time: the others wait
+    for leaders that are paused, so that nothing may reach it while it counts. key: topic and partition."""
+    topic, _, number = key.rpartition("-")
+    process, op_id = (1 + max(getattr(one, of) for one in plan.operations) for of in ("process", "op_id"))
+    written = tuple(
+        PlannedOperation(
+            op_id=op_id + place,
+            process=process,
+            at_ms=at_ms,
+            function="append",
+            topic=topic,
+            partition=int(number),
+            acks=acks,
+        )
+        for place, at_ms in enumerate(range(0, plan.safety_ms, WRITER_MS))
+    )
+    operations = sorted((*plan.operations, *written), key=lambda one: (one.at_ms, one.op_id))
+    return evolve(plan, operations=tuple(operations))
 
 
 def _written_until_the_end(plan: Plan, draw: Draws, acks: int) -> Plan:
@@ -290,9 +346,15 @@ def _topic_of(plan: Plan, **options: Any) -> Plan:
 
 
 def _acks_1(plan: Plan, draw: Draws) -> Plan:
+    """The leader dies after an append that it acknowledged while its followers stood still. They return
+    before they have left the ISR: one of them is elected."""
     plan = _topic_of(plan, unclean_leader_election=False)
-    plan, eclipse = _eclipse(draw, plan, still_ms=(300, 1_200), back_ms=(0, 300))
-    return _written_until_the_end(evolve(plan, faults=eclipse), draw, ACKS_LEADER)
+    plan, (*pauses, died) = _eclipse(draw, plan, still_ms=(900, 1_300), back_ms=(100, 300))
+    died = evolve(
+        died, at_ms=pauses[0].at_ms + 1, follows="appended", delay_ms=draw.between((20, 200), "eclipse.more")
+    )
+    plan = _written_until_the_end(evolve(plan, faults=(*pauses, died)), draw, ACKS_LEADER)
+    return _with_a_writer(plan, died.target.removeprefix("leader of "), ACKS_LEADER)
 
 
 def _unclean(plan: Plan, draw: Draws) -> Plan:
@@ -351,6 +413,8 @@ def _lying_fsync(plan: Plan, draw: Draws) -> Plan:
             at_ms=dark_ms,
             duration_ms=draw.between((1, 1_000), "dark.for", broker),
             target=f"broker {broker}",
+            follows="appended",
+            delay_ms=MORE_MS,
         )
         for broker in brokers
     )

@@ -105,6 +105,8 @@ def _topic(draw: Draws, bounds: Profile) -> TopicOptions:
         topic = evolve(topic, segment_bytes=draw.between((80, 3_000), "segment_bytes"))
     if draw.chance(bounds.small_segments * 3 // 10, "short_segments"):
         topic = evolve(topic, segment_ms=draw.between((500, 20_000), "segment_ms"))
+    if draw.chance(bounds.indexed, "indexed"):
+        topic = evolve(topic, index_interval_bytes=draw.between((0, 400), "index_interval"))
     if retained and draw.chance(80, "retention_ms_on"):
         topic = evolve(topic, retention_ms=draw.between((300, 20_000), "retention_ms"))
     if retained and draw.chance(50, "retention_bytes_on"):
@@ -214,6 +216,9 @@ def _operations(
             function = "delete_records"
         elif function == "poll" and draw.chance(20, "list_offsets", number):
             function = "list_offsets"
+        asked = ""
+        if function == "list_offsets" and draw.chance(bounds.other_ends, "other_end", number):
+            asked = "earliest" if draw.chance(25, "earliest", number) else "by_time"
         where = topics[-1] if len(topics) > 1 and draw.chance(25, "elsewhere", number) else topic
         weak = function == "append" and draw.between((0, 99), "acks", number) < weak_acks
         operations.append(
@@ -230,8 +235,12 @@ def _operations(
                 else "",
                 argument="tombstone"
                 if keys and function == "append" and where is topic and draw.chance(12, "tombstone", number)
-                else "",
-                records=draw.between((1, 4), "records", number) if batches else 1,
+                else asked,
+                records=draw.between((1, 300), "since", number)
+                if asked == "by_time"
+                else draw.between((1, 4), "records", number)
+                if batches
+                else 1,
             )
         )
     return tuple(sorted(operations, key=lambda operation: (operation.at_ms, operation.op_id)))

@@ -20,6 +20,7 @@ from fencepost.campaign.swarm.groups import (
     offsets_topic,
     slow_ms_of,
 )
+from fencepost.campaign.swarm.races import LATE, LOSSY
 from fencepost.impl.transaction.records import STATE_TOPIC
 from fencepost.traces.plan import (
     ConsumerOptions,
@@ -39,6 +40,21 @@ ANSWER_TRIPS = 8
 """Messages between a request to a coordinator and its answer: its record must reach every replica."""
 KEPT_MS = 604_800_000
 """An offset that expires is processed again: nobody promises exactly-once then."""
+REAL_PARTITIONS = 4
+"""Of __transaction_state in the real clusters that campaigns start."""
+LATE_EPOCHS = (32_761, 32_766)
+"""First epochs with which the epochs of an id are used up within a run. The last one of a producer is
+32,766."""
+LATE_US = (20_000, 200_000)
+"""How much longer messages of a late broker travel: many round trips of the others, and far below the time in
+which a follower leaves the ISR."""
+LATE_MESSAGE_US = (2_000_000, 6_000_000)
+"""A late message comes at most so much later: up to several request time-outs."""
+LATE_PPM = (3_000, 40_000)
+"""How many messages are late. Reason: a run has some hundred Produce requests of transactions, and still
+most of its transactions shall commit."""
+IMPATIENT_MS = (250, 900)
+"""Request time-outs of processes that soon give up. A leader waits two seconds for the coordinator."""
 TRIPS = 40
 """Messages that follow each other in a short transaction, retries included: on slow networks its time-out
 allows for them."""
@@ -49,7 +65,9 @@ def with_transactions(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     as it is."""
     if not bounds.transactions or not draw.chance(bounds.transactions, "transactions"):
         return plan
-    slow_ms, transform = slow_ms_of(plan), _transform(plan, draw)
+    impatient = draw.chance(25, "transactions.impatient")
+    plan = _with_a_late_broker(_with_late_messages(plan, draw) if impatient else plan, draw, bounds)
+    slow_ms, transform = slow_ms_of(plan), _transform(plan, draw, impatient=impatient)
     output, offsets = _output_topic(plan, draw), offsets_topic(draw)
     state = evolve(offsets, name=STATE_TOPIC, partitions=draw.between((1, 2), "transactions.partitions"))
     cluster = evolve(
@@ -65,10 +83,69 @@ def with_transactions(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
         cluster=cluster,
         client=evolve(plan.client, retry_unknown=False),
         budget=evolve(plan.budget, outside="skip"),
-        consumer=_consumers(plan, draw, slow_ms, transform),
+        consumer=_consumers(plan, draw, slow_ms, transform, impatient=impatient),
         transform=transform,
         operations=(*plan.operations, *_reads(plan, draw, output), *_lives(plan, draw)),
         faults=tuple(_followed(_aimed(fault, draw, topics), plan, draw) for fault in plan.faults),
+    )
+
+
+def with_transactions_of_real(plan: Plan, draw: Draws) -> Plan:
+    """The plan of a real system with transactions: its own brokers have the coordinators, with the settings
+    that they have.
+
+    Args:
+        plan: has one topic.
+        draw: of its seed.
+    """
+    transform, topic = _transform(plan, draw, impatient=False), plan.cluster.topics[0]
+    output = TopicOptions(
+        name=OUTPUT,
+        partitions=draw.between((1, 2), "transactions.output"),
+        replication_factor=topic.replication_factor,
+        min_insync_replicas=topic.min_insync_replicas,
+        unclean_leader_election=topic.unclean_leader_election,
+    )
+    return evolve(
+        plan,
+        cluster=evolve(
+            plan.cluster,
+            topics=(topic, output),
+            transactions=TransactionOptions(state_topic_partitions=REAL_PARTITIONS),
+        ),
+        consumer=_consumers(plan, draw, 0, transform, impatient=False),
+        transform=transform,
+        operations=(*plan.operations, *_reads(plan, draw, output), *_lives(plan, draw)),
+        faults=tuple(_aimed(fault, draw, (output,)) for fault in plan.faults),
+    )
+
+
+def _with_a_late_broker(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
+    """In some plans one broker is late all the time: what a leader has just written is not copied yet when it
+    goes, and a request may come after a later one of somebody else."""
+    if LATE not in bounds.kinds or not draw.chance(30, "transactions.late_on"):
+        return plan
+    late = Fault(
+        fault_id=LOSSY - 2,
+        kind=LATE,
+        at_ms=0,
+        duration_ms=plan.safety_ms,
+        target=f"broker {draw.between((1, plan.cluster.brokers), 'transactions.late')}",
+        parameter=draw.between(LATE_US, "transactions.late_us"),
+    )
+    return evolve(plan, faults=(late, *plan.faults))
+
+
+def _with_late_messages(plan: Plan, draw: Draws) -> Plan:
+    """Some messages come after their sender gave them up, and after what was sent later: the batch of a
+    transaction that was aborted since, or the answer to a question about it."""
+    return evolve(
+        plan,
+        network=evolve(
+            plan.network,
+            late_max_us=draw.between(LATE_MESSAGE_US, "transactions.late_by"),
+            late_ppm=draw.between(LATE_PPM, "transactions.late_ppm"),
+        ),
     )
 
 
@@ -86,6 +163,9 @@ def _output_topic(plan: Plan, draw: Draws) -> TopicOptions:
 def _coordinators(draw: Draws, slow_ms: int) -> TransactionOptions:
     return TransactionOptions(
         version=draw.between((1, 2), "transactions.version"),
+        first_epoch=draw.between(LATE_EPOCHS, "transactions.first_epoch")
+        if draw.chance(15, "transactions.first_epoch_on")
+        else 0,
         abort_check_ms=draw.between((200, 2_000), "transactions.abort_check"),
         append_timeout_ms=draw.between((500, 5_000), "transactions.append_timeout") + 4 * slow_ms,
         marker_backoff_ms=draw.between((20, 300), "transactions.marker_backoff"),
@@ -106,14 +186,17 @@ def _trip_ms(plan: Plan) -> int:
     return (plan.network.latency_min_us + plan.network.latency_tail_us) // 1_000
 
 
-def _transform(plan: Plan, draw: Draws) -> TransformOptions:
+def _transform(plan: Plan, draw: Draws, *, impatient: bool) -> TransformOptions:
+    """impatient: a batch without an answer is not sent again, so that its transaction is aborted at once."""
     return TransformOptions(
         output=OUTPUT,
         transaction_timeout_ms=draw.between((2_500, 10_000), "transactions.timeout") + TRIPS * _trip_ms(plan),
         aborts_ppm=draw.between((0, 300_000), "transactions.aborts")
         if draw.chance(60, "transactions.aborts_on")
         else 0,
-        attempts=draw.between((1, 4), "transactions.attempts")
+        attempts=1
+        if impatient
+        else draw.between((1, 4), "transactions.attempts")
         if draw.chance(40, "transactions.attempts_on")
         else 20,
         pause_ms=draw.between((1, 500), "transactions.pause")
@@ -122,14 +205,20 @@ def _transform(plan: Plan, draw: Draws) -> TransformOptions:
     )
 
 
-def _consumers(plan: Plan, draw: Draws, slow_ms: int, transform: TransformOptions) -> ConsumerOptions:
-    """A poll is a transaction: it may last until the coordinator ends it, and one more may have to begin."""
+def _consumers(
+    plan: Plan, draw: Draws, slow_ms: int, transform: TransformOptions, *, impatient: bool
+) -> ConsumerOptions:
+    """A poll is a transaction: it may last until the coordinator ends it, and one more may have to begin.
+    impatient: requests are given up sooner than a leader gives its question to the coordinator up."""
     options = consumer_options(draw, slow_ms)
     waits_ms = 2 * transform.transaction_timeout_ms + transform.pause_ms
+    request_ms = options.request_timeout_ms
+    if impatient:
+        request_ms = draw.between(IMPATIENT_MS, "transactions.patience") + 4 * slow_ms
     return evolve(
         options,
         max_poll_interval_ms=options.max_poll_interval_ms + waits_ms,
-        request_timeout_ms=options.request_timeout_ms + ANSWER_TRIPS * _trip_ms(plan),
+        request_timeout_ms=request_ms + ANSWER_TRIPS * _trip_ms(plan),
     )
 
 

@@ -10,7 +10,6 @@ only.
 import os
 import selectors
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -19,10 +18,11 @@ from typing import IO
 import msgspec
 from attrs import define, field, frozen
 
+from fencepost import forking
 from fencepost.campaign.workers.results import RunResult, Task
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
-COMMAND = (sys.executable, "-m", "fencepost.campaign.workers.worker")
+COMMAND = (*forking.BEGIN, "fencepost.campaign.workers.worker")
 TASK_LIMIT_S = 1200
 """Real time after which a run that has not ended is given up and its process killed. A run takes seconds; on
 two cores that 40 others wanted, too, minutes."""
@@ -50,7 +50,7 @@ class Process:
     number: int
     # Its place in the pool.
     slot: int
-    popen: "subprocess.Popen[bytes]"
+    popen: forking.Process
     # The task in hand, None while idle.
     task: Task | None = None
     # Time at which the task was given out.
@@ -92,14 +92,7 @@ class Pool:
     def _start(self, slot: int) -> Process:
         self.started += 1
         environment = {**os.environ, "PYTHONHASHSEED": str(self.started)}
-        popen = subprocess.Popen(
-            self.command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=environment,
-            start_new_session=True,
-            bufsize=0,
-        )
+        popen = forking.start(self.command, environment, bufsize=0)
         process = Process(self.started, slot, popen)
         self.processes[slot] = process
         self._selector.register(process.stdout, selectors.EVENT_READ, process)

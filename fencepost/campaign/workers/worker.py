@@ -25,6 +25,7 @@ from fencepost.campaign.run.run import run_with_rows
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Orders, RunResult, Task
 from fencepost.checkers.judges import judge
+from fencepost.checkers.judges import load as load
 from fencepost.checkers.verdict import combine
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.journal import JournalWriter
@@ -133,13 +134,15 @@ def serve(tasks: BinaryIO, results: BinaryIO, make: Callable[[Orders], Worker] =
     """Answer tasks until the pipe closes. An error of the environment is the last line: {"fatal": {...}}.
     make: builds the worker."""
     worker = make(msgspec.json.decode(tasks.readline(), type=Orders))
+    settled = False
     try:
         for line in tasks:
             result = worker.do(msgspec.json.decode(line, type=Task))
             results.write(result.to_json() + b"\n")
             results.flush()
-            if not gc.get_freeze_count():
+            if not settled:
                 settle_memory()
+                settled = True
         worker.close()
     except FencepostError as error:
         fields = {"expected": error.expected, "seen": error.seen, "where": error.where, "hint": error.hint}
@@ -159,7 +162,3 @@ def main(make: Callable[[Orders], Worker] = _simulating) -> None:
         serve(sys.stdin.buffer, results, make)
     except BrokenPipeError:  # the driver is gone; what was run is in the journal
         os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -11,7 +11,10 @@ from fencepost.traces.plan import PlannedOperation
 VALUES_PER_OPERATION = 1000
 """Value ids of an append are op_id * 1000 + index."""
 
-READ_COMMITTED = "read_committed"
+READ_COMMITTED, EARLIEST, BY_TIME = "read_committed", "earliest", "by_time"
+"""Arguments of an operation. The last two are of a list_offsets: of the log start, or of the first record of
+the last `records` tenths of a second."""
+TENTH_MS = 100
 """The argument of a planned read of committed records."""
 
 

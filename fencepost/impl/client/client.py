@@ -8,7 +8,7 @@ are always retried.
 
 from attrs import define, field
 
-from fencepost.impl.client.attempt import READ_COMMITTED, Attempt, complete
+from fencepost.impl.client.attempt import BY_TIME, EARLIEST, READ_COMMITTED, TENTH_MS, Attempt, complete
 from fencepost.impl.client.isolation import committed_batches
 from fencepost.impl.client.metadata import ClientMetadata
 from fencepost.impl.core.broker_context import MILLISECOND
@@ -129,12 +129,11 @@ class Client:
                 timeout=self.options.request_timeout_ms * MILLISECOND,
             )
         if operation.function == "list_offsets" or current.resetting:
-            to_start = current.resetting and self.options.auto_offset_reset == "earliest"
             return kafka.ListOffsetsRequest(
                 correlation_id=current.correlation_id,
                 partition=current.key,
                 leader_epoch=leader_epoch,
-                timestamp=kafka.EARLIEST if to_start else kafka.LATEST,
+                timestamp=self._wanted(current),
                 read_committed=operation.argument == READ_COMMITTED,
             )
         if operation.function == "delete_records":
@@ -154,6 +153,14 @@ class Client:
             partitions=(wanted,),
             read_committed=operation.argument == READ_COMMITTED,
         )
+
+    def _wanted(self, current: Attempt) -> int:
+        """What a ListOffsets asks for: a time in milliseconds, or one of the two ends."""
+        if current.resetting:
+            return kafka.EARLIEST if self.options.auto_offset_reset == "earliest" else kafka.LATEST
+        if current.operation.argument == BY_TIME:
+            return max(0, self.now // MILLISECOND - current.operation.records * TENTH_MS)
+        return kafka.EARLIEST if current.operation.argument == EARLIEST else kafka.LATEST
 
     def _retry(self, current: Attempt, error: ErrorCode) -> None:
         """Try again after the back-off, with fresh metadata."""
@@ -243,13 +250,21 @@ class Client:
             current.resetting, current.position = False, response.offset
             self._attempt(current)
             return
-        current.error, current.offset = NO_ERROR, response.offset
-        if current.operation.argument == READ_COMMITTED:
+        argument = current.operation.argument
+        current.error = NO_ERROR
+        if argument == BY_TIME:
+            self._finish(current, Outcome.OK)  # the row shows no end
+            return
+        current.offset = response.offset
+        if argument == EARLIEST:
+            current.log_start_offset = response.offset
+        elif argument == READ_COMMITTED:
             current.last_stable_offset = response.offset
         else:
             self._shown(current.key, response.offset)
             current.end_offset = response.offset
-        current.leader_epoch = response.leader_epoch
+        if argument != EARLIEST:
+            current.leader_epoch = response.leader_epoch
         self._finish(current, Outcome.OK)
 
     def _on_deleted(self, current: Attempt, response: kafka.DeleteRecordsResponse) -> None:

@@ -48,7 +48,8 @@ class Retention:
             self.log.roll()
 
     def _count(self, high_watermark: int, now_ms: int) -> int:
-        """How many of the oldest segments may go."""
+        """How many of the oldest segments may go. One that compaction emptied has no time: it goes with a
+        later one."""
         segments, count = self.log.segments.all, 0
         excess = sum(segment.size for segment in segments) - self.log.options.retention_bytes
         for number, segment in enumerate(segments):
@@ -56,9 +57,10 @@ class Retention:
             if not self.below_high_watermark(end, high_watermark):
                 break
             excess -= segment.size
-            if not (self.below_log_start(end) or self._too_old(segment, now_ms) or self._too_much(excess)):
+            if self.below_log_start(end) or self._too_old(segment, now_ms) or self._too_much(excess):
+                count = number + 1
+            elif segment.size:
                 break
-            count += 1
         return count
 
     def below_high_watermark(self, end_offset: int, high_watermark: int) -> bool:

@@ -85,6 +85,8 @@ class FetchRequest(Struct, frozen=True, kw_only=True, gc=False):
     no bound."""
     read_committed: bool = False
     """Return nothing at or after the last stable offset, and list the aborted transactions (KIP-98)."""
+    from_follower: bool = False
+    """Whether a follower may answer this client, up to the high watermark that it knows (KIP-392)."""
 
 
 class FetchedPartition(Struct, frozen=True, kw_only=True, gc=False):

@@ -22,6 +22,7 @@ from fencepost.impl.log.validation import RefusedBatchError, validated
 from fencepost.impl.log.values import values_of
 from fencepost.impl.messages.broker_api import (
     EARLIEST,
+    NO_LEADER,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     EpochEnd,
@@ -231,8 +232,15 @@ class LeaderRole:
             self.complete(partition)
 
     def _find(self, request: FetchRequest) -> list[tuple[FetchPartition, Partition | None, ErrorCode]]:
-        """Each requested partition, or the error for it."""
-        return [(wanted, *self._led(wanted.partition, wanted.leader_epoch)) for wanted in request.partitions]
+        """Each requested partition, or the error for it. A client may be served by a follower (KIP-392)."""
+        found = []
+        for wanted in request.partitions:
+            partition, error = self._led(wanted.partition, wanted.leader_epoch)
+            follows = partition is not None and partition.leader not in (NO_LEADER, self.broker_context.node)
+            if request.from_follower and error is ErrorCode.NOT_LEADER_OR_FOLLOWER and follows:
+                error = NO_ERROR
+            found.append((wanted, partition, error))
+        return found
 
     def _read(
         self, request: FetchRequest, found: list[tuple[FetchPartition, Partition | None, ErrorCode]]

@@ -40,6 +40,7 @@ def log_options(topic: TopicOptions) -> LogOptions:
     return LogOptions(
         segment_bytes=topic.segment_bytes,
         segment_ms=topic.segment_ms,
+        index_interval_bytes=topic.index_interval_bytes,
         flush_messages=topic.flush_messages,
         retention_ms=topic.retention_ms,
         retention_bytes=topic.retention_bytes,

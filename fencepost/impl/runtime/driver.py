@@ -102,6 +102,8 @@ class Driver:
     _queue: deque[Input | Invocation] = field(factory=deque)
     # Whether a step is running.
     _engaged: bool = False
+    # Whether the process is paused.
+    _held: bool = False
     # The timers that are set.
     _timers: dict[TimerKey, asyncio.TimerHandle] = field(factory=dict)
 
@@ -117,6 +119,15 @@ class Driver:
         self._timers.clear()
         self._queue.clear()
 
+    def hold(self) -> None:
+        """The process is paused: inputs wait, and nothing is sent."""
+        self._held = True
+
+    def go_on(self) -> None:
+        """It is not paused any more; what has arrived meanwhile, and timers that were due, come at once."""
+        self._held = False
+        self._work()
+
     def receive(self, source: int, message: Message) -> None:
         """A message from the network."""
         self.accept(MessageArrived(source, message))
@@ -129,7 +140,10 @@ class Driver:
     def accept(self, input: Input | Invocation) -> None:
         """Step an input, or queue it during a step. An invocation is called in order with the inputs."""
         self._queue.append(input)
-        if self._engaged:
+        self._work()
+
+    def _work(self) -> None:
+        if self._engaged or self._held:
             return
         self._engaged = True
         try:

@@ -18,7 +18,6 @@ from attrs import field, frozen
 from fencepost.impl.core.broker_context import FIRST_CLIENT
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages import transaction_api
-from fencepost.impl.messages.broker_api import Message
 from fencepost.impl.messages.group_api import GroupRequest
 from fencepost.impl.runtime.codec import INT64, MalformedError
 from fencepost.impl.runtime.frames import PROTOCOL, framed
@@ -161,7 +160,7 @@ def broker_of_greeting(data: bytes, credentials: Credentials | None) -> int:
     return node
 
 
-def check_client(message: Message) -> None:
+def check_client(message: object) -> None:
     """Check a message on the client listener. Raises MalformedError for messages that only brokers send."""
     if not isinstance(message, CLIENT_REQUESTS):
         raise MalformedError(f"expected a client's request, saw {type(message).__name__}")
@@ -169,7 +168,7 @@ def check_client(message: Message) -> None:
         raise MalformedError(f"expected a client's request, saw {type(message).__name__} of a replica")
 
 
-def check_broker(source: int, message: Message) -> None:
+def check_broker(source: int, message: object) -> None:
     """Check a message on the inter-broker listener.
 
     Raises MalformedError for messages that brokers do not send to each other, for one that names another

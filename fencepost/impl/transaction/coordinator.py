@@ -141,7 +141,7 @@ class TransactionCoordinator:
         if transaction is None:
             value = TransactionValue(
                 producer_id=fresh,
-                producer_epoch=NO_EPOCH,
+                producer_epoch=self.table.options.first_epoch - 1,  # NO_EPOCH, as in Kafka, unless asked for
                 phase=_T.EMPTY,
                 timeout_ms=request.transaction_timeout_ms,
                 updated_ms=self.table.now_ms,

@@ -1,6 +1,7 @@
 """The zoo: each planted bug is one swapped part, the general swarm finds it, and without it the same seed is
 clean."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -66,19 +67,23 @@ FOUND_BY_SEED = {
     "KAFKA-4443": 0,
     "T1": 1,
     "T2": 8,
-    "KAFKA-16352": 7,
+    "KAFKA-16352": 12,
     "T3": 0,
     "T4": 40,
     "T5": 0,
     "T6": 0,
     "T7": 0,
-    "T8": 0,
+    "T8": 1,
     "KIP-447": 9,
-    "T9": 94,
-    "T11": 1006,
+    "T9": 35,
+    "T10": 152,
+    "T11": 64,
+    "T12": 20,
     "T13": 39,
     "T14": 11,
     "T15": 9,
+    "T26": 11,
+    "KIP-890": 55,
 }
 """A seed of each bug's swarm profile that finds it, mostly the first one (KAFKA-10284 shows at 61 already).
 `fencepost bugs hunt` measures them. A change of the swarm moves them."""
@@ -90,13 +95,17 @@ def anomalies(seed: int, profile: str, *bugs: str) -> set[str]:
     return {finding.anomaly for verdict in verdicts for finding in verdict.findings}
 
 
+of_healthy = cache(anomalies)
+"""The same of a run without a bug, once for all bugs that one seed finds."""
+
+
 @pytest.mark.parametrize("bug", sorted(BUGS))
 def test_the_general_swarm_finds_the_bug_and_only_with_it_planted(bug):
     """The verdict names an anomaly of the invariant that the bug breaks; the unmodified implementation shows
     none for the same seed."""
     profile = BUGS[bug].profile
     assert anomalies(FOUND_BY_SEED[bug], profile, bug) & BUGS[bug].anomalies
-    assert anomalies(FOUND_BY_SEED[bug], profile) == set()
+    assert of_healthy(FOUND_BY_SEED[bug], profile) == set()
 
 
 @pytest.mark.parametrize("bug", sorted(BUGS))
@@ -115,7 +124,7 @@ def test_a_planted_bug_is_one_swapped_part(bug):
 def test_the_anomalies_of_a_bug_are_of_the_invariant_that_it_breaks(bug):
     """The score counts no accident: every anomaly that counts for a bug breaks its invariant, or follows from
     one that does."""
-    broken = {BUGS[bug].also_breaks, BUGS[bug].protection.breaks}
+    broken = {*BUGS[bug].also_breaks, BUGS[bug].protection.breaks}
     for name in BUGS[bug].anomalies:
         roots = {BY_NAME[root].breaks for root in BY_NAME[name].implied_by} | {BY_NAME[name].breaks}
         assert broken & roots, name

@@ -1,16 +1,17 @@
 """The campaign driver: nothing is lost, nothing is run twice without need, and what does not repeat is told.
 
 The worker process is the real one; run, swarm and judge are replaced inside it by ones whose story the seed
-decides.
+decides (story_worker.py).
 """
 
-import sys
-import textwrap
+import json
+import os
 from pathlib import Path
 
 import pytest
 from attrs import evolve
 
+from fencepost import forking
 from fencepost.campaign.driver.driver import Campaign, drive, is_rechecked
 from fencepost.campaign.driver.ledger import VERDICTS
 from fencepost.campaign.workers.results import Job
@@ -19,78 +20,21 @@ from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.store import TraceStore
 
-WORKER = """
-import os, sys, types, pathlib
-from attrs import evolve
-from fencepost.checkers.verdict import Decision, Finding, Verdict
-from fencepost.traces.digest import digest_of
-from fencepost.traces.rows import rows_of
-from fencepost.traces.trace import Trace
-
-STORY, MARKS = {story!r}, pathlib.Path({marks!r})
-
-def first_time(name):
-    try:
-        (MARKS / name).touch(exist_ok=False)
-        return True
-    except FileExistsError:
-        return False
-
-def run_with_rows(plan):
-    word = STORY.get(plan.seed, "ok")
-    if word == "kill" or (word == "kill once" and first_time(f"killed-{{plan.seed}}")):
-        os.kill(os.getpid(), 9)
-    if word == "hang":
-        import time
-        time.sleep(60)
-    if word == "raise":
-        raise ValueError("a broker tripped")
-    if word == "break":
-        from fencepost.traces.errors import EnvironmentError_
-        raise EnvironmentError_(expected="a world", seen="none", where="here")
-    (MARKS / f"run-{{plan.seed}}-{{os.getpid()}}").touch()
-    software = os.environ["PYTHONHASHSEED"] if word == "drift" else "x"
-    trace = Trace(trace_id=plan.seed, plan=software, seed=plan.seed, software_version="test")
-    trace = evolve(trace, digest=digest_of(trace))
-    return trace, rows_of(trace)
-
-def judge(trace, checks=()):
-    word = STORY.get(trace.seed, "ok")
-    if word == "kill judge once" and first_time(f"judge-{{trace.seed}}"):
-        os.kill(os.getpid(), 9)
-    if word == "interrupt" and first_time("interrupted"):
-        os.kill(os.getppid(), 2)
-    if word.startswith("find "):
-        finding = Finding(anomaly=word[5:], check="fake", expected="a", seen="b", operations=(1, 2))
-        return (Verdict(decision=Decision.ILLEGAL, check="fake", findings=(finding,)),)
-    if word == "weak":
-        return (Verdict(decision=Decision.ASSUMPTION_BROKEN, check="fake", reason="no final read"),)
-    if word == "unknown":
-        return (Verdict(decision=Decision.UNKNOWN, check="fake", reason="too large"),)
-    return (Verdict(decision=Decision.OK, check="fake"),)
-
-for name, function in (("fencepost.campaign.run.run", run_with_rows), ("fencepost.checkers.judges", judge)):
-    module = types.ModuleType(name)
-    setattr(module, function.__name__, function)
-    sys.modules[name] = module
-
-from fencepost.campaign.workers import worker
-worker.main()
-"""
+WORKER = "tests.campaign.driver.story_worker"
 
 
 class World:
     """A campaign whose worker plays a story, and what it left behind."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.marks, self.out = folder, folder / "marks", folder / "out"
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.marks, self.out, self.monkeypatch = folder / "marks", folder / "out", monkeypatch
         self.marks.mkdir()
 
     def campaign(self, seeds: range, story: dict[int, str], **other: object) -> Campaign:
-        script = self.folder / "worker.py"
-        script.write_text(textwrap.dedent(WORKER).format(story=story, marks=str(self.marks)))
+        for name, value in (("STORY", json.dumps(story)), ("MARKS", self.marks), ("DRIVER", os.getpid())):
+            self.monkeypatch.setenv(name, str(value))
         job = Job(plan=plan_to_json(Plan(seed=0)))
-        command = (sys.executable, str(script))
+        command = (*forking.BEGIN, WORKER)
         return Campaign(**{"seeds": seeds, "out": self.out, "job": job, "command": command, **other})
 
     def runs_of(self, seed: int) -> int:
@@ -98,8 +42,8 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(tmp_path, monkeypatch)
 
 
 def test_every_seed_is_run_kept_judged_and_sealed(world: World) -> None:
@@ -121,7 +65,7 @@ def test_every_seed_is_run_kept_judged_and_sealed(world: World) -> None:
     assert result.failing == ((3, "lost_write"), (5, "duplicate"), (7, "lost_write"))
     assert (result.broken, result.undecided) == ((8,), (9,))
     assert [seed for seed, why in result.crashed] == [2]
-    assert "ValueError: a broker tripped at worker.py:" in result.crashed[0][1]
+    assert "ValueError: a broker tripped at story_worker.py:" in result.crashed[0][1]
     assert result.exit_code is ExitCode.FINDINGS
     store = TraceStore.open(world.out)
     assert store.trace_ids() == set(range(12)) - {2}

@@ -1,13 +1,14 @@
 """Steering: what was not reached yet becomes likelier, and a steered campaign can be repeated, resumed and
 spread like any other."""
 
+import json
+import os
 import random
-import sys
-import textwrap
 
 import pytest
 from attrs import evolve
 
+from fencepost import forking
 from fencepost.campaign.driver import steering
 from fencepost.campaign.driver.driver import Campaign, drive
 from fencepost.campaign.driver.steering import Steering
@@ -20,40 +21,7 @@ from fencepost.traces.store import TraceStore
 
 JOB = Job(steer_from=0)
 POSSIBLE = marks_possible(PROFILES["default"])
-WORKER = """
-import os, pathlib, sys, types
-from attrs import evolve
-from fencepost.checkers.verdict import Decision, Verdict
-from fencepost.traces.digest import digest_of
-from fencepost.traces.events import Event, Name
-from fencepost.traces.rows import rows_of
-from fencepost.traces.trace import Trace
-
-SHOWN = {{0: Name.SESSION_EXPIRED, 4: Name.ISR_REFUSED}}
-
-def run_with_rows(plan):
-    once = pathlib.Path({folder!r}) / "interrupted"
-    if plan.seed == {interrupt} and not once.exists():
-        once.touch()
-        os.kill(os.getppid(), 2)
-    shown = SHOWN.get(plan.seed)
-    events = (Event(time=1, name=shown, node=1, topic="t", partition=0),) if shown else ()
-    known = dict(trace_id=plan.seed, plan="", seed=plan.seed, software_version="test", profile=plan.profile)
-    trace = Trace(events=events, **known)
-    trace = evolve(trace, digest=digest_of(trace))
-    return trace, rows_of(trace)
-
-def judge(trace, checks=()):
-    return (Verdict(decision=Decision.OK, check="fake"),)
-
-for name, function in (("fencepost.campaign.run.run", run_with_rows), ("fencepost.checkers.judges", judge)):
-    module = types.ModuleType(name)
-    setattr(module, function.__name__, function)
-    sys.modules[name] = module
-
-from fencepost.campaign.workers import worker
-worker.main()
-"""
+WORKER = "tests.campaign.driver.story_worker"
 
 
 def result(seed: int, *marks: str) -> RunResult:
@@ -106,16 +74,13 @@ def campaign(tmp_path, monkeypatch):
     """A maker of steered campaigns of nine seeds in rounds of three, in which seed 0 and seed 4 reach a mark
     each."""
     monkeypatch.setattr(steering, "ROUND", 3)
+    story = json.dumps({0: "expired", 4: "refused"})
+    for variable, value in (("STORY", story), ("MARKS", tmp_path), ("DRIVER", os.getpid())):
+        monkeypatch.setenv(variable, str(value))
 
-    def make(name: str, jobs: int = 1, interrupt: int = -1) -> Campaign:
-        folder = tmp_path / name
-        folder.mkdir(exist_ok=True)
-        script = folder / "worker.py"
-        script.write_text(textwrap.dedent(WORKER).format(folder=str(folder), interrupt=interrupt))
-        command = (sys.executable, str(script))
-        return Campaign(
-            seeds=range(9), job=JOB, jobs=jobs, out=folder / "out", command=command, recheck_one_in=2
-        )
+    def make(name: str, jobs: int = 1) -> Campaign:
+        out, command = tmp_path / name, (*forking.BEGIN, WORKER)
+        return Campaign(seeds=range(9), job=JOB, jobs=jobs, out=out, command=command, recheck_one_in=2)
 
     return make
 
@@ -127,15 +92,16 @@ def profiles(campaign: Campaign) -> dict[int, tuple[str, str]]:
     return {trace.trace_id: (trace.profile, trace.digest) for trace in traces}
 
 
-def test_a_steered_campaign_is_the_same_in_parallel_and_after_an_interruption(campaign):
+def test_a_steered_campaign_is_the_same_in_parallel_and_after_an_interruption(campaign, monkeypatch):
     """One process, two, or a Ctrl-C in the second round and --resume: each seed has the same plan, each run
     the same digest, repeats included."""
-    alone, together, broken = campaign("alone"), campaign("together", 2), campaign("broken", 2, interrupt=4)
+    alone, together, broken = campaign("alone"), campaign("together", 2), campaign("broken", 2)
     whole = drive(alone)
     assert not whole.disagreeing and whole.rechecked > 2
     assert whole.marks == {"session_expired": 1, "isr_change_refused": 1}
     assert set(whole.never_reached) == set(POSSIBLE) - set(whole.marks)
     drive(together)
+    monkeypatch.setenv("STORY", json.dumps({0: "expired", 4: "interrupted, refused"}))
     assert drive(broken).interrupted
     after = drive(evolve(broken, resume=True))
     assert after.marks == whole.marks and after.never_reached == whole.never_reached and not after.disagreeing

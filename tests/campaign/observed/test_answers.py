@@ -15,6 +15,7 @@ from fencepost.campaign.observed.answers import AnswerTap
 from fencepost.campaign.observed.justified import RULES, Asked, reasons
 from fencepost.campaign.observed.requested import Wishes
 from fencepost.campaign.run.run import Run
+from fencepost.impl.coordinator.rebalance import Rebalances
 from fencepost.impl.messages import broker_api, group_api
 from fencepost.traces.events import Event, Name
 from fencepost.traces.outcomes import ErrorCode
@@ -36,7 +37,15 @@ def plan() -> Plan:
     """Every kind of request that the simulated clients have; a leader goes, and comes back."""
     kinds = ("append", "append", "poll", "list_offsets")
     operations = tuple(
-        PlannedOperation(op_id=n, process=n % 3, at_ms=150 * n, function=kinds[n % 4], partition=n % 2)
+        PlannedOperation(
+            op_id=n,
+            process=n % 3,
+            at_ms=150 * n,
+            function=kinds[n % 4],
+            partition=n % 2,
+            argument=("", "by_time", "earliest")[n // 4 % 3] if n % 4 == 3 else "",
+            records=20 if n % 12 == 7 else 1,
+        )
         for n in range(1, 80)
     )
     deletes = PlannedOperation(op_id=500, process=1, at_ms=4_000, function="delete_records")
@@ -95,6 +104,8 @@ class Trying(AnswerTap):
     """Tries what the rules say of each answer with other values, too."""
 
     wrong: list[str] = field(factory=list)
+    # Of each commit's answer, as if a member was refused: what is refuted where it was written, and if not.
+    refused: list[tuple[set[str], set[str]]] = field(factory=list)
     refuted: Counter[tuple[type, str]] = field(factory=Counter)
     tried: Counter[tuple[type, str]] = field(factory=Counter)
 
@@ -112,12 +123,21 @@ class Trying(AnswerTap):
             for name, other in variants(message):
                 self.tried[type(message), name] += 1
                 self.refuted[type(message), name] += bool(list(reasons(core, asked, other)))
+            if isinstance(message, group_api.OffsetCommitResponse):
+                said = [
+                    {what for what, *_ in reasons(core, asked, msgspec.structs.replace(message, **changed))}
+                    for changed in (
+                        {"error": ErrorCode.UNKNOWN_MEMBER_ID, "appended": appended}
+                        for appended in (True, False)
+                    )
+                ]
+                self.refused.append((said[0], said[1]))
         super().answered(target, message)
 
 
 @cache
-def tried() -> tuple[list[str], Counter[tuple[type, str]], Counter[tuple[type, str]]]:
-    """What the rules said in one run."""
+def ran() -> tuple[Trying, ...]:
+    """The taps of one run."""
     run = Run(plan())
     taps = []
     for broker in run.cluster.broker_ids:
@@ -128,6 +148,12 @@ def tried() -> tuple[list[str], Counter[tuple[type, str]], Counter[tuple[type, s
         taps.append(host.tap)
     trace = run.run()
     assert not [event for event in trace.events if event.name is Name.ANSWERED]
+    return tuple(taps)
+
+
+def tried() -> tuple[list[str], Counter[tuple[type, str]], Counter[tuple[type, str]]]:
+    """What the rules said in one run."""
+    taps = ran()
     wrong = [one for tap in taps for one in tap.wrong]
     refuted = sum((tap.refuted for tap in taps), Counter())
     return wrong, refuted, sum((tap.tried for tap in taps), Counter())
@@ -146,6 +172,7 @@ LEAST = {
     (broker_api.FetchResponse, "partitions"): 50,
     (broker_api.ListOffsetsResponse, "offset"): 80,
     (broker_api.ListOffsetsResponse, "leader_epoch"): 80,
+    (broker_api.ListOffsetsResponse, "timestamp"): 20,
     (broker_api.DeleteRecordsResponse, "low_watermark"): 50,
     (broker_api.MetadataResponse, "partitions"): 90,
     (broker_api.MetadataResponse, "controller_id"): 90,
@@ -174,6 +201,15 @@ def test_an_answer_with_another_value_is_refuted(kind: type, name: str) -> None:
         refuted[kind, name],
         count[kind, name],
     )
+
+
+def test_a_refused_commit_that_was_written_is_refuted() -> None:
+    """Rule (ANSWERED): a coordinator asks whether the sender is a member before it writes. The same refusal
+    of a commit that was not written is refuted for nothing of this kind."""
+    refused = [one for tap in ran() for one in tap.refused]
+    assert refused
+    for written, unwritten in refused:
+        assert written - unwritten == {"whether it was written"}
 
 
 def test_every_rule_is_reached() -> None:
@@ -276,3 +312,49 @@ def test_a_broken_broker_does_not_fill_the_trace() -> None:
     now[0] = 10**12
     tap.ended()
     assert len(recorded) == answers.MOST_EVENTS
+
+
+def slow_members() -> Plan:
+    """A member that works for seconds on each poll, while another waits in its JoinGroup for longer than a
+    session."""
+    operations = [
+        PlannedOperation(op_id=n, process=1, at_ms=100 * n, function="append") for n in range(1, 120)
+    ]
+    operations += [
+        PlannedOperation(op_id=1_000 + n, process=5 + n, at_ms=500 + 4_000 * n, function="subscribe", key="g")
+        for n in range(2)
+    ]
+    return Plan(
+        seed=4,
+        safety_ms=14_000,
+        cluster=ClusterOptions(
+            topics=(TopicOptions(), OFFSETS), groups=GroupOptions(initial_rebalance_delay_ms=200)
+        ),
+        consumer=ConsumerOptions(
+            session_timeout_ms=600,
+            heartbeat_interval_ms=100,
+            processing_ms=3_000,
+            max_poll_interval_ms=20_000,
+        ),
+        operations=tuple(operations),
+    )
+
+
+def expelled(plan: Plan) -> list[str]:
+    """What is recorded of members that were expelled while they waited."""
+    trace = Run(plan).run()
+    return [one.detail for one in trace.events if one.name is Name.ANSWERED and "it stays" in one.detail]
+
+
+def test_a_member_that_waits_in_a_join_is_not_expelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule (ANSWERED): its session goes on, as it cannot send heartbeats."""
+    assert not expelled(slow_members())
+
+    def expels(self: Rebalances, group_id: str, member_id: str) -> None:
+        group = self.table.groups.get(group_id)
+        member = None if group is None else group.members.get(member_id)
+        if group is not None and member is not None:
+            self.remove(group, member, f"the session of {member_id} has ended")
+
+    monkeypatch.setattr(Rebalances, "on_session", expels)
+    assert expelled(slow_members())

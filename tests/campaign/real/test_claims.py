@@ -99,11 +99,21 @@ def test_only_elections_outside_the_isr_in_a_topic_that_allows_them_excuse_a_los
     assert not claims(UNCLEAN, history, [Election()]).dense
 
 
-def test_a_power_loss_excuses_the_partitions_of_that_replica():
-    """Kafka acknowledges before it syncs: what one of the ISR lost may be lost once it leads."""
+def test_power_losses_excuse_the_partitions_that_lost_as_many_replicas_as_acknowledge():
+    """Kafka acknowledges before it syncs, on min.insync.replicas brokers: while one of them keeps its power,
+    what is acknowledged is kept (KIP-966)."""
     history = [append(), read(READER, (0, 1))]
-    (loss,) = claims(Plan(seed=1), history, [], power_lost={("t", 0): 2}).loss
+
+    def losses(copies, *nodes):
+        topic = TopicOptions(min_insync_replicas=copies)
+        plan = Plan(seed=1, cluster=ClusterOptions(topics=(topic,)))
+        return claims(plan, history, [], power_lost={("t", 0): frozenset(nodes)}).loss
+
+    (loss,) = losses(1, 2)
     assert (loss.topic, loss.partition, loss.start) == ("t", 0, 0) and "broker 2 lost power" in loss.reason
+    assert not losses(2, 2) and not losses(1)
+    (loss,) = losses(2, 3, 2)
+    assert "brokers 2, 3 lost power" in loss.reason
 
 
 def test_duplicates_are_allowed_only_where_something_was_sent_again():

@@ -1,5 +1,7 @@
 """Plans for systems of real processes: a function of the seed, within what the system can carry out."""
 
+from functools import cache
+
 from attrs import evolve
 
 from fencepost.campaign.faults.administration import named
@@ -7,26 +9,34 @@ from fencepost.campaign.faults.roles import parse_role
 from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.real.faults import REAL_FAULTS
 from fencepost.campaign.real.worker import checked
+from fencepost.campaign.swarm.late_requests import LATE_REQUESTS
 from fencepost.campaign.swarm.real_systems import (
     CONTROLS,
     FIRST_ECLIPSE,
     FIRST_OF_ALL,
+    LAG_MS,
     LONGEST_FAULT_MS,
     PROCESS_FAULTS,
     STRONG_PROFILE,
+    WRITER_MS,
     swarm_for_real,
 )
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Job
+from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
 
 SEEDS = range(100)
-PLANS = [swarm_for_real(seed, tuple(REAL_FAULTS)) for seed in SEEDS]
+
+
+@cache
+def plans() -> list[Plan]:
+    return [swarm_for_real(seed, tuple(REAL_FAULTS)) for seed in SEEDS]
 
 
 def test_a_seed_is_a_plan_that_a_real_system_can_run():
     """Each plan is valid, has kinds and roles that exist, and survives its way through JSON."""
-    for plan in PLANS:
+    for plan in plans():
         assert checked(plan) is plan
         assert plan_from_json(plan_to_json(plan)) == plan
         assert swarm_for_real(plan.seed, tuple(REAL_FAULTS)) == plan
@@ -40,30 +50,38 @@ def test_kinds_that_a_system_cannot_carry_out_are_not_drawn():
     drawn = {fault.kind for seed in SEEDS for fault in swarm_for_real(seed, ("pause",)).faults}
     assert drawn == {"pause"}
     assert all(not swarm_for_real(seed, ()).faults for seed in SEEDS)
-    every = {fault.kind for plan in PLANS for fault in plan.faults}
-    assert every == set(REAL_FAULTS)
+    every = {fault.kind for plan in plans() for fault in plan.faults}
+    assert every == set(REAL_FAULTS) - {LATE_REQUESTS}
 
 
 def test_plans_vary_in_everything_that_matters():
     """Calm plans, eclipses, deaths of all brokers, weak acknowledgements, idempotent producers and unclean
     elections all occur, and none of them always."""
     shares = {
-        "calm": sum(not plan.faults for plan in PLANS),
-        "eclipse": sum(any(one.fault_id == FIRST_ECLIPSE for one in plan.faults) for plan in PLANS),
-        "all": sum(any(one.fault_id > FIRST_OF_ALL for one in plan.faults) for plan in PLANS),
-        "acks 1": sum(any(one.acks == 1 for one in plan.operations) for plan in PLANS),
-        "idempotent": sum(plan.client.producer.idempotent for plan in PLANS),
-        "unclean": sum(plan.cluster.topics[0].unclean_leader_election for plan in PLANS),
-        "retries": sum(plan.client.retry_unknown for plan in PLANS),
+        "calm": sum(not plan.faults for plan in plans()),
+        "eclipse": sum(any(one.fault_id == FIRST_ECLIPSE for one in plan.faults) for plan in plans()),
+        "all": sum(any(one.fault_id > FIRST_OF_ALL for one in plan.faults) for plan in plans()),
+        "acks 1": sum(any(one.acks == 1 for one in plan.operations) for plan in plans()),
+        "idempotent": sum(plan.client.producer.idempotent for plan in plans()),
+        "unclean": sum(plan.cluster.topics[0].unclean_leader_election for plan in plans()),
+        "retries": sum(plan.client.retry_unknown for plan in plans()),
     }
     for name, count in shares.items():
-        assert 0 < count < len(PLANS), name
+        assert 0 < count < len(plans()), name
+
+
+def test_leaders_lose_power_in_eclipses_where_hosts_can():
+    """Dark eclipses and others occur; without a power that can fail the leader dies in all of them."""
+    died = [one.kind for plan in plans() for one in plan.faults if one.fault_id == FIRST_ECLIPSE]
+    assert {"crash", "power_loss"} == set(died)
+    safe = [swarm_for_real(seed, PROCESS_FAULTS) for seed in SEEDS]
+    assert {one.kind for plan in safe for one in plan.faults if one.fault_id == FIRST_ECLIPSE} == {"crash"}
 
 
 def test_a_fault_ends_in_seconds():
     """A run waits for what it has stopped: no duration is longer than its bound, but for eclipses, which say
     when their followers return."""
-    for plan in PLANS:
+    for plan in plans():
         for fault in plan.faults:
             assert fault.duration_ms <= LONGEST_FAULT_MS or fault.fault_id >= FIRST_ECLIPSE
 
@@ -73,13 +91,21 @@ def test_controls_draw_what_has_to_be_found():
     for seed in range(8):
         weak = swarm_for_real(seed, PROCESS_FAULTS, "acks-1")
         assert {one.acks for one in weak.operations if one.function == "append"} == {1}
-        assert [one.kind for one in weak.faults].count("crash") == 1
+        (died,) = (one for one in weak.faults if one.kind == "crash")
+        key = died.target.removeprefix("leader of t-")
+        busy = [one.at_ms for one in weak.operations if str(one.partition) == key and one.acks == 1]
+        assert died.follows == "appended" and len(busy) > weak.safety_ms // WRITER_MS
+        assert all(one.duration_ms < LAG_MS for one in weak.faults if one.kind == "pause")
         unclean = swarm_for_real(seed, PROCESS_FAULTS, "min-isr-1").cluster.topics[0]
         assert unclean.unclean_leader_election and unclean.min_insync_replicas == 1
         twice = swarm_for_real(seed, PROCESS_FAULTS, "duplicates")
         assert twice.client.retry_unknown and not twice.client.producer.idempotent
         lying = swarm_for_real(seed, PROCESS_FAULTS, "lying-fsync")
-        assert [one.kind for one in lying.faults].count("power_loss") == 3
+        losses = [one for one in lying.faults if one.kind == "power_loss"]
+        assert {(one.follows, one.at_ms) for one in losses} == {("appended", losses[0].at_ms)}
+        assert len(losses) == 3 and losses[0].at_ms > max(
+            one.at_ms for one in lying.faults if one.kind == "lying_fsync"
+        )
         assert lying.cluster.topics[0].flush_messages == 1
     assert set(CONTROLS) == {"acks-1", "unclean", "min-isr-1", "duplicates", "lying-fsync"}
 
@@ -98,5 +124,5 @@ def test_a_job_says_which_swarm_draws():
     """A campaign against a real system draws from the kinds in its job; a given plan replaces the draws."""
     job = Job(system="embedded", faults=("crash",), control="acks-1")
     assert plan_of(job, 7) == swarm_for_real(7, ("crash",), "acks-1")
-    given = evolve(job, plan=plan_to_json(PLANS[3]))
-    assert plan_of(given, 99) == evolve(PLANS[3], seed=99)
+    given = evolve(job, plan=plan_to_json(plans()[3]))
+    assert plan_of(given, 99) == evolve(plans()[3], seed=99)

@@ -1,6 +1,8 @@
 """Disks that fail for a moment while producers insist: the profile `retries`, which was made to reach
 KAFKA-6683 (tests/campaign/bugs/test_bugs.py)."""
 
+from functools import cache
+
 import pytest
 
 from fencepost.campaign.bugs.storage.appending import ProducersFirst
@@ -15,30 +17,34 @@ from fencepost.sim.disk import Disk
 from fencepost.sim.disk_faults import DiskCall
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.events import Name
+from fencepost.traces.plan import Plan
 
-PLANS = [swarm(seed, "retries") for seed in range(20)]
+
+@cache
+def plans() -> list[Plan]:
+    return [swarm(seed, "retries") for seed in range(20)]
 
 
 def test_disks_fail_for_a_moment_in_a_write_or_a_sync() -> None:
     """Rule: a failure ends before the session of whoever it took down, so that no other broker takes its
     place; it meets one of the calls that an append makes, of a leader mostly, and mostly right behind an
     append."""
-    faults = [(plan, fault) for plan in PLANS for fault in plan.faults]
+    faults = [(plan, fault) for plan in plans() for fault in plan.faults]
     for plan, fault in faults:
         assert fault.kind == FAILS and fault.parameter % 3 < CALLS and fault.parameter // 3 <= PASSES
         assert fault.duration_ms <= plan.cluster.zookeeper_session_timeout_ms
     assert {fault.follows for _, fault in faults} == {"", "appended"}
     assert {fault.parameter % 3 for _, fault in faults} == set(range(CALLS))
-    assert 2 * sum(fault.follows == "appended" for _, fault in faults) > len(faults) > 10 * len(PLANS)
+    assert 2 * sum(fault.follows == "appended" for _, fault in faults) > len(faults) > 10 * len(plans())
     assert 2 * sum(fault.target == "leader of t-0" for _, fault in faults) > len(faults)
 
 
 def test_most_topics_live_on_one_broker_and_roll_with_nearly_every_batch() -> None:
     """Rule: a retry meets the log of the first attempt where no other replica can lead; the others have a
     replica on each broker."""
-    factors = [plan.cluster.topics[0].replication_factor for plan in PLANS]
-    assert set(factors) == {1, 3} and factors.count(1) > len(PLANS) // 2
-    for plan in PLANS:
+    factors = [plan.cluster.topics[0].replication_factor for plan in plans()]
+    assert set(factors) == {1, 3} and factors.count(1) > len(plans()) // 2
+    for plan in plans():
         assert plan.cluster.topics[0].segment_bytes <= 250 and plan.client.producer.pipelined
         assert plan.client.delivery_timeout_ms > 3 * plan.cluster.zookeeper_session_timeout_ms
 
@@ -46,7 +52,7 @@ def test_most_topics_live_on_one_broker_and_roll_with_nearly_every_batch() -> No
 def test_disks_do_fail_within_appends() -> None:
     """Rule: in most runs a broker halts because of its disk, several times, and is back: appends are
     acknowledged after it."""
-    failed = [run(plan).events for plan in PLANS[:6]]
+    failed = [run(plan).events for plan in plans()[:6]]
     often = [sum(event.name is Name.LOG_DIRECTORY_FAILED for event in events) for events in failed]
     assert sum(count >= 2 for count in often) >= 4
 

@@ -2,8 +2,9 @@
 record."""
 
 import pytest
-from log_lab import T, disk_of, fill, open_log, options, values
+from log_lab import T, batch, disk_of, fill, open_log, options, values
 
+from fencepost.impl.log.cleaner import Cleaner
 from fencepost.impl.log.retention import Retention
 
 
@@ -33,6 +34,20 @@ def test_by_time():
         1,
     ]
     assert (values(log), log.log_start_offset, log.log_end_offset) == ([], 10, 10)
+
+
+def test_what_compaction_emptied_goes_with_the_next_segment():
+    """Rule: a segment without records has no age. It keeps nothing older from going, and does not go before
+    what follows is too old (Kafka takes the time of its file, which compaction preserves)."""
+    log = open_log(disk_of(), options=options(compact=True, delete=True, retention_ms=50))
+    for at in range(10):
+        log.append_as_leader(batch(b"%d" % at, keys=[b"k"], at=10 * at), 0)
+    log.roll()
+    Cleaner(log).clean(first_dirty_offset=0, high_watermark=99, now_ms=0)
+    assert [segment.size > 0 for segment in log.segments.all] == [False, False, False, True, False]
+    assert Retention(log).apply(high_watermark=99, now_ms=140) == 0
+    assert Retention(log).apply(high_watermark=99, now_ms=141) == 4
+    assert (values(log), log.log_start_offset) == ([], 10)
 
 
 def test_by_bytes():

@@ -4,11 +4,12 @@ Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies,
 All are hunted in the profile `transactions`.
 """
 
-from fencepost.campaign.bugs.transactions import clients, coordinators, offsets, readers
+from fencepost.campaign.bugs.transactions import clients, coordinators, offsets, readers, verifications
 
 PROFILE = "transactions"
 LIVE = frozenset({"no_progress"})
 ATOM = frozenset({"open_transaction_read", "torn_transaction"})
+ABORTED = frozenset({"failed_append_visible"})
 ONCE = frozenset({"output_twice", "output_missing", "output_without_commit", "zombie_write"})
 OFFSETS = frozenset(
     {
@@ -32,5 +33,19 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
     ("T13", "marker_writer", coordinators.AnswersBeforeReplicas, LIVE | ATOM, PROFILE, "TXN-ATOM"),
     ("T14", "transaction_coordinator", coordinators.GivesTheSameEpochAgain, ONCE | ATOM, PROFILE, "TXN-ATOM"),
     ("T15", "transaction_coordinator", coordinators.WaitsForEver, LIVE, PROFILE, "LIVE"),
+    ("T12", "transaction_log", coordinators.DecidesBeforeReplicas, LIVE | ONCE, PROFILE, "EXACTLY-ONCE"),
+    ("T26", "transaction_coordinator", coordinators.BeginsEpochsAgain, LIVE | ONCE, PROFILE, "EXACTLY-ONCE"),
     ("T11", "transform_loop", clients.TransformsWhatIsNotItsOwn, ONCE, PROFILE, "EXACTLY-ONCE"),
 )
+LATE: tuple[tuple[str, str, type, frozenset[str], str, str, str], ...] = (
+    (
+        *("KIP-890", "transaction_verification", verifications.WritesUnasked, LIVE | ONCE | ABORTED),
+        *(PROFILE, "EXACTLY-ONCE", "COMMIT-SAFE"),
+    ),
+    (
+        *("T10", "transaction_verification", verifications.BelievesOldAnswers, LIVE | ONCE | ABORTED),
+        *(PROFILE, "EXACTLY-ONCE", "COMMIT-SAFE"),
+    ),
+)
+"""Rows in the same form. A batch that comes after the end of its transaction opens the next one: nobody ends
+it, or the next commit shows it."""

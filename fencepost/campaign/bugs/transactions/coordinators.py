@@ -2,7 +2,7 @@
 
 from attrs import evolve
 
-from fencepost.impl.coordinator.durable import Done
+from fencepost.impl.coordinator.durable import Done, KeyAndValue
 from fencepost.impl.messages.broker_api import InitProducerIdRequest
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.partition import Partition
@@ -12,6 +12,7 @@ from fencepost.impl.transaction.marker_writer import MarkerWriter
 from fencepost.impl.transaction.markers import TransactionMarkers
 from fencepost.impl.transaction.records import TransactionValue
 from fencepost.impl.transaction.transaction import Transaction, Transit
+from fencepost.impl.transaction.transaction_log import TransactionLog
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 
@@ -65,18 +66,55 @@ class AnswersBeforeReplicas(MarkerWriter):
         done(NO_ERROR, base_offset)
 
 
-class GivesTheSameEpochAgain(TransactionCoordinator):
-    """T14: a process that takes an id over gets the epoch of the one before."""
+class OtherEpochs(TransactionCoordinator):
+    """A coordinator that gives another epoch out than it should."""
+
+    def instead(self, transaction: Transaction, value: TransactionValue) -> TransactionValue:
+        """What it gives out. transaction: before; value: what it should give out."""
+        raise NotImplementedError
 
     def next_epoch(
         self, transaction: Transaction, request: InitProducerIdRequest, fresh: int
     ) -> Transit | None:
-        """The epoch before. transaction, request, fresh: as in the class that this replaces."""
+        """As `instead` says. transaction, request, fresh: as in the class that this replaces."""
         transit = super().next_epoch(transaction, request, fresh)
-        if transit is None:
-            return None
-        epoch = max(0, transit.value.producer_epoch - 1)
-        return evolve(transit, value=evolve(transit.value, producer_epoch=epoch))
+        return transit and evolve(transit, value=self.instead(transaction, transit.value))
+
+
+class GivesTheSameEpochAgain(OtherEpochs):
+    """T14: a process that takes an id over gets the epoch of the one before."""
+
+    def instead(self, transaction: Transaction, value: TransactionValue) -> TransactionValue:
+        """The epoch before. transaction, value: as in the class that this replaces."""
+        return evolve(value, producer_epoch=max(0, value.producer_epoch - 1))
+
+
+class BeginsEpochsAgain(OtherEpochs):
+    """T26: when the epochs of an id are used up they begin again, for the same producer id."""
+
+    def instead(self, transaction: Transaction, value: TransactionValue) -> TransactionValue:
+        """The same producer id. transaction, value: as in the class that this replaces."""
+        return evolve(value, producer_id=transaction.value.producer_id)
+
+
+class DecidesBeforeReplicas(TransactionLog):
+    """T12: a transition counts when the leader alone has it; the next coordinator does not know it."""
+
+    def counts_when_durable(self, key: TopicPartition, epoch: int, record: KeyAndValue, done: Done) -> None:
+        """It is written: that is enough.
+
+        Args:
+            key: the partition of `__transaction_state`.
+            epoch: of the coordinator.
+            record: key and value.
+            done: called with the outcome, before the replicas have the record.
+        """
+        self.write(key, epoch, (record,), _nothing, self.table.options.append_timeout_ms)
+        done(NO_ERROR, 0)
+
+
+def _nothing(error: ErrorCode, base_offset: int) -> None:
+    """The outcome was announced. error, base_offset: of the write."""
 
 
 class WaitsForEver(TransactionCoordinator):

@@ -13,6 +13,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from traceback import extract_tb
 
 import msgspec
 from attrs import asdict, frozen
@@ -48,11 +49,15 @@ class Hunted:
 
 @frozen(kw_only=True)
 class Round:
-    """examples: up to and including the first failing one. complaint: "" if nothing failed."""
+    """What came of a round."""
 
+    # Up to and including the first failing one.
     examples: int
+    # "" if nothing failed.
     complaint: str = ""
     output: str = ""
+    # The source file whose statement raised the complaint.
+    raised_in: str = ""
 
 
 def run_round(
@@ -94,8 +99,12 @@ def run_round(
         run_state_machine_as_test(seed(number)(Counted), settings=wanted)
     except (Exception, BaseExceptionGroup) as error:
         cause, output = _innermost(error)
+        frames = extract_tb(cause.__traceback__)
         return Round(
-            examples=failed_at or started, complaint=f"{type(cause).__name__}: {cause}", output=output
+            examples=failed_at or started,
+            complaint=f"{type(cause).__name__}: {cause}",
+            output=output,
+            raised_in=frames[-1].filename if frames else "",
         )
     return Round(examples=started)
 

@@ -5,6 +5,7 @@ round of requests to given brokers.
 """
 
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from attrs import define, field, frozen
 
@@ -17,9 +18,13 @@ from fencepost.impl.messages.group_api import (
     DescribeGroupRequest,
     DescribeGroupResponse,
     FindCoordinatorRequest,
+    FindCoordinatorResponse,
     ListGroupsRequest,
+    ListGroupsResponse,
     OffsetCommitRequest,
+    OffsetCommitResponse,
     OffsetFetchRequest,
+    OffsetFetchResponse,
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.errors import EnvironmentError_, FencepostError, unknown_name
@@ -30,6 +35,8 @@ Make = Callable[[int], kafka.Message]
 Ask = Callable[[list[tuple[int, Make]]], Awaitable[list[kafka.Message | None]]]
 """Sends requests to brokers and waits for the responses; None for one that did not come in time."""
 Pause = Callable[[], Awaitable[None]]
+OfGroup = TypeVar("OfGroup", bound=DescribeGroupResponse | OffsetCommitResponse | OffsetFetchResponse)
+"""A response of a group's coordinator."""
 TURNS = 40
 """Rounds of a request that is answered "not yet", each after a pause. Reason: this is far longer than an
 election."""
@@ -127,8 +134,8 @@ class GroupAdmin:
         found = [
             GroupListing(group=group, protocol_type=kind, state=state, coordinator=broker)
             for broker, answer in zip(self.brokers, answers, strict=True)
-            if answer is not None
-            for group, kind, state in answer.groups  # type: ignore[union-attr]
+            if isinstance(answer, ListGroupsResponse)
+            for group, kind, state in answer.groups
         ]
         if all(answer is None for answer in answers):
             raise EnvironmentError_(expected="a broker that answers", seen="none", where="the cluster")
@@ -142,9 +149,11 @@ class GroupAdmin:
             (answer,) = await self.ask(
                 [(broker, lambda number: FindCoordinatorRequest(correlation_id=number, group_id=group))]
             )
-            if answer is not None and answer.error is NO_ERROR:  # type: ignore[union-attr]
-                return answer.node  # type: ignore[union-attr]
-            seen = "no answer" if answer is None else str(answer.error)  # type: ignore[union-attr]
+            seen = "no answer"
+            if isinstance(answer, FindCoordinatorResponse):
+                if answer.error is NO_ERROR:
+                    return answer.node
+                seen = str(answer.error)
             await self.pause()
         raise EnvironmentError_(
             expected="a coordinator",
@@ -154,16 +163,17 @@ class GroupAdmin:
             "created",
         )
 
-    async def _of_group(self, group: str, make: Make) -> tuple[int, kafka.Message]:
-        """Ask the coordinator, until a broker answers as the coordinator."""
+    async def _of_group(self, group: str, make: Make, kind: type[OfGroup]) -> tuple[int, OfGroup]:
+        """Ask the coordinator, until a broker answers as the coordinator. kind: the type of the response."""
         seen = "no answer"
         for _ in range(TURNS):
             node = await self.coordinator(group)
             (answer,) = await self.ask([(node, make)])
-            error = ErrorCode.NETWORK_EXCEPTION if answer is None else answer.error  # type: ignore[union-attr]
-            if answer is not None and error not in _NOT_YET:
-                return node, answer
-            seen = str(error)
+            seen = str(ErrorCode.NETWORK_EXCEPTION)
+            if isinstance(answer, kind):
+                if answer.error not in _NOT_YET:
+                    return node, answer
+                seen = str(answer.error)
             await self.pause()
         raise EnvironmentError_(expected="an answer of the coordinator", seen=seen, where=f"group {group}")
 
@@ -171,9 +181,10 @@ class GroupAdmin:
         """State, members, and for each partition the committed offset and the log end. Raises FencepostError
         for an unknown group."""
         node, description = await self._of_group(
-            group, lambda number: DescribeGroupRequest(correlation_id=number, group_id=group)
+            group,
+            lambda number: DescribeGroupRequest(correlation_id=number, group_id=group),
+            DescribeGroupResponse,
         )
-        assert isinstance(description, DescribeGroupResponse)
         if description.state == "Dead":
             groups = [listing.group for listing in await self.list_groups()]
             raise FencepostError(
@@ -211,10 +222,11 @@ class GroupAdmin:
     async def committed(self, group: str) -> dict[TopicPartition, int]:
         """The committed offsets of a group; empty for an unknown one."""
         _, answer = await self._of_group(
-            group, lambda number: OffsetFetchRequest(correlation_id=number, group_id=group)
+            group,
+            lambda number: OffsetFetchRequest(correlation_id=number, group_id=group),
+            OffsetFetchResponse,
         )
-        offsets: tuple[CommittedOffset, ...] = answer.offsets  # type: ignore[union-attr]
-        return {each.partition: each.offset for each in offsets}
+        return {each.partition: each.offset for each in answer.offsets}
 
     # ---- logs
 
@@ -276,8 +288,9 @@ class GroupAdmin:
                     CommittedOffset(partition=key, offset=offset) for key, offset in sorted(offsets.items())
                 ),
             ),
+            OffsetCommitResponse,
         )
-        error = answer.error  # type: ignore[union-attr]
+        error = answer.error
         if error is ErrorCode.UNKNOWN_MEMBER_ID:
             raise FencepostError(
                 expected="a group without members",

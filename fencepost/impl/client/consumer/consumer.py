@@ -291,6 +291,8 @@ class Consumer:
             self._held = self.row, records, positions
             self.row = None
         self.polling = False
+        # Kafka restarts this timer with each heartbeat of the poll loop: time inside of a poll does not count
+        self.desk.set_timer(MAX_POLL_TIMER, self.options.max_poll_interval_ms)
         self.desk.cancel_timer(POLL_TIMER)
         self.desk.cancel_timer(AGAIN_TIMER)
         self.application.polled(self, records)

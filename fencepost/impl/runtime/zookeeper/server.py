@@ -5,12 +5,13 @@ Owns its configuration, its start and its end. Must not know its content. The da
 cache survives a process), but not a power loss: `forceSync=no`, because the server is for tests.
 """
 
+import secrets
 import shutil
 import signal
 import socket
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +28,10 @@ ATTEMPTS = 3
 START_S = 300.0
 """How long a start may take. Reason: it takes 1.5 s of processor time, which is a second, or minutes on a
 crowded machine. A server that died is noticed at once."""
+PORTS = range(10_000, 32_768)
+"""Where free ports are looked for. Outgoing connections have higher ones (ip_local_port_range, RFC 6335)."""
+PROBES = 100
+"""Tries for each free port. Reason: nearly all are free."""
 POLL_S = 0.05
 ANSWER_S = 2.0
 """A server that runs answers `srvr` in milliseconds."""
@@ -141,12 +146,24 @@ class ZooKeeperServer:
 
 
 def free_ports(count: int) -> list[int]:
-    """Different unused ports of the loopback interface."""
+    """Different unused ports of the loopback interface. They are below those of outgoing connections: one of
+    these, of anybody, could take a port before its server has it.
+
+    Raises:
+        EnvironmentError_: if there are none.
+    """
+    found: list[int] = []
     with ExitStack() as probes:
-        sockets = [probes.enter_context(socket.socket()) for _ in range(count)]
-        for probe in sockets:
-            probe.bind((HOST, 0))
-        return [probe.getsockname()[1] for probe in sockets]
+        for _ in range(PROBES * count):
+            probe = probes.enter_context(socket.socket())
+            with suppress(OSError):
+                probe.bind((HOST, PORTS[0] + secrets.randbelow(len(PORTS))))
+                found.append(probe.getsockname()[1])
+            if len(found) == count:
+                return found
+    raise EnvironmentError_(
+        expected=f"{count} unused ports from {PORTS[0]} to {PORTS[-1]}", seen=str(len(found)), where=HOST
+    )
 
 
 def answers(host: str, port: int) -> bool:
@@ -210,6 +227,8 @@ def _command(options: ServerOptions) -> list[str]:
         java(),
         f"-Xmx{options.heap_mb}m",
         "-XX:+UseSerialGC",  # a small heap on few cores
+        "-XX:TieredStopAtLevel=1",  # the second compiler costs a start 0.7 s of 1.7, and serves no such load
+        "-XX:-UsePerfData",
         "-Dzookeeper.forceSync=no",
         f"-Djute.maxbuffer={options.maximum_request_bytes}",
         "-cp",

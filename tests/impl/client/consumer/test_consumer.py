@@ -157,6 +157,19 @@ def test_who_does_not_poll_leaves() -> None:
     assert lab.requests(HeartbeatRequest) and len(lab.requests(LeaveGroupRequest)) == 1
 
 
+def test_time_inside_of_a_poll_does_not_count() -> None:
+    """Rule (P5): max.poll.interval is the longest time between two polls, however long a poll waits."""
+    lab = ConsumerLab(max_poll_interval_ms=1_000, poll_timeout_ms=900)
+    lab.advance(3_000)
+    lab.diary.polls = False
+    lab.advance(950)  # the last poll ends
+    lab.asked.clear()
+    lab.advance(900)
+    assert not lab.requests(LeaveGroupRequest)
+    lab.advance(1_000)
+    assert lab.requests(LeaveGroupRequest)
+
+
 def test_another_coordinator_is_looked_for() -> None:
     """Rule (P5): NOT_COORDINATOR, and silence, make the consumer look again; its membership stands."""
     for error in (ErrorCode.NOT_COORDINATOR, None):

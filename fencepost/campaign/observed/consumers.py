@@ -1,0 +1,138 @@
+"""What a simulated consumer in a group does, compared with what it promises: it asks the leader that it
+knows, and commits what its polls returned, as its mode says.
+
+Owns the polls and commits of one consumer's process. It only reads: a run is the same with it. What is wrong
+is recorded as an event (ANSWERED), and judged by the check `meantime`. Not asked: commits after the consumer
+had to look for its coordinator, as it may have given them up without a request; mode `auto`, which commits by
+time; processes that commit in transactions.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from attrs import define, field
+
+from fencepost.campaign.observed.answers import MOST_EVENTS
+from fencepost.campaign.observed.justified import Reason
+from fencepost.campaign.observed.rows import asks_leader
+from fencepost.impl.client.consumer.consumer import Consumer
+from fencepost.impl.messages import broker_api, group_api
+from fencepost.sim.host import Host
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Function, Operation, Position
+
+AT_EACH_POLL = frozenset({"sync", "async", "before"})
+"""Modes with a commit after each poll that returned records."""
+TO_LEADERS = frozenset({broker_api.FetchRequest, broker_api.ListOffsetsRequest})
+Owner = tuple[str | None, int | None]
+"""Member and generation."""
+
+
+@define(eq=False)
+class ConsumerTap:
+    """The messages and rows of one consumer's process."""
+
+    host: Host
+    # Virtual nanoseconds.
+    now: Callable[[], int]
+    record: Callable[[Event], None]
+    # Member and generation of the last poll.
+    owner: Owner = (None, None)
+    # The last poll with records that is complete; None if its records are committed.
+    poll: Operation | None = None
+    # What was committed since the last poll began.
+    commits: list[Position] = field(factory=list)
+    # Whether it looked for its coordinator since then.
+    lost: bool = False
+    recorded: int = 0
+
+    def received(self, source: int, message: Any) -> None:
+        """An answer arrived: nothing to see.
+
+        Args:
+            source: the broker.
+            message: its answer.
+        """
+
+    def sent(self, target: int, message: Any) -> None:
+        """A request leaves.
+
+        Args:
+            target: the broker.
+            message: the request.
+        """
+        kind = type(message)
+        if kind is group_api.FindCoordinatorRequest:
+            self.lost = True
+        elif kind in TO_LEADERS and self.host.core is not None:
+            for reason in asks_leader(self.host.core, target, message):
+                self._record("unknown_leader", kind.__name__, reason, None, -1)
+
+    def ended(self) -> None:
+        """The process ends."""
+        self.owner, self.poll, self.lost = (None, None), None, False
+        self.commits.clear()
+
+    def began(self, row: Operation) -> None:
+        """A row begins.
+
+        Args:
+            row: so far.
+        """
+        if row.function is Function.COMMIT:
+            self.commits += row.positions
+        elif row.function is Function.JOIN:  # a member anew, if the group began anew with the same name
+            self.poll = None
+        elif row.function is Function.POLL:
+            owner = row.member, row.generation
+            if owner == self.owner and not self.lost and self._asked():
+                self._due(row)
+            self.owner, self.poll, self.lost = owner, None, False
+            self.commits.clear()
+
+    def completed(self, row: Operation) -> None:
+        """A row is complete.
+
+        Args:
+            row: as the consumer reports it.
+        """
+        if row.function is Function.POLL and row.records:
+            self.poll = row
+
+    def _asked(self) -> bool:
+        core = self.host.core
+        return isinstance(core, Consumer) and core.options.commit in AT_EACH_POLL
+
+    def _due(self, later: Operation) -> None:
+        """The records of the last poll should be committed now."""
+        if self.poll is None:
+            return
+        ends = {(one.topic, one.partition): one.offset + 1 for one in self.poll.records}
+        for (topic, partition), end in sorted(ends.items()):
+            offsets = [one.offset for one in self.commits if (one.topic, one.partition) == (topic, partition)]
+            if max(offsets, default=-1) < end:
+                reason = (
+                    f"commit of poll {self.poll.op_id} of {later.member} in group {later.group}",
+                    f"{topic}-{partition} up to {end} before poll {later.op_id}",
+                    sorted(offsets),
+                )
+                self._record("uncommitted", "OffsetCommit", reason, topic, partition)
+
+    def _record(self, cause: str, what: str, reason: Reason, topic: str | None, partition: int) -> None:
+        self.recorded += 1
+        if self.recorded > MOST_EVENTS:
+            return
+        of, expected, seen = reason
+        detail = {"request": what, "since": self.now(), "expected": f"{of}: {expected}", "seen": f"{seen}"}
+        self.record(
+            Event(
+                time=self.now(),
+                name=Name.ANSWERED,
+                node=self.host.node,
+                topic=topic,
+                partition=partition,
+                cause=cause,
+                detail=msgspec.json.encode(detail).decode(),
+            )
+        )

@@ -1,0 +1,117 @@
+"""The directory of a replica when a run is over: files that belong to no segment, index entries that point at
+no batch, and leader epochs and producers that its batches contradict.
+
+Owns the comparison of names, index entries, epochs and producers with the log, in their plainest form. It
+reads past the simulated disk, so that no fault of the disk strikes it and no call is counted. Must not know
+when it is asked.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Any
+
+from fencepost.campaign.observed.timed import HEADER_BYTES, Timed, batches_in
+
+SIDECARS = ("index", "timeindex", "txnindex", "snapshot")
+CHECKPOINT = "leader-epoch-checkpoint"
+ATTRIBUTES, PRODUCER_ID, PRODUCER_EPOCH, SEQUENCE = slice(21, 23), slice(43, 51), slice(51, 53), slice(53, 57)
+"""Bytes of a batch."""
+CONTROL = 0x20
+"""The bit of markers, in the lower byte of the attributes."""
+SEQUENCES = 1 << 31
+"""After the largest sequence comes 0."""
+MOST = 5
+"""Of one replica: one is enough to convict."""
+Segments = list[tuple[Any, dict[int, Timed]]]
+"""The segments of a log, each with its batches by their positions."""
+
+
+def wrong_files(log: Any) -> list[str]:
+    """What is wrong with the files of a log, each in one clause.
+
+    Args:
+        log: of a partition; of one on a real disk only the names are compared.
+    """
+    if not all(hasattr(segment.file, "_file") for segment in log.segments.all):  # real files
+        return sorted(_strays(log))[:MOST]
+    segments = [(segment, dict(batches_in(segment.file._file.content))) for segment in log.segments.all]
+    found = [*_strays(log), *(one for segment, batches in segments for one in _misleading(segment, batches))]
+    if not log.files._struck:  # rot may have changed any byte since
+        found += (*_epochs(log, segments), *_producers(log, segments))
+    return sorted(found)[:MOST]
+
+
+def _epochs(log: Any, segments: Segments) -> Iterator[str]:
+    """The checkpoint says what the log has in memory, and each batch is of the epoch of its offset."""
+    entries = log.epochs.entries
+    file = log.files._names.find_file(f"{log.directory}/{CHECKPOINT}")
+    lines = [] if file is None else bytes(file.content).decode("utf-8", "replace").split("\n")[2:-1]
+    written = [tuple(map(int, line.split())) for line in lines]
+    if written != [tuple(entry) for entry in entries]:
+        yield f"epochs {entries} are checkpointed as {written}"
+    starts = [start for _, start in entries]
+    for _, batches in segments:
+        for batch in batches.values():
+            if batch.last < log.log_start_offset:
+                continue
+            place = bisect_right(starts, max(batch.base, log.log_start_offset)) - 1
+            if place < 0 or entries[place][0] != batch.leader_epoch:
+                yield f"epochs {entries} contradict the batch {batch}"
+                return
+
+
+def _producers(log: Any, segments: Segments) -> Iterator[str]:
+    """Of each producer the log remembers the last batch. Compaction may have removed that."""
+    last: dict[int, tuple[int, int, int, int]] = {}
+    for segment, batches in () if log.options.compact or not log.options.contiguous else segments:
+        content = segment.file._file.content
+        for at, batch in batches.items():
+            header = content[at : at + HEADER_BYTES]
+            producer = int.from_bytes(header[PRODUCER_ID], signed=True)
+            if producer >= 0 and not header[ATTRIBUTES][1] & CONTROL:
+                epoch = int.from_bytes(header[PRODUCER_EPOCH], signed=True)
+                last[producer] = epoch, int.from_bytes(header[SEQUENCE], signed=True), batch.base, batch.last
+    for producer, (epoch, sequence, base, offset) in sorted(last.items()):
+        known = log.producers.producers.get(producer)
+        if known is None or known.epoch != epoch or not known.batches or sequence < 0:
+            continue
+        seen = known.batches[-1].last_sequence, known.batches[-1].last_offset
+        expected = (sequence + offset - base) % SEQUENCES, offset
+        if seen != expected:
+            yield f"producer {producer} is known by {seen}, and its last batch is {expected}"
+
+
+def _strays(log: Any) -> Iterator[str]:
+    """A snapshot of producers may also be inside of the log, where the log once ended."""
+    bases = [segment.base_offset for segment in log.segments.all]
+    wanted = {f"{base:020}.log" for base in bases}
+    allowed = wanted | {f"{base:020}.{kind}" for base in bases for kind in SIDECARS} | {CHECKPOINT}
+    names = set(log.files.list(log.directory))
+    for name in names - allowed:
+        stem, _, kind = name.partition(".")
+        inside = stem.isdigit() and bases[0] <= int(stem) <= log.log_end_offset
+        if not (kind == "snapshot" and inside):
+            yield f"{name} belongs to no segment"
+    for name in wanted - names:
+        yield f"{name} is missing"
+
+
+def _misleading(segment: Any, batches: dict[int, Timed]) -> Iterator[str]:
+    """An entry of an offset index has the position and the last offset of a batch. One of a time index has
+    the largest time so far, and the last offset of the first batch with it."""
+    offsets, times = segment.indexes.offsets, segment.indexes.times
+    if not offsets._entries and not times._entries:
+        return
+    base = segment.base_offset
+    for offset, position in offsets.FORMAT.iter_unpack(offsets._entries or b""):
+        batch = batches.get(position)
+        if batch is None or batch.last != base + offset:
+            yield f"offset index of {base}: {base + offset} at {position}, where {batch} is"
+    largest: dict[int, int] = {}
+    latest = -1
+    for batch in batches.values():
+        if batch.timestamp_ms > latest:
+            latest = largest[batch.last] = batch.timestamp_ms
+    for timestamp_ms, offset in times.FORMAT.iter_unpack(times._entries or b""):
+        if largest.get(base + offset) != timestamp_ms:
+            yield f"time index of {base}: {timestamp_ms} at {base + offset}, where no batch is the latest"

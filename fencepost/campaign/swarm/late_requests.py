@@ -1,0 +1,59 @@
+"""Requests of clients that arrive late, when they have been sent again already: for real systems.
+
+Owns the draw. Must not know how bytes are held back. It is a fault of links that begins and ends soon: what
+clients send meanwhile takes seconds, on the connection that it was sent on. They give up, close that
+connection as Kafka's clients do, and send again on a new one, which is quick. So a request arrives when its
+sender believes that it was done long ago: an EndTxn in the midst of the next transaction (KAFKA-17754).
+
+Where that commits a part of the next transaction, nobody sees it if the rest is committed, too. So these
+plans have many short transactions, a part of which their application aborts.
+"""
+
+from attrs import evolve
+
+from fencepost.campaign.swarm.draws import Draws
+from fencepost.traces.plan import Fault, Plan
+
+LATE_REQUESTS = "late_requests"
+"""The kind of fault. The simulator's network holds back single messages; this one holds back connections."""
+FIRST_LATE = 700
+"""Fault ids."""
+MICROSECONDS = 1_000
+WINDOW_MS, LATE_MS, PATIENCE_MS = (300, 1_200), (100, 1_500), (400, 900)
+"""How long what is sent becomes late, by how much more than clients wait for an answer, and how long they
+wait."""
+HOW_MANY, CHANCE = (3, 8), 60
+"""Of them in a plan, each at all brokers, and plans in a hundred with any."""
+ABORTS_PPM, POLL = (300_000, 600_000), (3, 10)
+"""Transactions in a million that the application aborts; records that one takes at most."""
+
+
+def with_late_requests(plan: Plan, draw: Draws) -> Plan:
+    """The plan with late requests, in most plans.
+
+    Args:
+        plan: its processes write in transactions.
+        draw: of its seed.
+    """
+    if not draw.chance(CHANCE, "late_on"):
+        return plan
+    patience_ms, brokers = draw.between(PATIENCE_MS, "late.patience"), plan.cluster.brokers
+    late = tuple(
+        Fault(
+            fault_id=FIRST_LATE + number * brokers + broker,
+            kind=LATE_REQUESTS,
+            at_ms=draw.between((plan.safety_ms // 5, plan.safety_ms), "late.at", number),
+            duration_ms=draw.between(WINDOW_MS, "late.for", number),
+            target=f"broker {broker}",
+            parameter=(patience_ms + draw.between(LATE_MS, "late.by", number)) * MICROSECONDS,
+        )
+        for number in range(draw.between(HOW_MANY, "late"))
+        for broker in range(1, brokers + 1)
+    )
+    aborts_ppm, most = draw.between(ABORTS_PPM, "late.aborts"), draw.between(POLL, "late.poll")
+    return evolve(
+        plan,
+        consumer=evolve(plan.consumer, request_timeout_ms=patience_ms, max_poll_records=most),
+        transform=evolve(plan.transform, aborts_ppm=aborts_ppm, pause_ms=0),
+        faults=(*plan.faults, *late),
+    )
