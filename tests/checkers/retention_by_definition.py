@@ -79,3 +79,43 @@ def is_late(events: tuple[Event, ...], topic: str, retention: int) -> bool:
             if whole and event.time > due + SLOW_CHECKS_NS and not disturbed(before, node):
                 return True
     return False
+
+
+def is_early(events: tuple[Event, ...], topic: str, retention: int, kept_by_clients: int) -> bool:
+    """Whether retention ever took a record of which a leader's append is known, and that can be younger than
+    that by no reckoning."""
+    for place, event in enumerate(events):
+        before = events[:place]
+        if event.name is not Name.LOG_START or event.cause != "retention" or event.topic != topic:
+            continue
+        if any(one.name in (Name.TOPIC_CONFIGURED, Name.TOPIC_DELETION) for one in before):
+            return False
+        if any(one.name is Name.FAULT_BEGAN and one.cause in CLOCKS for one in before):
+            return False
+        ages = [age for end, age in _known_ages(before, event.node) if end <= event.log_start_offset]
+        if ages and event.time - max(ages) + kept_by_clients < retention:
+            return True
+    return False
+
+
+def _known_ages(events: tuple[Event, ...], node: int) -> list[tuple[int, int]]:
+    """The end and the age of each batch in a broker's log of which every value was first appended by a
+    leader, and that no compaction reached."""
+    found: list[tuple[int, int]] = []
+    for place, event in enumerate(events):
+        if event.name is not Name.APPENDED or event.node != node:
+            continue
+        firsts = [next(one for one in events if value in one.values) for value in event.values]
+        end = event.offset + len(event.values)
+        known = all(first.cause == "leader" for first in firsts)
+        if known and not any(_takes(one, event, end) for one in events[place + 1 :] if one.node == node):
+            found.append((end, max(first.time for first in firsts)))
+    return found
+
+
+def _takes(event: Event, appended: Event, end: int) -> bool:
+    """Whether an event takes a batch out of a log, or leaves nobody knows what of it."""
+    cut = event.name in (Name.TRUNCATED, Name.LOG_RECOVERED, Name.APPENDED) and event.offset < end
+    gone = event.name is Name.LOG_START and end <= event.log_start_offset
+    cleaned = event.name is Name.COMPACTED and end <= event.offset
+    return cut or gone or cleaned or (event.name is Name.MARK and event.cause == "replica_deleted")

@@ -25,8 +25,6 @@ from tests.checkers.event_tables import JUDGES, answers, bent, bounded, compacte
 from tests.checkers.test_invariants_differential import events_trace, reads_trace, restarts_trace
 from tests.checkers.traces_by_hand import healthy_start, state, trace
 
-pytestmark = pytest.mark.xdist_group("event_tables")
-"""One process runs the simulator."""
 STORIES = stories()
 PLANTED = {
     "KAFKA-532": 7,

@@ -32,7 +32,6 @@ TEN = """{:type :invoke, :f :write, :value 1, :process 0, :time 1}
 {:type :invoke, :f :read, :value nil, :process 1, :time 3}
 {:type :ok, :f :read, :value 1, :process 1, :time 4}
 """
-pytestmark = pytest.mark.xdist_group("kernels")
 
 
 def logs(seed: int) -> Iterator[Trace]:

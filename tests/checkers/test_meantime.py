@@ -11,6 +11,7 @@ from fencepost.traces.events import UNCLEAN_REQUESTED, Event, Name
 from fencepost.traces.plan import (
     ClusterOptions,
     ConsumerOptions,
+    DiskOptions,
     NetworkOptions,
     Plan,
     PlannedOperation,
@@ -31,7 +32,7 @@ def made(*events: Event, **options: object) -> Trace:
         zookeeper_session_timeout_ms=1_000,
         replica_lag_time_max_ms=2_000,
     )
-    more = {name: options.pop(name) for name in ("consumer", "operations") if name in options}
+    more = {name: options.pop(name) for name in ("consumer", "disk", "operations") if name in options}
     network = NetworkOptions(latency_max_us=1_000, **options)  # type: ignore[arg-type]
     plan = Plan(seed=1, cluster=cluster, network=network, **more)  # type: ignore[arg-type]
     return Trace(trace_id=1, plan=plan_to_json(plan), seed=1, software_version="0", events=events)
@@ -298,10 +299,18 @@ def test_a_rebalance_takes_no_longer_than_members_need_to_hear_of_it() -> None:
 
 
 def test_who_cannot_commit_in_time_leaves_with_reason() -> None:
-    """Rule (JUSTIFIED): a member leaves when its time for the next poll is over; where no commit is answered
-    before it is sent again, that may happen without any fault."""
-    leaves = phase(40, "PreparingRebalance", "consumer-2-1 leaves")
-    for patience, anomalies in ((1_500, {"needless_rebalance"}), (150, set())):
+    """Rule (JUSTIFIED): who has no time left until the next poll leaves, without a request if it does
+    not know its coordinator, and joins anew; where no commit is answered before it is sent again, that
+    may happen without any fault."""
+    late = {"needless_rebalance"}
+    for does, patience, anomalies in (
+        ("leaves", 1_500, late),
+        ("leaves", 150, set()),
+        ("joins", 1_500, late),
+        ("joins", 150, set()),
+        ("joins again", 150, late),
+    ):
+        leaves = phase(40, "PreparingRebalance", f"consumer-2-1 {does}")
         consumer = ConsumerOptions(
             session_timeout_ms=2_000, max_poll_interval_ms=5_000, request_timeout_ms=patience
         )
@@ -309,9 +318,19 @@ def test_who_cannot_commit_in_time_leaves_with_reason() -> None:
         assert found(*happened, consumer=consumer) == anomalies
 
 
+def test_who_is_late_may_leave_without_a_request() -> None:
+    """Rule (JUSTIFIED): as a static member does, or one that does not know its coordinator; then its session
+    ends."""
+    for patience, anomalies in ((1_500, {"needless_expulsion"}), (150, set())):
+        consumer = ConsumerOptions(
+            session_timeout_ms=2_000, max_poll_interval_ms=5_000, request_timeout_ms=patience
+        )
+        assert found(*UP, SAFETY, *ROLES, EXPELLED, consumer=consumer) == anomalies
+
+
 def test_a_process_that_is_fenced_leaves_and_joins_anew_with_reason() -> None:
-    """Rule (JUSTIFIED): processes that produce in transactions fence each other at any time, and a fenced one
-    begins anew in its group. Other groups are asked."""
+    """Rule (JUSTIFIED): a process that produces in transactions may be refused as fenced at any time, also
+    without a rival, and begins anew in its group. Other groups are asked."""
     consumer = ConsumerOptions(session_timeout_ms=2_000, max_poll_interval_ms=5_000)
     leaves = phase(40, "PreparingRebalance", "consumer-2-1 leaves")
     happened = (*UP, SAFETY, *ROLES, phase(10, "Stable"), leaves, phase(41, "CompletingRebalance"))
@@ -350,6 +369,23 @@ def test_what_stands_still_while_nothing_is_broken() -> None:
     assert found(*small, late, END) == {"slow_recovery"}  # it came, but too late
     moved = Event(time=0, name=Name.REASSIGNMENT, replicas=(1, 2), **T0)
     assert found(*small, moved, END) == set()
+
+
+def test_a_follower_catches_up_when_its_leader_s_disk_has_time() -> None:
+    """Rule (MEANTIME): fetches wait for the batches that clients append before them. An idle disk, or batches
+    before the calm, give no reason."""
+    small = (*UP[:5], state(1, 0, 1, 2), *ROLES)
+    disk = DiskOptions(fsync_us=500_000)
+
+    def appended(at: int) -> Event:
+        return Event(time=at * SECOND, name=Name.APPENDED, node=1, cause="leader", offset=at, **T0)
+
+    batches = [appended(at) for at in range(1, 21)]
+    assert "slow_recovery" in found(*small, END, disk=disk)
+    assert "slow_recovery" in found(*small, *batches[:5], END, disk=disk)
+    assert "slow_recovery" not in found(*small, *batches, END, disk=disk)
+    heal = Event(time=22 * SECOND, name=Name.PHASE, cause="heal")
+    assert "slow_recovery" in found(*small, *batches, heal, END, disk=disk)
 
 
 def test_a_process_that_came_back_is_not_what_its_old_node_says() -> None:
@@ -422,3 +458,36 @@ def test_a_commit_waits_for_the_next_fetch(lost: bool, took_ms: int, late: bool)
     moved = Event(time=copied + took_ms * 1_000_000, name=Name.HIGH_WATERMARK, node=1, high_watermark=1, **T0)
     rows = (*UP, led, appended(1, copied - 1), appended(2, copied), *(fault if lost else ()), moved)
     assert ("slow_commit" in found(*rows)) is late
+
+
+@pytest.mark.parametrize(
+    ("name", "cause", "node", "late"),
+    [
+        (Name.COMPACTED, "", 1, False),
+        (Name.COMPACTED, "", 2, False),
+        (Name.COMPACTED, "", 3, True),
+        (Name.LOG_START, "retention", 2, False),
+        (Name.LOG_START, "leader", 2, True),
+    ],
+)
+def test_a_commit_waits_while_a_broker_cleans(name: Name, cause: str, node: int, late: bool) -> None:
+    """Rule (MEANTIME): a step of cleaning many small segments on a slow disk may take seconds (seed 9100010
+    of the profile everything). What a broker outside of the ISR does is no reason."""
+    led = Event(
+        time=SECOND,
+        name=Name.BECAME_LEADER,
+        node=1,
+        leader_epoch=0,
+        isr=(1, 2),
+        high_watermark=0,
+        offset=0,
+        **T0,
+    )
+    copied = 20 * SECOND
+    rows = [
+        Event(time=copied, name=Name.APPENDED, node=1, offset=0, end_offset=1, values=(1,), **T0),
+        Event(time=copied, name=Name.APPENDED, node=2, offset=0, end_offset=1, values=(1,), **T0),
+    ]
+    cleaned = Event(time=copied + 4 * SECOND, name=name, node=node, cause=cause, topic="other", partition=0)
+    moved = Event(time=copied + 4 * SECOND, name=Name.HIGH_WATERMARK, node=1, high_watermark=1, **T0)
+    assert ("slow_commit" in found(*UP, led, *rows, cleaned, moved)) is late

@@ -131,6 +131,13 @@ def test_replicas_are_alike() -> None:
             assert "replicas_disagree" in changed(place, evolve(event, log_start_offset=1))
 
 
+def test_files_count() -> None:
+    """Rule (AGREED): what is wrong with a directory is found at leaders and followers."""
+    for place, event in beliefs(Belief.REPLICA):
+        wrong = with_detail(event, files=["00000000000000000007.index belongs to no segment"])
+        assert "directory_disagrees" in changed(place, wrong)
+
+
 def test_what_is_missing_counts() -> None:
     """Rule (AGREED): a broker without metadata or a replica of an assigned partition, and a cluster without
     an active controller."""
@@ -194,6 +201,13 @@ def test_brokers_have_the_same_configurations() -> None:
     """Rule (AGREED): an override that one broker has, all have."""
     place, event = beliefs(Belief.BROKER)[-1]
     assert "stale_belief" in changed(place, with_detail(event, configs={"t": {"retention.ms": "1"}}))
+
+
+def test_an_override_is_obeyed() -> None:
+    """Rule (AGREED): a broker has every override that it knows in effect, in its logs, too."""
+    place, event = beliefs(Belief.BROKER)[0]
+    wrong = ["retention.ms=1 of t is in effect as 7"]
+    assert "stale_belief" in changed(place, with_detail(event, misapplied=wrong))
 
 
 def test_a_registered_broker_runs() -> None:

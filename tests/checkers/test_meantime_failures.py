@@ -1,4 +1,4 @@
-"""A client tries as long as it was told to."""
+"""A client tries for its delivery time-out."""
 
 import pytest
 

@@ -17,6 +17,7 @@ from fencepost.traces.plan import (
     GroupOptions,
     Plan,
     PlannedOperation,
+    ProducerOptions,
     TopicOptions,
 )
 from tools.mutants.subjects import module_of
@@ -123,6 +124,19 @@ def spread() -> Plan:
     return evolve(plan, cluster=evolve(plan.cluster, topics=topics))
 
 
+def committing() -> Plan:
+    """As `members`, with a commit after each poll."""
+    plan = members()
+    return evolve(plan, consumer=evolve(plan.consumer, commit="sync"))
+
+
+def batches() -> Plan:
+    """As `lone_faults`, with producers that have several batches in flight."""
+    plan = lone_faults()
+    producer = ProducerOptions(pipelined=True, idempotent=True, linger_ms=20)
+    return evolve(plan, client=evolve(plan.client, producer=producer))
+
+
 IMPL = "fencepost/impl"
 ELECTIONS, ISR = f"{IMPL}/controller/elections.py", f"{IMPL}/replication/isr.py"
 DEAD = "dead = [member for member in state.isr if member in gone and member != state.leader]"
@@ -135,6 +149,7 @@ LEADER = f"{IMPL}/replication/leader.py"
 REFUSES = "if error is not NO_ERROR:\n            self._produced(source, request, error)\n"
 ANSWERS = "self._answer_produce(delayed, error)"
 WAITED = "elif partition.high_watermark < delayed.required_offset"
+COMMITS = "self.fetcher.positions) if offsets is None else offsets\n        if what:\n            kind"
 PLANTED = [
     (
         "needless_election",
@@ -225,6 +240,55 @@ PLANTED = [
         "generation=self.generation,",
         "generation=self.generation + 1,",
     ),
+    (
+        "wrong_request",
+        lone_faults,
+        f"{IMPL}/replication/fetcher.py",
+        "if following.asked_epoch < 0:\n",
+        "if False:\n",
+    ),
+    (
+        "wrong_answer",
+        lone_faults,
+        LEADER,
+        "epoch=epoch, end_offset=end_offset)",
+        "epoch=epoch, end_offset=end_offset + 1)",
+    ),
+    (
+        "contradictory_state",
+        lone_faults,
+        LEADER,
+        "        if worth_it:\n            self.purgatory",
+        "        if worth_it and delayed.request.replica_id < 0:\n            self.purgatory",
+    ),
+    (
+        "wrong_row",
+        lone_faults,
+        f"{IMPL}/client/client.py",
+        "= response.leader_epoch, response.log_start_offset",
+        "= response.leader_epoch, response.base_offset",
+    ),
+    (
+        "wrong_row",
+        batches,
+        f"{IMPL}/client/producer/completion.py",
+        "log_start_offset=response.log_start_offset if",
+        "log_start_offset=response.base_offset if",
+    ),
+    (
+        "wrong_request",
+        batches,
+        f"{IMPL}/client/producer/producer.py",
+        "leader = None if line.stale else",
+        "leader = None if False else",
+    ),
+    (
+        "missing_commit",
+        committing,
+        f"{IMPL}/client/consumer/consumer.py",
+        COMMITS,
+        COMMITS.replace("offsets is None", "offsets"),
+    ),
 ]
 
 
@@ -248,7 +312,9 @@ def _found(plan: Plan) -> set[str]:
     return {finding.anomaly for verdict in judge(run(plan)) for finding in verdict.findings}
 
 
-@pytest.mark.parametrize("plan", [lone_faults, members, two_fall, old_records, handovers, spread])
+@pytest.mark.parametrize(
+    "plan", [lone_faults, members, two_fall, old_records, handovers, spread, committing, batches]
+)
 def test_nothing_is_found_without_a_fault_in_the_source(plan: Callable[[], Plan]) -> None:
     """Rule: a judge that convicts the healthy implementation convicts nothing."""
     assert _found(plan()) == set()

@@ -5,19 +5,13 @@ from random import Random
 import pytest
 from attrs import evolve
 
-from fencepost.checkers.meantime import judge
 from fencepost.checkers.meantime.options import options_of
 from fencepost.checkers.meantime.retries import settled_ns
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.plan import ClusterOptions, ConsumerOptions, NetworkOptions, Plan, PlannedOperation
 from fencepost.traces.plan_json import plan_to_json
-from fencepost.traces.trace import Trace
-
-SECOND = 1_000_000_000
-PHASES = tuple(
-    Event(time=at * SECOND, name=Name.PHASE, cause=cause) for at, cause in ((1, "safety"), (90, "heal"))
-)
+from tests.checkers.meantime_by_hand import PHASES, SECOND, anomalies_of
 
 
 def poll(at: int, member: str, generation: int, *offsets: int) -> Operation:
@@ -53,16 +47,7 @@ def found(
         consumer=ConsumerOptions(commit=commit, request_timeout_ms=patience_ms),
         operations=moves,
     )
-    trace = Trace(
-        trace_id=1,
-        plan=plan_to_json(plan),
-        seed=1,
-        software_version="0",
-        events=tuple(sorted((*PHASES, *events), key=lambda event: event.time)),
-        operations=operations,
-        concurrent_processes=True,
-    )
-    return "needless_reprocessing" in {one.anomaly for one in judge(trace).findings}
+    return "needless_reprocessing" in anomalies_of(plan, operations, events)
 
 
 FIRST = (poll(50, "a", 1, 0, 1), poll(52, "a", 1, 2, 3))

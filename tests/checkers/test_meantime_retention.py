@@ -10,7 +10,7 @@ from fencepost.traces.events import Event, Name
 from fencepost.traces.plan import ClientOptions, ClusterOptions, NetworkOptions, Plan, TopicOptions
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.trace import Trace
-from tests.checkers.retention_by_definition import is_late
+from tests.checkers.retention_by_definition import is_early, is_late
 
 SECOND = 1_000_000_000
 T0 = {"node": 1, "topic": "t", "partition": 0}
@@ -91,14 +91,23 @@ def test_a_record_that_only_followers_were_seen_to_append_is_of_any_age() -> Non
     assert found(appended(30, 0, 7, node=2), copy, committed(30, 1), deleted(31, 1)) == {"early_deletion"}
 
 
+@pytest.mark.parametrize(("below", "anomalies"), [(2, set()), (1, {"early_deletion"})])
+def test_a_segment_is_as_old_as_what_compaction_left(below: int, anomalies: set[str]) -> None:
+    """Rule (RETENTION): the youngest records may be gone, so that nothing says how old the rest is. What no
+    compaction reached counts."""
+    cleaned = Event(time=5 * SECOND, name=Name.COMPACTED, offset=below, **T0)
+    assert found(*LOG, cleaned, deleted(9, 2), cleanup_policy="compact,delete") == anomalies
+
+
 def test_a_followers_copy_is_as_old_as_the_record() -> None:
     """Rule (RETENTION): the age counts from the first append anywhere."""
     copied = (appended(1, 0, 7, node=2), appended(11, 0, 7), committed(11, 1), deleted(13, 1))
     assert found(*copied) == set()
 
 
-def story(seed: int) -> tuple[Event, ...]:
-    """Two brokers, and anything that a log or a broker can meet, in any order."""
+def story(seed: int, kinds: str = "aaaahhhctrmfbsgj") -> tuple[Event, ...]:
+    """Two brokers, and anything that a log or a broker can meet, in any order. kinds: what happens, by its
+    share."""
     draw = random.Random(seed)
     events: list[Event] = []
     ends, active, at = {1: 0, 2: 0}, {1: 0, 2: 0}, 0
@@ -106,12 +115,13 @@ def story(seed: int) -> tuple[Event, ...]:
         at += draw.choice((1, 1, 2, 8, 25)) * SECOND
         node = draw.choice((1, 1, 2))
         on = {"time": at, "node": node, "topic": "t", "partition": 0}
-        kind = draw.choice("aaaahhhctrmfbsgj" if number > 2 else "aah")
+        kind = draw.choice(kinds if number > 2 else "aah")
         end = ends[node]
         if kind == "a":
             count = draw.randint(1, 3)
             values = tuple(range(end, end + count))
-            events.append(Event(name=Name.APPENDED, offset=end, values=values, cause="leader", **on))
+            cause = draw.choice(("leader", "leader", "leader", "follower"))
+            events.append(Event(name=Name.APPENDED, offset=end, values=values, cause=cause, **on))
             ends[node] = end + count
         elif kind == "h":
             events.append(
@@ -119,7 +129,10 @@ def story(seed: int) -> tuple[Event, ...]:
             )
         elif kind == "c":
             start = draw.randint(0, end)
-            events.append(Event(name=Name.LOG_START, log_start_offset=start, cause="delete_records", **on))
+            cause = draw.choice(("delete_records", "retention"))
+            events.append(Event(name=Name.LOG_START, log_start_offset=start, cause=cause, **on))
+        elif kind == "k":
+            events.append(Event(name=Name.COMPACTED, offset=draw.randint(0, end), **on))
         elif kind == "t":
             ends[node] = draw.randint(0, end)
             events.append(Event(name=Name.TRUNCATED, offset=ends[node], **on))
@@ -160,3 +173,15 @@ def test_what_is_late_is_late_by_definition() -> None:
         assert ("late_deletion" in found(*events)) is expected, (seed, events)
         verdicts.append(expected)
     assert 40 < sum(verdicts) < 360
+
+
+def test_what_is_early_is_early_by_definition() -> None:
+    """Rule (STYLE 15): the same of records that go too soon. A client may keep a record for a second and two
+    messages."""
+    verdicts = []
+    for seed in range(400):
+        events = story(seed, "aaaaaaaahccccccctrmkg")
+        expected = is_early(events, "t", 10 * SECOND, SECOND + 2 * 1_000_000)
+        assert ("early_deletion" in found(*events)) is expected, (seed, events)
+        verdicts.append(expected)
+    assert 15 < sum(verdicts) < 385

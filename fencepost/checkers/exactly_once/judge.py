@@ -37,6 +37,7 @@ from fencepost.checkers.operation_columns import (
     columns_of_table,
     columns_of_traces,
 )
+from fencepost.checkers.sorting import first_of_each, is_among, numbered, order_by, stable_order
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.trace import Trace
@@ -112,9 +113,8 @@ def _judge(operations: OperationColumns, details: Callable[[], Details]) -> list
     findings: dict[int, list[Finding]] = defaultdict(list)
     if (asked & concerned).any():
         relations = relations_of(operations, details(), asked & concerned)
-        for rule in (_torn, _zombies, _twice, _without_commit, _missing):
-            for of, finding in rule(relations):
-                findings[of].append(finding)
+        for of, finding in (*found_meanwhile(relations), *found_at_the_end(relations)):
+            findings[of].append(finding)
     verdicts = []
     for index, trace in enumerate(operations.traces):
         verdict = _broken(trace)
@@ -126,6 +126,32 @@ def _judge(operations: OperationColumns, details: Callable[[], Details]) -> list
 
 
 # ---- the rules
+
+
+def found_meanwhile(relations: Relations) -> Iterator[Found]:
+    """What later rows do not excuse, unless readers disagree about a record (which the log check names).
+
+    Args:
+        relations: of a whole trace, or of what has arrived of one.
+
+    Yields:
+        the index of a trace, and a finding.
+    """
+    for rule in (_torn, _zombies, _twice):
+        yield from rule(relations)
+
+
+def found_at_the_end(relations: Relations) -> Iterator[Found]:
+    """What later rows may excuse: a commit or an output that is still to come.
+
+    Args:
+        relations: of whole traces.
+
+    Yields:
+        the index of a trace, and a finding.
+    """
+    for rule in (_without_commit, _missing):
+        yield from rule(relations)
 
 
 def _found(
@@ -151,7 +177,7 @@ def _where(relations: Relations, log: int) -> str:
 
 def _first(of: Array, among: Array) -> tuple[Array, Array]:
     """The distinct numbers in `of` among these indices, and the first index of each."""
-    numbers, first = np.unique(of[among], return_index=True)
+    numbers, first = first_of_each(of[among])
     return numbers, among[first]
 
 
@@ -181,8 +207,7 @@ def _zombies(relations: Relations) -> Iterator[Found]:
     """At most one finding for each epoch of a producer."""
     sent, details, operations = relations.sent, relations.details, relations.operations
     epoch_of, successor = _successors(relations)
-    mine = epoch_of[sent.row]
-    later = np.where(mine >= 0, successor[mine], NONE) if len(successor) else np.full(len(mine), NONE)
+    mine, later = epoch_of[sent.row], successor[sent.row]
     guilty = (later >= 0) & (sent.poll >= 0)
     guilty &= operations.invoke_time[sent.row] > operations.invoke_time[later]
     _, first = _first(mine, np.flatnonzero(guilty))
@@ -203,37 +228,34 @@ def _zombies(relations: Relations) -> Iterator[Found]:
 
 
 def _successors(relations: Relations) -> tuple[Array, Array]:
-    """For each row the number of its producer epoch, -1 if none began a transaction in it; and for each such
-    number the first transaction of a later epoch of its producer, -1 if there is none."""
+    """For each row the number of its producer epoch, and the first transaction of a later epoch of its
+    producer; -1 if there is none."""
     details, operations = relations.details, relations.operations
+    epoch_of, successor = (np.full(len(operations.op_id), NONE) for _ in range(2))
     known = np.flatnonzero((details.producer_id >= 0) & (details.producer_epoch >= 0))
     # producers number (trace, producer id), epochs number (producer, epoch downwards)
-    _, producer = np.unique(
-        np.array((operations.trace[known], details.producer_id[known])), axis=1, return_inverse=True
-    )
-    _, ranks = np.unique(details.producer_epoch[known], return_inverse=True)
-    epoch = ranks.reshape(-1).astype(np.int64)
-    most = int(epoch.max(initial=0))
-    number = producer.reshape(-1).astype(np.int64) * (most + 1) + (most - epoch)
+    ids, of_id = numbered(details.producer_id[known])
+    _, producer = numbered(operations.trace[known].astype(np.int64) * len(ids) + of_id)
+    epochs, epoch = numbered(details.producer_epoch[known])
+    width = max(len(epochs), 1)
+    number = producer * width + (width - 1 - epoch)
+    epoch_of[known] = number
     begins = np.flatnonzero(operations.function[known] == TXN)
-    begins = begins[np.lexsort((operations.invoke_time[known[begins]], number[begins]))]
-    epochs, head = np.unique(number[begins], return_index=True)
-    epoch_of = np.full(len(operations.op_id), NONE)
+    begins = begins[order_by((operations.invoke_time[known[begins]], number[begins]))]
+    epochs, head = first_of_each(number[begins])
     if not len(epochs):
-        return epoch_of, np.empty(0, np.int64)
-    at = np.minimum(np.searchsorted(epochs, number), len(epochs) - 1)
-    epoch_of[known] = np.where(epochs[at] == number, at, NONE)
+        return epoch_of, successor
     first = known[begins[head]]
-    of_producer = epochs // (most + 1)
+    of_producer = epochs // width
     # by time, the higher epoch first; later producers have lower numbers, so that each starts anew
     order = np.lexsort((np.arange(len(first)), operations.invoke_time[first]))
     rank = np.empty(len(first), np.int64)
     rank[order] = np.arange(len(first))
     lowest = np.minimum.accumulate(rank - of_producer * len(first))
     earliest = first[order[lowest + of_producer * len(first)]]
-    successor = np.full(len(first), NONE)
-    same = of_producer[1:] == of_producer[:-1]
-    successor[1:][same] = earliest[:-1][same]
+    before = np.searchsorted(epochs, number) - 1
+    later = (before >= 0) & (of_producer[before] == number // width)
+    successor[known[later]] = earliest[before[later]]
     return epoch_of, successor
 
 
@@ -242,7 +264,7 @@ def _outputs(relations: Relations) -> Array:
     they were sent."""
     sent = relations.sent
     visible = np.flatnonzero((sent.source.log >= 0) & (sent.poll >= 0))
-    return visible[np.argsort(sent.source.key[visible], kind="stable")]
+    return visible[stable_order(sent.source.key[visible])]
 
 
 def _twice(relations: Relations) -> Iterator[Found]:
@@ -270,9 +292,10 @@ def _ends(relations: Relations, counting: Array) -> tuple[Array, Array]:
     highest offset, as an index of `commits`."""
     place = relations.commits.place
     order = np.flatnonzero(counting & (place.log >= 0))
-    order = order[np.lexsort((-order, place.key[order]))]
-    logs, last = np.unique(place.log[order][::-1], return_index=True)
-    return logs, order[::-1][last]
+    order = order[::-1]  # of equal ones the first commit shall be the last
+    order = order[stable_order(place.key[order])][::-1]
+    logs, last = first_of_each(place.log[order])
+    return logs, order[last]
 
 
 def _without_commit(relations: Relations) -> Iterator[Found]:
@@ -304,17 +327,20 @@ def _missing(relations: Relations) -> Iterator[Found]:
     sent, shown, commits = relations.sent, relations.shown, relations.commits
     outcome, traces = relations.operations.outcome, relations.operations.traces
     logs, commit = _ends(relations, outcome[commits.row] == OK)
-    kept = np.isin(logs, sent.source.log) & ~compacted(relations.logs, traces, logs)
+    names = [relations.logs.named(log)[1:] for log in logs.tolist()]
+    settled = np.array([relations.settled.get(name, NONE) for name in names], np.int64)
+    kept = (np.isin(logs, sent.source.log) | (settled >= 0)) & ~compacted(relations.logs, traces, logs)
     owners = [relations.logs.named(log)[0] for log in logs.tolist()]
     kept &= np.array([not traces[owner].claims.retention for owner in owners], np.bool_)
-    logs, commit = logs[kept], commit[kept]
+    logs, commit, settled = logs[kept], commit[kept], settled[kept]
     if not len(logs):
         return
     at = np.minimum(np.searchsorted(logs, shown.place.log), len(logs) - 1)
     consumed = (logs[at] == shown.place.log) & (shown.place.offset < commits.place.offset[commit[at]])
+    consumed &= shown.place.offset >= settled[at]
     excused = (sent.poll >= 0) | ((outcome[sent.row] != FAIL) & ~sent.passed)
     excused &= sent.source.log >= 0
-    consumed &= ~np.isin(shown.place.key, sent.source.key[excused])
+    consumed &= ~is_among(shown.place.key, sent.source.key[excused])
     _, first = _first(shown.place.log, np.flatnonzero(consumed))
     for one in first.tolist():
         log, offset = int(shown.place.log[one]), int(shown.place.offset[one])

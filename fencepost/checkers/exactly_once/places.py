@@ -12,6 +12,7 @@ import pyarrow as pa
 from attrs import frozen
 
 from fencepost.checkers.arrow_arrays import NONE, Array, Arrow, arrow
+from fencepost.checkers.sorting import numbered
 
 BETWEEN, SOURCE, DASH = " ", "@", "-"
 """The lineage of an append is `topic-partition@offset` for each record, with blanks between them."""
@@ -74,7 +75,7 @@ class Logs:
         return trace, self.topics[topic], partition
 
 
-def numbered(groups: Sequence[Named]) -> tuple[Logs, list[Places]]:
+def places_of(groups: Sequence[Named]) -> tuple[Logs, list[Places]]:
     """Number the places of all groups alike.
 
     Args:
@@ -114,7 +115,7 @@ def _log(group: Named, codes: list[int], topics: int, width: int) -> Array:
 
 def _ranks(arrays: Sequence[Array]) -> tuple[Array, list[Array]]:
     """The distinct entries of all arrays but -1, and the rank of each entry; -1 stays."""
-    distinct = np.unique(np.concatenate(arrays))
+    distinct, _ = numbered(np.concatenate(arrays))
     distinct = distinct[distinct >= 0]
     return distinct, [np.where(each >= 0, np.searchsorted(distinct, each), NONE) for each in arrays]
 

@@ -11,14 +11,14 @@ reader may seek; nor do those of a compacted topic, because compaction may have 
 A log is one partition in one trace, as a number that orders by trace, topic and partition.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-from attrs import frozen
+from attrs import Factory, frozen
 
 from fencepost.checkers.arrow_arrays import Arrow, arrow, integer_array, object_integers, table_column
-from fencepost.checkers.exactly_once.places import Logs, Named, Places, numbered, sources_of
+from fencepost.checkers.exactly_once.places import Logs, Named, Places, places_of, sources_of
 from fencepost.checkers.log.transactions import transactions_of
 from fencepost.checkers.operation_columns import (
     FUNCTIONS,
@@ -29,6 +29,7 @@ from fencepost.checkers.operation_columns import (
     PositionColumns,
     RecordColumns,
 )
+from fencepost.checkers.sorting import ascends, first_of_each, numbered, order_by, stable_order
 from fencepost.checkers.statements import READ_COMMITTED
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.trace import Trace
@@ -134,6 +135,9 @@ class Relations:
     shown: Shown
     # Offsets that transactions committed.
     commits: Commits
+    # By topic and partition of input: what was consumed below this offset needs no output among these rows,
+    # because older rows have it. Only for a part of a trace.
+    settled: Mapping[tuple[str, int], int] = Factory(dict)
 
 
 def relations_of(operations: OperationColumns, details: Details, asked: Array) -> Relations:
@@ -159,7 +163,7 @@ def relations_of(operations: OperationColumns, details: Details, asked: Array) -
     begun = flat.positions(polled)
     begun = begun[operations.positions.offset[begun] >= 0]
     commits = flat.positions(flat.ours & (operations.function == COMMIT) & details.commits)
-    logs, places = numbered(
+    logs, places = places_of(
         (
             flat.named_records(sent),
             flat.named_records(shown),
@@ -215,7 +219,7 @@ class _Flat:
 
     @classmethod
     def of(cls, operations: OperationColumns, asked: Array) -> "_Flat":
-        order = np.lexsort((operations.op_id, operations.invoke_time, operations.trace))
+        order = order_by((operations.op_id, operations.invoke_time, operations.trace))
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
         return cls(
@@ -236,8 +240,7 @@ class _Flat:
 
     def _ordered(self, flat: Array, of: Array) -> Array:
         rank = self.rank[of[flat]]
-        ascending = bool((rank[1:] >= rank[:-1]).all())
-        return flat if ascending else flat[np.argsort(rank, kind="stable")]
+        return flat if ascends(rank) else flat[stable_order(rank)]
 
     def named_records(self, flat: Array) -> Named:
         """Where these records are."""
@@ -281,8 +284,7 @@ def _made_from(operations: OperationColumns, details: Details, rows: Array) -> N
 def _first_shown(at: Places, value: Array, row: Array) -> Shown:
     """at, value, row: of each shown record, in the order in which the polls began."""
     good = np.flatnonzero((at.log >= 0) & (at.offset >= 0))
-    _, first = np.unique(at.key[good], return_index=True)
-    kept = good[first]
+    kept = good[first_of_each(at.key[good])[1]]
     return Shown(place=at.taken(kept), value=value[kept], row=row[kept])
 
 
@@ -306,8 +308,8 @@ def _passed(to: Places, row: Array, at: Places, began_row: Array, began_log: Arr
     """
     if not len(row) or not len(began_row):
         return np.zeros(len(to.log), np.bool_)
-    logs = np.unique(at.log)
-    of = row * len(logs) + np.searchsorted(logs, at.log)
+    logs, log = numbered(at.log)
+    of = row * len(logs) + log
     last = _last_of(of)
     rank = np.minimum(np.searchsorted(logs, began_log), len(logs) - 1)
     mine = began_row * len(logs) + rank
@@ -319,7 +321,7 @@ def _passed(to: Places, row: Array, at: Places, began_row: Array, began_log: Arr
     begin, end = began[kept][good], end[good]
     if not len(begin):
         return np.zeros(len(to.log), np.bool_)
-    order = np.argsort(begin, kind="stable")
+    order = stable_order(begin)
     begin, reach = begin[order], np.maximum.accumulate(end[order])  # a later log has larger numbers
     before = np.searchsorted(begin, to.key, side="right") - 1
     return (before >= 0) & (reach[before] >= to.key)
@@ -327,7 +329,7 @@ def _passed(to: Places, row: Array, at: Places, began_row: Array, began_log: Arr
 
 def _last_of(of: Array) -> Array:
     """The index of the last entry of each number, by number."""
-    order = np.argsort(of, kind="stable")
+    order = stable_order(of)
     last = np.ones(len(of), np.bool_)
     last[:-1] = of[order][1:] != of[order][:-1]
     return order[last]
@@ -335,11 +337,13 @@ def _last_of(of: Array) -> Array:
 
 def compacted(logs: Logs, traces: Sequence[Trace], log: Array) -> Array:
     """Which of these logs their traces claim to be compacted."""
-    distinct, of = np.unique(log, return_inverse=True)
-    claimed = [False] * len(distinct)
-    if any(trace.claims.compacted for trace in traces):
-        for number, each in enumerate(distinct.tolist()):
-            if each >= 0:
-                trace, topic, _ = logs.named(each)
-                claimed[number] = topic in traces[trace].claims.compacted
-    return np.array(claimed, np.bool_)[of.reshape(-1)]
+    if not any(trace.claims.compacted for trace in traces):
+        return np.zeros(len(log), np.bool_)
+    distinct, of = numbered(log)
+    claimed = np.zeros(len(distinct), np.bool_)
+    for number, each in enumerate(distinct.tolist()):
+        if each >= 0:
+            trace, topic, _ = logs.named(each)
+            claimed[number] = topic in traces[trace].claims.compacted
+    found: Array = claimed[of]
+    return found

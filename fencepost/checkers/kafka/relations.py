@@ -25,6 +25,7 @@ from fencepost.checkers.operation_columns import (
     columns_of_traces,
     incarnations,
 )
+from fencepost.checkers.sorting import numbered, order_by
 from fencepost.traces.operations import ACKS_ALL, Function, Outcome
 from fencepost.traces.trace import Trace
 
@@ -145,9 +146,9 @@ def kafka_columns(operations: OperationColumns, extras: Extras) -> KafkaColumns:
         return (operations.trace[row].astype(np.int64) * topics + topic) * width + partition
 
     keys = key(of_record, records.topic, records.partition)
-    logs, log_of_used = np.unique(keys[used], return_inverse=True)
+    logs, log_of_used = numbered(keys[used])
     log = np.full(len(keys), NONE)
-    log[used] = log_of_used.reshape(-1)
+    log[used] = log_of_used
     process = _processes(operations)
     txn = _transactions(operations, process)
     shown = ShownRecords(
@@ -182,8 +183,7 @@ def _log_of_position(logs: Array, keys: Array, possible: Array) -> Array:
 
 def _processes(operations: OperationColumns) -> Array:
     """The index of the incarnation of each row, without gaps, in the order of traces."""
-    index: Array = np.unique(incarnations(operations), return_inverse=True)[1]
-    return index.reshape(-1).astype(np.int64)
+    return numbered(incarnations(operations))[1]
 
 
 def _transactions(operations: OperationColumns, process: Array) -> Array:
@@ -193,8 +193,7 @@ def _transactions(operations: OperationColumns, process: Array) -> Array:
     heads = operations.function == TXN
     if not heads.any():
         return txn
-    rows = np.arange(len(process))
-    order = np.lexsort((rows, operations.invoke_time, process))
+    order = order_by((operations.invoke_time, process))
     last = np.maximum.accumulate(np.where(heads[order], np.arange(len(order)), NONE))
     begun = last >= 0
     candidate = order[last[begun]]

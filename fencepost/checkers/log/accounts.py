@@ -33,6 +33,7 @@ from fencepost.checkers.log.appends_and_reads import (
 from fencepost.checkers.log.extras import LONG_AGO, Fate
 from fencepost.checkers.log.group import PartitionLog, group_of
 from fencepost.checkers.log.rules import Profile, Rules, rules_of
+from fencepost.checkers.log.same_keys import disputed, place_of
 from fencepost.checkers.log.skips import replaceable
 from fencepost.checkers.operation_columns import NEVER, Array, columns_of_traces
 from fencepost.traces.trace import Trace
@@ -180,7 +181,10 @@ def _shown(columns: LogColumns, rules: Rules) -> _Shown:
     group = of_append[record_of]
     shown_in = np.repeat(of_read, np.diff(reads.start))
     code, codes = _codes(
-        np.concatenate((group, shown_in)), np.concatenate((appends.value, reads.value)), columns.groups
+        np.concatenate((group, shown_in)),
+        np.concatenate((appends.value, reads.value)),
+        columns.groups,
+        len(group),
     )
     sent, shown = code[: len(group)], code[len(group) :]
     was_shown = np.zeros(codes, np.bool_)
@@ -192,12 +196,9 @@ def _shown(columns: LogColumns, rules: Rules) -> _Shown:
     by = record_of[firm]
     at = np.concatenate((sent[firm], shown))
     offset = np.concatenate((appends.base[by] + firm - appends.start[by], reads.offset))
-    lowest, highest = np.full(codes, NEVER), np.full(codes, LONG_AGO)
-    np.minimum.at(lowest, at, offset)
-    np.maximum.at(highest, at, offset)
     log_of = np.zeros(codes, np.int64)
     log_of[code] = np.concatenate((group, shown_in))
-    twice = log_of[lowest < highest]
+    twice = log_of[disputed(at, offset)]
     present = group[open_[record_of] & read]
     return _Shown(
         of_append=of_append,
@@ -207,15 +208,24 @@ def _shown(columns: LogColumns, rules: Rules) -> _Shown:
     )
 
 
-def _codes(group: Array, value: Array, groups: int) -> tuple[Array, int]:
-    """A number for each pair of log and value, and the count of numbers."""
+def _codes(group: Array, value: Array, groups: int, sent: int) -> tuple[Array, int]:
+    """A number for each pair of log and value, and a bound on the numbers. sent: how many of the pairs, the
+    first ones, are sorted; the others are looked up among them."""
     low = int(value.min(initial=NEVER))
     span = int(value.max(initial=low)) - low + 1
     if span * groups >= 1 << 62:
         value = np.unique(value, return_inverse=True)[1].reshape(-1)
         low, span = 0, len(value)
-    found, code = np.unique(group * span + (value - low), return_inverse=True)
-    return code.reshape(-1), len(found)
+    pairs = group * span + (value - low)
+    order = np.argsort(pairs[:sent], kind="stable")
+    known = pairs[order]
+    at = place_of(known, pairs)
+    strange = np.flatnonzero(at < 0)
+    if not len(strange):
+        return at, sent
+    distinct, code = np.unique(pairs[strange], return_inverse=True)
+    at[strange] = sent + code.reshape(-1)
+    return at, sent + len(distinct)
 
 
 def _add_lost(counts: LogCounts, group: PartitionLog, acknowledged: Array, leader_may_lose: bool) -> None:

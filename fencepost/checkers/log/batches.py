@@ -10,7 +10,7 @@ import numpy as np
 from fencepost.checkers.log.appends_and_reads import Kind
 from fencepost.checkers.log.evidence import conflicts, how_of, pair_finding
 from fencepost.checkers.log.group import PartitionLog
-from fencepost.checkers.operation_columns import Array
+from fencepost.checkers.log.same_keys import disputed
 from fencepost.checkers.verdict import Finding
 
 SIDE_BY_SIDE = "the records of one batch side by side, in the order sent"
@@ -71,24 +71,17 @@ def _torn_apart(group: PartitionLog) -> Iterator[Finding]:
     rows = np.flatnonzero((seen.sender >= 0) & ~seen.keyed & ~seen.soft)
     rows = rows[(group.standing & (group.appends.kind != Kind.FIRM))[seen.sender[rows]]]
     base, nth, sender = (seen.offset - seen.nth)[rows], seen.nth[rows], seen.sender[rows]
-    several = np.isin(sender, sender[_differs(sender, base)]) & np.isin(sender, sender[_differs(sender, nth)])
+    several = np.isin(sender, np.intersect1d(disputed(sender, base), disputed(sender, nth)))
     for append in np.unique(sender[several]).tolist():
         of = np.flatnonzero(sender == append)
         i, j = next((i, j) for i in of for j in of if nth[i] != nth[j] and base[i] != base[j])
         yield pair_finding(group, "torn_batch", (int(rows[i]), int(rows[j])), SIDE_BY_SIDE)
 
 
-def _differs(key: Array, what: Array) -> Array:
-    """Rows with a key that has rows with another `what`."""
-    order = np.lexsort((what, key))
-    rows: Array = order[1:][(np.diff(key[order]) == 0) & (np.diff(what[order]) != 0)]
-    return rows
-
-
 def _torn_over(group: PartitionLog) -> Iterator[Finding]:
     """A batch that reads showed in part, with other records in the place of the rest."""
     seen, placed, appends = group.evidence, group.placements, group.appends
-    plain = np.flatnonzero(~seen.keyed & ~seen.soft)
+    plain = seen.plain
     batches = np.flatnonzero((placed.last > placed.base) & (placed.append >= 0))
     if not len(batches):
         return
@@ -98,10 +91,10 @@ def _torn_over(group: PartitionLog) -> Iterator[Finding]:
     offset = np.concatenate((seen.offset[plain], np.repeat(placed.base[batches], count) + inner))
     value = np.concatenate((seen.value[plain], appends.value[appends.start[owner] + inner]))
     op = np.concatenate((seen.op_id[plain], appends.op_id[owner]))
-    settled = np.unique(
-        seen.offset[plain][_differs(seen.offset[plain], seen.value[plain])]
+    settled = disputed(
+        seen.offset[plain], seen.value[plain], seen.first_plain
     )  # these are inconsistent_offsets, not torn
-    open_ = np.flatnonzero(~np.isin(offset, settled))
+    open_ = np.flatnonzero(~np.isin(offset, settled)) if len(settled) else np.arange(len(offset))
     for pair in conflicts((offset[open_],), value[open_]):
         i, j = (int(open_[k]) for k in pair)
         yield group.finding(

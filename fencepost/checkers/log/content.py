@@ -14,7 +14,8 @@ from fencepost.checkers.log.appends_and_reads import Kind
 from fencepost.checkers.log.batches import torn_batches
 from fencepost.checkers.log.evidence import conflicts, how_of, pair_finding
 from fencepost.checkers.log.extras import Fate
-from fencepost.checkers.log.group import PartitionLog
+from fencepost.checkers.log.group import PartitionLog, sent_again
+from fencepost.checkers.log.same_keys import first_rows
 from fencepost.checkers.log.skips import skipped_offsets
 from fencepost.checkers.operation_columns import Array
 from fencepost.checkers.statements import READ_UNCOMMITTED
@@ -41,30 +42,49 @@ def content_offsets(group: PartitionLog, most: int) -> tuple[list[int], bool]:
     return [offset for offsets in found for offset in offsets], all(len(one) < most for one in found)
 
 
-def _conflicting_evidence(group: PartitionLog, key: str, what: str) -> Iterator[tuple[int, int]]:
+def _conflicting_evidence(
+    group: PartitionLog, key: str, what: str, code: Array, first: Array
+) -> Iterator[tuple[int, int]]:
     """Two pieces of evidence that agree in `key` and differ in `what`. If loss is allowed, they must have the
-    same leader epoch."""
+    same leader epoch. code: equal where `key` is; first: of each plain row the first one with the same."""
     seen = group.evidence
-    plain = np.flatnonzero(~seen.keyed & ~seen.soft)
-    for i, j in conflicts((getattr(seen, key)[plain],), getattr(seen, what)[plain]):
+    plain = seen.plain
+    for i, j in conflicts((getattr(seen, key)[plain],), getattr(seen, what)[plain], first):
         yield int(plain[i]), int(plain[j])
     if len(plain) == len(seen.offset):
         return  # no two of them agree in `key` and differ, so neither do two of one epoch
     dated = np.flatnonzero(seen.epoch >= 0)
-    for i, j in conflicts((getattr(seen, key)[dated], seen.epoch[dated]), getattr(seen, what)[dated]):
+    first = first_rows(code[dated])
+    for i, j in conflicts((getattr(seen, key)[dated], seen.epoch[dated]), getattr(seen, what)[dated], first):
         yield int(dated[i]), int(dated[j])
 
 
 def _inconsistent(group: PartitionLog) -> Iterator[Finding]:
-    for pair in _conflicting_evidence(group, "offset", "value"):
+    seen = group.evidence
+    for pair in _conflicting_evidence(group, "offset", "value", seen.offset, seen.first_plain):
         yield pair_finding(group, "inconsistent_offsets", pair, "one value at each offset")
 
 
 def _duplicate(group: PartitionLog) -> Iterator[Finding]:
     if group.duplicates or not group.unique:
         return
-    for pair in _conflicting_evidence(group, "value", "offset"):
+    code = _value_codes(group)
+    first = first_rows(code[group.evidence.plain])
+    for pair in _conflicting_evidence(group, "value", "offset", code, first):
         yield pair_finding(group, "duplicate", pair, "each value at one offset")
+
+
+def _value_codes(group: PartitionLog) -> Array:
+    """A number for the value of each piece of evidence, equal for equal values; without large gaps if each
+    value was sent once: its place among the values that were sent."""
+    seen = group.evidence
+    if len(sent_again(group)):
+        return seen.value
+    strange = np.flatnonzero(seen.sender < 0)
+    code: Array = group.appends.start[seen.sender] + seen.nth
+    if len(strange):
+        code[strange] = -1 - np.unique(seen.value[strange], return_inverse=True)[1].reshape(-1)
+    return code
 
 
 def _read_records(
@@ -137,7 +157,9 @@ def _outside(group: PartitionLog) -> Iterator[Finding]:
 
 def _epoch_regressed(group: PartitionLog) -> Iterator[Finding]:
     seen = group.evidence
-    rows = np.flatnonzero(~seen.keyed & ~seen.soft & (seen.epoch >= 0))
+    plain, first = seen.plain, seen.first_plain
+    new = (first == np.arange(len(plain))) | (seen.epoch[plain] != seen.epoch[plain[first]])
+    rows = plain[new & (seen.epoch[plain] >= 0)]
     rows = rows[np.lexsort((seen.epoch[rows], seen.offset[rows]))]
     if not len(rows):
         return

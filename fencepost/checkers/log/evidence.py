@@ -6,17 +6,19 @@ indexed by offset: everything is sorted, so offsets may have any size.
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from attrs import frozen
 
 from fencepost.checkers.log.appends_and_reads import Appends, Kind, Reads
+from fencepost.checkers.log.same_keys import first_rows, place_of
 from fencepost.checkers.operation_columns import Array
 from fencepost.checkers.verdict import Finding
 
 
-@frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False, slots=False)
 class Evidence:
     """One row per statement "this value is at this offset"."""
 
@@ -38,6 +40,17 @@ class Evidence:
     keyed: Array
     # Whether an append that is not firm made the statement. It then holds only for its (epoch, offset).
     soft: Array
+
+    @cached_property
+    def plain(self) -> Array:
+        """The rows that hold for their offset whatever the epoch."""
+        rows: Array = np.flatnonzero(~self.keyed & ~self.soft)
+        return rows
+
+    @cached_property
+    def first_plain(self) -> Array:
+        """For each plain row, the first plain row at its offset; both as positions in `plain`."""
+        return first_rows(self.offset[self.plain])
 
 
 @frozen(kw_only=True, eq=False)
@@ -126,9 +139,9 @@ class LogRows(Protocol):
 def evidence_of(group: LogRows) -> Evidence:
     """The evidence from acknowledgements and reads of a log."""
     appends, reads = group.appends, group.reads
-    with_offset = np.flatnonzero((appends.kind != Kind.FAILED) & (appends.base >= 0))
-    with_offset = with_offset[(appends.kind[with_offset] == Kind.FIRM) | (appends.epoch[with_offset] >= 0)]
-    sent = np.flatnonzero(np.isin(group.append_of_value, with_offset))
+    with_offset = (appends.kind != Kind.FAILED) & (appends.base >= 0)
+    with_offset &= (appends.kind == Kind.FIRM) | (appends.epoch >= 0)
+    sent = np.flatnonzero(with_offset[group.append_of_value])
     by = group.append_of_value[sent]
     nth = sent - appends.start[by]
     offset = np.concatenate((appends.base[by] + nth, reads.offset))
@@ -151,12 +164,14 @@ def _senders(group: LogRows, by: Array, told_offset: Array, told_value: Array) -
     """The sender of each record that was read: the earliest append of that value that did not fail, else one
     that failed. If values repeat: preferably the firm append that was acknowledged with this offset."""
     appends, values = group.appends, group.reads.value
-    failed = appends.kind[group.append_of_value] == Kind.FAILED
-    order = np.lexsort((appends.invoke[group.append_of_value], failed, appends.value))
-    at = np.searchsorted(appends.value[order], values)
-    found = at < len(order)
-    found[found] = appends.value[order[at[found]]] == values[found]
-    flat = np.where(found, order[np.minimum(at, len(order) - 1)] if len(order) else -1, -1)
+    order = np.argsort(appends.value, kind="stable")
+    sent = appends.value[order]
+    if (sent[1:] == sent[:-1]).any():
+        failed = appends.kind[group.append_of_value] == Kind.FAILED
+        order = np.lexsort((appends.invoke[group.append_of_value], failed, appends.value))
+    at = place_of(sent, values)
+    found = at >= 0
+    flat = np.where(found, order[at] if len(order) else -1, -1)
     sender = np.where(found, group.append_of_value[flat] if len(order) else -1, -1)
     nth = np.where(found, flat - appends.start[sender], 0)
     if not group.unique:
@@ -173,7 +188,7 @@ def placements_of(group: LogRows) -> Placements:
     """The batches that follow from the evidence."""
     seen = group.evidence
     appends = group.appends
-    rows = np.flatnonzero(~seen.keyed & ~seen.soft)
+    rows = seen.plain
     sender = seen.sender[rows]
     acknowledged = seen.row[rows] < 0
     known = sender >= 0
@@ -192,7 +207,9 @@ def placements_of(group: LogRows) -> Placements:
         else np.ones(len(rows), np.int64)
     )
     append = np.where(whole, sender, -1)
-    last = base + count - 1
+    first = first_rows(append)  # acknowledgements come first, and all of one append give one base
+    new = np.flatnonzero((append < 0) | (base != base[first]) | (first == np.arange(len(rows))))
+    base, last, append, acknowledged = base[new], (base + count - 1)[new], append[new], acknowledged[new]
     order = np.lexsort((~acknowledged, append, last, base))  # of equal ones, the acknowledged one is first
     base, last, append = base[order], last[order], append[order]
     kept = ~group.loss_allowed(last)
@@ -202,15 +219,24 @@ def placements_of(group: LogRows) -> Placements:
     )
 
 
-def conflicts(keys: tuple[Array, ...], what: Array) -> Iterator[tuple[int, int]]:
-    """Pairs of rows with equal keys and different `what`, in the order of the keys; at least one for each
-    such key."""
-    if not len(what):
+def conflicts(keys: tuple[Array, ...], what: Array, first: Array | None = None) -> Iterator[tuple[int, int]]:
+    """Pairs of rows with equal keys and different `what`.
+
+    Args:
+        keys: of the rows.
+        what: in which rows with equal keys may differ.
+        first: for each row the first one with the same first key, if it is known.
+
+    Returns:
+        row numbers in the order of the keys; at least one pair for each key with such rows.
+    """
+    first = first_rows(keys[0]) if first is None else first
+    suspect = np.zeros(len(what), np.bool_)
+    suspect[first[what[first] != what]] = True
+    rows = np.flatnonzero(suspect[first])
+    if not len(rows):
         return
-    order = np.lexsort(keys[::-1])
-    if not (_equal_neighbours(keys, order) & (what[order][1:] != what[order][:-1])).any():
-        return
-    order = np.lexsort((what, *reversed(keys)))
+    order = rows[np.lexsort((what[rows], *(key[rows] for key in reversed(keys))))]
     for at in np.flatnonzero(_equal_neighbours(keys, order) & (what[order][1:] != what[order][:-1])).tolist():
         yield int(order[at]), int(order[at + 1])
 

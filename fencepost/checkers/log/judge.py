@@ -1,8 +1,8 @@
 """The batch form of the log check: all logs of many traces in one call.
 
-Owns the order of the work: contradictions, which logs the rules convict, each of these alone, one verdict per
-trace. The rules are in `content`, `chain`, `holes` and `session`. They are asked about many logs at once
-(`stacked`), then about each convicted log.
+Owns the order of the work: contradictions, which logs have a witness (`witness`), which of the others the
+rules convict, each of these alone, one verdict per trace. The rules are in `content`, `chain`, `holes` and
+`session`. They are asked about many logs at once (`stacked`), then about each convicted log.
 """
 
 from collections import defaultdict
@@ -20,6 +20,7 @@ from fencepost.checkers.log.rules import PROFILES, Rules, rules_of
 from fencepost.checkers.log.session import session_findings
 from fencepost.checkers.log.side_chains import side_findings
 from fencepost.checkers.log.stacked import suspects
+from fencepost.checkers.log.witness import explained
 from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.trace import Trace
@@ -63,8 +64,8 @@ def judge_columns(
             broken[index] = f"the claims name a profile that is none: {trace.claims.check}"
     open_: dict[int, list[str]] = defaultdict(list)
     findings: dict[int, list[Finding]] = defaultdict(list)
-    sound = np.flatnonzero(~np.isin(columns.trace, list(broken)))
-    for g in suspects(columns, rules, sound).tolist():
+    unexplained = np.flatnonzero(~np.isin(columns.trace, list(broken)) & ~explained(columns, rules))
+    for g in suspects(columns, rules, unexplained).tolist():
         trace_index = int(columns.trace[g])
         found, undecided, contradiction = examine(columns, rules, g)
         if contradiction:

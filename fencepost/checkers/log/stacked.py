@@ -24,7 +24,7 @@ from attrs import evolve, frozen
 from fencepost.checkers.log.appends_and_reads import Appends, LogColumns, Reads
 from fencepost.checkers.log.chain import chain_offsets
 from fencepost.checkers.log.content import content_offsets
-from fencepost.checkers.log.extras import Extras, plain_extras
+from fencepost.checkers.log.extras import LONG_AGO, Extras, plain_extras
 from fencepost.checkers.log.group import PartitionLog, sent_again
 from fencepost.checkers.log.holes import accounted
 from fencepost.checkers.log.parts import gather
@@ -64,6 +64,8 @@ class _Rows:
     read_start: Array
     # Flat positions of the records read.
     shown: Array | slice
+    # Where the records read of each group begin.
+    start_of_shown: Array
     # The group of each append, sent value, read, and record read.
     of_append: Array
     of_sent: Array
@@ -251,6 +253,7 @@ def _rows(columns: LogColumns, groups: Array) -> _Rows:
         read_first=read_first,
         read_start=read_start,
         shown=shown,
+        start_of_shown=read_start[read_first],
         of_append=of_append,
         of_sent=np.repeat(of_append, np.diff(start)),
         of_read=of_read,
@@ -258,11 +261,21 @@ def _rows(columns: LogColumns, groups: Array) -> _Rows:
     )
 
 
-def _highest(rows: _Rows, *parts: tuple[Array, Array]) -> Array:
-    """The highest of the values, each with its group, in each group; 0 if it has none above."""
-    found = np.zeros(rows.groups, np.int64)
-    for of, values in parts:
-        np.maximum.at(found, of, values)
+def _in_each(pick: np.ufunc, first: Array, values: Array, otherwise: int) -> Array:
+    """The highest or lowest value of each group.
+
+    Args:
+        pick: np.maximum or np.minimum.
+        first: where the values of each group begin.
+        values: in the order of the groups.
+        otherwise: of a group without any.
+
+    Returns:
+        one number for each group.
+    """
+    found, some = np.full(len(first) - 1, otherwise), np.flatnonzero(first[1:] > first[:-1])
+    if len(some):
+        found[some] = pick.reduceat(values, first[some])
     return found
 
 
@@ -270,31 +283,22 @@ def _moves(columns: LogColumns, rules: Rules, groups: Array, rows: _Rows) -> _Mo
     """How far to move each group; None if that does not fit into 64 bits."""
     appends, reads, count = columns.appends, columns.reads, np.diff(rows.start)
     batch = int(count.max(initial=1))
-    base, offset = appends.base[rows.appends], reads.offset[rows.shown]
-    invoke, completion = appends.invoke[rows.appends], appends.completion[rows.appends]
-    answered = completion != NEVER
-    claims = [reads.end[rows.reads], reads.position[rows.reads]]
-    licence = columns.extras.licence[groups]
-    if columns.extras.special[groups].any():
-        claims += [columns.extras.log_start[rows.reads], columns.extras.stable[rows.reads]]
-    sizes = _highest(
-        rows,
-        (rows.of_append, base + count),
-        (rows.of_shown, offset + 1),
-        *((rows.of_read, claim) for claim in claims),
-    )
-    sizes = np.maximum(sizes, licence).astype(float) + 2 * batch + 1
-    began = np.full(rows.groups, NEVER)
-    np.minimum.at(began, rows.of_append, invoke)
-    np.minimum.at(began, rows.of_read, reads.invoke[rows.reads])
-    ended = began.copy()
-    np.maximum.at(ended, rows.of_append, invoke)
-    np.maximum.at(ended, rows.of_append[answered], completion[answered])
-    np.maximum.at(ended, rows.of_read, reads.completion[rows.reads])
+    special = bool(columns.extras.special[groups].any())
+    claims = [reads.end, reads.position, *([columns.extras.log_start, columns.extras.stable] * special)]
+    sizes = np.maximum(columns.extras.licence[groups], 0)
+    for first, values in (
+        (rows.first, appends.base[rows.appends] + count),
+        (rows.start_of_shown, reads.offset[rows.shown] + 1),
+        *((rows.read_first, claim[rows.reads]) for claim in claims),
+    ):
+        np.maximum(sizes, _in_each(np.maximum, first, values, 0), out=sizes)
+    sizes = sizes.astype(float) + 2 * batch + 1
+    began, ended = _times(appends, reads, rows)
     lasted = ended.astype(float) - began + 2.0 * rules.uncertainty[groups] + 1
-    epochs = _highest(
-        rows, (rows.of_append, appends.epoch[rows.appends]), (rows.of_shown, reads.record_epoch[rows.shown])
-    )
+    epochs = np.maximum(
+        _in_each(np.maximum, rows.first, appends.epoch[rows.appends], 0),
+        _in_each(np.maximum, rows.start_of_shown, reads.record_epoch[rows.shown], 0),
+    ).clip(0)
     values = np.concatenate(([0], appends.value[rows.sent], reads.value[rows.shown]))
     span = int(values.max()) - int(values.min()) + 1
     sums = (sizes.sum(), lasted.sum(), epochs.sum(dtype=float), float(span) * rows.groups, abs(began).max())
@@ -306,6 +310,21 @@ def _moves(columns: LogColumns, rules: Rules, groups: Array, rows: _Rows) -> _Mo
         epoch=_before(epochs + 1),
         span=span,
     )
+
+
+def _times(appends: Appends, reads: Reads, rows: _Rows) -> tuple[Array, Array]:
+    """When the first operation of each group was invoked, and when the last one had been answered."""
+    invoke, completion = appends.invoke[rows.appends], appends.completion[rows.appends]
+    began = np.minimum(
+        _in_each(np.minimum, rows.first, invoke, NEVER),
+        _in_each(np.minimum, rows.read_first, reads.invoke[rows.reads], NEVER),
+    )
+    last = np.where(completion == NEVER, invoke, np.maximum(invoke, completion))
+    ended = np.maximum(
+        np.maximum(began, _in_each(np.maximum, rows.first, last, LONG_AGO)),
+        _in_each(np.maximum, rows.read_first, reads.completion[rows.reads], LONG_AGO),
+    )
+    return began, ended
 
 
 def _before(sizes: Array) -> Array:

@@ -29,6 +29,7 @@ from fencepost.checkers.operation_columns import (
     OperationColumns,
     incarnations,
 )
+from fencepost.checkers.sorting import order_by
 from fencepost.checkers.statements import READ_COMMITTED, READ_UNCOMMITTED
 from fencepost.traces.operations import Function, Outcome
 
@@ -222,7 +223,7 @@ def _containing(operations: OperationColumns, txn: Array) -> Array:
     process = incarnations(operations)
     begins = np.zeros(len(process), np.bool_)
     begins[txn] = True
-    order = np.lexsort((~begins, operations.invoke_time, process))
+    order = order_by((~begins, operations.invoke_time, process))
     latest = np.maximum.accumulate(np.where(begins[order], np.arange(len(order)), -1))
     of = np.full(len(process), NONE)
     of[order] = np.where(latest >= 0, order[latest], NONE)

@@ -18,6 +18,7 @@ from fencepost.checkers.meantime.answers import judge_answers
 from fencepost.checkers.meantime.beliefs import Beliefs
 from fencepost.checkers.meantime.calm import Calm, is_asked
 from fencepost.checkers.meantime.checkpoints import Checkpoints
+from fencepost.checkers.meantime.commits import judge_commits
 from fencepost.checkers.meantime.delivery import Delivery
 from fencepost.checkers.meantime.elections import Elections
 from fencepost.checkers.meantime.failures import judge_failures
@@ -48,6 +49,7 @@ NAMES = frozenset(
         Name.BROKER_STARTED,
         Name.BROKER_STATE,
         Name.BROKER_ZNODE,
+        Name.COMPACTED,
         Name.CONTROLLER_EPOCH,
         Name.CONTROLLER_ZNODE,
         Name.CONTROL_REQUEST_APPLIED,
@@ -88,6 +90,7 @@ def judge(trace: Trace) -> Verdict:
     judge_timeouts(findings, trace, options)
     judge_failures(findings, trace, options)
     judge_reprocessing(findings, trace, options)
+    judge_commits(findings, trace, options)
     if not findings.found:
         return verdict
     return evolve(verdict, decision=Decision.ILLEGAL, findings=(*verdict.findings, *findings.found.values()))

@@ -1,9 +1,11 @@
-"""ANSWERED: whoever asks a broker is answered, and by what the broker is and holds.
+"""ANSWERED: each request to a broker gets an answer, and the answer says what the broker is and holds.
 
-Owns wrong_answer, unanswered_request and wrong_request. A client that gets a wrong error, or no answer, tries
-again until it succeeds, so that the history of its operations shows a delay at most. The run compares each
-answer with the state of the broker in that moment, and records those that the state refutes, and the requests
-that were never answered (ANSWERED). It also compares what clients ask for with what the plan tells them.
+Owns wrong_answer, unanswered_request, wrong_request, wrong_row and contradictory_state. A client that gets a
+wrong error, or no answer, tries again until it succeeds, so that the history of its operations shows a delay
+at most. The run compares each answer with the state of the broker in that moment, and records those that the
+state refutes, and the requests that were never answered (ANSWERED). It also compares what clients ask for
+with what the plan says, what they report with what they were answered, what brokers send each other with the
+sender's state, and the parts of a broker that has nothing to do with each other.
 
 A broker may owe an answer longer while its process is paused or slow, its disk fails or its clock is wrong:
 the time counts from the end of the last such fault.
@@ -20,8 +22,10 @@ from fencepost.checkers.meantime.options import MILLISECOND
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 
-NEVER, UNPLANNED = "never", "unplanned"
-"""Causes of the event; "wrong" is the third."""
+NEVER, UNPLANNED, UNFOUNDED, RESTING = "never", "unplanned", "unfounded", "resting"
+UNKNOWN_LEADER, ROW, UNCOMMITTED = "unknown_leader", "row", "uncommitted"
+"""Causes of the event; "wrong" is one more. Unfounded: a broker's request to another one. Unknown leader: of
+a client's request. Row: what a client reports of an operation. Uncommitted: of a consumer's poll."""
 PATIENCE_MS = 10_000
 """How long a broker may take without a fault: twice offsets.commit.timeout.ms, its
 longest wait."""
@@ -73,6 +77,19 @@ class Answered:
         expected = f"broker {event.node} to answer {detail.request} with {detail.expected}"
         if event.cause == UNPLANNED:
             anomaly, expected = "wrong_request", f"{detail.request} as planned: {detail.expected}"
+        elif event.cause == UNFOUNDED:
+            anomaly = "wrong_request"
+            expected = f"broker {event.node} to send {detail.request} as its state says: {detail.expected}"
+        elif event.cause == UNKNOWN_LEADER:
+            anomaly = "wrong_request"
+            expected = f"client {event.node} to send {detail.request} as its metadata says: {detail.expected}"
+        elif event.cause == UNCOMMITTED:
+            anomaly, expected = "missing_commit", detail.expected
+        elif event.cause == ROW:
+            anomaly = "wrong_row"
+            expected = f"the row of {detail.request} to say what was answered: {detail.expected}"
+        elif event.cause == RESTING:
+            anomaly, expected = "contradictory_state", f"broker {event.node} at rest: {detail.expected}"
         self.findings.add(
             anomaly,
             expected=expected,

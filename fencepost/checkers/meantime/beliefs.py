@@ -1,10 +1,10 @@
 """AGREED: when a run that went well is over, every broker believes what ZooKeeper holds, replicas agree, and
 a coordinator serves what its log says.
 
-Owns stale_belief, replicas_disagree and group_not_stored. A state that is written once and then believed is
-seldom asked for again within a run, so that a wrong one shows late or never. Here everything that can be
-compared is compared. The run waits until nothing disagrees, for as long as it waits for progress; what
-disagrees then is recorded (BELIEF) and found.
+Owns stale_belief, replicas_disagree, directory_disagrees and group_not_stored. A state that is written once
+and then believed is seldom asked for again within a run, so that a wrong one shows late or never. Here
+everything that can be compared is compared. The run waits until nothing disagrees, for as long as it waits
+for progress; what disagrees then is recorded (BELIEF) and found.
 
 Not compared, because the protocol lets it differ: what a follower believes of the ISR (it learns that only
 with a new leader epoch); a replica of a broker that is not assigned any more; the log start of replicas, each
@@ -40,6 +40,8 @@ class Facts(msgspec.Struct, frozen=True):
 
     # By topic: the overrides of its configuration.
     configs: dict[str, dict[str, str]] = {}
+    # Overrides that a broker knows and does not obey.
+    misapplied: list[str] = []
     # Kafka's name of what the broker is about.
     state: str = ""
     # Leader epochs with their start offsets, ascending.
@@ -50,6 +52,8 @@ class Facts(msgspec.Struct, frozen=True):
     followers: dict[str, int] = {}
     # By broker: the broker epoch of the controller's channel.
     channels: dict[str, int] = {}
+    # What is wrong with the files of a replica.
+    files: list[str] = []
     # Requests that the controller has not sent, or that are not answered.
     queued: int = 0
     reassigning: list[str] = []
@@ -244,6 +248,7 @@ class Comparison:
             ("brokers about to stop", (), event.isr),
             ("controller", known.controller, event.leader),
             ("configurations", self.of(first).configs, configs),
+            ("overrides that are not in effect", [], self.of(place).misapplied),
             ("state", RUNNING[known.controller == event.node], self.of(place).state),
         )
 
@@ -312,6 +317,16 @@ class Comparison:
         state = self.known.states.get(key)
         if state is None or event.node not in self.known.assigned.get(key, ()):
             return
+        for wrong in self.of(place).files:
+            yield Contradiction(
+                anomaly="directory_disagrees",
+                expected=f"the directory of broker {event.node} to have the files of its log, and indexes "
+                f"that point at its batches",
+                seen=wrong,
+                place=place,
+                topic=event.topic,
+                partition=event.partition,
+            )
         if state.leader == event.node:
             yield from self._state(place, event, key)
             replicas = sorted(self.known.assigned[key])

@@ -32,13 +32,16 @@ def fault_of(event: Event) -> str:
 def is_asked(network: Network) -> bool:
     """Whether time bounds can be stated. They cannot if messages are lost at random, because the number of
     resends is unbounded."""
-    return not (network.loss_ppm or network.reorder_ppm or network.latency_max_us > FAR_US)
+    return not (
+        network.loss_ppm or network.reorder_ppm or network.late_ppm or network.latency_max_us > FAR_US
+    )
 
 
 def row_ns(network: Network, messages: int) -> int:
     """How long a sequence of `messages` takes in `network` if each waits for the one before; nanoseconds."""
     usual_us = min(network.latency_max_us, network.latency_min_us + 2 * network.latency_tail_us)
-    return 1_000 * (messages * usual_us + SLOWEST * (network.latency_max_us - usual_us))
+    slowest_us = network.latency_max_us + (network.late_max_us if network.late_ppm else 0)
+    return 1_000 * (messages * usual_us + SLOWEST * (slowest_us - usual_us))
 
 
 @define

@@ -1,4 +1,4 @@
-"""JUSTIFIED: a client tries as long as it was told to, and no longer.
+"""JUSTIFIED: a client tries for its delivery time-out, and no longer.
 
 Owns needless_failure. delivery.timeout.ms bounds an append with all its attempts, and any other operation of
 these clients alike. Before it is over, an operation may fail only for an error that another attempt would get

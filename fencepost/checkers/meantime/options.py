@@ -56,6 +56,8 @@ class Network(Struct, frozen=True, kw_only=True):
     latency_max_us: int = 50_000
     loss_ppm: int = 0
     reorder_ppm: int = 0
+    late_ppm: int = 0
+    late_max_us: int = 0
 
 
 class Consumer(Struct, frozen=True, kw_only=True):
@@ -67,6 +69,7 @@ class Consumer(Struct, frozen=True, kw_only=True):
     heartbeat_interval_ms: int = 3_000
     # max.poll.interval.ms.
     max_poll_interval_ms: int = 300_000
+    auto_commit_interval_ms: int = 5_000
     # How long the consumer works on the result of one poll.
     processing_ms: int = 50
     # The longest duration of a poll without records.

@@ -3,7 +3,8 @@
 Owns slow_commit. A follower that does not fetch leaves the ISR after replica.lag.time.max.ms, so that no
 follower delays a commit for longer. A record that every ISR member has is committed by their next fetch. The
 bound counts from the latest of these: the append, the last change of the leader or of the ISR, and the
-beginning of the calm.
+beginning of the calm. While a broker cleans a log or deletes segments, it does nothing else. The time since
+the event before counts as such work, and is added to the bound.
 """
 
 from collections import deque
@@ -66,6 +67,10 @@ class Progress:
     options: Options
     reigns: dict[Key, Reign] = field(factory=dict)
     going: set[str | None] = field(factory=set)
+    heard: dict[int, int] = field(factory=dict)
+    """When each broker last recorded an event that this rule reads."""
+    cleaning: dict[int, tuple[int, int]] = field(factory=dict)
+    """The last time that each broker may have worked on old segments: beginning and end."""
     patience: int = field(init=False)
     """Nanoseconds until a record must be committed, with any slow follower."""
     next_fetches: tuple[int, int] = field(init=False)
@@ -86,6 +91,8 @@ class Progress:
             Name.BROKER_STARTED: self._started,
             Name.TOPIC_DELETION: self._deletion,
             Name.PHASE: self._phase,
+            Name.COMPACTED: self._cleaned,
+            Name.LOG_START: self._cleaned,
         }
 
     @patience.default
@@ -136,10 +143,16 @@ class Progress:
                 reign.open.clear()
             reign.look(event.time)
 
+    def _cleaned(self, position: int, event: Event) -> None:
+        """A step is recorded when it ends."""
+        if event.name is Name.COMPACTED or event.cause == "retention":
+            self.cleaning[event.node] = self.heard.get(event.node, event.time), event.time
+
     def _deletion(self, position: int, event: Event) -> None:
         self.going.add(event.topic)
 
     def _appended(self, position: int, event: Event) -> None:
+        self.heard[event.node] = event.time
         reign = self.reigns.get((event.topic, event.partition))
         if reign is None:
             return
@@ -151,6 +164,7 @@ class Progress:
         reign.look(event.time)
 
     def _high_watermark(self, position: int, event: Event) -> None:
+        self.heard[event.node] = event.time
         key = event.topic, event.partition
         reign = self.reigns.get(key)
         if reign is None or event.node != reign.leader:
@@ -178,6 +192,7 @@ class Progress:
         next_fetch = self.next_fetches[self.calm.since > reign.everywhere]
         if reign.everywhere >= 0 and event.time - max(since, reign.everywhere) > next_fetch:
             since, bound = max(since, reign.everywhere), next_fetch
+        bound += self._cleaned_since(since, reign)
         if event.time - since <= bound:
             return
         self.findings.add(
@@ -191,3 +206,8 @@ class Progress:
             offset=end,
             events=(place, position),
         )
+
+    def _cleaned_since(self, since: int, reign: Reign) -> int:
+        """Nanoseconds for which the brokers that the commit needs may have worked on old segments."""
+        spans = (self.cleaning.get(node, (since, since)) for node in {reign.leader, *reign.isr})
+        return sum(max(0, end - max(begin, since)) for begin, end in spans)

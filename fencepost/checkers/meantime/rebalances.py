@@ -25,8 +25,10 @@ SILENT = frozenset({"crash", "pause", "unsubscribe"})
 """What makes a consumer silent, as functions of a plan's operations."""
 MOVES = SILENT | {"subscribe", "transform"}
 """What makes a group rebalance."""
-LEAVES = " leaves"
-BY_A_MEMBER = (" joins", " joins again", LEAVES, " has ended")
+LATE = (" joins", " leaves")
+"""What a member does when its time for the next poll is over. It leaves and joins as a new member. It leaves
+without a request if it does not know its coordinator, for example because that did not answer a commit."""
+BY_A_MEMBER = (*LATE, " joins again", " has ended")
 """What a coordinator says of a rebalance that a member began."""
 PAUSE_MS = 100
 """Milliseconds of one `records` of a planned pause."""
@@ -90,7 +92,9 @@ class Rebalances:
     """The same of each process, until it runs again."""
     phases: dict[str, tuple[str, int, int]] = field(factory=dict)
     transforming: set[str | None] = field(factory=set)
-    """Groups of processes that produce in transactions: one that is fenced leaves, and joins anew."""
+    """Groups of processes that produce in transactions. One that is refused as fenced leaves, and joins anew.
+    That also happens without a rival: when a client gives a batch up while its last transaction is still in
+    PrepareCommit, its EndTxn is answered PRODUCER_FENCED."""
 
     def __attrs_post_init__(self) -> None:
         self.transforming = {one.key for one in self.options.operations if one.function == "transform"}
@@ -182,6 +186,8 @@ class Rebalances:
             self._rebalanced(position, event, detail, since, began)
 
     def _expelled(self, position: int, event: Event, detail: Detail) -> None:
+        if not is_prompt(self.options):
+            return  # who is late may give its membership up without a request; a static member always does
         known = MEMBER.match(detail.why)
         silent = self.silent if known is None else self.absent.get(int(known[1]), [])
         if not self._well_since(event.time - self.long_ago, event.time, silent):
@@ -197,7 +203,7 @@ class Rebalances:
         )
 
     def _moved(self, position: int, event: Event, detail: Detail) -> None:
-        if detail.why.endswith(LEAVES) and not is_prompt(self.options):
+        if detail.why.endswith(LATE) and not is_prompt(self.options):
             return
         if detail.group in self.transforming:
             return

@@ -23,6 +23,9 @@ STEPS = 60
 writes of a fail-over (20), then the remaining decisions. Each of these has reads, a write, and a request to a
 broker that responds before the next one."""
 NOT_RUNNING = "NotRunning"
+SYNCS = 6
+"""Syncs of a batch that begins a segment and is flushed at once: the old segment with its two indexes and
+the snapshot of producers, the directory, and the batch."""
 SLACK_MS = 3_000
 """Time for disks and slow hosts, and for waits between attempts to register."""
 
@@ -42,12 +45,14 @@ class Bounds:
     in_sync: int
     informed: int
     """After a change of any state: the notification, and UpdateMetadata to every broker."""
+    append: int
+    """How long one batch keeps a broker's disk busy. Fetches wait for the batches before them."""
 
 
 def bounds_of(options: Options) -> Bounds | None:
     """The bounds that follow from the options; None if the options give none."""
     cluster, network = options.cluster, options.network
-    if network.loss_ppm or network.latency_max_us > FAR_US:
+    if network.loss_ppm or network.late_ppm or network.latency_max_us > FAR_US:
         return None
     trips_ms = STEPS * network.latency_max_us // 1_000
     registered_ms = 2 * cluster.zookeeper_session_timeout_ms + SLACK_MS + trips_ms
@@ -64,6 +69,7 @@ def bounds_of(options: Options) -> Bounds | None:
         led=led_ms * MILLISECOND,
         in_sync=in_sync_ms * MILLISECOND,
         informed=(led_ms + cluster.isr_change_propagation_ms) * MILLISECOND,
+        append=SYNCS * options.disk.fsync_us * 1_000,
     )
 
 
@@ -83,6 +89,9 @@ class Recovery:
     asked: set[str] = field(factory=set)
     active: set[str] = field(factory=set)
     """Active faults by id."""
+    appended: dict[int, int] = field(factory=dict)
+    """For each broker the batches that it stored in this calm. A follower cannot catch up while its leader's
+    disk takes all the time for batches of clients."""
     # Brokers that have a node.
     registered: set[int] = field(factory=set)
     states: dict[Key, tuple[int, int, tuple[int, ...]]] = field(factory=dict)
@@ -105,6 +114,7 @@ class Recovery:
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
         """Disturbances, and the state of the cluster."""
         return {
+            Name.APPENDED: self._appended,
             Name.FAULT_BEGAN: self._fault_began,
             Name.FAULT_ENDED: self._fault_ended,
             Name.BROKER_STARTED: self._broker_started,
@@ -124,7 +134,14 @@ class Recovery:
 
     def _disturbed(self, position: int, event: Event) -> None:
         self._ask(position, event)
+        self._calm_from(position, event)
+
+    def _calm_from(self, position: int, event: Event) -> None:
         self.calm, self.asked = (event.time, position), set()
+        self.appended.clear()
+
+    def _appended(self, position: int, event: Event) -> None:
+        self.appended[event.node] = self.appended.get(event.node, 0) + 1
 
     def _fault_began(self, position: int, event: Event) -> None:
         self._disturbed(position, event)
@@ -142,7 +159,7 @@ class Recovery:
 
     def _fault_ended(self, position: int, event: Event) -> None:
         self.active.discard(fault_of(event))
-        self.calm, self.asked = (event.time, position), set()
+        self._calm_from(position, event)
 
     def _broker_znode(self, position: int, event: Event) -> None:
         self._disturbed(position, event)
@@ -216,7 +233,9 @@ class Recovery:
         if quiet > self.bounds.informed and event.time - self.changed[0] > self.bounds.informed:
             self._once("slow_delivery", self._untold, self.bounds.informed, position, event)
         if quiet > self.bounds.in_sync:
-            self._once("slow_recovery", self._out_of_sync, self.bounds.in_sync, position, event)
+            in_sync = self.bounds.in_sync + self.bounds.append * max(self.appended.values(), default=0)
+            if quiet > in_sync:
+                self._once("slow_recovery", self._out_of_sync, in_sync, position, event)
 
     def _once(
         self,

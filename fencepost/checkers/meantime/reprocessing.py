@@ -49,7 +49,7 @@ def judge_reprocessing(findings: Findings, trace: Trace, options: Options) -> No
     settled = settled_ns(options)
     for place, earlier, later, offset in repeated(trace, last_poll_too=mode != "sync"):
         if disturbances is None:
-            disturbances = _all_disturbances(trace, options)
+            disturbances = all_disturbances(trace, options)
         end = later.invoke_time if later.completion_time is None else later.completion_time
         if disturbances.within(earlier.invoke_time - settled, end):
             continue
@@ -90,8 +90,16 @@ def repeated(trace: Trace, *, last_poll_too: bool) -> Iterator[tuple[Place, Oper
             last[place, poll.member, poll.generation] = poll
 
 
-def _all_disturbances(trace: Trace, options: Options) -> Disturbances:
-    """Those of the cluster, what makes a group forget, and crashed or paused consumers."""
+def all_disturbances(trace: Trace, options: Options) -> Disturbances:
+    """Those of the cluster, what makes a group forget, and crashed or paused consumers.
+
+    Args:
+        trace: the run.
+        options: of the run.
+
+    Returns:
+        the disturbances.
+    """
     found = disturbances_of(trace.events)
     found.times += [event.time for event in trace.events if event.name in FORGETTING]
     found.times.sort()

@@ -37,7 +37,8 @@ class Kept:
 
     batches: list[tuple[int, int, int, bool]] = field(factory=list)
     """Of each batch that is left: end offset; age (when its values were first appended anywhere,
-    nanoseconds); position; whether a leader was seen to append it. Ends ascend."""
+    nanoseconds); position; whether a leader was seen to append it and no compaction reached it. Ends
+    ascend."""
     start: int = 0
     """Where the log starts."""
     high_watermark: int = 0
@@ -98,6 +99,7 @@ class Retention:
             Name.HIGH_WATERMARK: self._high_watermark,
             Name.BECAME_LEADER: self._high_watermark,
             Name.BECAME_FOLLOWER: self._high_watermark,
+            Name.COMPACTED: self._compacted,
             Name.LOG_START: self._log_start,
             Name.LOG_RECOVERED: self._recovered,
             Name.MARK: self._mark,
@@ -170,6 +172,14 @@ class Retention:
             kept.batches.pop(0)
         kept.start, kept.since = event.log_start_offset, event.time
 
+    def _compacted(self, position: int, event: Event) -> None:
+        """A segment is as old as what compaction left in it: the youngest records may be gone."""
+        kept = self._of(event)
+        if kept is not None:
+            kept.batches = [
+                (end, age, place, seen and end > event.offset) for end, age, place, seen in kept.batches
+            ]
+
     def _recovered(self, position: int, event: Event) -> None:
         kept = self._before(position, event)
         if kept is not None:
@@ -232,7 +242,7 @@ class Retention:
         return client.request_timeout_ms * MILLISECOND + row
 
     def _early(self, kept: Kept, position: int, event: Event) -> None:
-        if self.odd or self.options.network.reorder_ppm:
+        if self.odd or self.options.network.reorder_ppm or self.options.network.late_ppm:
             return
         topic = self.topics[event.topic or ""]
         gone = [batch for batch in kept.batches if batch[0] <= event.log_start_offset]

@@ -21,7 +21,7 @@ SLOW = ("pause", "slow_fsync", "slow_host")
 """Kinds of fault under which a step lasts long: it began to lead at the beginning, which nobody saw."""
 SYNCS = 8
 """Syncs of the disk for a log that is created, at most. A request for many new partitions is one step: the
-leader's clock begins with it, and what it became is told when it ends."""
+leader's clock begins with it, and what it became is reported when it ends."""
 CLOCKS = ("clock_jump", "clock_drift")
 """Kinds of fault that change a host's clock."""
 

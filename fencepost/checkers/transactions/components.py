@@ -30,9 +30,13 @@ def components(nodes: int, source: Array, target: Array) -> Array:
     """
     if not len(source):
         return np.full(nodes, NONE)
-    order = np.argsort(source, kind="stable")
-    start = np.searchsorted(source[order], np.arange(nodes + 1))
-    found: Array = _tarjan(start, target[order])
+    used = np.zeros(nodes, np.bool_)
+    used[source] = used[target] = True
+    number = np.cumsum(used) - 1  # without gaps: most nodes may have no edge
+    order = np.argsort(number[source], kind="stable")
+    start = np.searchsorted(number[source][order], np.arange(int(number[-1]) + 2))
+    found = np.full(nodes, NONE)
+    found[used] = _tarjan(start, number[target][order])
     return found
 
 

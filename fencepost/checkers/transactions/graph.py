@@ -25,8 +25,10 @@ from attrs import frozen
 from fencepost.checkers.kafka.extras import Extras
 from fencepost.checkers.kafka.placements import Placements, loss_allowed, placements_of
 from fencepost.checkers.kafka.relations import APPEND, FAIL, OK, POLL, TXN, KafkaColumns, kafka_columns
-from fencepost.checkers.operation_columns import NEVER, NONE, Array, OperationColumns
+from fencepost.checkers.operation_columns import LARGEST_CODE, NEVER, NONE, Array, OperationColumns
+from fencepost.checkers.sorting import numbered, order_by, stable_order
 from fencepost.checkers.statements import READ_UNCOMMITTED
+from fencepost.checkers.transactions.suspects import clock_errors, may_be_cyclic
 
 
 @frozen(kw_only=True, eq=False)
@@ -46,6 +48,13 @@ class Edges:
     def __len__(self) -> int:
         return len(self.source)
 
+    def kept(self, mask: Array) -> "Edges":
+        """Only the edges in the mask."""
+        if mask.all():
+            return self
+        source, target, log = self.source[mask], self.target[mask], self.log[mask]
+        return Edges(source=source, target=target, log=log, offset=self.offset[mask], part=self.part[mask])
+
 
 @frozen(kw_only=True, eq=False)
 class Graph:
@@ -59,36 +68,36 @@ class Graph:
     nodes: int
     # For each row the index of its trace.
     trace: Array
+    # For each row its node: that of its transaction if it is part of one.
+    node: Array
     # Write-read edges.
     wr: Edges
-    # Write-write edges.
-    ww: Edges
-    # Read-write edges (anti-dependencies).
-    rw: Edges
     # The order of each process.
     process: Edges
     # The order of real time.
     realtime: Edges
 
 
-def graph_of(operations: OperationColumns, extras: Extras) -> Graph:
+def graph_of(operations: OperationColumns, extras: Extras, *, suspects_only: bool = False) -> Graph:
     """Build the graph of these rows.
 
     Args:
         operations: the operations of some traces, in row order.
         extras: more columns of the same rows.
+        suspects_only: leave edges out that are in no cycle of reads and of time.
 
     Returns:
         the graph. Traces with repeated values have no edges, because the writer of a record is not known
         there.
     """
     columns = kafka_columns(operations, extras)
-    placements = placements_of(columns)
-    node = np.where(columns.txn >= 0, columns.txn, np.arange(len(columns.txn)))
-    writers = _writers(columns, placements)
-    wr = _read(columns, node)
-    rows = len(node)
-    whole = columns.txn < 0
+    rows = len(columns.txn)
+    node = np.where(columns.txn >= 0, columns.txn, np.arange(rows))
+    whole, wr = columns.txn < 0, _read(columns, node)
+    if suspects_only:
+        suspects = may_be_cyclic(operations, wr.source, wr.target)
+        whole &= suspects
+        wr = wr.kept(suspects[wr.source] & suspects[wr.target])
     process, moments = _time(operations, whole, columns.process, rows)
     realtime, nodes = _time(operations, whole, operations.trace.astype(np.int64), moments)
     return Graph(
@@ -96,12 +105,44 @@ def graph_of(operations: OperationColumns, extras: Extras) -> Graph:
         rows=rows,
         nodes=nodes,
         trace=operations.trace,
+        node=node,
         wr=wr,
-        ww=_written_next(columns, node, writers),
-        rw=_not_read(columns, node, writers),
         process=process,
         realtime=realtime,
     )
+
+
+def write_edges(graph: Graph) -> tuple[Edges, Edges]:
+    """The edges that convict nobody, ww and rw: only who counts the cycles that Kafka allows needs them.
+
+    Args:
+        graph: the graph of some traces.
+
+    Returns:
+        write-write edges, and read-write edges (anti-dependencies).
+    """
+    columns, node = graph.columns, graph.node
+    writers = _writers(columns, placements_of(columns))
+    return _written_next(columns, node, writers), _not_read(columns, node, writers)
+
+
+def awaiting(graph: Graph, undecided: Array) -> Array:
+    """Readers of records with a writer that may yet become known: it is not among the rows, or not decided.
+
+    Args:
+        graph: the graph of some traces.
+        undecided: of each row, whether it is a transaction of which the outcome may yet become known.
+
+    Returns:
+        indices of `columns.shown`.
+    """
+    columns, sender, believed = graph.columns, _sender_of(graph.columns), _believed(graph.columns)
+    known = sender >= 0
+    writer = graph.node[columns.sent.row[sender[known]]]
+    waits = ~known
+    waits[known] = undecided[writer]
+    found: Array = np.flatnonzero(waits & believed & _unique(columns, columns.shown.log))
+    return found
 
 
 @frozen(kw_only=True, eq=False)
@@ -139,11 +180,7 @@ def _read(columns: KafkaColumns, node: Array) -> Edges:
     """wr: each read record, from its sender. Reads that asked for uncommitted records prove nothing."""
     sent, shown, operations = columns.sent, columns.shown, columns.operations
     sender = _sender_of(columns)
-    statements = operations.statements
-    believed = np.ones(len(shown.row), np.bool_)
-    if statements is not None:
-        believed = statements.isolation[shown.row] != READ_UNCOMMITTED
-    kept = np.flatnonzero((sender >= 0) & believed & _unique(columns, shown.log))
+    kept = np.flatnonzero((sender >= 0) & _believed(columns) & _unique(columns, shown.log))
     source, target = node[sent.row[sender[kept]]], node[shown.row[kept]]
     failed = (operations.outcome[source] == FAIL) | (operations.outcome[sent.row[sender[kept]]] == FAIL)
     good = (source != target) & ~failed
@@ -153,18 +190,37 @@ def _read(columns: KafkaColumns, node: Array) -> Edges:
     )
 
 
+def _believed(columns: KafkaColumns) -> Array:
+    """Which shown records were not asked for as uncommitted ones."""
+    statements, row = columns.operations.statements, columns.shown.row
+    if statements is None:
+        return np.ones(len(row), np.bool_)
+    believed: Array = statements.isolation[row] != READ_UNCOMMITTED
+    return believed
+
+
 def _sender_of(columns: KafkaColumns) -> Array:
     """For each shown record, the row in `sent` with its log and value; -1 if there is none."""
     sent, shown = columns.sent, columns.shown
     if not len(sent.log) or not len(shown.log):
         return np.full(len(shown.log), NONE)
-    values, code = np.unique(np.concatenate((sent.value, shown.value)), return_inverse=True)
-    key = np.concatenate((sent.log, shown.log)) * len(values) + code.reshape(-1)
-    mine, asked = key[: len(sent.log)], key[len(sent.log) :]
-    order = np.argsort(mine, kind="stable")
+    mine, asked = _keys(columns)
+    order = stable_order(mine)
     at = np.minimum(np.searchsorted(mine[order], asked), len(order) - 1)
     found: Array = np.where(mine[order][at] == asked, order[at], NONE)
     return found
+
+
+def _keys(columns: KafkaColumns) -> tuple[Array, Array]:
+    """A number for log and value of each sent and each shown record."""
+    sent, shown = columns.sent, columns.shown
+    low = int(min(sent.value.min(), shown.value.min()))
+    width = int(max(sent.value.max(), shown.value.max())) - low + 1
+    if columns.logs * width < LARGEST_CODE:
+        return sent.log * width + (sent.value - low), shown.log * width + (shown.value - low)
+    values, code = numbered(np.concatenate((sent.value, shown.value)))
+    key = np.concatenate((sent.log, shown.log)) * len(values) + code
+    return key[: len(sent.log)], key[len(sent.log) :]
 
 
 def _written_next(columns: KafkaColumns, node: Array, writers: _Writers) -> Edges:
@@ -270,13 +326,10 @@ def _time(operations: OperationColumns, whole: Array, group: Array, first_moment
     Returns:
         the edges, and the number after the last moment.
 
-    An operation without a certain end gives no order. Times of different clocks have the error that the trace
-    claims, so an end counts as later by twice that error. This also applies if both times are of one clock,
-    which loses edges and adds none.
+    An operation without a certain end gives no order.
     """
     counted = np.isin(operations.function, (APPEND, POLL, TXN)) & whole
-    uncertain = np.array([trace.claims.clock_uncertainty_ns for trace in operations.traces], np.int64)
-    slack = 2 * uncertain[operations.trace] if len(uncertain) else np.empty(0, np.int64)
+    slack = clock_errors(operations)
     ended = np.flatnonzero(counted & (operations.outcome == OK) & (operations.completion_time != NEVER))
     begun = np.flatnonzero(counted)
     node = np.concatenate((ended, begun))
@@ -284,7 +337,7 @@ def _time(operations: OperationColumns, whole: Array, group: Array, first_moment
     begins = np.concatenate((np.zeros(len(ended), np.bool_), np.ones(len(begun), np.bool_)))
     of = group[node]
     # at equal times beginnings come first: equal times are concurrent
-    order = np.lexsort((~begins, time, of))
+    order = order_by((~begins, time, of))
     node, begins, of = node[order], begins[order], of[order]
     moment = first_moment + np.arange(len(node))
     new = np.ones(len(node), np.bool_)

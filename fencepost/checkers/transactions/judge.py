@@ -24,7 +24,7 @@ from fencepost.checkers.kafka.extras import Extras, extras_of_table, extras_of_t
 from fencepost.checkers.kafka.relations import TXN
 from fencepost.checkers.operation_columns import Array, OperationColumns, columns_of_table, columns_of_traces
 from fencepost.checkers.transactions.components import components, inside_components, shortest_cycle
-from fencepost.checkers.transactions.graph import Edges, Graph, graph_of
+from fencepost.checkers.transactions.graph import Edges, Graph, graph_of, write_edges
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.trace import Trace
 
@@ -113,6 +113,7 @@ def cycles_of_trace(trace: Trace) -> Cycles:
     if not (operations.function == TXN).any():
         return Cycles(found={})
     graph = graph_of(operations, extras_of_traces((trace,)))
+    ww, rw = write_edges(graph)
     found: dict[str, int] = {}
     kinds: dict[str, tuple[Edges, ...]] = {
         "": (),
@@ -121,9 +122,9 @@ def cycles_of_trace(trace: Trace) -> Cycles:
     }
     for suffix, time in kinds.items():
         counts = {
-            "G0": _holding(graph, graph.ww, *time),
-            "G1c": _holding(graph, graph.wr, graph.ww, *time),
-            **_with_anti_dependencies(graph, time),
+            "G0": _holding(graph, ww, *time),
+            "G1c": _holding(graph, graph.wr, ww, *time),
+            **_with_anti_dependencies(graph, rw, (graph.wr, ww, *time)),
         }
         found |= {name + suffix: count for name, count in counts.items() if count}
     return Cycles(found=found)
@@ -138,7 +139,7 @@ def _judge(operations: OperationColumns, extras: Callable[[], Extras]) -> list[t
     findings: dict[int, list[Finding]] = defaultdict(list)
     concerned = set(operations.trace[operations.function == TXN].tolist())
     if concerned:
-        for of, found in _findings(graph_of(operations, extras()), concerned):
+        for of, found in findings_of(graph_of(operations, extras(), suspects_only=True), concerned):
             findings[of].append(found)
     verdicts = []
     for index, trace in enumerate(operations.traces):
@@ -150,10 +151,19 @@ def _judge(operations: OperationColumns, extras: Callable[[], Extras]) -> list[t
     return verdicts
 
 
-def _findings(graph: Graph, concerned: set[int]) -> Iterable[tuple[int, Finding]]:
-    """(trace, finding) for each of these traces: a shortest cycle of its smallest component, of the first
-    kind that it has."""
+def findings_of(graph: Graph, concerned: set[int]) -> Iterable[tuple[int, Finding]]:
+    """The findings of some traces.
+
+    Args:
+        graph: the graph of the traces.
+        concerned: the indices of those that are judged.
+
+    Yields:
+        (trace, finding): a shortest cycle of its smallest component, of the first kind that it has.
+    """
     seen: set[int] = set()
+    if not len(graph.wr):  # time alone is in no circle
+        return
     weigh = np.arange(graph.nodes) < graph.rows
     for anomaly, kinds in (
         (READS, (graph.wr,)),
@@ -203,13 +213,13 @@ def _holding(graph: Graph, needed: Edges, *others: Edges) -> int:
     return sum(bool((one < len(needed)).any()) for one in edges)
 
 
-def _with_anti_dependencies(graph: Graph, time: Sequence[Edges]) -> dict[str, int]:
+def _with_anti_dependencies(graph: Graph, rw: Edges, others: Sequence[Edges]) -> dict[str, int]:
     """Components with rw edges inside: G-single if one such edge closes a cycle of the others, otherwise
     G2-item."""
     counts = {"G-single": 0, "G2-item": 0}
-    source, target, edges = _components(graph, (graph.rw, graph.wr, graph.ww, *time))
+    source, target, edges = _components(graph, (rw, *others))
     for one in edges:
-        is_rw = one < len(graph.rw)
+        is_rw = one < len(rw)
         if not is_rw.any():
             continue
         beyond: dict[int, list[int]] = {}

@@ -19,7 +19,7 @@ def source_of(text: str) -> tuple[str, int, int] | None:
     return topic, int(partition), int(offset)
 
 
-def naive(trace: Trace) -> set[str]:  # noqa: PLR0915  (one definition after another)
+def naive(trace: Trace) -> set[str]:
     """The anomalies of a trace."""
     rows = sorted(trace.operations, key=lambda row: (row.invoke_time, row.op_id))
     txns = [row for row in rows if row.function is F.TXN]
@@ -80,11 +80,7 @@ def naive(trace: Trace) -> set[str]:  # noqa: PLR0915  (one definition after ano
         if record.offset >= 0 and showing(record):
             for txn in txns:
                 later = txn.producer_id == row.producer_id and txn.producer_epoch > row.producer_epoch
-                from_mine = any(
-                    other.producer_id == row.producer_id and other.producer_epoch == row.producer_epoch
-                    for other in txns
-                )
-                if later and from_mine and row.invoke_time > txn.invoke_time:
+                if later and row.invoke_time > txn.invoke_time:
                     found.add("zombie_write")
     outputs: dict[tuple[str, int, int], int] = {}
     for record, index, row, _ in sent:

@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from fencepost.checkers.exactly_once import judge_table, judge_trace, judge_traces
-from fencepost.checkers.exactly_once.places import Named, numbered, sources_of
+from fencepost.checkers.exactly_once.places import Named, places_of, sources_of
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
@@ -255,7 +255,7 @@ def test_places_that_fit_no_product():
         offset=np.array([0, 3, most, -1, 0, 0]),
         topics=("b", "a"),
     )
-    logs, (places,) = numbered((named,))
+    logs, (places,) = places_of((named,))
     assert [logs.named(int(log)) for log in places.log[:4]] == [
         (1, "b", 0),
         (0, "b", 7),
@@ -271,7 +271,7 @@ def test_places_that_fit_no_product():
         offset=named.offset % 5,
         topics=named.topics,
     )
-    logs, (places,) = numbered((small,))
+    logs, (places,) = places_of((small,))
     assert [logs.named(int(log)) for log in places.log[:4]] == [
         (1, "b", 0),
         (0, "b", 7),

@@ -119,7 +119,7 @@ class ListedEqual(Listed):
         (Endless(), SearchLimits(timeout_s=0.3), "time limit of 0.3 s"),
         (Hungry(), SearchLimits(timeout_s=SOON, memory_bytes=64 << 20), "memory limit of 64 MiB"),
         (Blind(), SearchLimits(timeout_s=0.5), "time limit of 0.5 s"),
-        (Blind(), SearchLimits(timeout_s=SOON, memory_bytes=48 << 20), "memory limit of 48 MiB"),
+        (Blind(), SearchLimits(timeout_s=SOON, memory_bytes=12 << 20), "memory limit of 12 MiB"),
         (Blind(), SearchLimits(timeout_s=SOON, nodes=1 << 14), "16,384 remembered"),
     ],
 )

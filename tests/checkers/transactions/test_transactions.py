@@ -276,3 +276,36 @@ def test_of_many_circles_each_trace_shows_one() -> None:
     (finding,) = judge_trace(trace(*pairs)).findings
     assert len(finding.operations) == 4
     assert cycles_of_trace(trace(*pairs)).found["G1c"] == 300
+
+
+def test_loss_is_of_one_log_and_its_offsets() -> None:
+    """Rule (claims, loss): places high up in the log of the range have no order, and those of the other log
+    keep theirs."""
+    writes = (
+        txn(10, 0, (0, 9), send(0, 5, 1), send(1, 6, 3)),
+        txn(20, 1, (0, 9), send(0, 6, 2), send(1, 5, 4)),
+    )
+    lost = LossRange(topic="t", partition=1, start=5, end=7, reason="a test")
+    assert cycles_of_trace(trace(*writes)).found["G0"] == 1
+    assert cycles_of_trace(trace(*writes, claims=Claims(loss=(lost,)))).found == {}
+
+
+def test_repeated_values_have_no_order() -> None:
+    """Where values may repeat, acknowledged offsets make no order of writes either."""
+    writes = trace(
+        txn(10, 0, (0, 9), send(0, 0, 1), send(1, 1, 3)),
+        txn(20, 1, (0, 9), send(0, 1, 2), send(1, 0, 4)),
+    )
+    assert "G0" in cycles_of_trace(writes).found
+    assert cycles_of_trace(evolve(writes, unique_values=False)).found == {}
+
+
+def test_a_log_with_high_offsets_hides_no_writer_of_another() -> None:
+    """A position in the second log meets the writer there, though the first log's records stand far above
+    it."""
+    skew = trace(
+        txn(10, 0, (0, 9), poll(1, start=0), send(2, 0, 1)),
+        txn(20, 1, (0, 9), poll(2, start=0), send(1, 3, 2)),
+        txn(30, 2, (0, 9), send(0, 60, 5)),
+    )
+    assert cycles_of_trace(skew).found["G2-item"] == 1

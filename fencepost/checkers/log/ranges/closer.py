@@ -28,6 +28,7 @@ from fencepost.checkers.log.ranges.decide import RangeSummary, Soft
 from fencepost.checkers.log.ranges.holes import runs_of
 from fencepost.checkers.log.rules import rules_of
 from fencepost.checkers.log.session import session_findings
+from fencepost.checkers.log.side_chains import side_findings
 from fencepost.checkers.operation_columns import Array, OperationColumns
 from fencepost.checkers.verdict import Finding
 
@@ -174,7 +175,7 @@ def _findings(group: PartitionLog | None) -> list[Finding]:
     """All findings except those about holes and sessions."""
     if group is None:
         return []
-    return [*content_findings(group), *(chain_findings(group) if group.timed else ())]
+    return [*content_findings(group), *(chain_findings(group) if group.timed else ()), *side_findings(group)]
 
 
 def _hole(

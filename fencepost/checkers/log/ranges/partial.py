@@ -33,7 +33,7 @@ _TXN = FUNCTIONS.index(Function.TXN)
 LOSS, REPEATS, SPECIAL, TXNS = (
     "loss is allowed in it",
     "its values are not unique",
-    "retention, compaction, transactions or last stable offsets",
+    "retention, compaction, transactions or last stable offsets below the end",
     "transactions",
 )
 SPARSE, LARGE, MANY, TWICE, UNKEPT, MOVED = (
@@ -188,13 +188,25 @@ def _plain_reasons(operations: OperationColumns, columns: LogColumns, rules: Rul
         yield LOSS
     if not rules.unique[g]:
         yield REPEATS
-    if columns.extras.special[g] or columns.extras.compacted[g]:
+    if columns.extras.special[g] and not _ends_only(columns, g):
         yield SPECIAL
     if ((operations.function == _TXN) & (operations.trace == trace)).any():
         yield TXNS
     a, b = columns.appends.first[g : g + 2].tolist()
     if (columns.acknowledged[a:b] == LEADER).any() and not leader_may_lose(columns.traces[trace]):
         yield UNKEPT
+
+
+def _ends_only(columns: LogColumns, g: int) -> bool:
+    """Whether the log is special only by last stable offsets that equal the end that the read claims as well.
+    They say nothing that the ends do not say. Clients read committed records by default, also where nothing
+    is transactional."""
+    extras = columns.extras
+    if extras.compacted[g] or extras.transactional[g] or extras.licence[g] > 0:
+        return False
+    r, s = columns.reads.first[g : g + 2].tolist()
+    stable = extras.stable[r:s]
+    return bool(((stable < 0) | (stable == columns.reads.end[r:s])).all())
 
 
 _NO_KEYS = np.empty((0, 3), np.int64)
