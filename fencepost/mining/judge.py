@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from fencepost.checkers.judges import EMPTY, LOG, Check, checks_by_name, event_tables, guarded, under_profile
 from fencepost.checkers.log.accounts import LogCounts, counts_of_trace
@@ -28,7 +28,8 @@ from fencepost.mining.inputs.splits import Split, Unreadable
 from fencepost.mining.model_check import ModelQuestion
 from fencepost.mining.results.checkpoint import TaskResult, keep, key_of
 from fencepost.mining.results.rows import Counts, ResultWriter, lost_row, quarantine_row, replay_command
-from fencepost.mining.triage.rows import TaskTriage, Told
+from fencepost.mining.triage.compared import Compared
+from fencepost.mining.triage.rows import TaskTriage, TriagedTrace
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.journal import read_frames
@@ -67,6 +68,8 @@ class Settings:
     triage: bool = True
     # Whether to report the features of every trace.
     spectra: bool = False
+    # Which healthy traces bad ones are compared with.
+    compared: Compared = field(factory=Compared)
 
 
 def _equal(column: Any, word: str) -> Any:
@@ -246,11 +249,13 @@ class _Task:
         if self.triage is None or not judged:
             return
         answers = [
-            Told(
+            TriagedTrace(
                 trace=one.trace,
                 operations=one.operations,
                 verdicts=one.verdicts,
-                replay=replay_command(source, one.trace),
+                replay=replay_command(source, one.trace)
+                if any(verdict.findings for verdict in one.verdicts)
+                else "",
             )
             for one in judged
         ]
@@ -357,7 +362,7 @@ def judge_splits(splits: Iterable[Split | HistoryFile], settings: Settings, *, a
     among the attempts of this task."""
     mine, counts = tuple(splits), Counts()
     key = key_of(mine)
-    triage = TaskTriage(spectra=settings.spectra) if settings.triage else None
+    triage = TaskTriage(spectra=settings.spectra, compared=settings.compared) if settings.triage else None
     with ResultWriter(settings.folder / "files", f"part-{key}-{attempt}") as writer:
         for split in mine:
             judge_split(split, settings, writer, counts, triage)

@@ -23,7 +23,7 @@ from fencepost.mining.giant.checks import WHOLE_OPERATIONS
 from fencepost.mining.giant.verdict import Judging, task_result
 from fencepost.mining.inputs.history_files import HistoryFile, told_apart
 from fencepost.mining.inputs.regroup import regroup
-from fencepost.mining.inputs.splits import Split, Unreadable, work_of
+from fencepost.mining.inputs.splits import Split, Unreadable, profiles_of, work_of
 from fencepost.mining.inputs.splits import Work as Found
 from fencepost.mining.inputs.ungrouped_parts import GIANT_OPERATIONS, Giant, Prepared, prepare
 from fencepost.mining.judge import Settings, judge_splits
@@ -43,6 +43,7 @@ from fencepost.mining.results.summary import Summary, summary_of
 from fencepost.mining.spark.engine import MOST_TASKS, Engine, TaskProgress
 from fencepost.mining.spark.session import check_spark
 from fencepost.mining.triage.bugs import Bugs, read_bugs
+from fencepost.mining.triage.compared import MOST_COMPARED, Compared, compared_of
 from fencepost.mining.triage.since import since as compared_with
 from fencepost.mining.triage.triage import triage as triage_of
 
@@ -116,6 +117,18 @@ def _found(stores: list[Path], files: list[HistoryFile]) -> Found:
     return work_of(stores) if stores or not files else Found(splits=(), unreadable=())
 
 
+def _compared(found: Found) -> Compared:
+    """The healthy traces that triage compares bad ones with. Profiles are read only if there are many
+    traces."""
+    known = [
+        len(split.frames) if split.group is None else split.group.traces if split.group.traces >= 0 else None
+        for split in found.splits
+    ]
+    if None not in known and sum(count or 0 for count in known) <= MOST_COMPARED:
+        return Compared()
+    return compared_of(*profiles_of(found.splits))
+
+
 def key_of_giant(giant: Giant) -> str:
     """Names the task that a giant is."""
     place = f"{giant.place} of {giant.operations} operations"
@@ -156,7 +169,7 @@ class _Mining:
                 progress(ended, total)
 
         if left:
-            results += engine.run(left, _Task(settings=self.settings), on_task)
+            results += engine.run(left, _Task(settings=self.settings), on_task if progress else None)
         judging = Judging(settings=self.settings, spread=engine.spread)
         for number, (key, one) in enumerate(giants, 1):
             results.append(task_result(one, judging(one), self.settings, key))
@@ -194,7 +207,9 @@ class _Mining:
     ) -> Summary:
         """Group the bad traces by bug, report the groups, and compare them with those of an
         earlier mining."""
-        bugs = triage_of(session, self.work.out, tables=self.settings.spectra)
+        bugs = triage_of(
+            session, self.work.out, tables=self.settings.spectra, judged=sum(summary.traces.values())
+        )
         compared = compared_with(bugs, earlier[1], str(earlier[0])) if earlier is not None else None
         summary = evolve(summary, bugs=bugs, since=compared)
         self._write(summary, page=True)
@@ -264,7 +279,13 @@ def mine(
     }
     work.begin(asked, resume=resume)
     settings = Settings(
-        checks=checks, profile=profile, folder=work.folder, model=model, triage=triage, spectra=tables
+        checks=checks,
+        profile=profile,
+        folder=work.folder,
+        model=model,
+        triage=triage,
+        spectra=tables,
+        compared=_compared(prepared.found) if triage and not tables else Compared(),
     )
     mining = _Mining(prepared=prepared, files=tuple(files), work=work, settings=settings)
     with Engine(master, spark, name=f"fencepost mine {work.folder}") as engine:

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+from fencepost.mining.mine import mine
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.plan import Plan
@@ -157,6 +158,25 @@ def campaign(tmp_path_factory: pytest.TempPathFactory, mixed: list[Trace]) -> Pa
         for trace in mixed[20:]:
             (second if trace.trace_id % 2 else first).append(trace)
     return path
+
+
+@pytest.fixture(scope="session")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of many small row groups, so that a mining of it can be met in the middle."""
+    store = TraceStore.create(tmp_path_factory.mktemp("long") / "in")
+    with store.writer() as writer:
+        for number in range(300):
+            writer.append(_make(number, "lost_write" if number % 5 == 0 else "legal"))
+    seal(store, sizes=Sizes(group_operations=20))
+    return store.path
+
+
+@pytest.fixture(scope="session")
+def clean(long: Path, tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Path:
+    """What mining it gives when nothing happens."""
+    out = tmp_path_factory.mktemp("clean") / "out"
+    mine([long], out, spark=spark)
+    return out
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from pathlib import Path
 from random import Random
 
 import pyarrow.parquet as pq
-import pytest
 from attrs import evolve
 
 from fencepost.checkers.judges import judge
@@ -21,7 +20,6 @@ from tests.checkers.conformance_variants import stories
 from tests.checkers.event_tables import bent, bounded
 from tests.checkers.test_invariants_differential import reads_trace
 
-pytestmark = pytest.mark.xdist_group("event_tables")
 CHECKS = ("invariants", "conformance")
 
 

@@ -27,7 +27,7 @@ def lost():
 def summary(lost, monkeypatch):
     """Two anomalies whose smallest example is the same trace."""
     trace, findings = lost
-    monkeypatch.setattr(examples, "trace_of", lambda sample: trace)
+    monkeypatch.setattr(examples, "trace_of", lambda sample, stores: trace)
     samples = tuple(
         Sample(source="out/x", trace_id=20, operations=len(trace.operations), finding=finding, replay="again")
         for finding in findings[:2]

@@ -241,7 +241,9 @@ def drive_on_spark(
     sitting, left = _begin(campaign, campaign.out, on_progress)
     interrupted = False
     try:
-        with nullcontext(spark) if spark is not None or not left else session(master) as running:
+        with (
+            nullcontext(spark) if spark is not None or not left else session(master, source=False) as running
+        ):
             _run(sitting, left, running)
     except KeyboardInterrupt:
         interrupted = True

@@ -8,7 +8,7 @@ rows without an outcome, eight bytes for each record that was sent, and operatio
 events keep their order, the operations that of their invocations, unless one took longer than what is held.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +38,19 @@ MOST_HELD = 2 * GROUP_WEIGHT
 """Weight of the operations that wait to be put in order."""
 
 
-def each_part(path: Path) -> Iterator[Trace]:
-    """The parts of a recording. Raises TraceError for one that cannot be read; half a line at the end of the
-    last is left out."""
+def each_part(path: Path, read: Callable[[int, int], None] = lambda done, parts: None) -> Iterator[Trace]:
+    """The parts of a recording.
+
+    Args:
+        path: the recording.
+        read: called after each part, with the numbers of parts read and of all parts.
+
+    Returns:
+        the parts, in order; half a line at the end of the last is left out.
+
+    Raises:
+        TraceError: for a part that cannot be read.
+    """
     parts = parts_of(path)
     for number, part in enumerate(parts, start=1):
         try:
@@ -48,6 +58,7 @@ def each_part(path: Path) -> Iterator[Trace]:
         except TraceError as error:
             if number < len(parts) or error.expected != CUT_LINE:
                 raise
+        read(number, len(parts))
 
 
 @define(eq=False)
@@ -83,7 +94,7 @@ class Sent:
     retried: bool
 
 
-def _sent(path: Path) -> Sent:
+def _sent(path: Path, read: Callable[[int, int], None]) -> Sent:
     header: Trace | None = None
     pieces: list[np.ndarray[Any, Any]] = []
     retried, joined = False, Joined()
@@ -103,7 +114,7 @@ def _sent(path: Path) -> Sent:
             )
         )
 
-    for part in each_part(path):
+    for part in each_part(path, read):
         header = header or part
         take(joined.of(part.operations))
         retried = retried or any(each.name is Name.MARK and each.cause == RETRIED for each in part.events)
@@ -172,11 +183,11 @@ Piece = tuple[list[Operation], list[Event]]
 """A row group of operations, or one of events."""
 
 
-def _pieces(path: Path, sent: Sent) -> Iterator[Piece]:
+def _pieces(path: Path, sent: Sent, read: Callable[[int, int], None]) -> Iterator[Piece]:
     """Everything that is written, in row groups."""
     joined, ordered = Joined(), Ordered()
     events: list[Event] = []
-    for part in each_part(path):
+    for part in each_part(path, read):
         events += part.events
         for start in range(0, len(events) - GROUP_EVENTS + 1, GROUP_EVENTS):
             yield [], events[start : start + GROUP_EVENTS]
@@ -209,10 +220,24 @@ class Written:
     events: int = 0
 
 
-def write_long(path: Path, out: Path) -> Written:
-    """Write a recording as a folder of traces with one trace in many row groups. path: the recording; out:
-    the new folder. Raises TraceError for input that cannot be read."""
-    sent, written = _sent(path), Written()
+def write_long(
+    path: Path, out: Path, walked: Callable[[int, int], None] = lambda done, steps: None
+) -> Written:
+    """Write a recording as a folder of traces with one trace in many row groups.
+
+    Args:
+        path: the recording.
+        out: the new folder.
+        walked: called with the progress in steps, done and all; each part is two steps, one for each walk.
+
+    Returns:
+        how much was written.
+
+    Raises:
+        TraceError: for input that cannot be read.
+    """
+    sent = _sent(path, lambda done, parts: walked(done, 2 * parts))
+    written = Written()
     claims = sent.header.claims
     if sent.retried:
         reason = "a producer without idempotence tried again after an attempt of unknown fate"
@@ -226,7 +251,7 @@ def write_long(path: Path, out: Path) -> Written:
         pq.ParquetWriter(part.of("operations"), _schema("operations"), compression="zstd") as operations,
         pq.ParquetWriter(part.of("events"), _schema("events"), compression="zstd") as events,
     ):
-        for rows, happened in _pieces(path, sent):
+        for rows, happened in _pieces(path, sent, lambda done, parts: walked(parts + done, 2 * parts)):
             if rows:
                 made = Rows(trace=header, operations=[operation_row(row) for row in rows], events=())
                 operations.write_table(tables_of([made]).of("operations").cast(_schema("operations")))

@@ -9,7 +9,8 @@ that it is repeated.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from attrs import evolve, field, frozen
 
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.journal import Frame, Scan, scan
-from fencepost.traces.parquet import RowGroup, groups_of
+from fencepost.traces.parquet import RowGroup, groups_of, read_group
 from fencepost.traces.store import TraceStore, trace_ids_of
 
 JOURNAL_SPLIT_BYTES = 4 * 1024 * 1024
@@ -158,3 +159,17 @@ def work_of(inputs: list[Path]) -> Work:
         splits += [*own, *(one for one in in_journals if isinstance(one, Split))]
         unreadable += [one for one in (*found, *in_journals) if isinstance(one, Unreadable)]
     return Work(splits=tuple(splits), unreadable=tuple(unreadable))
+
+
+def profiles_of(splits: Iterable[Split]) -> tuple[Counter[str], int]:
+    """How many traces the splits have of each profile, and how many further ones in journals, which do not
+    say it. What cannot be read has none; its task says why."""
+    counts: Counter[str] = Counter()
+    frames = 0
+    for split in splits:
+        frames += len(split.frames)
+        if split.group is not None:
+            with contextlib.suppress(TraceError):
+                read = read_group(split.group.part.traces, "traces", split.group.index, columns=["profile"])
+                counts.update(str(profile) for profile in read.column("profile").to_pylist())
+    return counts, frames

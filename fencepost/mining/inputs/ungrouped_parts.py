@@ -8,6 +8,7 @@ Must not know: Spark, judges.
 import contextlib
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,9 @@ RECORDS_OF_ONE = 5
 """Records that weigh as much as an operation: an operation may have thousands of them."""
 BATCH_ROWS = 250_000
 """Rows that are read at once of a row group of any size."""
+FOOTERS = 4
+"""Footers that a process keeps. Each row group of a file is read by itself, and a footer describes all of
+them: to read it again for each would take quadratic time. Four: the tables of a part, and the next one."""
 
 
 CUT = "some of its rows may be in a row group that cannot be read"
@@ -91,19 +95,26 @@ class Prepared:
         return sum(map(len, self.small.values()))
 
 
-def _open(path: Path, table: Table) -> pq.ParquetFile:
-    """A file of a part that need not promise anything of its row groups. Raises TraceError."""
-    try:
-        file = pq.ParquetFile(path, memory_map=True)
-    except (OSError, pa.ArrowException) as error:
-        raise unreadable(path, error) from None
-    try:
+@lru_cache(maxsize=FOOTERS)
+def _footer(path: Path, table: Table, _: tuple[int, int]) -> pq.FileMetaData:
+    """The footer of a file of a part, its schema checked. _: when the file was written, and its size. Raises
+    TraceError."""
+    with pq.ParquetFile(path, memory_map=True) as file:
         promised = {**(file.schema_arrow.metadata or {}), WHOLE_KEY: b"true"}
         check_schema(file.schema_arrow.with_metadata(promised), table, where=str(path))
-    except TraceError:
-        file.close()
-        raise
-    return file
+        return file.metadata
+
+
+def _open(path: Path, table: Table, dictionary: tuple[str, ...] = ()) -> pq.ParquetFile:
+    """A file of a part that need not promise anything of its row groups. Raises TraceError."""
+    try:
+        about = path.stat()
+        footer = _footer(path, table, (about.st_mtime_ns, about.st_size))
+        return pq.ParquetFile(
+            path, memory_map=True, metadata=footer, read_dictionary=list(dictionary) or None
+        )
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(path, error) from None
 
 
 def _promises(part: TablePart) -> bool:
@@ -124,16 +135,10 @@ def batches_of(
     """The rows of a row group of any size, few at a time. dictionary: string columns to read as dictionaries.
     Raises TraceError."""
     names = columns or SCHEMAS[table].names
-    with _open(path, table) as file:
+    with _open(path, table, dictionary) as file:
         try:
-            coded = (
-                pq.ParquetFile(path, memory_map=True, read_dictionary=list(dictionary))
-                if dictionary
-                else file
-            )
-            with coded:
-                for batch in coded.iter_batches(BATCH_ROWS, row_groups=[group], columns=names):
-                    yield batch.select(names)
+            for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=names):
+                yield batch.select(names)
         except (OSError, pa.ArrowException) as error:
             raise unreadable(path, error) from None
 

@@ -6,6 +6,7 @@ work is.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -51,6 +52,10 @@ class _Task:
         yield from self.function(item for items in lists for item in items)
 
 
+def _report(progress: TaskProgress, total: int, completed: int) -> None:
+    progress(completed, total)
+
+
 @define
 class Engine:
     """A Spark session on first use. spark: one that the caller has; otherwise one on `master`, stopped at the
@@ -73,7 +78,7 @@ class Engine:
     def session(self) -> Any:
         """The session, begun on first use. Raises EnvironmentError_."""
         if self.spark is None:
-            self.spark = self.stack.enter_context(session(self.master, settings=QUICK_JAVA))
+            self.spark = self.stack.enter_context(session(self.master, settings=QUICK_JAVA, source=False))
         return self.spark
 
     def run(
@@ -89,10 +94,7 @@ class Engine:
         size = -(-len(items) // MOST_TASKS)
         tasks = [items[start : start + size] for start in range(0, len(items), size)]
 
-        def on_poll(completed: int) -> None:
-            if progress is not None:
-                progress(completed, len(tasks))
-
+        on_poll = None if progress is None else partial(_report, progress, len(tasks))
         name = f"{self.name} {self.jobs}"
         return run_tasks(spark, tasks, _Task(task), name=name, where="judging on Spark", on_poll=on_poll)
 

@@ -22,13 +22,14 @@ def run_tasks(
     *,
     name: str,
     where: str,
-    on_poll: Callable[[int], None],
+    on_poll: Callable[[int], None] | None,
 ) -> list[Any]:
     """The results of `function` for each task, one Spark task each. name: of the job group, unique among
     those that run; where: for a person.
 
     on_poll: called with the number of ended tasks, from this thread; its exceptions cancel the job, as
-    an interruption does. Raises EnvironmentError_ if a task fails as often as Spark tries it.
+    an interruption does. None: Spark is not asked how far they are. Raises EnvironmentError_ if a task fails
+    as often as Spark tries it.
     """
     from pyspark import InheritableThread
 
@@ -49,7 +50,8 @@ def run_tasks(
     thread.start()
     try:
         while not ended.wait(POLL_S):
-            on_poll(_completed(context, name))
+            if on_poll is not None:
+                on_poll(_completed(context, name))
     except BaseException:
         context.cancelJobGroup(name)
         thread.join()
@@ -59,7 +61,8 @@ def run_tasks(
         raise EnvironmentError_(
             expected="every task to end", seen=_cause(failures[0]), where=where
         ) from failures[0]
-    on_poll(len(tasks))
+    if on_poll is not None:
+        on_poll(len(tasks))
     return results
 
 

@@ -6,7 +6,8 @@ what runs on it.
 Settings, and why: Python workers of a local master are the running interpreter (otherwise Spark takes
 any `python3`), those of a cluster what PYSPARK_PYTHON names; no UI, no console progress (the caller
 has its own); a master on this machine is reached only over the loopback interface; an idle Python worker is
-kept for the next task. Under spark-submit the session keeps the submitted settings.
+kept for the next task, and keeps freed memory (KEPT_MEMORY). Under spark-submit the session keeps the
+submitted settings.
 """
 
 import os
@@ -35,6 +36,14 @@ DEFAULT_MASTER = "local[*]"
 _CLUSTER = re.compile(r"local-cluster\[|spark://|yarn|k8s://")
 """Masters with executors in separate processes."""
 _ON_THIS_MACHINE = re.compile(r"local(-cluster)?(\[|$)|spark://(localhost|127\.0\.0\.1):")
+KEPT_MEMORY = {
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(256 << 20),
+}
+"""glibc's malloc of Python workers keeps up to 256 MiB that were freed, and takes columns of up to 32 MiB
+from there (DEFAULT_MMAP_THRESHOLD_MAX, mallopt(3)). Otherwise each column of a row group is new memory that
+the kernel must clear: up to a third of a task's processor time (docs/decisions/log-check.md). Other systems
+ignore the names."""
 _HINT = f"install a Java runtime {JAVA_MINIMUM} or newer, or point JAVA_HOME at one"
 
 
@@ -122,6 +131,7 @@ def _settings(master: str | None, extra: Mapping[str, str]) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.python.worker.reuse": "true",
+        **KEPT_MEMORY,
         **(here if master is not None and _ON_THIS_MACHINE.match(master) else {}),
         **extra,
     }
@@ -159,29 +169,61 @@ def _builder(master: str | None, settings: Mapping[str, str]) -> Any:
 
 
 @contextmanager
-def session(master: str | None = None, *, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
-    """A SparkSession, stopped at the end. master: where Spark runs, None for spark-submit's, or
-    else all processors of this machine; settings: of Spark, over our own.
+def session(
+    master: str | None = None, *, settings: Mapping[str, str] | None = None, source: bool = True
+) -> Iterator[Any]:
+    """A SparkSession, stopped at the end. One that the process has already, as in a notebook, is used as it
+    is, and goes on. master: where Spark runs, None for spark-submit's, or else all processors of this
+    machine; settings: of Spark, over our own; source: whether `spark.read.format("fencepost")` is used, for
+    which Spark starts another Python.
 
     Raises MissingExtraError without pyspark, EnvironmentError_ without a usable Java or if Spark does not
     start.
     """
-    check_spark()
-    from fencepost.mining.inputs.source import register
+    running = _running()
+    if running is None:
+        check_spark()
+        with _own(master, settings or {}, source) as own:
+            yield own
+        return
+    with patient_interrupts() as patience:
+        if source:
+            patience.to_the_end(lambda: _register(running))
+        yield running
 
+
+def _register(spark: Any) -> None:
+    from fencepost.mining.inputs.source import register  # imports pyspark
+
+    register(spark)
+
+
+def _running() -> Any:
+    """The session of this process, or None."""
+    module = sys.modules.get("pyspark.core.context")
+    if module is None or module.SparkContext._active_spark_context is None:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.getOrCreate()
+
+
+@contextmanager
+def _own(master: str | None, settings: Mapping[str, str], source: bool) -> Iterator[Any]:
+    """A session of this process, which has none."""
     if master is None and not submitted():
         master = DEFAULT_MASTER
     where = f"master {master or 'as it was submitted'}"
-    where = f"master {master or 'as it was submitted'}"
     with tempfile.TemporaryDirectory(prefix="fencepost-spark-") as folder, patient_interrupts() as patience:
         log = Path(folder) / "jvm.log"
-        builder = _builder(master, settings or {})
+        builder = _builder(master, settings)
         started: list[Any] = []
 
         def start() -> None:
             with _standard_error_to(log):
                 started.append(builder.getOrCreate())
-            register(started[0])
+            if source:
+                _register(started[0])
 
         try:
             try:

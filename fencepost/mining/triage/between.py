@@ -37,8 +37,6 @@ ENDS = (Name.MARKER_WRITTEN, Name.GROUP_OFFSET_EXPIRED)
 """Those after which a record, or a committed offset, counts otherwise."""
 NOTHING = "nothing"
 """Said where none of ENDS occurred before the read."""
-OPEN, ABORTED = "a record of an open transaction", "a record of an aborted transaction"
-"""What a reader of committed records is never shown."""
 READS = (Function.POLL, Function.FETCH_COMMITTED)
 """Operations that show what others wrote."""
 ELSEWHERE = ", not by the leader"
@@ -63,8 +61,6 @@ class Convicting:
     function: str = ""
     # Topic and partition; None and -1 for none.
     place: tuple[str | None, int] = (None, -1)
-    # Whether it reads committed records only.
-    committed: bool = False
     # Of the records that it wrote or read.
     values: frozenset[int] = frozenset()
 
@@ -149,27 +145,6 @@ class Story:
                 found.add(f"{write.function}, {NOTHING if at < 0 else self._words(at)}")
         return found
 
-    def unsettled(self, rows: Sequence[Convicting]) -> set[str]:
-        """What readers of committed records were shown although it was not committed: no healthy trace has
-        this, whatever verdict it leads to.
-
-        Args:
-            rows: that convict.
-
-        Returns:
-            OPEN for a record of an open transaction, ABORTED for one of an aborted transaction.
-        """
-        found = set()
-        for write in rows:
-            if write.producer_id < 0 or not self._own([write]):
-                continue
-            ends = self._ends(write, {write.place})
-            for read in rows:
-                if read.committed and write is not read and write.values & read.values:
-                    at = next((at for moment, at in ends if moment <= read.end), -1)
-                    found |= {OPEN} if at < 0 else set() if self._named_at(at).commit else {ABORTED}
-        return found
-
     def _ends(self, write: Convicting, places: set[tuple[str | None, int]]) -> list[tuple[int, int]]:
         """Time and row of ENDS of a write's group or producer on these partitions, from its start on."""
         kinds = {CODE_OF[name] for name in ENDS}
@@ -179,10 +154,6 @@ class Story:
             if int(self.steps.name[self.start + one.at]) in kinds and self._place(one) in places
         ]
         return [(moment, at) for moment, at in found if moment >= write.start]
-
-    def _named_at(self, row: int) -> Detail:
-        """What the event of NAMED in this row of the row group says."""
-        return next(one.detail for one in self.named if one.at == row - self.start)
 
     def _place(self, one: _Named) -> tuple[str | None, int]:
         """The partition that an event is about: what its detail names, or its own."""

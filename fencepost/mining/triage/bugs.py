@@ -112,13 +112,17 @@ def _traces(count: int) -> str:
 
 @frozen(kw_only=True)
 class Bugs:
-    """The result of triage. healthy: how many traces the bad ones were compared with; tested: pairs of bug
-    and feature."""
+    """The result of triage."""
 
     bugs: tuple[Bug, ...] = ()
+    # Bad traces.
     bad: int = 0
+    # Healthy traces that the bad ones were compared with: all of few, a sample of many (compared.py).
     healthy: int = 0
+    # Pairs of bug and feature.
     tested: int = 0
+    # Traces that were judged, with the undecided ones; 0 in files of earlier versions.
+    judged: int = 0
 
     def write(self, folder: Path) -> None:
         """Into its file of a mining's folder."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from attrs import frozen
 
-from fencepost.mining.triage.owning import by_cause
+from fencepost.mining.triage.owning import Owned, by_cause, characteristic
 from fencepost.mining.triage.splitting import Items, split
 from fencepost.mining.triage.weights import (
     ALIKE,
@@ -116,6 +116,8 @@ class Clusters:
     groups: list[int]
     centres: Matrix
     space: Space
+    # What is characteristic of each group, by which a trace of another group shows its bug too.
+    characteristic: Owned
     # The name of each group, and the items that it is known by.
     names: dict[int, str]
     items: dict[int, dict[str, float]]
@@ -128,6 +130,17 @@ class Clusters:
             likeness = self.space.vectors([(anomaly, list(kept))]) @ self.centres.T
             label = self.groups[int(likeness.argmax())] if likeness.max(initial=0) >= ALIKE / 2 else 0
         return label
+
+    def also(self, label: int, kept: Sequence[str]) -> list[int]:
+        """The other groups of which a trace shows the bug too.
+
+        Args:
+            label: the trace's own group.
+            kept: as in Signature.
+        """
+        present = np.zeros(len(self.space.places), bool)
+        present[[self.space.places[item] for item in kept]] = True
+        return self.characteristic.others(label, present)
 
 
 def clusters_of(top: Sequence[Signature], space: Space, healthy: int) -> Clusters:
@@ -157,6 +170,7 @@ def clusters_of(top: Sequence[Signature], space: Space, healthy: int) -> Cluster
         groups=groups,
         centres=np.array(centres).reshape(len(groups), len(space.places)),
         space=space,
+        characteristic=characteristic(labels, grouped_items, counts, healthy),
         names={label: _name(anomalies[label], items[label]) for label in items},
         items=items,
     )
@@ -177,7 +191,8 @@ def _by_size(labels: list[int], counts: list[int], signatures: list[tuple[str, S
     sizes: dict[int, int] = {}
     for label, count in zip(labels, counts, strict=True):
         sizes[label] = sizes.get(label, 0) + count
-    order = sorted(sizes, key=lambda label: (-sizes[label], signatures[label][0], list(signatures[label][1])))
+    first = {label: signatures[labels.index(label)] for label in sizes}
+    order = sorted(sizes, key=lambda label: (-sizes[label], first[label][0], list(first[label][1])))
     number = {label: place + 1 for place, label in enumerate(order)}
     return [number[label] for label in labels]
 

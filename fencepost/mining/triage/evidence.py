@@ -18,10 +18,9 @@ offsets and times, so that it is the same in each run of the same story:
                            that names the trace, of the one with the shortest window
     ends: A: F, W          when what a convicting operation F had written was read, its transaction's marker
                            or its offset's expiry had been written; "nothing": neither
-    reads: W               a reader of committed records was shown one of a transaction that was open, or had
-                           aborted
     stands: R              a contradiction that stood when a wait was given up (checkers/stuck.py)
-    step: W, again: W      what occurred anywhere in the trace (features.py)
+    step: W, again: W, answer: W
+                           what occurred anywhere in the trace (features.py)
 """
 
 import re
@@ -30,7 +29,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from attrs import frozen
 
 from fencepost.checkers.stuck import reasons
@@ -42,7 +40,7 @@ from fencepost.traces.events import Name
 from fencepost.traces.operations import Function
 from fencepost.traces.tables import Tables
 
-KEPT = ("step", "again")
+KEPT = ("step", "again", "answer")
 """Kinds of feature that are evidence of a cause. Pairs and options say more of how a swarm got there."""
 COMMITTED = "read_committed"
 """The isolation that belongs to the words of an operation; the other is the usual one."""
@@ -111,7 +109,6 @@ def evidence_of(
         items.update(f"convicts: {steps.words[steps.code[row]]}" for row in events if steps.code[row] >= 0)
         items.update(f"convicts: {story.words(one, row)}" for row in rows)
         items.update(f"ends: {one.anomaly}: {words}" for words in story.ends(one, rows))
-        items.update(f"reads: {words}" for words in story.unsettled(rows))
         if one.anomaly == findings[0].anomaly and len(windows) < MOST_WINDOWS:
             windows.append(story.between(one, rows))
     items.update(_here(findings[0], steps, start, stop))
@@ -148,9 +145,11 @@ def _operations(operations: pa.Table, trace_id: int, findings: list[Finding]) ->
     wanted = {each for one in findings for each in one.operations[:MOST_ROWS]}
     if not wanted:
         return {}
-    own: Any = operations.filter(pc.field("trace_id") == trace_id)
-    own = own.filter(pc.is_in(own.column("op_id"), pa.array(sorted(wanted), pa.int64())))
-    return {row["op_id"]: _operation(row) for row in own.select(list(CONVICTING)).to_pylist()}
+    asked = operations.select(list(CONVICTING))
+    rows = np.flatnonzero(operations.column("trace_id").to_numpy() == trace_id)
+    rows = rows[np.isin(operations.column("op_id").to_numpy()[rows], sorted(wanted))]
+    found = [asked.slice(row, 1).to_pylist()[0] for row in rows.tolist()]  # a filter looks at every row
+    return {row["op_id"]: _operation(row) for row in found}
 
 
 def _operation(row: dict[str, Any]) -> Convicting:
@@ -170,7 +169,6 @@ def _operation(row: dict[str, Any]) -> Convicting:
         producer_id=-1 if row["producer_id"] is None else row["producer_id"],
         node=row["node"],
         function=row["function"],
-        committed=row["isolation"] == COMMITTED,
         values=frozenset(record["value"] for record in row["records"] or ()),
         place=(row["topic"], -1 if row["partition"] is None else row["partition"]),
     )

@@ -11,6 +11,7 @@ of.
     again: W           after the faults had ended, W occurred OFTEN times on one partition or broker
     together: K, L     faults of these kinds lasted at the same time
     operation: W       a client operation of this function, outcome, acks and error
+    answer: W          a client was answered so (answers.py)
     option: O          an option of the plan that is not at its default
 """
 
@@ -22,7 +23,8 @@ import numpy as np
 import pyarrow as pa
 from attrs import define, field, frozen
 
-from fencepost.mining.triage.steps import CODE_OF, Ints, Steps, coded, joined
+from fencepost.mining.triage.answers import answers_of
+from fencepost.mining.triage.steps import CODE_OF, Ints, Steps, coded, in_order, joined, ranked
 from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Name
 from fencepost.traces.plan import Plan
@@ -40,7 +42,8 @@ MOST_FAULTS = 64
 """Faults of one trace of which overlaps are looked for; plans have fewer than ten."""
 OPERATION_COLUMNS = (
     *("trace_id", "op_id", "function", "outcome", "error", "acks", "strong"),
-    *("invoke_time", "completion_time", "group", "producer_id", "node"),
+    *("invoke_time", "completion_time", "group", "producer_id", "producer_epoch", "node"),
+    *("process", "session", "topic", "partition", "key", "argument", "isolation", "records", "positions"),
 )
 
 
@@ -76,8 +79,10 @@ class _Gathered:
         traces = np.concatenate([piece[0] for piece in self.pieces] or [np.zeros(0, np.int64)])
         codes = np.concatenate([piece[1] for piece in self.pieces] or [np.zeros(0, np.int64)])
         size = len(self.words) + 1
-        both = np.unique(traces * size + codes)
-        used, code = np.unique(both % size, return_inverse=True)
+        has = np.zeros((int(traces.max(initial=-1)) + 1) * size, np.bool_)
+        has[traces * size + codes] = True
+        both = np.flatnonzero(has)
+        used, code = ranked(both % size)
         return Features(
             trace=both // size, code=code, words=tuple(self.words[each] for each in used.tolist())
         )
@@ -90,7 +95,7 @@ def features_of(tables: Tables, steps: Steps) -> Features:
     gathered = _Gathered()
     _steps(steps, gathered)
     _faults(tables.events, steps, gathered)
-    _operations(tables.operations, ids, gathered)
+    _operations(tables, ids, steps, gathered)
     _options([plan or "" for plan in tables.traces.column("plan").to_pylist()], gathered)
     return gathered.features()
 
@@ -106,7 +111,7 @@ def _steps(steps: Steps, gathered: _Gathered) -> None:
     broker = np.where(steps.node >= 0, steps.trace * 64 + np.clip(steps.node, 0, 63), -1)
     for scope, rows in ((steps.partition, scoped & (steps.partition >= 0)), (broker, scoped & (broker >= 0))):
         index = np.flatnonzero(rows)
-        index = index[np.argsort(scope[index], kind="stable")]
+        index = index[in_order(scope[index])]
         where, code, time = scope[index], steps.code[index], steps.time[index]
         fresh = np.ones(len(index), bool)
         fresh[1:] = (where[1:] != where[:-1]) | (code[1:] != code[:-1])
@@ -120,7 +125,7 @@ def _steps(steps: Steps, gathered: _Gathered) -> None:
             )
             pairs.append((trace[:-ahead][near], code[:-ahead][near] * size + code[ahead:][near]))
     traces, both = (np.concatenate([pair[n] for pair in pairs]) for n in (0, 1))
-    values, codes = np.unique(both, return_inverse=True)
+    values, codes = ranked(both)
     words = [f"{steps.words[a]} -> {steps.words[b]}" for a, b in (divmod(v, size) for v in values.tolist())]
     gathered.add("then", traces, codes, words)
     _last(steps, scoped, gathered)
@@ -147,7 +152,7 @@ def _last(steps: Steps, scoped: Any, gathered: _Gathered) -> None:
         ("last of the cluster", steps.trace, scoped & (steps.partition < 0) & (steps.node >= 0)),
     ):
         index = np.flatnonzero(rows)
-        index = index[np.argsort(scope[index], kind="stable")]
+        index = index[in_order(scope[index])]
         final = np.ones(len(index), bool)
         final[:-1] = scope[index][1:] != scope[index][:-1]
         gathered.add(kind, steps.trace[index][final], steps.code[index][final], list(steps.words))
@@ -196,8 +201,9 @@ def _faults(events: pa.Table, steps: Steps, gathered: _Gathered) -> None:
     )
 
 
-def _operations(operations: pa.Table, ids: Ints, gathered: _Gathered) -> None:
-    """Functions with outcome, acks and error."""
+def _operations(tables: Tables, ids: Ints, steps: Steps, gathered: _Gathered) -> None:
+    """Functions with outcome, acks and error, and the relations of answers."""
+    operations = tables.operations
     if not len(operations):
         return
     order = np.argsort(ids, kind="stable")
@@ -218,6 +224,8 @@ def _operations(operations: pa.Table, ids: Ints, gathered: _Gathered) -> None:
         level = {0: " acks=all", 1: " acks=0", 2: " acks=1"}.get(ack, "")
         words.append(f"{functions[fun]}{level} {outcomes[out - 1]}" + (f" {errors[err - 1]}" if err else ""))
     gathered.add("operation", trace, codes, words)
+    for word, traces in answers_of(tables, trace, steps).items():
+        gathered.add("answer", traces, np.zeros(len(traces), np.int64), [word])
 
 
 class _Options(msgspec.Struct):
@@ -245,7 +253,8 @@ def _differing(value: Any, default: Any, path: str, found: set[tuple[str, Any]])
     if isinstance(value, dict):
         for name, inner in value.items():
             below = default.get(name) if isinstance(default, dict) else None
-            _differing(inner, below, f"{path}.{name}", found)
+            if inner != below:
+                _differing(inner, below, f"{path}.{name}", found)
     elif isinstance(value, list):
         for inner in value:
             _differing(inner, default[0] if isinstance(default, list) and default else None, path, found)

@@ -8,7 +8,7 @@ a group is made of (clusters.py).
     contrast    a row per task, profile and feature: healthy traces that have it
     rated       a row per item: bad traces that have it, healthy traces that have its step
     signed      a row per bad trace: its signature, which is the items that weigh anything, sorted
-    labelled    a row per bad trace: the number of its bug
+    labelled    a row per bad trace: the number of its bug, and those of the bugs that it shows also
 
 Only distinct items and distinct signatures come to the driver, MOST_ITEMS and MOST_SIGNATURES at most, the
 most frequent first. Every other trace is given to the group that it is most like, by a vectorised function on
@@ -37,8 +37,8 @@ PARTITIONS = 8
 
 @frozen(kw_only=True, eq=False)
 class Grouping:
-    """labelled: source, trace_id, profile, operations, anomaly, features, replay, label. names, items: by
-    label."""
+    """labelled: source, trace_id, profile, operations, anomaly, features, replay, label, also. names, items:
+    by label."""
 
     labelled: Any
     names: dict[int, str]
@@ -121,15 +121,19 @@ def _by_profile(
 
 
 def _labelled(signed: Any, clusters: Clusters) -> Any:
-    """Every trace with its label: by its signature, or by what it is most like."""
+    """Every trace with its label, by its signature or by what it is most like, and the others that it shows
+    also."""
     import pandas as pd  # type: ignore[import-untyped]
 
     def give(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             columns = (batch["signature"], batch["anomaly"], batch["kept"])
             found = [clusters.label(*row) for row in zip(*columns, strict=True)]
-            yield batch.drop(columns=["kept", "signature", "items"]).assign(label=pd.array(found, "int64"))
+            also = [clusters.also(*row) for row in zip(found, batch["kept"], strict=True)]
+            rest = batch.drop(columns=["kept", "signature", "items"])
+            yield rest.assign(label=pd.array(found, "int64"), also=also)
 
     kept = [field for field in signed.schema if field.name not in ("kept", "signature", "items")]
-    schema = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in kept) + ", label bigint"
+    schema = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in kept)
+    schema += ", label bigint, also array<bigint>"
     return signed.mapInPandas(give, schema)

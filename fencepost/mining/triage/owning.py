@@ -12,12 +12,16 @@ that comparable healthy traces hardly have, and clauses of the judges.
     moves   a trace goes to the group with the most of its own items in it, if a step is among them; an item
             counts by the share of the group that has it, and by how seldom healthy traces do
     joins   groups are one if nearly all of their traces share a step, and hardly another trace has it
+    also    an item is characteristic of a group if only of this group most traces have it; a trace shows a
+            second bug if it has most of what is characteristic of another group, a step among it and, if
+            there is any, a clause
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+from attrs import frozen
 
 from fencepost.mining.triage.splitting import LEAST, Items, Numbers
 from fencepost.mining.triage.weights import Matrix
@@ -25,7 +29,7 @@ from fencepost.mining.triage.weights import Matrix
 ENOUGH = 50
 """Healthy traces without which nothing is moved or joined: of fewer, it says little that none has a step. Of
 none at all, even the usual steps are strange, and all groups share them."""
-CAUSES = ("step: ", "reads: ")
+CAUSES = ("step: ", "answer: ")
 """Kinds of item that may be a cause: what brokers did, and what they showed."""
 NEVER = 0.005
 """Share of comparable healthy traces up to which a step can be own."""
@@ -39,6 +43,9 @@ NEARLY_ALL = 0.7
 """Share of each group's traces that must have the step by which groups are one."""
 ONLY_THESE = 0.8
 """Share of the traces with this step that must be in these groups."""
+
+SECOND = 0.5
+"""Share of what is characteristic of a group that a trace of another one must have to show its bug too."""
 
 Labels = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -66,24 +73,78 @@ def _steps(items: Items) -> Flags:
     return np.array(of_trace, bool) & (items.common <= NEVER)
 
 
-def _moved(labels: Labels, items: Items, size: Numbers, steps: Flags) -> Labels:
-    """Each signature with the group that owns most of it."""
-    clauses = np.array([name.startswith("clause: ") for name in items.names], bool)
+@frozen(kw_only=True, eq=False)
+class Owned:
+    """What groups own, or what is characteristic of them."""
+
+    # Numbers of the groups, sorted.
+    groups: Labels
+    # By group and item what the item is worth there, 0 if nothing.
+    worth: Matrix
+    # By item whether it is a step that may be a cause.
+    steps: Flags
+    # By item whether it is a judge's clause.
+    clauses: Flags
+
+    def others(self, label: int, present: Flags) -> list[int]:
+        """The bugs that a trace shows in addition to that of its group.
+
+        Args:
+            label: of its group.
+            present: by item whether the trace has it.
+        """
+        total = self.worth.sum(axis=1)
+        own = self.worth > 0
+        caused = (own & self.steps & present).any(axis=1)
+        judged = (own & self.clauses & present).any(axis=1) | ~(own & self.clauses).any(axis=1)
+        enough = (self.worth @ present >= SECOND * total) & caused & judged & (self.groups != label)
+        return [int(group) for group in self.groups[enough]]
+
+
+def characteristic(labels: Sequence[int], items: Items, counts: Sequence[int], healthy: int) -> Owned:
+    """What is characteristic of each group; nothing if there are too few healthy traces. Traces with two bugs
+    are in the group of one of them, so that the other group need not have most traces with what it does.
+
+    Args:
+        labels: the group of each signature.
+        items: of the signatures.
+        counts: traces of each signature.
+        healthy: how many healthy traces they are compared with.
+    """
+    size = np.array(counts, float)
+    steps, clauses = _steps(items) & (healthy >= ENOUGH), _clauses(items)
+    groups, here, share = _spread(np.array(labels, np.int64), items, size)
+    most = (share >= MOST_HAVE) & (here >= LEAST) & (steps | clauses)
+    worth = np.where(most & (most.sum(axis=0) == 1), share * -np.log(np.maximum(items.common, SELDOM)), 0.0)
+    return Owned(groups=groups, worth=worth, steps=steps, clauses=clauses)
+
+
+def _clauses(items: Items) -> Flags:
+    return np.array([name.startswith("clause: ") for name in items.names], bool)
+
+
+def _owned(labels: Labels, items: Items, size: Numbers, steps: Flags) -> Owned:
+    clauses = _clauses(items)
     groups, here, share = _spread(labels, items, size)
-    largest = here.argmax(axis=0)
-    places = np.arange(len(items.names))
+    largest, places = here.argmax(axis=0), np.arange(len(items.names))
     inside, covered = here[largest, places], share[largest, places]
     own = (steps | clauses) & (inside >= LEAST)
     own &= (inside >= MOST_HERE * here.sum(axis=0)) & (covered >= MOST_HAVE)
-    worth = np.where(own, covered * -np.log(np.maximum(items.common, SELDOM)), 0.0)
+    worth = np.zeros(here.shape)
+    worth[largest, places] = np.where(own, covered * -np.log(np.maximum(items.common, SELDOM)), 0.0)
+    return Owned(groups=groups, worth=worth, steps=steps, clauses=clauses)
+
+
+def _moved(labels: Labels, items: Items, size: Numbers, steps: Flags) -> Labels:
+    """Each signature with the group that owns most of it."""
+    own = _owned(labels, items, size, steps)
     found = labels.copy()
-    for row in range(len(labels)):
-        mine = np.flatnonzero(own & items.present[row])
-        total = np.bincount(largest[mine], weights=worth[mine], minlength=len(groups))
-        caused = np.bincount(largest[mine], weights=steps[mine], minlength=len(groups)) > 0
+    for row, present in enumerate(items.present):
+        total = own.worth @ present
+        caused = ((own.worth > 0) & steps & present).any(axis=1)
         best = int(np.where(caused, total, 0.0).argmax())
-        if caused[best] and total[best] > total[np.searchsorted(groups, labels[row])]:
-            found[row] = groups[best]
+        if caused[best] and total[best] > total[np.searchsorted(own.groups, labels[row])]:
+            found[row] = own.groups[best]
     return found
 
 

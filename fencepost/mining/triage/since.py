@@ -94,8 +94,9 @@ def since(now: Bugs, before: Bugs, earlier: str) -> Since:
 
 
 def _moved(bug: Bug, old: Bug, now: Bugs, before: Bugs) -> Moved:
-    share = bug.traces / max(now.bad + now.healthy, 1)
-    share_before = old.traces / max(before.bad + before.healthy, 1)
+    share, share_before = (
+        one.traces / max(of.judged or of.bad + of.healthy, 1) for one, of in ((bug, now), (old, before))
+    )
     return Moved(
         name=bug.name,
         number=bug.number,

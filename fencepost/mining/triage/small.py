@@ -16,6 +16,7 @@ from math import log, sqrt
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import frozen
 
@@ -30,11 +31,13 @@ from fencepost.mining.triage.clusters import (
 )
 from fencepost.mining.triage.overrepresented import MOST_PER_BUG, PAIR, VERDICT, reported
 from fencepost.mining.triage.rows import ALL
+from fencepost.traces.tables import values_of
 
-MOST_VALUES = 500_000
-"""Values of the tables `evidence` and `contrast` that are counted in memory: seconds of work, some 100 MB. A
-bad run of a campaign has a few hundred."""
+MOST_VALUES = 5_000_000
+"""Values of the tables `evidence` and `spectra` that are counted in memory. A bad run of a campaign has a few
+hundred. The decision has what so many cost here and on Spark."""
 
+CONTRAST = ("profile", "feature", "traces")
 Row = dict[str, Any]
 Counts = dict[str, dict[str, int]]
 
@@ -51,17 +54,42 @@ def values_in(*folders: Path) -> int:
 
 
 def rows_of(folder: Path) -> list[Row]:
-    """The rows of a table."""
-    return [
-        row for path in sorted(folder.glob("*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()
-    ]
+    """The rows of a table. Each word of a file is in memory once, however many rows have it."""
+    rows: list[Row] = []
+    for path in sorted(folder.glob("*.parquet")):
+        table = _coded(path)
+        columns = map(values_of, table.columns)
+        rows += (dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True))
+    return rows
+
+
+def _coded(path: Path) -> Any:
+    """A file of a table, its words as dictionaries."""
+    metadata = pq.read_metadata(path)
+    names = [metadata.schema.column(index).path for index in range(metadata.num_columns)]
+    try:
+        return pq.read_table(path, read_dictionary=names, use_threads=False, partitioning=None)
+    except pa.ArrowNotImplementedError:  # lists with more words than a file's dictionary holds
+        return pq.read_table(path, use_threads=False, partitioning=None)
+
+
+def summed(folder: Path) -> list[Row]:
+    """The rows of `contrast`, those of all tasks with one profile and feature as one. So more traces or tasks
+    hardly make more of them."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for path in sorted(folder.glob("*.parquet")):
+        table = _coded(path)
+        profiles, features, traces = (values_of(table.column(name)) for name in CONTRAST)
+        for profile, feature, count in zip(profiles, features, traces, strict=True):
+            counts[profile, feature] += count
+    return [dict(zip(CONTRAST, (*key, count), strict=True)) for key, count in counts.items()]
 
 
 @frozen(kw_only=True, eq=False)
 class Labelled:
     """Bad traces in their groups."""
 
-    # Rows of `evidence`, each with its `label`.
+    # Rows of `evidence`, each with its `label`, and the labels of the bugs that it shows `also`.
     rows: list[Row]
     clusters: Clusters
     # Healthy traces.
@@ -108,7 +136,10 @@ def labelled(evidence: Sequence[Row], contrast: Sequence[Row]) -> Labelled:
         space,
         sum(healthy.values()),
     )
-    rows = [{**row, "label": clusters.label(text, row["anomaly"], kept)} for row, kept, text in signed]
+    rows = []
+    for row, kept, text in signed:
+        label = clusters.label(text, row["anomaly"], kept)
+        rows.append({**row, "label": label, "also": clusters.also(label, kept)})
     return Labelled(rows=rows, clusters=clusters, healthy=sum(healthy.values()))
 
 
@@ -189,8 +220,10 @@ def coverage(spectra: Iterable[Row]) -> list[Row]:
 
 
 def described(found: Labelled) -> Iterator[Row]:
-    """Of each group, the one with the lowest number first: label, traces, smallest and first example, whether
-    it has events, and counts of its anomalies and profiles (the most frequent first)."""
+    """Of each group, the one with the lowest number first: label, traces, how many of other groups show it
+    also, smallest and first example, whether it has events, and counts of its anomalies and profiles (the
+    most frequent first)."""
+    also = Counter(label for row in found.rows for label in row["also"])
     by_label: dict[int, list[Row]] = defaultdict(list)
     for row in found.rows:
         by_label[row["label"]].append(row)
@@ -202,6 +235,7 @@ def described(found: Labelled) -> Iterator[Row]:
         yield {
             "label": label,
             "traces": len(rows),
+            "also": also[label],
             "smallest": _example(
                 min(rows, key=lambda row: (row["operations"], row["source"], row["trace_id"]))
             ),

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import define, field, frozen
 
+from fencepost.checkers.log.same_keys import FEW, GAPS
 from fencepost.mining.triage.subjects import relations
 from fencepost.traces.events import Name
 
@@ -44,6 +45,9 @@ WHY = r'(?s)^\{.*"why":"([^"]*)".*$'
 """A reason in JSON."""
 COMMIT = r'(?s)^\{.*"commit":(true|false).*$'
 """How a transaction ended, in JSON: a record of an aborted one may not be shown."""
+PLACES = r'(?s)^\{.*"at":\["[^"]* ([^" ]+)"(?:,"[^"]* ([^" ]+)")?(?:,"[^"]* ([^" ]+)")?.*$'
+"""Where an error of the implementation was raised, the innermost three functions (ClusterFuzz takes three
+too): two bugs may fail one assertion."""
 DOCUMENT = r"(?s)^\{.*$"
 """Any other JSON: how a cluster looked when a wait was given up is no part of the step's words."""
 RUN = (Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION, Name.BELIEF, Name.ANSWERED)
@@ -103,12 +107,34 @@ def coded(column: Any) -> tuple[Ints, list[str]]:
 
 def plain(text: str) -> str:
     """A reason without numbers and names, so that the same reason is one word."""
-    return _NUMBERS.sub("#", NAMES_IN_TEXT.sub("NAME", text))
+    return _NUMBERS.sub("#", NAMES_IN_TEXT.sub("NAME", text)).strip()
 
 
 _NUMBERS = re.compile(r"\d+")
 NAMES_IN_TEXT = re.compile(r"(?<![\w.-])[A-Za-z_](?=[\w.#-]*\d)[\w.#-]*\w")
 """Names of members, groups and partitions: words with letters and digits."""
+
+
+def in_order(keys: Ints) -> Ints:
+    """The rows sorted by their keys, in their own order within. Keys of 16 bits, as most of a row group are,
+    are sorted in linear time."""
+    low = int(keys.min(initial=0))
+    if int(keys.max(initial=0)) - low < 1 << 16:
+        return np.argsort((keys - low).astype(np.uint16), kind="stable")
+    return np.argsort(keys, kind="stable")
+
+
+def ranked(numbers: Ints) -> tuple[Ints, Ints]:
+    """The distinct numbers in order, and the rank of each; without a sort if most numbers of their range
+    could be among so many."""
+    low = int(numbers.min(initial=0))
+    span = int(numbers.max(initial=0)) - low + 1
+    if span > GAPS * len(numbers) + FEW:
+        distinct, rank = np.unique(numbers, return_inverse=True)
+        return distinct, rank.reshape(-1)
+    present = np.zeros(span, np.bool_)
+    present[numbers - low] = True
+    return np.flatnonzero(present) + low, (np.cumsum(present) - 1)[numbers - low]
 
 
 @frozen(eq=False)
@@ -122,7 +148,7 @@ class _Key:
     @classmethod
     def of(cls, key: Ints) -> Self:
         """Sort the rows by a column of keys."""
-        order = np.argsort(key, kind="stable")
+        order = in_order(key)
         return cls(order, key[order])
 
 
@@ -176,7 +202,7 @@ class _Reading:
         key = np.where(
             has, (trace * (topics.max(initial=0) + 2) + topics) * (number.max(initial=0) + 2) + number, -1
         )
-        partition = np.unique(key, return_inverse=True)[1] - int(bool(size) and bool((key < 0).any()))
+        partition = ranked(key)[1] - int(bool(size) and bool((key < 0).any()))
         node = self.int("node")
         if size:
             self._relations(trace, name, partition, node)
@@ -207,7 +233,10 @@ class _Reading:
         rows = np.flatnonzero(said)
         detail: Any = self.events.column("detail")
         text = detail.take(pa.array(rows)).cast(pa.string())
-        for pattern, kept in ((WHY, r"\1"), (COMMIT, r"commit \1"), (DOCUMENT, "")):
+        for pattern, kept in (
+            *((WHY, r"\1"), (COMMIT, r"commit \1"), (PLACES, r"\1 \2 \3")),
+            (DOCUMENT, ""),
+        ):
             text = pc.replace_substring_regex(text, pattern, kept)
         whys, texts = coded(text)
         reasons = sorted({plain(text) for text in texts} | {""})
@@ -223,7 +252,7 @@ class _Reading:
         for bit, (_, rows) in enumerate(said):
             masks |= rows.astype(np.int64) << bit
         distinct, mask = np.unique(masks, return_inverse=True)
-        pairs, found = np.unique(codes * (len(distinct) + 1) + mask, return_inverse=True)
+        pairs, found = ranked(codes * (len(distinct) + 1) + mask)
         words = []
         for pair in pairs.tolist():
             code, place = divmod(pair, len(distinct) + 1)

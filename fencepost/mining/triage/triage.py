@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from attrs import asdict
+from attrs import asdict, evolve
 
 from fencepost.mining.triage import small
 from fencepost.mining.triage.bugs import Bug, Bugs, Example, Shared
@@ -25,7 +25,12 @@ NO_HEALTHY = "there is no healthy trace to hold them against: every step counts 
 _TEXT: Any = pa.string()
 _INT: Any = pa.int64()
 _FLOAT: Any = pa.float64()
-GROUPS = pa.schema([("source", _TEXT), ("trace_id", _INT), ("anomaly", _TEXT), ("bug", _INT)])
+GROUPS = pa.schema(
+    [
+        *(("source", _TEXT), ("trace_id", _INT), ("anomaly", _TEXT), ("bug", _INT)),
+        ("also", pa.list_(pa.field("element", pa.int64()))),
+    ]
+)
 OVER_REPRESENTED = pa.schema(
     [
         *(("bug", _INT), ("name", _TEXT), ("feature", _TEXT), ("bad", _INT), ("of_bad", _INT)),
@@ -37,16 +42,17 @@ COVERAGE = pa.schema([("profile", _TEXT), ("feature", _TEXT), ("traces", _INT), 
 """The tables that triage adds to those of mining (docs/how-to/triage.md)."""
 
 
-def triage(session: Callable[[], Any], out: Path, *, tables: bool = False) -> Bugs:
+def triage(session: Callable[[], Any], out: Path, *, tables: bool = False, judged: int = 0) -> Bugs:
     """The bugs of the mining in `out`, which has the tables `evidence` and `contrast`; writes `groups`,
     `over_represented` and bugs.json.
 
     session: gives a Spark session; not asked where nothing is bad, or little enough to count here. tables:
-    write `coverage` too, from `spectra`. Returns: the bugs, the one with the most traces first.
+    write `coverage` too, from `spectra`; judged: traces of the mining. Returns: the bugs, the one with the
+    most traces first.
     """
     found = Bugs()
     bad, asked = _rows(out / "evidence"), tables and _rows(out / "spectra")
-    read = [out / name for name in ("evidence", "contrast", *(("spectra",) if asked else ()))]
+    read = [out / name for name in ("evidence", *(("spectra",) if asked else ()))]
     if small.values_in(*read) <= small.MOST_VALUES:
         found = _bugs_here(out) if bad else found
         if asked:
@@ -56,13 +62,14 @@ def triage(session: Callable[[], Any], out: Path, *, tables: bool = False) -> Bu
     if not bad:
         _write(out, "groups", GROUPS, [])
     _write(out, "over_represented", OVER_REPRESENTED, list(_shared_rows(found)))
+    found = evolve(found, judged=judged)
     found.write(out)
     return found
 
 
 def _bugs_here(out: Path) -> Bugs:
     """The bugs, counted in this process."""
-    contrast = small.rows_of(out / "contrast")
+    contrast = small.summed(out / "contrast")
     labelled = small.labelled(small.rows_of(out / "evidence"), contrast)
     shares, tested = small.over_represented(labelled.rows, contrast)
     _write(out, "groups", GROUPS, [{**row, "bug": row["label"]} for row in labelled.rows])
@@ -139,8 +146,8 @@ def _write_coverage(spectra: Any, out: Path) -> None:
 
 
 def _write_groups(labelled: Any, out: Path) -> None:
-    """The table `groups`: which bug each bad trace is."""
-    labelled.select("source", "trace_id", "anomaly", labelled["label"].alias("bug")).write.mode(
+    """The table `groups`: which bug each bad trace is, and which it shows also."""
+    labelled.select("source", "trace_id", "anomaly", labelled["label"].alias("bug"), "also").write.mode(
         "overwrite"
     ).parquet(_uri(out / "groups"))
 
@@ -164,6 +171,8 @@ def _described(labelled: Any) -> Iterator[dict[str, Any]]:
         .collect()
         for column in ("anomaly", "profile")
     }
+    shown = labelled.select(sql.explode("also").alias("label")).groupBy("label").count().collect()
+    also = {int(row["label"]): int(row["count"]) for row in shown}
     for row in rows.orderBy("label").collect():
         label = int(row["label"])
         by = {
@@ -172,6 +181,7 @@ def _described(labelled: Any) -> Iterator[dict[str, Any]]:
         }
         yield {
             **{name: row[name] for name in ("label", "traces", "events")},
+            "also": also.get(label, 0),
             **{name: row[name].asDict() for name in ("smallest", "first")},
             **by,
         }
@@ -200,5 +210,6 @@ def _bug(
         smallest=Example(**row["smallest"]),
         items=items.get(label, {}),
         shares=tuple(shares.get(label, ())),
+        also=row["also"],
         missing=tuple(missing),
     )

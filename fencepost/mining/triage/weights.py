@@ -34,23 +34,24 @@ WEIGHTS = {
     "waited": 1.0,
     "waited for": 1.0,
     "ends": 1.0,
-    "reads": 1.0,
     "stands": 1.0,
     "convicts": 0.5,
     "here": 0.5,
     "between": 1.0,
     "step": 1.0,
     "again": 0.5,
+    "answer": 4.0,
 }
-"""The weight of each kind of item. A judge's words weigh most, except when they only say that something never
-came: a cluster stops for many reasons. A rare step that convicts, that is on the convicting partition, or
-that is between cause and effect, has this weight in addition to that of having occurred."""
+"""The weight of each kind of item. A judge's words weigh most; not the words that only say that something
+never came: a cluster stops for many reasons. An answer that no healthy trace has weighs as much as the
+verdict that names a trace. A rare step that convicts, that is on the convicting partition, or that is between
+cause and effect, has this weight in addition to that of having occurred."""
 NAMING = 2.0
 """Factor of items of the anomaly that names the trace: the others are often its consequences."""
 SELDOM = 0.005
 """No step weighs more than one that this share of the comparable healthy traces has. The weights of a hundred
 healthy traces and of a hundred thousand, of which many may be alike, are the same."""
-STEPS = ("convicts", "here", "between", "step", "again")
+STEPS = ("convicts", "here", "between", "step", "again", "answer")
 """Kinds of item with a weight that depends on how many healthy traces have the step."""
 
 
@@ -60,7 +61,7 @@ def healthy_name(item: str) -> str:
     kind, words = item.split(": ", 1)
     if kind not in STEPS:
         return ""
-    return item if kind == "again" else f"step: {words}"
+    return item if kind in ("again", "answer") else f"step: {words}"
 
 
 def has_step(item: str) -> bool:
@@ -107,7 +108,7 @@ def weight_of(
 def of_anomaly(item: str) -> str:
     """The anomaly that an item speaks of, "" for a step."""
     kind, words = item.split(": ", 1)
-    return "" if kind in (*STEPS, "reads", "stands") else words.split(":", 1)[0]
+    return "" if kind in (*STEPS, "stands") else words.split(":", 1)[0]
 
 
 def vectors(

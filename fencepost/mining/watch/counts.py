@@ -15,6 +15,8 @@ from fencepost.checkers.verdict import Decision
 from fencepost.mining.watch.out import Row
 from fencepost.traces.errors import ExitCode, strongest
 
+_UNKNOWN = (Decision.UNKNOWN.value, Decision.ASSUMPTION_BROKEN.value)
+
 
 @frozen(kw_only=True)
 class MicroBatch:
@@ -29,6 +31,7 @@ class MicroBatch:
     # Rows of the tables.
     findings: list[Row]
     logs: list[Row]
+    verdicts: list[Row]
     quarantine: list[Row]
     # Seconds from the oldest file's arrival until its findings were written.
     lag_s: float
@@ -56,6 +59,8 @@ class Watched:
     # Findings by anomaly, and ended logs by decision.
     anomalies: Counter[str] = field(factory=Counter)
     decisions: Counter[str] = field(factory=Counter)
+    # Traces of which a check of transactions does not know something, of those that ended.
+    unknown_checks: int = 0
     interrupted: bool = False
     # Counts of each trace under way, as last reported: logs, waiting operations, undecided logs.
     _under_way: dict[tuple[Any, ...], tuple[int, int, int]] = field(factory=dict)
@@ -74,10 +79,8 @@ class Watched:
     def undecided(self) -> int:
         """Logs of which something is not known: their memory ran over the horizon, a part is missing or late,
         or the trace contradicts itself."""
-        unknown = (Decision.UNKNOWN.value, Decision.ASSUMPTION_BROKEN.value)
-        return sum(self.decisions[name] for name in unknown) + sum(
-            count for _, _, count in self._under_way.values()
-        )
+        ended = sum(self.decisions[name] for name in _UNKNOWN) + self.unknown_checks
+        return ended + sum(count for _, _, count in self._under_way.values())
 
     def add(self, batch: MicroBatch, status: Iterable[Row]) -> None:
         """Count a micro-batch."""
@@ -91,6 +94,7 @@ class Watched:
         self.lag_s = batch.lag_s
         self.anomalies.update(row[5] for row in batch.findings)
         self.decisions.update(row[4] for row in batch.logs)
+        self.unknown_checks += sum(row[3] in _UNKNOWN for row in batch.verdicts)
         for source, trace_id, part, shard, held, logs, undecided, _ in status:
             key = (source, trace_id, part, shard)
             if held or logs or undecided:
@@ -143,7 +147,9 @@ class Watched:
 def batch_of(number: int, messages: Iterable[tuple[str, bytes]]) -> tuple[MicroBatch, list[Row]]:
     """The micro-batch from the groups' reports, sorted, so that a micro-batch that runs again writes the
     same; and the status of each group. number: of the micro-batch; told: (kind, payload) of the groups."""
-    rows: dict[str, list[Row]] = {kind: [] for kind in ("finding", "log", "quarantine", "status", "file")}
+    rows: dict[str, list[Row]] = {
+        kind: [] for kind in ("finding", "log", "verdict", "quarantine", "status", "file")
+    }
     for kind, payload in messages:
         rows[kind].append(tuple(msgspec.msgpack.decode(payload)))
     modified = [row[1] for row in rows["file"]]
@@ -155,6 +161,7 @@ def batch_of(number: int, messages: Iterable[tuple[str, bytes]]) -> tuple[MicroB
         judged=sum(row[7] for row in rows["status"]),
         findings=sorted(rows["finding"], key=repr),
         logs=sorted(rows["log"]),
+        verdicts=sorted(rows["verdict"], key=repr),
         quarantine=sorted(set(rows["quarantine"])),
         lag_s=max(0, now_us - min(modified, default=now_us)) / 1_000_000,
     )

@@ -14,7 +14,9 @@ import msgspec
 from fencepost.checkers.log.streaming.merge import Moment
 from fencepost.checkers.log.streaming.state import to_bytes
 from fencepost.checkers.verdict import Decision
-from fencepost.mining.watch.shard import LogUnderWay, Shard
+from fencepost.mining.watch.read import WHOLE
+from fencepost.mining.watch.shard import LogUnderWay, Shard, ShardLimits
+from fencepost.mining.watch.transactions import WholeTrace
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Operation
 from fencepost.traces.rows import Row, Rows, operation_row, trace_of
@@ -57,6 +59,23 @@ class _Memory(msgspec.Struct, array_like=True):
     begun: list[tuple[int, int]]
     transactions: list[list[Any]]
     logs: list[_Log]
+    # The memory of the checks of transactions; b"": there is none.
+    whole: bytes = b""
+
+
+def group_of(source: str, trace_id: int, part: str, number: int, limits: ShardLimits) -> Shard:
+    """A new group of a trace.
+
+    Args:
+        source, trace_id, part: the trace, and its part.
+        number: of the group; WHOLE is the one that gets every operation.
+        limits: of its memory.
+
+    Returns:
+        the group, without a memory.
+    """
+    kind = WholeTrace if number == WHOLE else Shard
+    return kind(source=source, trace_id=trace_id, part=part, number=number, limits=limits)
 
 
 _DECODER = msgspec.msgpack.Decoder(_Memory)
@@ -91,6 +110,7 @@ def memory_of(shard: Shard) -> bytes:
         begun=list(shard.merge.begun.items()),
         transactions=[list(operation_row(operation)) for operation in shard.transactions.values()],
         logs=logs,
+        whole=shard.memory() if isinstance(shard, WholeTrace) else b"",
     )
     return msgspec.msgpack.encode(memory)
 
@@ -116,6 +136,8 @@ def remember(shard: Shard, data: bytes) -> None:
     shard.files, shard.ahead = memory.files[0], set(memory.files[1])
     shard.marks, shard.end_after = memory.marks, memory.end_after
     shard.merge.begun = OrderedDict(memory.begun)
+    if isinstance(shard, WholeTrace):
+        shard.kept = memory.whole
     if not shard.row:
         return
     shard.name_trace()

@@ -5,6 +5,7 @@ Owns the output folder, its tables, and the lock on it. Must not know Spark, jud
 
     OUT/findings/part-00000007.parquet     of micro-batch 7; the columns of mining's findings
     OUT/logs/part-00000007.parquet         one row per log of a trace that ended
+    OUT/verdicts/part-00000007.parquet     one row per check of transactions of a trace that ended
     OUT/quarantine/part-00000007.parquet   as mining's
     OUT/checkpoint/                        Spark's: what has arrived, and the memory of traces under way
     OUT/watch.json                         the options: a watch with other options cannot continue here
@@ -24,8 +25,8 @@ from attrs import frozen
 from fencepost.mining.results.rows import RESULTS_VERSION, SCHEMAS
 from fencepost.traces.errors import FencepostError
 
-Table = Literal["findings", "logs", "quarantine"]
-TABLES: tuple[Table, ...] = ("findings", "logs", "quarantine")
+Table = Literal["findings", "logs", "quarantine", "verdicts"]
+TABLES: tuple[Table, ...] = ("findings", "logs", "quarantine", "verdicts")
 _COLUMNS: tuple[tuple[str, Any], ...] = (
     ("source", pa.string()), ("trace_id", pa.int64()), ("topic", pa.string()), ("partition", pa.int64()),
     ("decision", pa.string()), ("operations", pa.int64()), ("findings", pa.int64()), ("reason", pa.string()),
@@ -37,6 +38,7 @@ _SCHEMAS: dict[Table, pa.Schema] = {
     "findings": SCHEMAS["findings"],
     "logs": LOGS,
     "quarantine": SCHEMAS["quarantine"],
+    "verdicts": SCHEMAS["verdicts"],
 }
 CHECKPOINT, QUESTION, LOCK = "checkpoint", "watch.json", ".lock"
 

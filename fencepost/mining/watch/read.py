@@ -18,12 +18,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import msgspec
 import pyarrow as pa
 from attrs import evolve, frozen
 
+from fencepost.checkers.transactions.streaming.window import JUDGED
 from fencepost.mining.inputs.contradictions import contradictions
 from fencepost.mining.results.rows import replay_command
 from fencepost.mining.watch_rows import form_of_row, packed, read_quickly, rows_form
@@ -42,6 +44,8 @@ from fencepost.traces.trace import Trace
 SHARDS = 8
 """Groups of logs per trace: how many processors one trace can keep busy, and how many states a whole trace's
 news goes to."""
+WHOLE = SHARDS
+"""The number of the group that gets every operation of a trace."""
 CHUNK_OPERATIONS = 4_096
 """Operations that travel together."""
 PATTERN = "*.{jsonl,parquet}"
@@ -142,10 +146,14 @@ def logs_of(operation: Operation) -> tuple[LogKey, ...] | None:
 
 @frozen(kw_only=True)
 class Folder:
-    """The watched folder. named: as the caller wrote it; root: its path."""
+    """The watched folder."""
 
+    # As the caller wrote it.
     named: str
+    # Its path.
     root: str
+    # Whether one group gets all operations of a trace: the checks of transactions need them.
+    transactions: bool = False
 
     def read(self, path: str, modified_us: int) -> Iterator[News]:
         """Everything that a file says. path: the file; modified_us: when it was written. Its contents raise
@@ -172,6 +180,9 @@ class Folder:
             message if isinstance(error, TraceError) else f"{place}: expected a readable file, saw {message}"
         )
 
+    def _told(self, *what: Any, **more: Any) -> Iterator[Addressed]:
+        return _told(*what, transactions=self.transactions, **more)
+
     def _lines(self, file: Path, modified_us: int) -> Iterator[News]:
         source, place = self._name(file.parent), self._name(file)
         traces: list[Trace] = []
@@ -179,7 +190,7 @@ class Folder:
             quickly = read_quickly(file)
             if quickly is not None:
                 for under_way in quickly:
-                    yield from _told(source, place, modified_us, under_way.trace, under_way.operations)
+                    yield from self._told(source, place, modified_us, under_way.trace, under_way.operations)
                 count = sum(len(one.operations) for one in quickly)
                 yield FileRead(place=place, modified_us=modified_us, operations=count, traces=len(quickly))
                 return
@@ -191,14 +202,14 @@ class Folder:
             yield Unread(source=source, place=place, reason=self._sentence(error, place))
             gap = f"{place} could not be read"
             for trace in _begun_in(file):
-                yield from _told(source, place, modified_us, trace, (), gap=gap)
+                yield from self._told(source, place, modified_us, trace, (), gap=gap)
             traces = [trace for trace in traces if trace.digest]
         for number, trace in enumerate(traces):
             if trace.digest and (wrong := contradictions(_operations_of(trace))):
                 yield from _strange(source, place, wrong)
                 continue
             part = f"{place}:{number}" if trace.digest else ""
-            yield from _told(
+            yield from self._told(
                 source, place, modified_us, trace, rows_form(trace.operations), part=part, number=number
             )
         operations = sum(len(trace.operations) for trace in traces)
@@ -237,7 +248,7 @@ class Folder:
                 for number, (rows, trace) in enumerate(whole):
                     traces += 1
                     operations += len(rows.operations)
-                    yield from _told(
+                    yield from self._told(
                         source, place, modified_us, trace, list(map(form_of_row, rows.operations)), part=at,
                         number=number, replay=replay_command(source, trace),
                     )  # fmt: skip
@@ -289,11 +300,14 @@ def _told(
     number: int = 0,
     replay: str = "",
     gap: str = "",
+    transactions: bool = False,
 ) -> Iterator[Addressed]:
     """The news of one trace, group by group. A whole trace (part is given) goes to the groups of its logs,
-    one under way to all."""
+    one under way to all. transactions: all operations go to one more group; of a whole trace only if any is a
+    transaction."""
     row = list(trace_row(evolve(trace, plan="", operations=(), events=())))
-    by_shard: dict[int, list[Operation]] = {} if part else {shard: [] for shard in range(SHARDS)}
+    groups = SHARDS + transactions
+    by_shard: dict[int, list[Operation]] = {} if part else {shard: [] for shard in range(groups)}
     of_all = []
     for operation in operations:
         logs = logs_of(operation)
@@ -309,8 +323,10 @@ def _told(
     ]
     newest = _newest(operations, trace)
     ends = [event.offset for event in trace.events if (event.name, event.cause) == (Name.PHASE, END_OF_TRACE)]
+    if transactions and (of_all or not part):
+        by_shard[WHOLE] = [one for one in operations if one.function in JUDGED]
     for shard, mine in sorted(by_shard.items()):
-        mine = [*of_all, *mine]
+        mine = mine if shard == WHOLE else [*of_all, *mine]
         for start in range(0, max(1, len(mine)), CHUNK_OPERATIONS):
             chunk = Chunk(
                 source=source,

@@ -19,7 +19,7 @@ from fencepost.checkers.log.streaming.state import from_bytes
 from fencepost.checkers.log.streaming.streaming import StreamingLogCheck
 from fencepost.checkers.verdict import Decision, Finding
 from fencepost.mining.results.rows import finding_row
-from fencepost.mining.watch.read import Chunk, LogKey, logs_of, shard_of
+from fencepost.mining.watch.read import SHARDS, Chunk, LogKey, logs_of, shard_of
 from fencepost.mining.watch_rows import unpacked
 from fencepost.report.commands import explaining
 from fencepost.traces.errors import TraceError
@@ -30,11 +30,11 @@ from fencepost.traces.trace import Trace
 RETRACTABLE = "skipped_offset"
 """Later rows may explain this anomaly in a compacted topic, so it is reported when the trace has ended."""
 
-_OURS = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
+OURS = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 """A bug of ours in judging one log costs only this log, and is reported: otherwise Spark would run the same
 micro-batch for ever."""
 
-Kind = Literal["finding", "log", "quarantine", "status"]
+Kind = Literal["finding", "log", "quarantine", "status", "verdict"]
 ShardOutput = tuple[Kind, tuple[Any, ...]]
 """What a group answers: a kind, and the row of its table."""
 
@@ -45,12 +45,16 @@ lost_write). No command asks for them; the run is shown by the anomaly that name
 
 @frozen(kw_only=True)
 class ShardLimits:
-    """horizon: of each log's memory and of what waits; lateness_ns: of a trace without low watermarks;
-    profile: of the log check, None for the trace's own."""
+    """What a watch was asked for."""
 
+    # Of each log's memory, and of what waits; of the operations that the checks of transactions remember.
     horizon: int
+    # How late operations may come in a trace without low watermarks, nanoseconds.
     lateness_ns: int
+    # Of the log check; None: the trace's own.
     profile: str | None = None
+    # Whether the checks of transactions judge, too.
+    transactions: bool = False
 
 
 @define(kw_only=True)
@@ -130,14 +134,12 @@ class Shard:
         ending = self.end_after is not None and self._holds(self.end_after)
         if not self.ended:
             for moment in self.merge.release(END if ending else self._low_watermark()):
-                judged += not moment.completes
+                judged += not moment.completes and self.number < SHARDS
                 self._feed(moment)
-            for log, state in self.logs.items():
-                yield from self._news(log, state)
+            yield from self._certain()
             if ending:
                 yield from self._end()
-        undecided = sum(state.forgotten > 0 or state.decision is not None for state in self.logs.values())
-        under_way = sum(state.decision is None for state in self.logs.values())
+        under_way, undecided = self._undecided()
         yield (
             "status",
             (
@@ -151,6 +153,11 @@ class Shard:
                 judged,
             ),
         )
+
+    def _undecided(self) -> tuple[int, int]:
+        """How many logs are judged, and of how many something is not known."""
+        undecided = sum(state.forgotten > 0 or state.decision is not None for state in self.logs.values())
+        return sum(state.decision is None for state in self.logs.values()), undecided
 
     def _count(self, numbers: Iterable[int]) -> None:
         """Files have arrived."""
@@ -277,7 +284,7 @@ class Shard:
         """Pass a moment to a log's judge."""
         try:
             (check.complete if moment.completes else check.invoke)(moment.operation)
-        except _OURS as error:
+        except OURS as error:
             what = f"operation {moment.op_id} is too much for the judge, a mistake in fencepost: {error!r}"
             self._give_up(state, Decision.ASSUMPTION_BROKEN, what)
 
@@ -312,6 +319,11 @@ class Shard:
             state.decision, state.reason = decision, reason
             state.check, state.kept = None, b""
 
+    def _certain(self) -> Iterator[ShardOutput]:
+        """What is certain whatever comes later."""
+        for log, state in self.logs.items():
+            yield from self._news(log, state)
+
     def _news(self, log: LogKey, state: LogUnderWay) -> Iterator[ShardOutput]:
         """Findings that are certain whatever comes later."""
         if state.check is None:
@@ -328,9 +340,11 @@ class Shard:
     def _tell(self, state: LogUnderWay, finding: Finding) -> Iterator[ShardOutput]:
         if finding.anomaly not in state.reported:
             state.reported.append(finding.anomaly)
-            named = "" if finding.anomaly in _OF_STREAMS else finding.anomaly
-            replay = explaining(self.replay, named)
-            yield "finding", (*finding_row(self.source, self.trace, finding)[:-1], replay)
+            yield "finding", self._finding_row(finding)
+
+    def _finding_row(self, finding: Finding) -> tuple[Any, ...]:
+        named = "" if finding.anomaly in _OF_STREAMS else finding.anomaly
+        return (*finding_row(self.source, self.trace, finding)[:-1], explaining(self.replay, named))
 
     def _end(self) -> Iterator[ShardOutput]:
         """The trace has ended: the last findings, and what was decided of each log."""
@@ -355,6 +369,9 @@ class Shard:
             )
             yield "log", row
         self.ended, self.logs, self.transactions = True, {}, {}
+        self._forget_what_waits()
+
+    def _forget_what_waits(self) -> None:
         self.merge = Merge(horizon=self.limits.horizon)
 
     @property

@@ -26,10 +26,10 @@ from fencepost.checkers.judges import check_profile
 from fencepost.checkers.log.group import CHECK
 from fencepost.mining.spark.session import check_spark, session
 from fencepost.mining.watch.counts import MicroBatch, Watched, batch_of
-from fencepost.mining.watch.memory import memory_of, remember
+from fencepost.mining.watch.memory import group_of, memory_of, remember
 from fencepost.mining.watch.out import Row, Table, WatchOut
 from fencepost.mining.watch.read import PATTERN, SHARDS, Addressed, Chunk, FileRead, Folder, Unread
-from fencepost.mining.watch.shard import Shard, ShardLimits
+from fencepost.mining.watch.shard import ShardLimits
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 HORIZON = 10_000
@@ -145,9 +145,7 @@ def _judging(limits: ShardLimits) -> Callable[[tuple[Any, ...], Iterable[Any], A
                     messages.append((kind, bytes(payload)))
         if chunks:
             with without_collection():
-                shard = Shard(
-                    source=source, trace_id=int(trace_id), part=part, number=int(number), limits=limits
-                )
+                shard = group_of(source, int(trace_id), part, int(number), limits)
                 if state.exists:
                     remember(shard, bytes(state.get[0]))
                 messages += [(kind, msgspec.msgpack.encode(row)) for kind, row in shard.advance(chunks)]
@@ -239,6 +237,11 @@ def _checked(folder: Path, out: Path, limits: ShardLimits) -> None:
     check_profile(limits.profile)
 
 
+def _more(limits: ShardLimits) -> dict[str, Any]:
+    """What a watch asks in addition, left out where it does not: folders of before go on."""
+    return {"transactions": True} if limits.transactions else {}
+
+
 def watch(
     folder: Path,
     out: Path,
@@ -260,7 +263,7 @@ def watch(
     limits = limits or ShardLimits(horizon=HORIZON, lateness_ns=int(LATENESS_S * 1e9))
     _checked(folder, out, limits)
     asked = {
-        "watched": str(folder.resolve()), "check": CHECK, "shards": SHARDS,
+        "watched": str(folder.resolve()), "check": CHECK, "shards": SHARDS, **_more(limits),
         "horizon": limits.horizon, "lateness_ns": limits.lateness_ns, "profile": limits.profile,
     }  # fmt: skip
     if spark is None:  # before anything is written
@@ -269,7 +272,7 @@ def watch(
     with results.held(asked):
         if spark is not None:
             return _watch(spark, folder, results, limits, once, interval_s, tell)
-        with session(master) as own:
+        with session(master, source=False) as own:
             return _watch(own, folder, results, limits, once, interval_s, tell)
 
 
@@ -289,6 +292,7 @@ def _watch(
         tables: dict[Table, list[Row]] = {
             "findings": batch.findings,
             "logs": batch.logs,
+            "verdicts": batch.verdicts,
             "quarantine": batch.quarantine,
         }
         if not watched.batches:
@@ -304,7 +308,8 @@ def _watch(
     own = spark.newSession()  # with separate settings
     for name, value in _SETTINGS.items():
         own.conf.set(name, value)
-    messages = _stream(own, Folder(named=str(folder), root=str(folder.resolve())), limits)
+    watched_folder = Folder(named=str(folder), root=str(folder.resolve()), transactions=limits.transactions)
+    messages = _stream(own, watched_folder, limits)
     writer = messages.writeStream.outputMode("update").foreachBatch(write)
     writer = writer.option("checkpointLocation", str(results.checkpoint))
     trigger = {"availableNow": True} if once else {"processingTime": f"{int(interval_s * 1000)} milliseconds"}

@@ -100,6 +100,14 @@ def test_piece_by_piece_is_the_same_trace(tmp_path, monkeypatch, options):
     assert {20, 23}.isdisjoint(row.op_id for row in found.operations)
 
 
+def test_the_progress_counts_both_walks_over_the_parts(tmp_path):
+    folder = tmp_path / "recording"
+    recording(folder)
+    steps = []
+    write_long(folder, tmp_path / "out", lambda done, all_steps: steps.append((done, all_steps)))
+    assert steps == [(done, 6) for done in range(1, 7)]
+
+
 def test_records_count_for_what_is_held_and_written_at_once(tmp_path, monkeypatch):
     """Rule: memory is bounded by records, not by operations; one may have thousands. Planted: counted
     by operations, all of them would be in one row group."""

@@ -3,7 +3,7 @@ and answer what a local master answers."""
 
 import json
 import os
-import shutil
+import shlex
 import signal
 import socket
 import subprocess
@@ -22,8 +22,6 @@ from fencepost.campaign.workers.results import Job
 from fencepost.mining.mine import mine
 from fencepost.mining.results.rows import RESULTS
 from fencepost.mining.spark.package import Packaged, package
-from fencepost.traces.sealing import Sizes, seal
-from fencepost.traces.store import TraceStore
 
 pytestmark = [
     pytest.mark.spark,
@@ -72,8 +70,8 @@ def until(wanted: Callable[[], object], what: str) -> object:
 
 
 class Cluster:
-    """A standalone cluster on the loopback: a master and two workers with one core each, begun outside of the
-    repository and without a PYTHONPATH."""
+    """A standalone cluster on the loopback: a master and a worker with two executors of one core each, begun
+    outside of the repository and without a PYTHONPATH."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -81,15 +79,11 @@ class Cluster:
         master = self._start("master", "org.apache.spark.deploy.master.Master")
         self.url = until(lambda: self._said(master, "Starting Spark master at "), "the master")
         until(self._answers, "the master's port")
-        workers = [
-            self._start(
-                f"worker-{number}", "org.apache.spark.deploy.worker.Worker",
-                "--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work-{number}"), str(self.url),
-            )
-            for number in range(2)
-        ]  # fmt: skip
-        for worker in workers:
-            until(lambda worker=worker: self._said(worker, "registered with master "), "a worker")
+        worker = self._start(
+            "worker", "org.apache.spark.deploy.worker.Worker",
+            "--cores", "2", "--memory", "2g", "--work-dir", str(folder / "work"), str(self.url),
+        )  # fmt: skip
+        until(lambda: self._said(worker, "registered with master "), "a worker")
 
     def _start(self, name: str, main: str, *arguments: str) -> Path:
         log = self.folder / f"{name}.log"
@@ -131,8 +125,8 @@ class Cluster:
 
     def executors(self) -> list[Path]:
         """The working directories of the executors of the latest application."""
-        names = sorted({path.name for path in self.folder.glob("work-*/app-*")})
-        return sorted(self.folder.glob(f"work-*/{names[-1]}/*")) if names else []
+        names = sorted(path.name for path in self.folder.glob("work/app-*"))
+        return sorted(self.folder.glob(f"work/{names[-1]}/*")) if names else []
 
     def stop(self) -> None:
         for process in reversed(self.processes):
@@ -186,32 +180,23 @@ def packaged(tmp_path_factory: pytest.TempPathFactory) -> Packaged:
     return package(tmp_path_factory.mktemp("package") / "packaged", libraries=False)
 
 
-def submit(
-    cluster: Cluster, stranger: Path, packaged: Packaged, folder: Path, *line: object
-) -> subprocess.CompletedProcess[str]:
-    """A command line of `fencepost` through the packaged archive and spark-submit, on a cluster whose Python
-    is `stranger`."""
+def settings(stranger: Path, packaged: Packaged) -> list[str]:
+    """Options of spark-submit: executors run the packaged archive with a Python that is `stranger`."""
     told = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
+        "spark.executor.cores": "1",
         "spark.executor.memory": "512m",
         "spark.executorEnv.FENCEPOST_PYTHON": str(stranger),
         "spark.scheduler.minRegisteredResourcesRatio": "1",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{LIMIT_S}s",
     }
-    settings = [word for name, value in told.items() for word in ("--conf", f"{name}={value}")]
-    command = [spark_home() / "bin" / "spark-submit", "--master", cluster.url, *settings]
-    command += ["--archives", f"{packaged.archive}#environment", packaged.entry, *line]
-    python = {"PYSPARK_PYTHON": "./environment/bin/python", "PYSPARK_DRIVER_PYTHON": sys.executable}
-    return subprocess.run(
-        list(map(str, command)),
-        env=driver_environment(**python),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-    )
+    words = [word for name, value in told.items() for word in ("--conf", f"{name}={value}")]
+    return [*words, "--archives", f"{packaged.archive}#environment"]
+
+
+PYTHON = {"PYSPARK_PYTHON": "./environment/bin/python", "PYSPARK_DRIVER_PYTHON": sys.executable}
 
 
 def imported(cluster: Cluster, module: str) -> list[bool]:
@@ -219,34 +204,6 @@ def imported(cluster: Cluster, module: str) -> list[bool]:
     name = Path("environment/site-packages/fencepost", module)
     kept = [executor / name.parent / "__pycache__" for executor in cluster.executors()]
     return [bool(list(folder.glob(f"{name.name}.*.pyc"))) for folder in kept]
-
-
-def test_spark_submit_reaches_fencepost_on_a_cluster_through_the_archive(
-    campaign: Path, tmp_path: Path, cluster: Cluster, stranger: Path, packaged: Packaged, spark
-) -> None:
-    """Submitted to a standalone cluster whose Python knows no Fencepost, the packaged environment gives, row
-    by row, what a local master gives."""
-    mine([campaign], tmp_path / "local", spark=spark)
-    done = submit(cluster, stranger, packaged, tmp_path, "mine", campaign, "--out", tmp_path / "submitted")
-    assert done.returncode == 1, done.stdout + done.stderr  # findings
-    assert results(tmp_path / "submitted") == results(tmp_path / "local")
-    assert imported(cluster, "mining/judge") == [True, True]
-
-
-def test_spark_submit_runs_a_campaign(
-    tmp_path: Path, cluster: Cluster, stranger: Path, packaged: Packaged
-) -> None:
-    """Submitted in the same way, a campaign on two executors has the runs and digests of the local engine,
-    the repeats in another process included."""
-    seeds, local, out = range(22, 28), tmp_path / "local", tmp_path / "submitted"
-    drive(Campaign(seeds=seeds, job=Job(), out=local))
-    line = ["campaign", "--seeds", "22:28", "--out", out, "--engine", "spark", "--json"]
-    done = submit(cluster, stranger, packaged, tmp_path, *line)
-    assert done.returncode == 0, done.stdout + done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])  # spark-submit sends both streams of Python to the first
-    assert (told["finished"], told["rechecked"], told["disagreeing"]) == (6, 1, []), told
-    assert digests(out) == digests(local)
-    assert imported(cluster, "mining/campaign/tasks") == [True, True]
 
 
 def children(parent: int) -> dict[int, str]:
@@ -265,47 +222,96 @@ def children(parent: int) -> dict[int, str]:
     return {pid: found[pid] for pid in sorted(wanted - {parent})}
 
 
-def test_a_killed_python_worker_and_a_killed_executor_cost_nothing(make, tmp_path: Path, spark) -> None:
-    """A Python worker and then an executor die by SIGKILL in the middle of a mining on local-cluster; every
-    trace is judged once, as without it."""
-    store = TraceStore.create(tmp_path / "in")
-    with store.writer() as writer:
-        for number in range(300):
-            writer.append(make(number, "lost_write" if number % 5 == 0 else "legal"))
-    seal(store, sizes=Sizes(group_operations=20))
-    mine([tmp_path / "in"], tmp_path / "local", spark=spark)
-    command = [
-        *FENCEPOST,
-        "mine",
-        tmp_path / "in",
-        "--out",
-        tmp_path / "out",
-        "--master",
-        "local-cluster[2,1,1024]",
-    ]
+def killed(cluster: Cluster, module: str) -> None:
+    """A Python worker of the cluster dies by SIGKILL, and an executor that ran a module of its archive."""
+
+    def of(what: str) -> dict[int, str]:
+        workers = [children(process.pid) for process in cluster.processes]
+        return {pid: line for some in workers for pid, line in some.items() if what in line}
+
+    os.kill(max(of("-m pyspark.daemon")), signal.SIGKILL)  # the youngest: a daemon's worker
+
+    def busy() -> list[int]:
+        ran = [
+            folder for folder, did in zip(cluster.executors(), imported(cluster, module), strict=True) if did
+        ]
+        return [
+            pid for pid in of("CoarseGrainedExecutorBackend") if Path(f"/proc/{pid}/cwd").readlink() in ran
+        ]
+
+    until(busy, "an executor at work")
+    os.kill(busy()[0], signal.SIGKILL)
+
+
+def test_spark_submit_mines_on_a_cluster_through_the_archive_though_processes_die(
+    long: Path,
+    campaign: Path,
+    tmp_path: Path,
+    cluster: Cluster,
+    stranger: Path,
+    packaged: Packaged,
+    spark,
+) -> None:
+    """Submitted to a standalone cluster whose Python knows no Fencepost, the packaged environment gives, row
+    by row, what a local master gives, each trace once. A Python worker and then an executor die by SIGKILL in
+    the middle."""
+    mine([long, campaign], tmp_path / "local", spark=spark)
+    command = [spark_home() / "bin" / "spark-submit", "--master", cluster.url, *settings(stranger, packaged)]
+    command += [packaged.entry, "mine", long, campaign, "--out", tmp_path / "out"]
     with (tmp_path / "told").open("wb") as told:
         driver = subprocess.Popen(
             list(map(str, command)),
-            env=driver_environment(PYSPARK_SUBMIT_ARGS="--executor-memory 512m pyspark-shell"),
+            env=driver_environment(**PYTHON),
             cwd=tmp_path,
             stdout=told,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
     try:
-        done, kill = tmp_path / "out" / ".work" / "done", "-m pyspark.daemon"
-        for enough, wanted in ((1, kill), (3, "CoarseGrainedExecutorBackend")):
-            until(
-                lambda enough=enough: len(list(done.glob("*.json"))) >= enough or driver.poll() is not None,
-                "tasks",
-            )
-            assert driver.poll() is None, (tmp_path / "told").read_text()
-            victims = [pid for pid, command in children(driver.pid).items() if wanted in command]
-            os.kill(victims[-1], signal.SIGKILL)  # of Python the youngest: a daemon's worker
-        assert driver.wait(LIMIT_S) == 1, (tmp_path / "told").read_text()
+        done = tmp_path / "out" / ".work" / "done"
+        until(lambda: any(done.glob("*.json")) or driver.poll() is not None, "a task")
+        assert driver.poll() is None, (tmp_path / "told").read_text()
+        killed(cluster, "mining/judge")
+        assert driver.wait(LIMIT_S) == 1, (tmp_path / "told").read_text()  # findings
     finally:
         if driver.poll() is None:
             os.killpg(driver.pid, signal.SIGKILL)
             driver.wait()
     assert results(tmp_path / "out") == results(tmp_path / "local")
-    shutil.rmtree(tmp_path / "in")
+    assert imported(cluster, "mining/judge").count(True) >= 2
+
+
+def test_a_campaign_runs_on_the_executors_of_a_cluster(
+    tmp_path: Path, cluster: Cluster, stranger: Path, packaged: Packaged
+) -> None:
+    """From its own driver, with the same archive, a campaign on two executors has the runs and digests of
+    the local engine, the repeats in another process included."""
+    seeds, local, out = range(22, 28), tmp_path / "local", tmp_path / "out"
+    drive(Campaign(seeds=seeds, job=Job(), out=local))
+    line = [
+        "campaign",
+        "--seeds",
+        "22:28",
+        "--out",
+        out,
+        "--engine",
+        "spark",
+        "--master",
+        cluster.url,
+        "--json",
+    ]
+    done = subprocess.run(
+        list(map(str, [*FENCEPOST, *line])),
+        env=driver_environment(
+            **PYTHON, PYSPARK_SUBMIT_ARGS=shlex.join([*settings(stranger, packaged), "pyspark-shell"])
+        ),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    assert (told["finished"], told["rechecked"], told["disagreeing"]) == (6, 1, []), told
+    assert digests(out) == digests(local)
+    assert imported(cluster, "mining/campaign/tasks") == [True, True]

@@ -166,16 +166,27 @@ def test_why_spark_did_not_start_is_told(log: str, raised: str, said: str, tmp_p
 @pytest.mark.parametrize("master", ["local[2]", "spark://elsewhere:7077", None])
 def test_minings_own_session_spares_the_second_compiler(master: str | None, monkeypatch) -> None:
     """A session that mining begins by itself asks for it in the place that a person's own options for the JVM
-    come after."""
+    come after. It needs no data source, for which Spark would start another Python."""
     asked = []
 
     @contextmanager
-    def begun(of, *, settings):
-        asked.append((of, settings))
+    def begun(of, *, settings, source):
+        asked.append((of, settings, source))
         yield None
 
     monkeypatch.setattr(engine, "session", begun)
     monkeypatch.setattr(engine, "run_tasks", lambda *_, **__: [])
     with engine.Engine(master) as running:
         running.run([1], list, None)
-    assert asked == [(master, {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"})]
+    assert asked == [(master, {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}, False)]
+
+
+@pytest.mark.spark
+def test_a_session_that_is_there_already_is_used_and_goes_on(spark) -> None:
+    """A notebook has a session: mining without `spark=` runs in it and does not stop it."""
+    with engine.Engine("local[1]") as running:
+        assert running.run([1], list, None) == [1]
+    with session.session("local[1]", settings={"spark.sql.shuffle.partitions": "7"}) as same:
+        assert same.sparkContext is spark.sparkContext
+        assert same.conf.get("spark.sql.shuffle.partitions") == "2"  # of tests/mining/conftest.py
+    assert spark.sparkContext.parallelize([2], 1).collect() == [2]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fencepost.mining.triage.owning import ENOUGH, by_cause
+from fencepost.mining.triage.owning import ENOUGH, by_cause, characteristic
 from fencepost.mining.triage.splitting import Items
 
 
@@ -61,3 +61,18 @@ def test_the_verdict_is_no_cause() -> None:
 def test_without_healthy_traces_nothing_is_a_cause() -> None:
     """Rule: where too few healthy traces say what is usual, groups stay, although all share steps."""
     assert groups(["Ax", "Ax"], ["Bx", "Bx"], healthy=ENOUGH - 1) == ["Ax Ax", "Bx Bx"]
+
+
+def test_a_trace_with_two_bugs_is_in_two_groups() -> None:
+    """Rule: a trace shows another group's bug too if it has most of what is characteristic of that one, a
+    step and a clause among it; a step alone, or a step that healthy traces have, is not enough."""
+    rows = [*["Ax"] * 3, *["By"] * 3, "ABxy", "Axy"]
+    labels = [1, 1, 1, 2, 2, 2, 1, 1]
+
+    def others(seen: str = "", healthy: int = ENOUGH) -> list[list[int]]:
+        items = items_of(rows, seen)
+        found = characteristic(labels, items, [1] * len(rows), healthy)
+        return [found.others(label, present) for label, present in zip(labels, items.present, strict=True)]
+
+    assert others() == [[]] * 6 + [[2], []]
+    assert others(seen="y") == others(healthy=0) == [[]] * 8

@@ -64,6 +64,25 @@ CASES = [
         "partition_state, ISR of one, ISR grows, ISR shrinks, new leader, from outside of the ISR",
     ),
     (
+        "an error of the implementation, by the innermost three functions",
+        [
+            Event(
+                time=5,
+                name=Name.IMPLEMENTATION_ERROR,
+                node=2,
+                cause="AssertionError",
+                detail='{"says":"t-0: 9","at":["impl/a.py:1 P.bounds","impl/b.py:2 L.cut","impl/c.py:3 F.run"'
+                ',"impl/d.py:4 B.on"]}',
+            )
+        ],
+        "implementation_error AssertionError (P.bounds L.cut F.run)",
+    ),
+    (
+        "an error raised where nobody called",
+        [Event(time=5, name=Name.IMPLEMENTATION_ERROR, cause="E", detail='{"at":["impl/a.py:1 P.bounds"]}')],
+        "implementation_error E (P.bounds)",
+    ),
+    (
         "a request for an earlier process",
         [Event(time=5, name=Name.CONTROL_REQUEST_APPLIED, node=2, broker_epoch=7, cause="StopReplica")],
         "control_request_applied StopReplica, broker epoch behind",

@@ -13,29 +13,29 @@ from fencepost.traces.trace import Trace
 
 
 def group(state: str, generation: int, members: int, why: str = "", name: str = "g1") -> Event:
-    told = {"group": name, "generation": generation, "members": ["m"] * members, "leader": "", "why": why}
+    facts = {"group": name, "generation": generation, "members": ["m"] * members, "leader": "", "why": why}
     return Event(
-        time=1, name=Name.GROUP_PHASE, node=1, cause=state, detail=json.dumps(told, separators=(",", ":"))
+        time=1, name=Name.GROUP_PHASE, node=1, cause=state, detail=json.dumps(facts, separators=(",", ":"))
     )
 
 
 def transaction(
     state: str, epoch: int, parts: tuple[str, ...] = (), why: str = "", producer: int = 5
 ) -> Event:
-    told = {
+    facts = {
         "transactional_id": "x",
         "producer_id": producer,
         "producer_epoch": epoch,
         "partitions": list(parts),
         "why": why,
     }
-    detail = json.dumps(told, separators=(",", ":"))
+    detail = json.dumps(facts, separators=(",", ":"))
     return Event(time=1, name=Name.TRANSACTION_PHASE, node=1, cause=state, detail=detail)
 
 
 def marker(partition: int, commit: bool, coordinator: int = 0) -> Event:
-    told = {"producer_id": 5, "producer_epoch": 1, "coordinator_epoch": coordinator, "commit": commit}
-    detail = json.dumps(told, separators=(",", ":"))
+    facts = {"producer_id": 5, "producer_epoch": 1, "coordinator_epoch": coordinator, "commit": commit}
+    detail = json.dumps(facts, separators=(",", ":"))
     return Event(time=1, name=Name.MARKER_WRITTEN, node=1, topic="t", partition=partition, detail=detail)
 
 

@@ -6,8 +6,10 @@ from random import Random
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from fencepost.mining.triage.bugs import Bug, Bugs, Example
+from fencepost.mining.triage.clusters import Signature, Space, clusters_of
 from fencepost.mining.triage.since import since
 from fencepost.mining.triage.splitting import Items, chance_of_overlap, split
 from fencepost.mining.triage.weights import FEW, cluster, common_of, healthy_name, vectors, weight_of
@@ -115,6 +117,16 @@ def test_minings_are_compared_by_what_bugs_are_known_by() -> None:
     assert (same.new, same.gone, [one.grown for one in same.both]) == ((), (), [False, False])
 
 
+def test_a_bug_grows_by_its_share_of_all_traces() -> None:
+    """Rule: how many healthy traces the bad ones were compared with does not matter: a sample may be the same
+    for a mining of ten times as many traces."""
+    one = bug(1, {"a": 1.0}, traces=20)
+    before = Bugs(bugs=(one,), bad=20, healthy=4096, judged=100_000)
+    now = Bugs(bugs=(evolve(one, traces=40),), bad=40, healthy=4096, judged=1_000_000)
+    assert [moved.grown for moved in since(now, before, "before").both] == [False]
+    assert [moved.grown for moved in since(evolve(now, judged=100_000), before, "before").both] == [True]
+
+
 def items_of(rows: list[str], seen: str = "") -> Items:
     """Signatures as strings of letters: `c` is a judge's clause that all have, upper-case letters are clauses
     that some have, other letters are steps; `seen` are steps that healthy traces have too."""
@@ -161,6 +173,22 @@ def test_one_bug_stays_one(rows: list[str], seen: str) -> None:
     """Rule: varieties that overlap, that healthy traces have too, or that may exclude each other by chance
     are no bugs of their own."""
     assert len(parts(rows, seen)) == 1
+
+
+def test_groups_that_were_cut_are_numbered_by_their_traces() -> None:
+    """Rule: the largest group is the first, also where the cut gave it a label above the number of
+    signatures."""
+    names = ["clause: a: c", "step: x", "step: y"]
+    space = Space(
+        places={name: place for place, name in enumerate(names)},
+        weights=(3.0, 1.0, 1.0),
+        common=(0.0, 0.0, 0.0),
+    )
+    top = [
+        Signature(text=text, anomaly="a", kept=["clause: a: c", f"step: {text}"], traces=traces)
+        for text, traces in (("x", 5), ("y", 6))
+    ]
+    assert clusters_of(top, space, healthy=0).known == {"x": 2, "y": 1}
 
 
 @pytest.mark.parametrize(("whole", "one", "other", "both"), [(20, 8, 7, 0), (30, 12, 11, 2), (9, 5, 6, 2)])

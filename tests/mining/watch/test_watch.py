@@ -12,6 +12,7 @@ from attrs import evolve
 
 from fencepost.campaign.run.run import run
 from fencepost.campaign.swarm.swarm import swarm
+from fencepost.checkers import exactly_once
 from fencepost.checkers.log import stream_trace
 from fencepost.mining.results.rows import SCHEMAS
 from fencepost.mining.watch.out import LOGS, WatchOut
@@ -24,6 +25,9 @@ from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "checkers" / "exactly_once"))
+from exactly_once_naive import history as transformed
 
 pytestmark = pytest.mark.spark
 
@@ -91,9 +95,9 @@ def test_what_arrives_between_two_watches_is_judged_once(tmp_path: Path, make, s
     campaign(folder / "campaign", healthy)
     arrive(folder / "live" / "a.jsonl", *first)
     (folder / "live" / "foreign.jsonl").write_text("{no\n")
-    told = []
+    numbers = []
     begun = watch(
-        folder, out, limits=LIMITS, once=True, spark=spark, tell=lambda batch, _: told.append(batch.number)
+        folder, out, limits=LIMITS, once=True, spark=spark, tell=lambda batch, _: numbers.append(batch.number)
     )
     assert found_in(out) == [] and begun.exit_code is ExitCode.QUARANTINED
     assert begun.logs_under_way == 3 and begun.quarantined == 1
@@ -136,6 +140,36 @@ watching.watch(Path(sys.argv[1]), Path(sys.argv[2]), limits=limits, master="loca
 """
 
 
+def test_transactions_are_judged_through_the_stream(tmp_path: Path, spark) -> None:
+    """Rule (WATCH): with the option, the checks of transactions find through Spark what they find in whole
+    traces, torn transactions and records transformed twice among it, and each trace gets its verdicts."""
+    folder, out = tmp_path / "in", tmp_path / "out"
+    made = [evolve(transformed(seed), trace_id=seed) for seed in range(12)]
+    ordered = [evolve(one, operations=tuple(sorted(one.operations, key=lambda op: op.op_id))) for one in made]
+    first, second = zip(*(cut(one, 20) for one in ordered), strict=True)
+    arrive(folder / "a.jsonl", *first)
+    arrive(folder / "b.jsonl", *second)
+    limits = evolve(LIMITS, transactions=True)
+    ended = watch(folder, out, limits=limits, once=True, spark=spark)
+    wanted = {
+        one.trace_id: sorted(finding.anomaly for finding in exactly_once.judge_trace(one).findings)
+        for one in ordered
+    }
+    assert len({name for names in wanted.values() for name in names}) > 2 and [] in wanted.values()
+    found: dict[int, list[str]] = {one: [] for one in wanted}
+    for row in pq.read_table(out / "findings").to_pylist():
+        assert row["check"] != "transactions"
+        if row["check"] == "exactly_once":
+            found[row["trace_id"]].append(row["anomaly"])
+    assert {one: sorted(names) for one, names in found.items()} == wanted
+    verdicts = pq.read_table(out / "verdicts").to_pylist()
+    decided = {(row["trace_id"], row["check"]): row["decision"] for row in verdicts}
+    for one, names in wanted.items():
+        assert decided[one, "exactly_once"] == ("illegal" if names else "ok")
+        assert decided[one, "transactions"] == "ok"
+    assert ended.exit_code is ExitCode.FINDINGS and ended.logs_under_way == 0
+
+
 def test_a_driver_killed_in_the_middle_loses_and_doubles_nothing(tmp_path: Path, make, spark) -> None:
     """kill -9 behind the writing of a micro-batch and before Spark's commit of it: the next watch has every
     finding once."""
@@ -158,10 +192,11 @@ def test_tables_are_replaced_by_the_same_micro_batch(tmp_path: Path) -> None:
     """A micro-batch that is written twice stands once, also where the second time has nothing to say."""
     out = WatchOut(path=tmp_path)
     row = ("in", "in/file", 1, "why")
-    out.write(3, {"findings": [], "logs": [], "quarantine": [row, row]})
-    out.write(3, {"findings": [], "logs": [], "quarantine": [row]})
+    nothing = {"findings": [], "logs": [], "verdicts": []}
+    out.write(3, {**nothing, "quarantine": [row, row]})
+    out.write(3, {**nothing, "quarantine": [row]})
     assert (out.count("quarantine"), out.count("quarantine", but=3)) == (1, 0)
-    out.write(3, {"findings": [], "logs": [], "quarantine": []})
+    out.write(3, {**nothing, "quarantine": []})
     assert out.count("quarantine") == 0 and not list((tmp_path / "quarantine").iterdir())
 
 

@@ -55,10 +55,10 @@ def test_any_split_into_files_and_micro_batches_gives_what_the_streaming_form_fi
         watch.batch(paths[:some])
         paths = paths[some:]
     assert watch.findings() == plain(made, BOTH)
-    assert not watch.told["quarantine"]
-    touched = {row[2] for row in watch.told["log"]}
+    assert not watch.reported["quarantine"]
+    touched = {row[2] for row in watch.reported["log"]}
     decided = {topic: stream_trace(made, topic, 0).decision.value for topic in touched}
-    assert sorted((row[2], row[4]) for row in watch.told["log"]) == sorted(decided.items())
+    assert sorted((row[2], row[4]) for row in watch.reported["log"]) == sorted(decided.items())
     whole = Watch(tmp_path_factory.mktemp("whole"))
     whole.batch([whole.write(evolve(made, digest="0" * 32))])
     assert whole.findings() == plain(made, BOTH) and not whole.memory
@@ -82,7 +82,7 @@ def test_wild_histories_in_parts_are_judged_as_at_once(
     for path in paths:
         watch.batch([path])
     assert [row for row in watch.findings() if row[1:3] not in broken] == plain(made, logs)
-    assert {row[2:4]: row[4] for row in watch.told["log"]} == {
+    assert {row[2:4]: row[4] for row in watch.reported["log"]} == {
         log: verdicts[log].decision.value for log in logs
     }
 
@@ -100,9 +100,9 @@ def test_a_mistake_of_ours_costs_one_log_and_is_told(tmp_path: Path, monkeypatch
     watch = Watch(tmp_path)
     made = beside(trace(append(1, [1], 0, 10, 0)), trace(append(1, [1], 0, 10, 0)))
     watch.batch([watch.write(evolve(made, events=(END,)))])
-    told = {row[2]: (row[4], row[7]) for row in watch.told["log"]}
-    assert told["t"] == ("ok", "") and told["u"][0] == "assumption_broken"
-    assert "operation 10001 is too much for the judge" in told["u"][1] and "planted" in told["u"][1]
+    reported = {row[2]: (row[4], row[7]) for row in watch.reported["log"]}
+    assert reported["t"] == ("ok", "") and reported["u"][0] == "assumption_broken"
+    assert "operation 10001 is too much for the judge" in reported["u"][1] and "planted" in reported["u"][1]
 
 
 def test_a_watch_that_does_not_wait_is_noticed(tmp_path: Path, monkeypatch) -> None:
@@ -261,9 +261,9 @@ def test_transactions_that_never_end_are_remembered_up_to_the_horizon(tmp_path: 
     later = append(5_000, [5], 20_000, 20_001, 0, topic="u")
     wrong = read(5_001, 0, [(0, 9)], 20_010, 20_020)
     watch.batch([watch.write(evolve(trace(later, wrong), events=(END,)))])
-    told = {row[2]: (row[4], row[-1]) for row in watch.told["log"]}
-    assert told["u"] == ("unknown", "more than 20 transactions were open before its first operation")
-    assert told["t"][0] == "illegal" and "inconsistent_offsets" in [row[0] for row in watch.findings()]
+    reported = {row[2]: (row[4], row[-1]) for row in watch.reported["log"]}
+    assert reported["u"] == ("unknown", "more than 20 transactions were open before its first operation")
+    assert reported["t"][0] == "illegal" and "inconsistent_offsets" in [row[0] for row in watch.findings()]
 
 
 def test_files_after_one_that_never_arrives_are_remembered_up_to_the_horizon(tmp_path: Path) -> None:
@@ -276,6 +276,6 @@ def test_files_after_one_that_never_arrives_are_remembered_up_to_the_horizon(tmp
         sizes.append(sum(map(len, watch.memory.values())))
     assert max(sizes[14:]) <= max(sizes[:14]) + 64, sizes
     watch.batch([watch.write(evolve(trace(append(99, [99], 9_000, 9_001, 28)), events=(END,)))])
-    ((*_, decision, _, findings, reason),) = watch.told["log"]
+    ((*_, decision, _, findings, reason),) = watch.reported["log"]
     assert (decision, findings) == ("unknown", 0)
     assert reason == "file 1 of trace 1 did not arrive, and more than 10 later ones did"

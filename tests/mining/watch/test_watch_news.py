@@ -29,11 +29,11 @@ def test_what_lies_beyond_the_horizon_is_undecided(tmp_path: Path) -> None:
     undecided before."""
     watch = Watch(tmp_path, ShardLimits(horizon=3, lateness_ns=0))
     rows = [append(n, [n], 10 * n, 10 * n + 5, n) for n in range(8)]
-    told = trace(*rows, read(9, 0, [(n, n) for n in range(8)], 200, 300))
-    watch.batch([watch.write(evolve(told, events=(low_watermark(350),)))])
-    assert sum(row[6] for row in watch.told["status"]) == 1
+    whole = trace(*rows, read(9, 0, [(n, n) for n in range(8)], 200, 300))
+    watch.batch([watch.write(evolve(whole, events=(low_watermark(350),)))])
+    assert sum(row[6] for row in watch.reported["status"]) == 1
     watch.batch([watch.write(evolve(trace(append(10, [10], 400, 401, 8)), events=(END,)))])
-    ((*_, decision, operations, findings, reason),) = watch.told["log"]
+    ((*_, decision, operations, findings, reason),) = watch.reported["log"]
     assert (decision, operations, findings) == ("unknown", 10, 0) and "beyond the horizon of 3" in reason
 
 
@@ -44,12 +44,12 @@ def test_what_comes_too_late_is_undecided_and_convicts_nobody(tmp_path: Path) ->
     elsewhere = [evolve(op, topic="u", records=()) for op in (append(5, [], 0, 5), append(6, [], 900, 901))]
     watch.batch([watch.write(trace(append(1, [1], 0, 10, 0), read(2, 0, [(0, 1)], 500, 510), *elsewhere))])
     watch.batch([watch.write(trace(append(3, [3], 20, 30, 1)))])  # 480 behind, 50 are allowed
-    assert [row[5:7] for row in watch.told["status"][-SHARDS:] if any(row[5:7])] == [(0, 1), (1, 0)]
+    assert [row[5:7] for row in watch.reported["status"][-SHARDS:] if any(row[5:7])] == [(0, 1), (1, 0)]
     last = trace(read(4, 1, [(1, 3)], 600, 610))
     watch.batch([watch.write(evolve(last, events=(END,)))])
-    told = {row[2]: row[4:] for row in watch.told["log"]}
-    assert told["t"][0] == "unknown" and "operation 3 arrived when" in told["t"][3]
-    assert told["u"][0] == "ok" and watch.findings() == []
+    reported = {row[2]: row[4:] for row in watch.reported["log"]}
+    assert reported["t"][0] == "unknown" and "operation 3 arrived when" in reported["t"][3]
+    assert reported["u"][0] == "ok" and watch.findings() == []
 
 
 def test_within_the_lateness_any_order_is_as_good(tmp_path: Path) -> None:
@@ -59,16 +59,16 @@ def test_within_the_lateness_any_order_is_as_good(tmp_path: Path) -> None:
     watch.batch([watch.write(trace(append(1, [1], 0, 10, 0)))])
     watch.batch([watch.write(evolve(trace(read(3, 0, [(0, 9)], 950, 960)), events=(END,)))])
     assert [row[0] for row in watch.findings()] == ["inconsistent_offsets", "phantom_record"]
-    assert [row[4] for row in watch.told["log"]] == ["illegal"]
+    assert [row[4] for row in watch.reported["log"]] == ["illegal"]
 
 
 def test_findings_are_told_before_the_trace_ends(tmp_path: Path) -> None:
-    """What is certain is told as soon as time has come so far, and not again at the end."""
+    """What is certain is reported as soon as time has come so far, and not again at the end."""
     watch = Watch(tmp_path)
     wrong = trace(append(1, [1], 0, 10, 0), read(2, 0, [(0, 7)], 20, 30), append(3, [7], 40, 50, 0))
     watch.batch([watch.write(evolve(wrong, events=(low_watermark(60),)))])
     early = watch.findings()
-    assert "inconsistent_offsets" in [row[0] for row in early] and not watch.told["log"]
+    assert "inconsistent_offsets" in [row[0] for row in early] and not watch.reported["log"]
     watch.batch([watch.write(evolve(wrong, operations=(), events=(END,)))])
     assert watch.findings() == early == plain(wrong)
 
@@ -97,7 +97,7 @@ def test_transactions_reach_every_partition(tmp_path: Path) -> None:
             events = (END,) if number == len(parts) - 1 else (low_watermark(50 if number == 0 else 500),)
             watch.batch([watch.write(evolve(trace(*rows, concurrent=True), events=events))])
         assert {row[0] for row in watch.findings()} == (set() if known else {"failed_append_visible"})
-        assert sorted(row[2] for row in watch.told["log"]) == sorted(topic for topic, _ in logs)
+        assert sorted(row[2] for row in watch.reported["log"]) == sorted(topic for topic, _ in logs)
 
 
 def test_a_transaction_that_comes_too_late_leaves_its_whole_trace_undecided(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_transaction_that_comes_too_late_leaves_its_whole_trace_undecided(tmp_
     failed = append(4, [4], 600, 610, outcome=Outcome.FAIL, topic="u")
     seen = read(5, 0, [(0, 4)], 620, 630, topic="u")
     watch.batch([watch.write(evolve(trace(failed, seen), events=(END,)))])
-    assert {row[2]: row[4] for row in watch.told["log"]} == {"t": "unknown", "u": "unknown"}
+    assert {row[2]: row[4] for row in watch.reported["log"]} == {"t": "unknown", "u": "unknown"}
     assert watch.findings() == []
 
 
@@ -117,7 +117,7 @@ def test_claims_of_a_profile_that_is_none_judge_nobody(tmp_path: Path) -> None:
     """As the batch form: an assumption broken."""
     watch = Watch(tmp_path)
     watch.batch([watch.write(evolve(trace(append(1, [1], 0, 10, 0), check="wild"), events=(END,)))])
-    assert [row[4] for row in watch.told["log"]] == ["assumption_broken"]
+    assert [row[4] for row in watch.reported["log"]] == ["assumption_broken"]
 
 
 def test_an_ended_trace_takes_nothing_in(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ def test_an_ended_trace_takes_nothing_in(tmp_path: Path) -> None:
     watch.batch([watch.write(evolve(trace(append(1, [1], 0, 10, 0)), events=(END,)))])
     assert len(watch.memory) == SHARDS and max(map(len, watch.memory.values())) < 64
     watch.batch([watch.write(trace(read(2, 0, [(0, 9)], 20, 30)))])
-    assert watch.findings() == [] and len(watch.told["log"]) == 1
-    (told,) = set(watch.told["quarantine"])
-    assert "expected no more of trace 1" in told[3]
+    assert watch.findings() == [] and len(watch.reported["log"]) == 1
+    (reported,) = set(watch.reported["quarantine"])
+    assert "expected no more of trace 1" in reported[3]
 
 
 def test_a_missing_part_makes_its_trace_undecided(tmp_path: Path) -> None:
@@ -141,9 +141,9 @@ def test_a_missing_part_makes_its_trace_undecided(tmp_path: Path) -> None:
     watch.batch([torn])
     ends = [trace(read(3, 0, [(0, 1), (1, 2)], 40, 50), trace_id=n) for n in (1, 2)]
     watch.batch([watch.write(*(evolve(end, events=(END,)) for end in ends))])
-    assert {row[1]: row[4] for row in watch.told["log"]} == {1: "unknown", 2: "illegal"}
+    assert {row[1]: row[4] for row in watch.reported["log"]} == {1: "unknown", 2: "illegal"}
     assert [row[0] for row in watch.findings()] == ["phantom_record"]
-    assert "one that was cut" in watch.told["quarantine"][0][3]
+    assert "one that was cut" in watch.reported["quarantine"][0][3]
 
 
 def test_claims_may_not_change_under_way(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_claims_may_not_change_under_way(tmp_path: Path) -> None:
     watch = Watch(tmp_path)
     watch.batch([watch.write(trace(append(1, [1], 0, 10, 0), check="strong"))])
     watch.batch([watch.write(evolve(trace(read(2, 0, [], 20, 30, end=0)), events=(END,)))])
-    ((*_, decision, _operations, _findings, reason),) = watch.told["log"]
+    ((*_, decision, _operations, _findings, reason),) = watch.reported["log"]
     assert decision == Decision.ASSUMPTION_BROKEN.value and "makes other claims" in reason
 
 
@@ -163,9 +163,9 @@ def test_a_foreign_file_is_quarantined_with_its_reason(tmp_path: Path, name: str
     path.write_bytes(FOREIGN[name])
     watch = Watch(tmp_path)
     watch.batch([path])
-    ((_, place, _, reason),) = watch.told["quarantine"]
+    ((_, place, _, reason),) = watch.reported["quarantine"]
     assert Path(name).name in place and "expected" in reason and "\n" not in reason
-    assert not watch.told["finding"]
+    assert not watch.reported["finding"]
 
 
 def test_every_column_of_logs_is_documented() -> None:
@@ -176,8 +176,8 @@ def test_every_column_of_logs_is_documented() -> None:
         for line in text.split("### Table `logs`")[1].split("\n#")[0].splitlines()
         if line.startswith("| `")
     ]
-    told = [(name.strip().strip("`"), kind.strip()) for name, kind, _ in rows]
-    assert told == [(field.name, str(field.type)) for field in LOGS]
+    reported = [(name.strip().strip("`"), kind.strip()) for name, kind, _ in rows]
+    assert reported == [(field.name, str(field.type)) for field in LOGS]
 
 
 def test_a_whole_trace_that_contradicts_itself_is_quarantined(tmp_path: Path) -> None:
@@ -187,9 +187,9 @@ def test_a_whole_trace_that_contradicts_itself_is_quarantined(tmp_path: Path) ->
     sound = trace(append(1, [1], 0, 10, 0), trace_id=2)
     watch = Watch(tmp_path)
     watch.batch([watch.write(*(evolve(one, digest="0" * 32) for one in (twice, sound)))])
-    ((_, _, trace_id, reason),) = watch.told["quarantine"]
+    ((_, _, trace_id, reason),) = watch.reported["quarantine"]
     assert trace_id == 1 and "contradicts itself: operation 1 shares its op id" in reason
-    assert [(row[1], row[4]) for row in watch.told["log"]] == [(2, "ok")]
+    assert [(row[1], row[4]) for row in watch.reported["log"]] == [(2, "ok")]
     same_value = trace(append(1, [1], 0, 10, 0), append(2, [1], 20, 30, 1), trace_id=3)
     watch.batch([watch.write(evolve(same_value, events=(END,)))])
-    assert watch.told["log"][-1][4] == "assumption_broken"
+    assert watch.reported["log"][-1][4] == "assumption_broken"

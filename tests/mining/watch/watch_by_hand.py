@@ -13,9 +13,9 @@ from random import Random
 from attrs import evolve
 
 from fencepost.checkers.log import stream_trace
-from fencepost.mining.watch.memory import memory_of, remember
+from fencepost.mining.watch.memory import group_of, memory_of, remember
 from fencepost.mining.watch.read import Addressed, FileRead, Folder, Unread
-from fencepost.mining.watch.shard import Shard, ShardLimits
+from fencepost.mining.watch.shard import ShardLimits
 from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.operations import Outcome
@@ -58,9 +58,10 @@ class Watch:
     between."""
 
     def __init__(self, root: Path, limits: ShardLimits = LIMITS) -> None:
-        self.folder, self.limits, self.files = Folder(named=str(root), root=str(root)), limits, 0
+        self.folder = Folder(named=str(root), root=str(root), transactions=limits.transactions)
+        self.limits, self.files = limits, 0
         self.memory: dict[tuple, bytes] = {}
-        self.told: dict[str, list[tuple]] = defaultdict(list)
+        self.reported: dict[str, list[tuple]] = defaultdict(list)
 
     def write(self, *traces: Trace) -> Path:
         path = Path(self.folder.root) / f"{self.files:03}.jsonl"
@@ -75,22 +76,22 @@ class Watch:
                 if isinstance(news, Addressed):
                     chunks[news.chunk.source, news.trace_id, news.part, news.shard].append(news.chunk)
                 elif isinstance(news, Unread):
-                    self.told["quarantine"].append((news.source, news.place, news.trace_id, news.reason))
+                    self.reported["quarantine"].append((news.source, news.place, news.trace_id, news.reason))
                 else:
                     assert isinstance(news, FileRead)
         for key, some in chunks.items():
-            shard = Shard(source=key[0], trace_id=key[1], part=key[2], number=key[3], limits=self.limits)
+            shard = group_of(*key, self.limits)
             if key in self.memory:
                 remember(shard, self.memory.pop(key))
             for kind, row in shard.advance(some):
-                self.told[kind].append(row)
+                self.reported[kind].append(row)
             if not shard.forgettable:
                 self.memory[key] = memory_of(shard)
 
     def findings(self) -> list[tuple]:
         """anomaly, log, offset, expected, seen, operations, uncertainty of each finding."""
         return sorted(
-            (row[5], row[6], *row[7:10], row[10], tuple(row[11]), row[13]) for row in self.told["finding"]
+            (row[5], row[6], *row[7:10], row[10], tuple(row[11]), row[13]) for row in self.reported["finding"]
         )
 
 
