@@ -1,156 +1,230 @@
 """`python -m tools.client_record [NAME...]`: which known bugs of client libraries the general swarm finds.
 
-Owns the rows (library, affected and mended version, the library's own issues) and the table of
-docs/how-to/torture.md between two marks. Must not aim: every row is the same campaign over the same seeds.
-Resumable: runs, rates and smaller scenarios are kept in --out.
+Owns the rows (library, affected and mended version, the library's own issue) and the table of
+docs/how-to/torture.md between two marks. Must not aim: every row of a library is the same campaign over the
+same seeds, and the rows of one version share its runs. Resumable: --out keeps runs, rates, and scenarios.
 
-A row ends at its first finding, or after --seeds. Then its anomalies are replayed and made smaller, and the
-same scenario is run RUNS_MENDED times with the mended version. The newest release of every library has a row,
-too.
+A seed with the row's anomaly is a find only if replays show it again and the mended version never shows it in
+the same scenario: another bug may have the same symptom. A row ends at its first find, or after --seeds. Then
+the scenario is made smaller, and the mended version runs the smaller one, too. The newest release of every
+library has a row, too.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import rich_click as click
-from attrs import field, frozen
+from attrs import define, frozen
 
 from fencepost.console.output import Output
 from fencepost.torture.building import build
-from fencepost.torture.campaign import FINDINGS, Job, Worker, torture
+from fencepost.torture.campaign import FINDINGS, MOST_SHRINK_RUNS, RUNS, Job, Worker, smaller, torture
 from fencepost.torture.libraries import libraries, wanted
-from fencepost.torture.scenario import scenario_of
+from fencepost.torture.scenario import Scenario, scenario_of
 from fencepost.traces.errors import FencepostError
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "torture.md"
 BEGIN, END = "<!-- measured by make client-record -->\n", "<!-- end -->\n"
-RECORD, MENDED = "record.json", "mended.json"
+RECORD = "record.json"
+REPLAYS = 10
 RUNS_MENDED = 5
+MOST_CANDIDATES = 6
+"""Seeds of one row that are replayed: a symptom that the mended version shares is another bug's."""
 HEAD = (
-    "| library | seeds | anomaly | known as | first seed | rate | smallest | the mended version, same "
+    "| library | known as | anomaly | seeds | first seed | rate | smallest | the mended version, same "
     "scenario |",
-    "|---|---:|---|---|---:|---|---|---|",
+    "|---|---|---|---:|---:|---|---|---|",
 )
 
 
 @frozen
 class Row:
-    """A version with bugs that people have reported."""
+    """One bug that people have reported, or the newest release of a library."""
 
     library: str
     affected: str
-    mended: str
-    """Empty: no release mends it."""
-    bugs: Mapping[str, str] = field(factory=dict)
-    """The library's own numbers, by the anomaly that they describe; empty: the newest release, all seeds."""
+    mended: str = ""
+    """The first release that is said to mend it, as far as it can be built; empty: the newest release."""
+    anomaly: str = ""
+    """What the bug shows; empty: every anomaly, over all seeds."""
+    known: str = "newest release"
+    """The library's own number, or the words of docs."""
+
+    @property
+    def name(self) -> str:
+        """As `fencepost torture` takes it."""
+        return f"{self.library}@{self.affected}"
 
 
 ROWS = (
-    Row("kafkajs", "1.15.0", "2.2.4", {"lost_write": "#1005, #1050"}),
-    Row("platformatic-kafka", "1.35.0", "2.12.1", {"lost_write": "#326"}),
-    Row(
-        "sarama",
-        "1.43.2",
-        "1.61.1",
-        {"lost_write": "#3354", "reordered_plain": "#2619", "reordered": "#2619"},
-    ),
-    Row("sarama", "1.26.1", "1.61.1", {"lost_write": "#1430, #1661", "duplicate": "#1430, #1661"}),
-    Row("confluent-kafka-go", "1.6.1", "2.12.0", {"lost_write": "up to 1.8.2", "transaction_lost": "#3575"}),
-    Row("confluent-kafka-go", "1.5.2", "2.12.0", {"transaction_lost": "fenced commit", "torn": "#3575"}),
-    Row("confluent-kafka-go", "1.8.2", "2.12.0", {"lost_write": "up to 1.8.2"}),
-    Row("confluent-kafka", "2.2.0", "2.16.1", {"ended": "#4312", "producer_ended": "#4438"}),
-    Row("confluent-kafka", "2.3.0", "2.16.1", {"duplicate": "#4736", "committed_beyond": "#4844"}),
-    Row("franz-go", "1.21.3", "1.22.2", {"lost_write": "#1484", "unreadable": "mended in 1.22"}),
-    Row("franz-go", "1.19.0", "1.22.2", {"delivered_twice": "1.19.0 to 1.20.2"}),
-    Row(
-        "kafka-go", "0.4.47", "", {"skipped": "#1319", "below_committed": "#1398", "committed_back": "#1398"}
-    ),
-    Row("kafka-python", "2.0.2", "3.0.12", {"gap": "#2310, #2555"}),
-    Row("kafka-python", "2.2.0", "3.0.12", {"reordered": "#2937", "producer_ended": "#2937"}),
-    Row("aiokafka", "0.12.0", "", {"stuck_consumer": "#911", "producer_ended": "#1017"}),
-    Row("kafka-clients", "2.8.1", "4.4.0", {"wrong_record": "KAFKA-19012"}),
+    Row("kafkajs", "1.15.0", "2.2.4", "lost_write", "#1005, #1050"),
+    Row("platformatic-kafka", "1.35.0", "2.12.1", "lost_write", "#326"),
+    Row("sarama", "1.43.2", "1.61.1", "reordered_plain", "#2619"),
+    Row("sarama", "1.43.2", "1.61.1", "reordered", "#2803, #2860 (mended by #3422)"),
+    Row("sarama", "1.43.2", "1.61.1", "lost_write", "#3354"),
+    Row("sarama", "1.26.1", "1.27.2", "producer_ended", "#1430, #1661"),
+    Row("confluent-kafka-go", "1.5.2", "1.6.1", "transaction_lost", "fenced commit (librdkafka below 1.6.0)"),
+    Row("confluent-kafka-go", "1.5.2", "1.6.1", "aborted_delivered", "librdkafka #3020"),
+    Row("confluent-kafka-go", "1.8.2", "1.9.2", "lost_write", "topic unknown once (librdkafka up to 1.8.2)"),
+    Row("confluent-kafka-go", "1.6.1", "1.9.2", "transaction_lost", "librdkafka #3575"),
+    Row("confluent-kafka", "2.2.0", "2.3.0", "delivered_twice", "librdkafka #4447"),
+    Row("confluent-kafka", "2.2.0", "2.3.0", "producer_ended", "librdkafka #4438"),
+    Row("confluent-kafka", "2.2.0", "2.13.2", "committed_beyond", "librdkafka #4844"),
+    Row("confluent-kafka", "2.2.0", "2.4.0", "delivered_twice", "librdkafka #4686"),
+    Row("confluent-kafka", "2.2.0", "2.5.0", "producer_ended", "librdkafka #4736"),
+    Row("confluent-kafka", "2.2.0", "2.3.0", "ended", "librdkafka #4312"),
+    Row("franz-go", "1.21.3", "1.22.2", "lost_write", "#1484"),
+    Row("franz-go", "1.21.3", "1.22.2", "unreadable", "mended in 1.22"),
+    Row("franz-go", "1.20.2", "1.20.3", "delivered_twice", "1.19.0 to 1.20.2"),
+    Row("franz-go", "1.20.2", "1.20.3", "ended", "1.19.0 to 1.20.2: a panic"),
+    Row("kafka-go", "0.4.47", "0.4.51", "skipped", "#1319"),
+    Row("kafka-go", "0.4.47", "0.4.51", "below_committed", "#1398"),
+    Row("kafka-python", "2.0.2", "3.0.12", "gap", "#2310, #2555"),
+    Row("kafka-python", "2.2.0", "3.0.12", "reordered", "#2937"),
+    Row("aiokafka", "0.12.0", "0.14.0", "producer_ended", "#1017"),
+    Row("kafka-clients", "2.8.1", "4.4.0", "wrong_record", "KAFKA-19012"),
 )
 
 
 def rows(names: tuple[str, ...]) -> Iterator[Row]:
     """Those of these libraries, all if none is named: known bugs first, then the newest releases."""
-    newest = [Row(one.name, one.newest, "") for one in libraries().values()]
+    newest = [Row(one.name, one.newest) for one in libraries().values()]
     for row in (*ROWS, *newest):
-        if not names or row.library in names or f"{row.library}@{row.affected}" in names:
+        if not names or row.library in names or row.name in names:
             yield row
 
 
-def measured(row: Row, seeds: int, jobs: int, out: Path, note: Callable[[str], None]) -> dict[str, Any]:
+def measured(row: Row, seeds: int, jobs: int, out: Path, most_runs: int, enough: int) -> dict[str, Any]:
     """One row. Raises FencepostError where its driver cannot be built."""
-    name = f"{row.library}@{row.affected}"
-    folder = out / name
-    job = Job(library=name, out=str(folder))
-    anomalies = frozenset(row.bugs)
-    enough = min(1, len(anomalies))
-    summary = torture(
-        job, range(seeds), jobs=jobs, resume=True, enough=enough, wanted_anomalies=anomalies, shrink=True
-    )
-    ran = summary["seeds"]
-    note(f"{name}: {ran} seeds, {', '.join(summary['findings']) or 'nothing'}")
-    return {
-        "library": name,
-        "bugs": row.bugs or {"": "newest release"},
-        "seeds": ran,
-        "struck": summary["struck"],
-        "records": summary["records"],
-        "findings": {
-            anomaly: {
-                **{key: finding.get(key) for key in ("first", "rate", "seen", "small")},
-                "mended": _mended(row, finding, anomaly, folder)
-                if row.mended and anomaly in row.bugs
-                else None,
-            }
-            for anomaly, finding in summary["findings"].items()
-        },
-    }
+    record: dict[str, Any] = {"library": row.name, "known": row.known, "anomaly": row.anomaly}
+    folder = out / row.name
+    job = Job(library=row.name, out=str(folder))
+    if not row.anomaly:
+        summary = torture(job, range(seeds), jobs=jobs, resume=True, shrink=True)
+        found = {name: {key: one.get(key) for key in ("first", "rate", "small")}
+                 for name, one in summary["findings"].items()}  # fmt: skip
+        return {**record, "seeds": summary["seeds"], "findings": found}
+    tried: set[int] = set()
+    wanted_anomalies = frozenset([row.anomaly])
+    while True:
+        for line in _lines(folder, seeds):
+            if line["seed"] not in tried and _shows(line, row.anomaly) and len(tried) < MOST_CANDIDATES:
+                tried.add(line["seed"])
+                if find := _find(row, line, folder, most_runs, enough):
+                    ran = len(_lines(folder, seeds))
+                    return {**record, "seeds": ran, "findings": {row.anomaly: find}}
+        before = len(_lines(folder, seeds))
+        if before >= seeds or len(tried) >= MOST_CANDIDATES:
+            return {**record, "seeds": before, "findings": {}, "others": sorted(tried)}
+        finds = 1 + sum(_shows(line, row.anomaly) for line in _lines(folder, seeds))
+        torture(
+            job,
+            range(seeds),
+            jobs=jobs,
+            resume=True,
+            replays=0,
+            enough=finds,
+            wanted_anomalies=wanted_anomalies,
+        )
 
 
-def _mended(row: Row, finding: dict[str, Any], anomaly: str, folder: Path) -> dict[str, Any]:
-    """What the mended version shows in the same scenario; kept, and not measured twice."""
-    path = folder / FINDINGS / f"{anomaly}-{MENDED}"
-    version = f"{row.library}@{row.mended}"
-    scenario = finding["scenario"]
+def _lines(folder: Path, seeds: int) -> list[dict[str, Any]]:
+    """The runs so far, by seed."""
+    path = folder / RUNS
+    lines = []
+    for one in path.read_bytes().splitlines() if path.exists() else ():
+        with suppress(msgspec.DecodeError):  # the last line of a campaign that was killed
+            lines.append(msgspec.json.decode(one))
+    return sorted((one for one in lines if one["seed"] < seeds), key=lambda line: int(line["seed"]))
+
+
+def _shows(line: dict[str, Any], anomaly: str) -> bool:
+    return any(finding["anomaly"] == anomaly for finding in line["findings"])
+
+
+def _find(row: Row, line: dict[str, Any], folder: Path, most_runs: int, enough: int) -> dict[str, Any] | None:
+    """What replays of a seed say: a find, or None. Kept, and not measured twice."""
+    path = folder / FINDINGS / f"{row.anomaly}-{line['seed']}.json"
     if path.exists():
         kept: dict[str, Any] = msgspec.json.decode(path.read_bytes())
-        if kept["library"] == version and kept["scenario"] == scenario:
-            return kept
-    worker = Worker(Job(library=version, out=str(folder)), build(wanted(version)))
-    shown = worker.rate(scenario_of(scenario), anomaly, RUNS_MENDED)
-    if worker.driver is not None:
-        worker.driver.end()
-    said = {"library": version, "rate": [shown, RUNS_MENDED], "scenario": scenario}
-    path.write_bytes(msgspec.json.encode(said))
-    return said
+        return kept or None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scenario = scenario_of(line["scenario"])
+    mended_version = f"{row.library}@{row.mended}" if row.mended else str(wanted(row.library))
+    find: dict[str, Any] = {}
+    with Runs(row.name, folder) as affected, Runs(mended_version, folder) as mended:
+        shown = affected.rate(scenario, row.anomaly, REPLAYS)
+        if shown and not mended.rate(scenario, row.anomaly, RUNS_MENDED):
+            small, count = smaller(affected.rate, scenario, row.anomaly, most_runs, enough)
+            again = affected.rate(small, row.anomaly, REPLAYS) if count else shown
+            after = mended.rate(small, row.anomaly, RUNS_MENDED) if count else 0
+            find = {
+                "first": line["seed"],
+                "rate": [shown, REPLAYS],
+                "words": scenario.words(),
+                "small": {
+                    "faults": small.faults,
+                    "rate": [again, REPLAYS],
+                    "words": small.words(),
+                    "scenario": small.as_dict(),
+                    "runs": count,
+                },
+                "mended": {
+                    "library": mended_version,
+                    "rate": [after, RUNS_MENDED],
+                },
+            }
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(find), indent=1))
+    return find or None
+
+
+@define(eq=False)
+class Runs:
+    """A version that runs scenarios, one after another."""
+
+    name: str
+    folder: Path
+    _worker: Worker | None = None
+
+    def __enter__(self) -> "Runs":
+        self._worker = Worker(Job(library=self.name, out=str(self.folder)), build(wanted(self.name)))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._worker is not None and self._worker.driver is not None:
+            self._worker.driver.end()
+
+    def rate(self, scenario: Scenario, anomaly: str, runs: int) -> int:
+        """How many of so many runs show the anomaly; a run that fails shows nothing."""
+        assert self._worker is not None
+        shown = 0
+        for _ in range(runs):
+            with suppress(FencepostError):
+                shown += self._worker.rate(scenario, anomaly, 1)
+        return shown
 
 
 def table(records: list[dict[str, Any]]) -> list[str]:
     """The table's lines."""
     lines = list(HEAD)
     for record in records:
-        begins = f"| {record['library']} | {record['seeds']} |"
+        of = f"| {record['library']} | {record['known']} |"
         if not record["findings"]:
-            lines.append(f"{begins} nothing | {', '.join(record['bugs'].values())} | | | | |")
+            others = ", ".join(str(seed) for seed in record.get("others", ()))
+            said = f"not found; in seeds {others} by another bug" if others else "not found"
+            anomaly = f"`{record['anomaly']}`: {said}" if record["anomaly"] else "nothing"
+            lines.append(f"{of} {anomaly} | {record['seeds']} | | | | |")
         for anomaly, found in record["findings"].items():
-            small, mended = found["small"], found["mended"]
+            small, mended = found["small"], found.get("mended")
             smallest = "" if small is None else "{} things, {} of {}".format(small["faults"], *small["rate"])
             after = "" if mended is None else "{}: {} of {}".format(mended["library"], *mended["rate"])
             rate = "{} of {}".format(*found["rate"]) if found["rate"][1] else "not replayed"
-            cells = (
-                f"`{anomaly}`",
-                record["bugs"].get(anomaly, ""),
-                str(found["first"]),
-                rate,
-                smallest,
-                after,
+            lines.append(
+                f"{of} `{anomaly}` | {record['seeds']} | {found['first']} | {rate} | {smallest} | {after} |"
             )
-            lines.append(f"{begins} {' | '.join(cells)} |")
     return lines
 
 
@@ -164,29 +238,45 @@ def updated(page: str, records: list[dict[str, Any]]) -> str:
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME[@VERSION]]...")
 @click.option("--seeds", default=500, show_default=True, help="Of a row, at most.")
+@click.option("--known", default="", help="Only rows that are known by these words.")
 @click.option("--jobs", default=2, show_default=True)
+@click.option("--most-runs", default=MOST_SHRINK_RUNS, show_default=True, help="Of a shrink.")
+@click.option("--enough", default=-1, show_default=True, help="Faults and steps at which a shrink ends.")
 @click.option("--out", default="out/client-record", show_default=True, type=click.Path(path_type=Path))
 @click.option(
     "--docs/--no-docs", default=True, show_default=True, help="Write the table into docs/how-to/torture.md."
 )
-def main(names: tuple[str, ...], seeds: int, jobs: int, out: Path, docs: bool) -> None:
+def main(
+    names: tuple[str, ...],
+    seeds: int,
+    known: str,
+    jobs: int,
+    most_runs: int,
+    enough: int,
+    out: Path,
+    docs: bool,
+) -> None:
     """Measure the rows, and write the table of all that were ever measured in --out."""
     output = Output()
     out.mkdir(parents=True, exist_ok=True)
     path = out / RECORD
-    records = {one["library"]: one for one in msgspec.json.decode(path.read_bytes())} if path.exists() else {}
-    for row in rows(names):
+    kept = msgspec.json.decode(path.read_bytes()) if path.exists() else []
+    records = {(one["library"], one["known"]): one for one in kept}
+    for row in (row for row in rows(names) if known in row.known):
         try:
-            record = measured(row, seeds, jobs, out, output.note)
+            record = measured(row, seeds, jobs, out, most_runs, enough)
         except FencepostError as error:
-            output.note(f"{row.library}@{row.affected} is skipped: {error}")
+            output.note(f"{row.name} ({row.known}) is skipped: {error}")
             continue
-        records[record["library"]] = record
-        path.write_bytes(msgspec.json.encode(list(records.values())))
+        output.note(*table([record])[len(HEAD) :])
+        records[record["library"], record["known"]] = record
+        order = {(row.name, row.known): place for place, row in enumerate(rows(()))}
+        every = sorted(
+            records.values(), key=lambda one: order.get((one["library"], one["known"]), len(order))
+        )
+        path.write_bytes(msgspec.json.encode(every))
         if docs:
-            PAGE.write_text(
-                updated(PAGE.read_text(encoding="utf-8"), list(records.values())), encoding="utf-8"
-            )
+            PAGE.write_text(updated(PAGE.read_text(encoding="utf-8"), every), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -32,11 +32,11 @@ from fencepost.sim.host import Observer
 from fencepost.sim.scheduler import MILLISECOND, NO_BOUND, SECOND
 from fencepost.sim.world import World
 from fencepost.sim.zookeeper import Commit
+from fencepost.systems.disk.real_files import RealDisk
 from fencepost.systems.embedded_disks import EmbeddedDisks
 from fencepost.systems.gateway import Gateway
 from fencepost.systems.loop_thread import LoopThread
 from fencepost.systems.pace import Pace
-from fencepost.systems.real_disk import RealDisk
 from fencepost.systems.simulation import Simulation
 from fencepost.systems.system import PROCESS_VERBS, Inside, Pair, System
 from fencepost.systems.tap import Tap
@@ -370,6 +370,7 @@ class Embedded:
             real_files=self.directory is not None,
             can=PROCESS_VERBS
             | {"cut", "administration"}
+            | ({"transactions"} if self.options.has_transactions else set())
             | (set() if self.directory is not None else {"power_off", "disks"}),
         )
 

@@ -1,7 +1,7 @@
 """A cluster that somebody else runs: bootstrap servers, and a script that breaks it.
 
 Owns the calls of the script. Must not know what it does: docker compose, ssh, a cloud's tool
-(docs/how-to/real-systems.md has an example). The verb and its arguments are on the script's command line:
+(docs/examples/external is for the first). The verb and its arguments are on the script's command line:
 
     SCRIPT verbs              print the verbs that it has, on one line
     SCRIPT kill BROKER        end the broker's process at once; return when it has ended
@@ -119,12 +119,15 @@ class External:
             )
         done = self._call(verb, *arguments)
         if done.returncode:
-            said = [line for line in done.stderr.splitlines() if line.strip()]
-            raise EnvironmentError_(
-                expected=f"that `{' '.join((verb, *arguments))}` succeeds",
-                seen=f"exit code {done.returncode}" + (f": {said[-1][:200]}" if said else ""),
-                where=str(self.script),
-            )
+            raise self._failed(done, f"that `{' '.join((verb, *arguments))}` succeeds")
+
+    def _failed(self, done: "subprocess.CompletedProcess[str]", expected: str) -> EnvironmentError_:
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        return EnvironmentError_(
+            expected=expected,
+            seen=f"exit code {done.returncode}" + (f": {said[-1][:200]}" if said else ""),
+            where=str(self.script),
+        )
 
     @property
     def can(self) -> frozenset[str]:
@@ -139,7 +142,7 @@ class External:
                     expected=f"a script that prints its verbs, with {', '.join(sorted(NEEDED))} among them",
                     seen=f"exit code {done.returncode}" if done.returncode else f"no {min(missing)}",
                     where=f"{self.script} verbs",
-                    hint="docs/how-to/real-systems.md describes the verbs",
+                    hint="docs/how-to/real-systems.md has the verbs, docs/examples/external a script",
                 )
             self._can = known & (PROCESS_VERBS | {"cut", "power_off"})
         return self._can
@@ -170,8 +173,11 @@ class External:
             self._do("start", str(broker))
 
     def runs(self, broker: int) -> bool:
-        """Whether its process is there."""
-        return self._call("runs", str(broker)).returncode == 0
+        """Whether its process is there. Raises EnvironmentError_ for a script that does not know."""
+        done = self._call("runs", str(broker))
+        if done.returncode not in (0, 1):
+            raise self._failed(done, f"that `runs {broker}` ends with 0 (it is there) or 1 (it is not)")
+        return done.returncode == 0
 
     def power_off(self, broker: int) -> None:
         """Its host loses power."""

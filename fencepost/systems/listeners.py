@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
 from fencepost.impl.messages.broker_api import Request, Response
@@ -86,6 +86,17 @@ class Listeners:
         """New connections have kernel buffers of this size (SO_RCVBUF), as on a slow or long path."""
         for server in self._servers.values():
             server.narrow(receive_bytes)
+
+    def read_nearby(self) -> None:
+        """Each broker is in a rack of its own from now on, and consumers of that rack read from it
+        (KIP-392)."""
+        for server in self._servers.values():
+            server.broker.racks = True
+
+    def close_idle(self, milliseconds: int) -> None:
+        """New connections are closed after so long without a request (connections.max.idle.ms)."""
+        for server in self._servers.values():
+            server.limits = evolve(server.limits, idle_ms=milliseconds)
 
     async def close(self) -> None:
         """Cut every connection and free the ports."""

@@ -11,6 +11,7 @@ from attrs import frozen
 
 from fencepost.systems.system import System
 from fencepost.traces.errors import FencepostError, unknown_name
+from fencepost.traces.plan import ClusterOptions, TransactionOptions
 
 SIMULATION = "simulation"
 """The one that needs no real time; campaigns run it by themselves (campaign/run/run.py)."""
@@ -31,18 +32,24 @@ class Kind:
     """Makes a system of the part of its name after the colon, the folder of its files and the options."""
 
 
+def _reference() -> ClusterOptions:
+    """Options of the reference brokers: as in tests, with the second version of transactions."""
+    from fencepost.systems.embedded import quick_options
+
+    return quick_options(transactions=TransactionOptions(state_topic_partitions=4, version=2))
+
+
 def _embedded(after: str, folder: Path, options: Options) -> System:
     from fencepost.systems.embedded import Embedded
 
-    return Embedded()
+    return Embedded(options=_reference())
 
 
 def _processes(after: str, folder: Path, options: Options) -> System:
-    from fencepost.systems.embedded import quick_options
     from fencepost.systems.process_system import Processes
     from fencepost.systems.processes import ListenerOptions
 
-    return Processes(directory=folder, options=quick_options(), listeners=ListenerOptions())
+    return Processes(directory=folder, options=_reference(), listeners=ListenerOptions())
 
 
 def _apache_kafka(after: str, folder: Path, options: Options) -> System:

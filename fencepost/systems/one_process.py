@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
+from fencepost.systems.children import end_child
 from fencepost.systems.system import Pair, UnsupportedError
 from fencepost.traces.errors import EnvironmentError_
 
 if TYPE_CHECKING:
     from fencepost.wire.client import Address
-
-END_S = 10.0
-"""Longest wait for the end of the process, which has nothing to write."""
 
 
 @define(eq=False, kw_only=True, repr=False)
@@ -63,18 +61,8 @@ class OneProcess:
     def close(self) -> None:
         """End the process. Closing again does nothing."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        if process.stdin is not None:
-            with contextlib.suppress(OSError):  # it has ended
-                process.stdin.close()
-        try:
-            process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(END_S)
-        if process.stdout is not None:
-            process.stdout.close()
+        if process is not None:
+            end_child(process)
 
     def _line(self) -> str:
         line = ""

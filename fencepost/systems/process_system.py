@@ -154,7 +154,9 @@ class Processes:
             records_events=False,
             real_processes=True,
             real_files=True,
-            can=PROCESS_VERBS | ({"administration"} if self.listeners is not None else frozenset()),
+            can=PROCESS_VERBS
+            | ({"administration"} if self.listeners is not None else frozenset())
+            | ({"transactions"} if self.options.has_transactions else frozenset()),
         )
 
 

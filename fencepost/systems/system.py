@@ -45,8 +45,8 @@ class Inside:
     """Whether the brokers' files are files of the operating system."""
     can: frozenset[str] = PROCESS_VERBS
     """Verbs of the interface that it carries out: kill, pause, stop, cut, power_off; `administration` if
-    it takes the requests of operators (elections, reassignments) over the wire; `links` if
-    `links_of_system` has them, `disks` if `disks_of_system` does."""
+    it takes the requests of operators (elections, reassignments) over the wire; `transactions` if it has
+    them; `links` if `links_of_system` has them, `disks` if `disks_of_system` does."""
 
 
 class Links(Protocol):
@@ -64,6 +64,11 @@ class Links(Protocol):
 
     def delay(self, name: str, pairs: Iterable[Pair], milliseconds: int) -> None:
         """What is sent over these directed links takes longer by so much. name: of the delay."""
+        ...
+
+    def delay_clients(self, name: str, broker: int, milliseconds: int) -> None:
+        """What clients send to the broker until the heal takes longer by so much; it arrives that late also
+        after the heal, and after its connection was closed. name: of the delay."""
         ...
 
 

@@ -121,3 +121,10 @@ def test_systems_have_names(tmp_path):
             make_system(wrong, tmp_path, {})
     with pytest.raises(FencepostError, match="HOST:PORT"):
         addresses_of("nowhere")
+
+
+def test_a_script_that_fails_is_not_a_broker_that_is_down(tmp_path):
+    """`runs` answers with 0 or 1; anything else is a failure, after which nothing may be started."""
+    system = External(bootstrap="h:1", script=script(tmp_path, "#!/bin/sh\necho no daemon >&2\nexit 2\n"))
+    with pytest.raises(EnvironmentError_, match="exit code 2: no daemon"):
+        system.runs(1)

@@ -6,7 +6,8 @@ from tools.client_record import BEGIN, END, HEAD, ROWS, rows, table, updated
 
 FOUND = {
     "library": "sarama@1.43.2",
-    "bugs": {"lost_write": "#2619"},
+    "known": "#2619",
+    "anomaly": "lost_write",
     "seeds": 4,
     "findings": {
         "lost_write": {
@@ -15,10 +16,23 @@ FOUND = {
             "small": {"faults": 2, "rate": [9, 10]},
             "mended": {"library": "sarama@1.61.1", "rate": [0, 5]},
         },
-        "duplicate": {"first": 3, "rate": [0, 0], "small": None, "mended": None},
     },
 }
-NOTHING = {"library": "franz-go@1.22.2", "bugs": {"": "newest release"}, "seeds": 200, "findings": {}}
+NOTHING = {
+    "library": "franz-go@1.22.2",
+    "known": "newest release",
+    "anomaly": "",
+    "seeds": 200,
+    "findings": {},
+}
+OTHER = {
+    "library": "kafka-go@0.4.47",
+    "known": "#1319",
+    "anomaly": "skipped",
+    "seeds": 500,
+    "findings": {},
+    "others": [7],
+}
 
 
 def test_every_row_names_a_library_that_has_a_driver():
@@ -26,20 +40,21 @@ def test_every_row_names_a_library_that_has_a_driver():
     table_ = libraries()
     assert {row.library for row in ROWS} <= set(table_)
     every = list(rows(()))
-    assert {anomaly for row in ROWS for anomaly in row.bugs} <= set(PROMISES)
+    assert {row.anomaly for row in ROWS} <= set(PROMISES)
     assert every[: len(ROWS)] == list(ROWS) and {row.library for row in every[len(ROWS) :]} == set(table_)
     assert {row.library for row in rows(("sarama",))} == {"sarama"}
-    assert [row.affected for row in rows(("sarama@1.43.2",))] == ["1.43.2"]
+    assert {row.affected for row in rows(("sarama@1.43.2",))} == {"1.43.2"}
+    assert len({(row.name, row.known) for row in every}) == len(every)
 
 
 def test_a_table_has_the_rate_the_size_and_what_the_mended_version_shows():
     """One line for each anomaly, and one for a library in which nothing was found."""
-    lines = table([FOUND, NOTHING])
+    lines = table([FOUND, OTHER, NOTHING])
     assert lines[2:] == [
-        "| sarama@1.43.2 | 4 | `lost_write` | #2619 | 3 | 8 of 10 | 2 things, 9 of 10 | sarama@1.61.1: 0 of "
+        "| sarama@1.43.2 | #2619 | `lost_write` | 4 | 3 | 8 of 10 | 2 things, 9 of 10 | sarama@1.61.1: 0 of "
         "5 |",
-        "| sarama@1.43.2 | 4 | `duplicate` |  | 3 | not replayed |  |  |",
-        "| franz-go@1.22.2 | 200 | nothing | newest release | | | | |",
+        "| kafka-go@0.4.47 | #1319 | `skipped`: not found; in seeds 7 by another bug | 500 | | | | |",
+        "| franz-go@1.22.2 | newest release | nothing | 200 | | | | |",
     ]
 
 

@@ -1,6 +1,7 @@
 """tools/mutants: which faults count, that a planted one is loaded and convicted, and that the three counts
 are never added up."""
 
+import importlib.util
 import multiprocessing
 import sys
 from pathlib import Path
@@ -8,11 +9,18 @@ from typing import Any
 
 import pytest
 
+import tools.mutants.__main__ as program
+from fencepost.impl.log.batch import header
+from fencepost.impl.log.segmented_log import SegmentedLog
 from tools.mutants.effects import effects_of
-from tools.mutants.ledger import Ledger, equivalents, name_of
+from tools.mutants.infection import PROBE, numbered, probes_of, recorder
+from tools.mutants.ledger import Ledger, digest, equivalents, name_of
+from tools.mutants.log_machine import by_log_machine
+from tools.mutants.patch import exchange
 from tools.mutants.reach import HITS, Reached, marked, read
 from tools.mutants.subjects import AREAS, files_of, in_order, mutants_of
 from tools.mutants.trial import Outcome, Result, outcome_of, places, plant
+from tools.mutation.checkers import TOP
 from tools.mutation.faults import faults_of
 
 SOURCE = """
@@ -85,6 +93,65 @@ def test_a_module_is_loaded_from_the_mutated_source() -> None:
     assert isinstance(ControllerGuards, type)
 
 
+LIVE = """
+class Log:
+    def end(self, offset):
+        return max([self.bounded(one) for one in (offset, 7)])
+
+    @staticmethod
+    def bounded(offset):
+        return offset if offset < 9 else 9
+
+
+TABLE = {"end": Log().end}
+"""
+
+
+def test_live_functions_get_the_code_of_the_mutated_source(tmp_path: Path) -> None:
+    """Rule: also those that a table holds already. If functions come or go, nothing changes."""
+    path = tmp_path / "live.py"
+    path.write_text(LIVE)
+    spec = importlib.util.spec_from_file_location("live_for_mutants", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    end = module.TABLE["end"]
+    assert (end(8), end(20)) == (8, 9)
+    source = LIVE.encode()
+    assert not exchange(source, source, str(path))
+    assert not exchange(source, source.replace(b"def bounded", b"def limited"), str(path))
+    assert exchange(source, source.replace(b"        return max(", b"\n\n        return min("), str(path))
+    assert (end(8), end(20)) == (7, 7)
+
+
+def test_a_probe_marks_a_fault_that_gives_another_value() -> None:
+    """Rule: a boundary only where both sides are equal, a condition only where its truth changes, an
+    exception always; the original's value is returned. What has an effect is not probed."""
+    source = "def f(a, b):\n    if a < b and b:\n        return [a]\n    return a.pop(b)\n"
+    faults = faults_of("a.py", source)
+    probes = probes_of(source, list(enumerate(faults)))
+    names = {fault.name.partition(": ")[2]: number for number, fault in enumerate(faults)}
+    assert names["a < b -> (a <= b)"] in numbered(probes)
+    assert not any("pop" in faults[number].after for number in numbered(probes))
+    tree, statements = marked(source, probes)
+    differs = bytearray(len(faults))
+    space: dict[str, Any] = {HITS: bytearray(len(statements.lines)), PROBE: recorder(differs)}
+    exec(compile(tree, "probed", "exec"), space)
+
+    class Number(int):
+        def pop(self, other: int) -> int:
+            return other
+
+    def marks(a: int, b: int) -> set[str]:
+        differs[:] = bytes(len(differs))
+        assert space["f"](Number(a), b) == ([a] if a < b and b else b)
+        return {name for name, number in names.items() if differs[number]}
+
+    assert marks(1, 2) == {"a < b -> (a >= b)", "a < b and b -> False"}
+    assert marks(2, 2) >= {"a < b -> (a <= b)", "a < b and b -> True", "a < b and b -> b"}
+    assert "a < b and b -> (a < b)" in marks(-1, 0) - marks(1, 2)
+
+
 @pytest.mark.parametrize("torn", [False, True])
 def test_counts_are_kept_apart_and_resumed(tmp_path: Path, torn: bool) -> None:
     """Rule: by a judge, by an exception, by no progress; what raises in its first run does not count;
@@ -103,11 +170,16 @@ def test_counts_are_kept_apart_and_resumed(tmp_path: Path, torn: bool) -> None:
     page = f"| mutant | reason |\n|---|---|\n| `` mutant {survivor} `` | no run can tell |\n"
     assert equivalents(page) == {f"mutant {survivor}": "no run can tell"}
     counts = again.counts(list(again.known.values()), page)
-    assert counts["mutants"] == 7
-    assert counts["convicted"] == {"by a judge": 2, "by an exception": 1, "by no progress": 1}
+    assert counts["mutants"] == 8
+    assert counts["convicted"] == {
+        "by a judge": 2,
+        "by an exception": 1,
+        "by no progress": 1,
+        "by the log machine only": 1,
+    }
     assert (counts["survived"], counts["unreached"], counts["equivalent"]) == (2, 1, 1)
     assert counts["not counted, as they raise in their first run"] == 1
-    assert counts["score"] == 50.0
+    assert (counts["score"], counts["score with the log machine"]) == (42.9, 57.1)
 
 
 def test_marks_count_what_a_run_comes_to() -> None:
@@ -156,3 +228,48 @@ def test_an_exception_of_a_process_is_no_judges_merit(
 ) -> None:
     """Rule: the run records it as a finding and goes on; the counts stay apart all the same."""
     assert outcome_of(anomalies, first=first) is outcome
+
+
+class MeasuredError(Exception):
+    """What was to be measured."""
+
+
+def test_an_interrupted_sample_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule: what healthy runs come to is kept for the whole sample, not for what is left of it."""
+
+    def refuse(files: object, runs: object, faults: tuple[Any, ...], out: Path) -> None:
+        raise MeasuredError([name_of(fault) for fault in faults])
+
+    monkeypatch.setattr(program, "measured", refuse)
+    monkeypatch.setattr(program, "preload_judges", lambda: None)
+    asked = []
+    for _ in range(2):
+        with pytest.raises(MeasuredError) as caught:
+            program.command.main(
+                ["replication", "--sample", "3", "--seeds", "5", "--out", str(tmp_path)],
+                standalone_mode=False,
+            )
+        asked.append(caught.value.args[0])
+        faults = in_order([one for file in files_of("replication") for one in mutants_of(file)], 0)[:1]
+        source = digest((TOP / faults[0].file).read_bytes())
+        found = Result(name=name_of(faults[0]), source=source, area="replication", outcome=Outcome.JUDGED)
+        Ledger(tmp_path / "everything-0-5.jsonl").add(found)
+    assert asked[0] == asked[1] and len(asked[0]) == 3
+
+
+def test_the_log_machine_is_a_second_court(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule: a complaint of the machine or of the format convicts; what the log raises by itself is counted as
+    an exception."""
+    assert by_log_machine(5) is None
+    with monkeypatch.context() as changed:
+        changed.setattr(SegmentedLog, "flush", lambda self: None)
+        found = by_log_machine(400)
+        assert found is not None and found[0] is Outcome.LOG_MACHINE and "Error" in found[1]
+    with monkeypatch.context() as changed:
+        changed.setattr(header, "_check", lambda header: None)
+        changed.setattr(header, "_checked_header", header._checked_header.__wrapped__)
+        found = by_log_machine(5)
+        assert found is not None and found[0] is Outcome.LOG_MACHINE and "refused" in found[1]
+    monkeypatch.setattr(SegmentedLog, "read", lambda self, *_, **more: 1 // 0)
+    found = by_log_machine(200)
+    assert found is not None and found[0] is Outcome.RAISED

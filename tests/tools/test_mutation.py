@@ -11,7 +11,7 @@ from attrs import evolve
 from tools.mutation import __main__ as program
 from tools.mutation.checkers import CHECKERS, TOP, Checker
 from tools.mutation.faults import faults_of
-from tools.mutation.ledger import Ledger, Result, change, digest, reasons, score
+from tools.mutation.ledger import REASONS, Ledger, Result, change, digest, reasons, score
 from tools.mutation.pool import Pool
 from tools.mutation.trial import Trial, reach
 
@@ -144,3 +144,26 @@ def test_the_command_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert told["checkers"][0]["tried"] == 0 and told["checkers"][0]["faults"] > 400
     with pytest.raises(Exception, match="expected checkers out of all, log"):
         program.command.main(["nobody"], standalone_mode=False)
+
+
+def stale(text: str, sources: dict[str, str]) -> list[tuple[str, str, str]]:
+    """The reasons for faults that no longer exist. sources: of files by name."""
+    faults = {
+        (file, fault.scope or "module", change(fault))
+        for file, source in sources.items()
+        for fault in faults_of(file, source)
+    }
+    return [row for row in reasons(text) if row not in faults]
+
+
+def test_each_reason_is_for_a_fault_that_exists() -> None:
+    """Rule: the file has the function, and the function the expression, that a row of docs/explanation/
+    exactness.md is about."""
+    text = REASONS.read_text(encoding="utf-8")
+    files = sorted({file for file, _, _ in reasons(text)})
+    assert len(files) > 20 and [file for file in files if not (TOP / file).exists()] == []
+    sources = {file: (TOP / file).read_text(encoding="utf-8") for file in files}
+    assert stale(text, sources) == []
+    row = next(iter(reasons(text)))
+    sources[row[0]] = "def other() -> int:\n    return 1\n"
+    assert row in stale(text, sources)

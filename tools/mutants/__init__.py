@@ -10,5 +10,7 @@ asked.
                  names
     trial.py     what one mutant does: runs of the swarm until something convicts it
     workers.py   a forked process for each mutant; which lines the swarm reaches
+    infection.py where a fault in an expression gives another value: only these runs are tried
+    patch.py     the faulty code is put into functions that are imported already
     ledger.py    results as they come, resumed; the counts
 """

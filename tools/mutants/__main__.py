@@ -12,14 +12,19 @@ from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError
 from tools.mutants.ledger import PAGE, Ledger, digest, equivalents, name_of
 from tools.mutants.subjects import AREAS, files_of, in_order, mutants_of
-from tools.mutants.trial import Outcome, Result, places
-from tools.mutants.workers import measured, outcomes, preload, warm
+from tools.mutants.trial import PATIENCE, Outcome, Result, places
+from tools.mutants.workers import Work, measured, outcomes, preload_judges, preload_runs, warm
 from tools.mutation.checkers import TOP
 from tools.mutation.fault import Fault
 
 SEEDS = 300
 PROFILES = ("everything",)
 """The one swarm."""
+LOG = "log"
+"""The area that the log machine judges, too."""
+EXAMPLES = 5_000
+"""Of the log machine."""
+NEVER_ANOTHER = "it never gives another value"
 WARM = 3
 """Healthy runs, for what is compiled."""
 
@@ -47,6 +52,22 @@ WARM = 3
     "--first", type=click.IntRange(0), default=0, show_default=True, help="The first seed of each profile."
 )
 @click.option("--profile", "profiles", multiple=True, help="Profiles of the swarm, taken in turn.")
+@click.option(
+    "--patience",
+    type=click.IntRange(1),
+    default=PATIENCE,
+    show_default=True,
+    metavar="N",
+    help="After N runs that differ and are not convicted a mutant counts as survived.",
+)
+@click.option(
+    "--examples",
+    type=click.IntRange(0),
+    default=EXAMPLES,
+    show_default=True,
+    metavar="N",
+    help="Of the log machine, for mutants of the log that no run convicts.",
+)
 @click.option("--only", default="", metavar="TEXT", help="Only mutants that have this text in their name.")
 @click.option("--list", "listed", is_flag=True, help="Try nothing; name the mutants.")
 @click.option(
@@ -65,6 +86,8 @@ def command(
     seeds: int,
     first: int,
     profiles: tuple[str, ...],
+    patience: int,
+    examples: int,
     only: str,
     listed: bool,
     out: Path,
@@ -100,10 +123,9 @@ def command(
     sources = {fault.file: (TOP / fault.file).read_bytes() for fault in faults}
     ledger = Ledger(out / f"{'+'.join(chosen)}-{first}-{seeds}.jsonl")
     ledger.read()
-    todo = [fault for fault in faults if (name_of(fault), digest(sources[fault.file])) not in ledger.known]
     interrupted = False
     try:
-        _try(todo, sources, area_of, ledger, chosen, first, seeds, jobs, out, output)
+        _try(faults, sources, area_of, ledger, chosen, first, seeds, patience, examples, jobs, out, output)
     except KeyboardInterrupt:
         interrupted = True
         output.note("interrupted; every result is kept, the same line goes on")
@@ -130,25 +152,30 @@ def command(
 
 
 def _try(
-    todo: list[Fault],
+    faults: list[Fault],
     sources: dict[str, bytes],
     area_of: dict[str, str],
     ledger: Ledger,
     profiles: tuple[str, ...],
     first: int,
     seeds: int,
+    patience: int,
+    examples: int,
     jobs: int,
     out: Path,
     output: Output,
 ) -> None:
+    todo = [fault for fault in faults if (name_of(fault), digest(sources[fault.file])) not in ledger.known]
     if not todo:
         return
-    preload()
+    preload_judges()
     runs = tuple(places(profiles, first, seeds))
-    warm(tuple((profile, seed, "") for profile, seed in runs[:WARM]))
     output.note(f"measuring what {len(runs)} healthy runs come to")
     files = tuple(file for area in AREAS for file in files_of(area))
-    reached = measured(files, runs, out)
+    reached = measured(files, runs, tuple(faults), out)
+    of_log = examples > 0 and any(area_of[name_of(fault)] == LOG for fault in todo)
+    imported = preload_runs(runs[:WARM], log_machine=of_log)
+    warm(tuple((*runs[number], reached.digests[number]) for number in range(min(WARM, len(runs)))))
 
     def keep(fault: Fault, outcome: str, **more: object) -> None:
         name, source = name_of(fault), digest(sources[fault.file])
@@ -156,15 +183,27 @@ def _try(
 
     work = []
     for fault in todo:
-        numbers = reached.of(fault.file, fault.lines)
-        if not numbers:
-            keep(fault, Outcome.UNREACHED)
+        come, numbers = reached.of(fault.file, fault.lines), reached.of_fault(fault)
+        idle = (Outcome.SURVIVED, NEVER_ANOTHER) if come else (Outcome.UNREACHED, "")
+        on_log = examples if area_of[name_of(fault)] == LOG else 0
+        if not numbers and not on_log:
+            keep(fault, idle[0], by=idle[1])
             continue
-        places_of = tuple((*runs[number], reached.digests[number]) for number in numbers)
-        work.append((fault, sources[fault.file], places_of))
+        work.append(
+            Work(
+                fault=fault,
+                source=sources[fault.file],
+                runs=tuple((*runs[number], reached.digests[number]) for number in numbers),
+                early=reached.is_early(fault),
+                passed=bool(numbers) and min(numbers) > min(come),
+                patience=patience,
+                idle=idle,
+                examples=on_log,
+            )
+        )
     survived = 0
     with output.progress("mutants", len(work)) as bar:
-        for done, (fault, answer) in enumerate(outcomes(work, jobs), start=1):
+        for done, (fault, answer) in enumerate(outcomes(work, jobs, imported), start=1):
             outcome, tried, by, profile, seed, differed, cpu_s = answer
             keep(
                 fault,
@@ -193,7 +232,8 @@ def _show(results: list[Result], left: list[Result], counts: dict[str, object], 
             add_row(sums, area, *(here.count(outcome) for outcome in Outcome))
     output.say(
         sums,
-        f"score {counts['score']} %: convicted by a judge or by no progress, of all that are not equivalent",
+        f"score {counts['score']} %: convicted by a judge or by no progress, of all that are not equivalent; "
+        f"{counts['score with the log machine']} % with the log machine",
     )
 
 

@@ -66,7 +66,8 @@ class Ledger:
             file.write(msgspec.json.encode(result) + b"\n")
 
     def counts(self, results: list[Result], page: str) -> dict[str, Any]:
-        """What the results add up to. score: by a judge or no progress, of all that could be convicted."""
+        """What the results add up to. score: by a judge or no progress, of all that could be convicted; with
+        the log machine: those that only it convicts, too."""
         given = equivalents(page)
         counted = [result for result in results if result.outcome != Outcome.BROKEN]
         same = [
@@ -83,11 +84,17 @@ class Ledger:
                 "by a judge": by[Outcome.JUDGED],
                 "by an exception": by[Outcome.RAISED],
                 "by no progress": by[Outcome.NO_PROGRESS],
+                "by the log machine only": by[Outcome.LOG_MACHINE],
             },
             "survived": by[Outcome.SURVIVED],
             "unreached": by[Outcome.UNREACHED],
             "equivalent": len(same),
             "not counted, as they raise in their first run": len(results) - len(counted),
-            "score": round(100 * convicted / could, 1) if could else 0.0,
+            "score": _percent(convicted, could),
+            "score with the log machine": _percent(convicted + by[Outcome.LOG_MACHINE], could),
             "cpu_s": round(sum(result.cpu_s for result in results), 1),
         }
+
+
+def _percent(part: int, whole: int) -> float:
+    return round(100 * part / whole, 1) if whole else 0.0

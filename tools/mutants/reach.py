@@ -14,7 +14,7 @@ import importlib.machinery
 import importlib.util
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from types import ModuleType
@@ -22,8 +22,10 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from tools.mutants.infection import PROBE, Place, Probe, numbered, place_of, probed, probes_of, recorder
 from tools.mutants.subjects import module_of
 from tools.mutation.checkers import TOP
+from tools.mutation.fault import Fault
 
 HITS = "__statements_reached__"
 SOURCES = ("impl", "sim", "campaign", "systems", "traces", "model")
@@ -39,9 +41,16 @@ class Statements:
 
 
 class _Marker(ast.NodeTransformer):
-    def __init__(self) -> None:
+    def __init__(self, probes: Mapping[Place, list[Probe]]) -> None:
         self.statements = Statements()
         self.inside = False
+        self.probes = dict(probes)
+
+    def visit(self, node: ast.AST) -> Any:
+        place = place_of(node) if isinstance(node, ast.expr) and self.inside else None
+        probes = self.probes.pop(place, None) if place is not None else None
+        visited = super().visit(node)
+        return probed(visited, probes) if probes else visited
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         outer, self.inside = self.inside, True
@@ -73,9 +82,10 @@ class _Marker(ast.NodeTransformer):
         return [mark, statement]
 
 
-def marked(source: str) -> tuple[ast.Module, Statements]:
-    """The source with a mark in front of each statement, and where each mark is."""
-    marker = _Marker()
+def marked(source: str, probes: Mapping[Place, list[Probe]] = {}) -> tuple[ast.Module, Statements]:
+    """The source with a mark in front of each statement, and where each mark is; expressions with their
+    probes."""
+    marker = _Marker(probes)
     tree = marker.visit(ast.parse(source))
     return ast.fix_missing_locations(tree), marker.statements
 
@@ -83,9 +93,13 @@ def marked(source: str) -> tuple[ast.Module, Statements]:
 @frozen
 class MarkedSources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Loads these modules with marks. files: by module; hits, statements: by file, filled as they are
-    imported."""
+    imported; early: the marks of what ran during the import; probes: by file; differs: a byte for each
+    probed fault."""
 
     files: dict[str, str]
+    probes: dict[str, dict[Place, list[Probe]]] = field(factory=dict)
+    differs: bytearray = field(factory=bytearray)
+    early: dict[str, bytes] = field(factory=dict)
     hits: dict[str, bytearray] = field(factory=dict)
     statements: dict[str, Statements] = field(factory=dict)
 
@@ -104,20 +118,40 @@ class MarkedSources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Run the source."""
         file = self.files[module.__name__]
         module.__file__ = str(TOP / file)
-        tree, statements = marked((TOP / file).read_text(encoding="utf-8"))
+        tree, statements = marked((TOP / file).read_text(encoding="utf-8"), self.probes.get(file, {}))
         self.statements[file] = statements
         self.hits[file] = module.__dict__[HITS] = bytearray(len(statements.lines))
+        module.__dict__[PROBE] = recorder(self.differs)
         exec(compile(tree, module.__file__, "exec"), module.__dict__)  # this repository's own, with marks
+        self.early[file] = bytes(self.hits[file])
 
 
 @define
 class Reached:
-    """runs: (profile, seed) in order, with the digest of each. reached: by file, a statement's first line and
-    a bit for each run that came to it."""
+    """runs: (profile, seed) in order, with the digest and the number of events of each. reached: by file, a
+    statement's first line and a bit for each run that came to it."""
 
     runs: list[tuple[str, int]] = field(factory=list)
     digests: list[str] = field(factory=list)
+    events: list[int] = field(factory=list)
     reached: dict[str, list[tuple[int, int]]] = field(factory=dict)
+    differs: dict[str, int] = field(factory=dict)
+    """By the name of each probed fault: a bit for each run in which it gives another value."""
+    early: dict[str, list[int]] = field(factory=dict)
+    """By file: first lines of statements that run while modules are imported."""
+
+    def of_fault(self, fault: Fault) -> list[int]:
+        """The runs that the fault can change, the short ones first."""
+        numbers = self.of(fault.file, fault.lines)
+        bits = self.differs.get(fault.name)
+        if bits is not None:
+            numbers = [number for number in numbers if bits >> number & 1]
+        return sorted(numbers, key=lambda number: (self.events[number], number))
+
+    def is_early(self, fault: Fault) -> bool:
+        """Whether a statement of the fault runs while modules are imported."""
+        first, last = fault.lines
+        return any(first <= line <= last for line in self.early.get(fault.file, ()))
 
     def of(self, file: str, lines: tuple[int, int]) -> list[int]:
         """The runs that come to the innermost statement around these lines."""
@@ -132,7 +166,19 @@ class Reached:
         """As JSON, the bits in hexadecimal."""
         path.parent.mkdir(parents=True, exist_ok=True)
         rows = {file: [(line, f"{bits:x}") for line, bits in found] for file, found in self.reached.items()}
-        path.write_text(json.dumps({"runs": self.runs, "digests": self.digests, "reached": rows}))
+        more = {name: f"{bits:x}" for name, bits in self.differs.items()}
+        path.write_text(
+            json.dumps(
+                {
+                    "runs": self.runs,
+                    "digests": self.digests,
+                    "events": self.events,
+                    "reached": rows,
+                    "differs": more,
+                    "early": self.early,
+                }
+            )
+        )
 
 
 def read(path: Path) -> Reached | None:
@@ -143,6 +189,9 @@ def read(path: Path) -> Reached | None:
     return Reached(
         runs=[(profile, seed) for profile, seed in known["runs"]],
         digests=known["digests"],
+        events=known["events"],
+        differs={name: int(bits, 16) for name, bits in known["differs"].items()},
+        early=known["early"],
         reached={
             file: [(line, int(bits, 16)) for line, bits in rows] for file, rows in known["reached"].items()
         },
@@ -158,30 +207,50 @@ def state_of_the_code() -> str:
     return state.hexdigest()
 
 
-def measure(files: Iterable[str], runs: Sequence[tuple[str, int]]) -> Reached:
-    """Run each plan with marks in these sources. For a process of its own, that has imported none of them."""
+def measure(files: Iterable[str], runs: Sequence[tuple[str, int]], faults: Sequence[Fault] = ()) -> Reached:
+    """Run each plan with marks in these sources, and probes for these faults. For a process of its own, that
+    has imported none of them."""
     import sys
 
-    finder = MarkedSources({module_of(file): file for file in files})
+    probes = {
+        file: probes_of(
+            (TOP / file).read_text(encoding="utf-8"),
+            [(number, fault) for number, fault in enumerate(faults) if fault.file == file],
+        )
+        for file in sorted({fault.file for fault in faults})
+    }
+    finder = MarkedSources({module_of(file): file for file in files}, probes, bytearray(len(faults)))
     assert not set(finder.files) & set(sys.modules), "imported already"
     sys.meta_path.insert(0, finder)
     from fencepost.campaign.run.run import run
     from fencepost.campaign.swarm.swarm import swarm
 
+    finder.early.update((file, bytes(hits)) for file, hits in finder.hits.items())
     found: dict[str, list[int]] = {}
     reached = Reached(runs=list(runs))
+    known = {number for of_file in probes.values() for number in numbered(of_file)}
+    reached.differs = {faults[number].name: 0 for number in sorted(known)}
     for number, (profile, seed) in enumerate(runs):
-        for hits in finder.hits.values():
+        for hits in (*finder.hits.values(), finder.differs):
             hits[:] = bytes(len(hits))
-        reached.digests.append(run(swarm(seed, profile)).digest)
+        trace = run(swarm(seed, profile))
+        reached.digests.append(trace.digest)
+        reached.events.append(len(trace.events))
         for file, hits in finder.hits.items():
             bits = found.setdefault(file, [0] * len(hits))
             for place, hit in enumerate(hits):
                 if hit:
                     bits[place] |= 1 << number
+        for place in known:
+            if finder.differs[place]:
+                reached.differs[faults[place].name] |= 1 << number
     for file, bits in found.items():
         rows: dict[int, int] = {}
-        for line, one in zip(finder.statements[file].lines, bits, strict=True):
+        lines = finder.statements[file].lines
+        for line, one in zip(lines, bits, strict=True):
             rows[line] = rows.get(line, 0) | one
         reached.reached[file] = sorted(rows.items())
+        reached.early[file] = sorted(
+            {line for line, hit in zip(lines, finder.early.get(file, b""), strict=False) if hit}
+        )
     return reached

@@ -25,6 +25,8 @@ STUCK = "no_progress"
 IDLE_RUNS = 40
 """So many runs that come to the mutant and do what the original does, and it counts as survived without the
 rest: the score is never above the true one."""
+PATIENCE = 300
+"""The same for runs that differ and are not convicted: no limit, as there are no more than 300."""
 
 
 class Outcome(StrEnum):
@@ -38,6 +40,8 @@ class Outcome(StrEnum):
     """A run raised an exception, or recorded that a process did, after others had passed."""
     BROKEN = "broken"
     """The first run did so, or the source cannot be imported: that is no mutant at all."""
+    LOG_MACHINE = "log machine"
+    """No run convicted it, and the log machine did (tools/mutants/log_machine.py). Only in the area `log`."""
     SURVIVED = "survived"
     UNREACHED = "unreached"
     """No run of the sample that was measured came to the line."""
@@ -116,17 +120,23 @@ def outcome_of(anomalies: Sequence[str], *, first: bool) -> Outcome:
     return Outcome.NO_PROGRESS
 
 
-def _on_alarm(signum: int, frame: FrameType | None) -> None:
+def on_alarm(signum: int, frame: FrameType | None) -> None:
+    """The processor time is over. Raises EndlessRunError."""
     raise EndlessRunError
 
 
 def try_it(
-    runs: Iterable[tuple[str, int, str]], limit_s: float = RUN_CPU_S
+    runs: Iterable[tuple[str, int, str]],
+    limit_s: float = RUN_CPU_S,
+    patience: int = PATIENCE,
+    passed: bool = False,
 ) -> tuple[Outcome, int, str, str, int, int]:
     """Outcome, runs, by what, profile, seed, and how many runs were another one than the original's.
     Everything that a run raises is an outcome. runs: profile, seed, and the digest of the unmutated code's
-    run, or nothing if it is not known."""
-    signal.signal(signal.SIGPROF, _on_alarm)
+    run, or nothing if it is not known. patience: so many runs that differ and are not convicted, and the
+    mutant counts as survived. passed: a run that reaches the mutant and is not changed by it was left out, so
+    that none of these is its first one."""
+    signal.signal(signal.SIGPROF, on_alarm)
     done = weak = differed = 0
     profile, seed = "", -1
     try:
@@ -151,15 +161,18 @@ def try_it(
             weak += any(verdict.decision is Decision.ASSUMPTION_BROKEN for verdict in verdicts)
             if anomalies:
                 by = ", ".join(anomalies)
-                return outcome_of(anomalies, first=done == 1), done, by, profile, seed, differed
+                first = done == 1 and not passed
+                return outcome_of(anomalies, first=first), done, by, profile, seed, differed
             if done == WEAK_RUNS and weak == done:
                 return Outcome.NO_PROGRESS, done, "the cluster never comes up", profile, seed, differed
+            if differed == patience:
+                break
     except EndlessRunError:
         return Outcome.NO_PROGRESS, done, "the run never ends", profile, seed, differed
     except Exception as error:
         signal.setitimer(signal.ITIMER_PROF, 0)
         return (
-            (Outcome.RAISED if done > 1 else Outcome.BROKEN),
+            (Outcome.RAISED if done > 1 or passed else Outcome.BROKEN),
             done,
             repr(error)[:200],
             profile,

@@ -15,7 +15,15 @@ from fencepost.cli.campaign.real import RealAsked, real_campaign, real_job
 from fencepost.console.options import jobs_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode, FencepostError
-from tools.real_record.page import PAGE, explanations, sums_of, table, unexplained, updated
+from tools.real_record.page import (
+    PAGE,
+    explanations,
+    known_defects,
+    sums_of,
+    table,
+    unexplained,
+    updated,
+)
 from tools.real_record.rows import ROWS, Row, chosen
 
 SLICE = 25
@@ -79,7 +87,8 @@ def main(
         raise click.UsageError(f"expected a word in a row's name, such as {ROWS[0].name}, saw {words}")
     if not report:
         run(rows, runs, size, jobs, out, output)
-    sums, known = sums_of(out, ROWS), explanations()
+    sums = sums_of(out, ROWS)
+    known = known_defects(out, sums, explanations())
     lines = table(sums, known)
     output.say("\n".join(lines))
     if docs:

@@ -1,8 +1,9 @@
 """The table of docs/how-to/real-systems.md: what the campaigns of the record came to, and what every finding
 of them was.
 
-Owns the table, between two marks of the page, and the explanations (explained.toml). Must not run anything. A
-finding in a row that is no control counts as unexplained until somebody has found out what it was.
+Owns the table, between two marks of the page, and the explanations: of single runs (explained.toml), and of
+known defects by what a run recorded (known.py). Must not run anything. A finding in a row that is no control
+counts as unexplained until somebody has found out what it was.
 """
 
 import tomllib
@@ -17,6 +18,8 @@ from fencepost.campaign.driver.ledger import verdicts_of
 from fencepost.campaign.workers.results import RunResult
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.store import TraceStore
+from tools.real_record.known import said_of
 from tools.real_record.rows import Row
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "real-systems.md"
@@ -80,6 +83,23 @@ def explanations(path: Path = EXPLAINED) -> Explanations:
                 expected="an explanation in `says`", seen=f"none for {one.get('row')}", where=str(path)
             )
         found.update({(one["row"], seed): one["says"] for seed in one["seeds"]})
+    return found
+
+
+def known_defects(folder: Path, sums: Iterable[Sum], told: Explanations) -> Explanations:
+    """Explanations of findings that are a known defect of the system, by what their runs recorded.
+
+    Parameters:
+      folder: of the record.
+      sums: of its rows.
+      told: findings that have an explanation already.
+    Returns: both together.
+    """
+    found = dict(told)
+    for row, one in unexplained(sums, told):
+        trace = TraceStore.open(folder / row.name).read(one.seed)
+        if says := said_of(trace, one.findings):
+            found[row.name, one.seed] = says
     return found
 
 

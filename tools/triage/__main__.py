@@ -9,22 +9,14 @@ import pyarrow.parquet as pq
 import rich_click as click
 
 from fencepost.campaign.bugs import BUGS
-from fencepost.campaign.causes.cause import cause_of, event_line
-from fencepost.campaign.shrink.oracle import target_of
 from fencepost.console.options import jobs_option, json_option, split_names
 from fencepost.console.output import Output, add_row, table
 from fencepost.mining.mine import mine
-from fencepost.mining.triage.bugs import Bug
 from fencepost.traces.errors import ExitCode, FencepostError
-from fencepost.traces.plan_json import plan_from_json
-from fencepost.traces.store import TraceStore
+from tools.triage.causes import OWN, partings
 from tools.triage.dataset import mix
 from tools.triage.measure import Measured, may_be_together, measure
-from tools.triage.own_steps import is_own
 from tools.triage.runs import Wanted, harvest, of_both, of_bug, of_none
-
-OWN = "own"
-"""Begins what is said of a parting event that is the protection's own step."""
 
 
 @click.command()
@@ -77,15 +69,15 @@ def command(
     left_out = sorted(one.key for one in wanted[:-1] if one.key not in keys)
     truth = mix(out, keys, runs=runs, one_in=one_in, seed=seed)
     summary = mine([out / "traces"], out / "mined", master=master)
-    labels = labels_of(out / "mined")
-    found = measure(truth, labels, summary.bugs.bugs)
-    parted = _causes(found, summary.bugs.bugs, out, causes)
+    labels, also = labels_of(out / "mined")
+    found = measure(truth, labels, summary.bugs.bugs, also)
+    parted = partings(found, summary.bugs.bugs, out, causes)
     _show(found, left_out, parted, output)
     total = sum(summary.traces.values())
     output.emit(
         {
             "seed": seed, "bugs": chosen, "left_out": left_out, "traces": total, "bad": len(truth),
-            "told_or_parted": _told_or_parted(found, parted),
+            "own_parting": _own_partings(parted), "told_or_parted": _told_or_parted(found, parted),
             "lost": found.lost, "most_groups": found.most_groups, "told": found.told, "parted": parted,
             **attrs.asdict(found), "exit_code": int(ExitCode.NOTHING_FOUND),
         }
@@ -104,34 +96,17 @@ def _pairs(bugs: list[str], count: int, seed: int, runs: int, seeds: int) -> lis
     return [of_both(a, b, runs, seeds) for a, b in both[:count]]
 
 
-def labels_of(mined: Path) -> dict[int, int]:
-    """The group of each bad trace."""
-    rows = pq.read_table(mined / "groups", columns=["trace_id", "bug"])
-    return dict(zip(rows.column("trace_id").to_pylist(), rows.column("bug").to_pylist(), strict=True))
+def labels_of(mined: Path) -> tuple[dict[int, int], dict[int, list[int]]]:
+    """The group of each bad trace, and the groups of which it shows the bug too."""
+    rows = pq.read_table(mined / "groups", columns=["trace_id", "bug", "also"])
+    traces, *columns = (rows.column(name).to_pylist() for name in rows.column_names)
+    groups, also = (dict(zip(traces, column, strict=True)) for column in columns)
+    return groups, also
 
 
-def _causes(found: Measured, bugs: tuple[Bug, ...], out: Path, count: int) -> dict[str, str]:
-    """By planted bug the parting event of its largest group's smallest run, from the run with the protection,
-    and whether it is the protection's own step, or what that run has in its place is."""
-    by_number, parted = {bug.number: bug for bug in bugs}, {}
-    for one in [one for one in found.bugs if one.own][:count]:
-        number = max(one.groups, key=lambda label: one.groups[label])
-        trace = TraceStore.open(out / "traces").read(by_number[number].smallest.trace_id)
-        plan = plan_from_json(trace.plan)
-        try:
-            cause = cause_of(plan, target_of(plan), kinds=("protection",))
-        except FencepostError as error:
-            parted[one.bug] = f"not again: {error}"
-            continue
-        closest = cause.closest
-        if closest is None or closest.parting is None:
-            parted[one.bug] = "the runs do not part"
-            continue
-        event, instead = cause.failing.events[closest.parting.position], closest.parting.instead
-        told = [f"{each.name.value} {each.cause}" for each in (event, instead) if each is not None]
-        own = any(is_own(one.bug, words) for words in told)
-        parted[one.bug] = f"{OWN if own else 'other'}: {event_line(event)} ({closest.neighbour.says})"
-    return parted
+def _own_partings(parted: dict[str, str]) -> int:
+    """Bugs of which the own step is where the runs part."""
+    return sum(words.startswith(OWN) for words in parted.values())
 
 
 def _told_or_parted(found: Measured, parted: dict[str, str]) -> int:
@@ -149,8 +124,13 @@ def _show(found: Measured, left_out: list[str], parted: dict[str, str], output: 
         f"groups;"
         f" {len(found.lost)} bugs lost, at most {found.most_groups} groups of one bug, own step told of "
         f"{found.told}"
-        f" of {len(found.bugs)}; {found.found_both} of {found.ambiguous} traces with two bugs are with one "
-        f"of theirs"
+        f" of {len(found.bugs)}; of {found.ambiguous} traces with two bugs {found.found_one} are in a group"
+        f" of one of theirs, {found.found_both} in groups of both; {found.invented} traces with one bug"
+        f" are in a group of another one too"
+    )
+    output.say(
+        f"own step where the runs part: {_own_partings(parted)} of {len(parted)};"
+        f" there or among the first three features: {_told_or_parted(found, parted)} of {len(found.bugs)}"
     )
     for bug, words in parted.items():
         output.say(f"{bug} parts: {words}")

@@ -45,13 +45,16 @@ class OfBug:
 @frozen(kw_only=True)
 class Measured:
     """ambiguous: bad traces with two bugs that show anomalies of both, which are left out of the index;
-    found_both: those of them whose group is one of a bug that they have."""
+    found_one: those of them that are in a group of a bug that they have; found_both: those that are in groups
+    of both; invented: traces with one bug that are in a group of another bug too."""
 
     adjusted_rand: float
     traces: int
     groups: int
     ambiguous: int
+    found_one: int
     found_both: int
+    invented: int
     bugs: tuple[OfBug, ...]
 
     @property
@@ -68,8 +71,21 @@ class Measured:
         return sum(bool(one.told) for one in self.bugs)
 
 
-def measure(truth: dict[int, list[str]], labels: dict[int, int], bugs: Sequence[Bug]) -> Measured:
-    """truth: planted bugs by trace id; labels: groups by trace id; bugs: the groups."""
+def measure(
+    truth: dict[int, list[str]],
+    labels: dict[int, int],
+    bugs: Sequence[Bug],
+    also: dict[int, list[int]] | None = None,
+) -> Measured:
+    """Hold groups against the truth.
+
+    Args:
+        truth: planted bugs by trace id.
+        labels: groups by trace id.
+        bugs: the groups.
+        also: by trace id the other groups of which a trace shows the bug too.
+    """
+    also = also or {}
     single = {trace: planted[0] for trace, planted in truth.items() if len(planted) == 1 and trace in labels}
     names, groups = list(single.values()), [labels[trace] for trace in single]
     by_number = {bug.number: bug for bug in bugs}
@@ -90,17 +106,22 @@ def measure(truth: dict[int, list[str]], labels: dict[int, int], bugs: Sequence[
             OfBug(bug=bug, traces=sum(own.values()), groups=dict(own), own=largest is not None, told=told)
         )
     both = {trace: planted for trace, planted in truth.items() if len(planted) > 1 and trace in labels}
-    fits = sum(
-        1
-        for trace, planted in both.items()
-        if majority.get(labels[trace]) and majority[labels[trace]][0][0] in planted
-    )
+    name_of = {number: most[0][0] for number, most in majority.items() if most}
+    shown = {
+        trace: {name_of.get(group, "") for group in (labels[trace], *also.get(trace, ()))}
+        for trace in truth.keys() & labels.keys()
+    }
     return Measured(
         adjusted_rand=adjusted_rand(names, groups),
         traces=len(names),
         groups=len(set(groups)),
         ambiguous=len(both),
-        found_both=fits,
+        found_one=sum(bool(shown[trace] & set(planted)) for trace, planted in both.items()),
+        found_both=sum(shown[trace] >= set(planted) for trace, planted in both.items()),
+        invented=sum(
+            any(name_of.get(group, "") != planted for group in also.get(trace, ()))
+            for trace, planted in single.items()
+        ),
         bugs=tuple(found),
     )
 

@@ -23,7 +23,7 @@ from fencepost.mining.triage.evidence import findings_of
 from fencepost.traces.events import Event
 from tools.mutants.subjects import AREAS, files_of, in_order, module_of, mutants_of
 from tools.mutants.trial import plant
-from tools.mutants.workers import in_a_child, preload
+from tools.mutants.workers import in_a_child, preload_judges
 from tools.mutation.checkers import TOP
 from tools.mutation.fault import Fault
 from tools.triage.homes import folder_of, homes_of
@@ -127,7 +127,7 @@ def command(
 ) -> None:
     """Say for how many convicted mutants the parting event belongs to the mutated folder."""
     output = Output(as_json)
-    preload()
+    preload_judges()
     originals: list[Run] = in_a_child(_originals, range(first, first + seeds))
     events = {number: found for number, _, found in originals}
     known = _read(out)

@@ -3,7 +3,8 @@ parting event.
 
 Owns: the table, written from what each protection says (fencepost/traces/protections.py), and not from what
 triage found. It is for measuring only: nothing in fencepost/ reads it. A bug without a row has no step of its
-own in a trace, and cannot be counted as explained.
+own in a trace, and cannot be counted as explained. T5, T6 and the phase of KAFKA-5600 were added after the
+runs with seeds from 7,000,000 on had been looked at.
 """
 
 import re
@@ -47,7 +48,7 @@ OWN_STEP: dict[str, str] = {
     "KAFKA-7235": r"stopp|shutdown|broker_state",
     # groups
     "KAFKA-10614": r"groups_(un)?loaded",
-    "KAFKA-5600": r"groups_loaded",
+    "KAFKA-5600": r"groups_loaded|group_phase.*\(loaded\)",
     "KAFKA-4362": r"groups_(un)?loaded|COORDINATOR",
     "KAFKA-13636": r"group_offset_expired",
     "KAFKA-8069": r"group_offset_expired",
@@ -60,12 +61,14 @@ OWN_STEP: dict[str, str] = {
     "KAFKA-6003": r"follower_failed",
     "KAFKA-6683": r"appended|log_directory_failed",
     "KAFKA-8484": r"appended",
-    # transactions; the others show in what readers get, of which no event speaks
+    # transactions; T5 and T6 guard what readers of committed records get, of which no event speaks
     "T1": r"transaction_phase.*producer epoch",
     "T2": r"transaction_phase.*(loaded|producer epoch)",
     "KAFKA-16352": r"transaction_phase Prepare.*loaded|transactions_loaded",
     "T3": r"marker_|before all markers",
     "T4": r"marker_|before all markers",
+    "T5": r"poll read_committed|a record of an open transaction",
+    "T6": r"poll read_committed|a record of an aborted transaction",
     "T13": r"marker_|before all markers",
     "T14": r"transaction_phase.*producer epoch",
 }

@@ -312,7 +312,7 @@ class ApacheKafka:
             real_processes=True,
             real_files=True,
             can=PROCESS_VERBS
-            | {"administration"}
+            | {"administration", "transactions"}
             | ({"cut", "links"} if self.proxied else set())
             | ({"power_off", "disks"} if self.mounted else set()),
         )

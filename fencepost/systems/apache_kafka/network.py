@@ -155,6 +155,11 @@ class Network:
         sent, received = (CLIENTS, broker), (broker, CLIENTS)
         self.cut(name, [(sent, received), (sent,), (received,)][parameter])
 
+    def delay_clients(self, name: str, broker: int, milliseconds: int) -> None:
+        """What clients send to the broker until the heal takes longer by so much; it arrives that late also
+        after the heal, and after its connection was closed. name: of the delay. Raises FencepostError."""
+        self.delay(name, [(CLIENTS, broker)], milliseconds)
+
     def cut_controllers(self, name: str, broker: int) -> None:
         """The broker and all controllers, or ZooKeeper, do not reach each other. name: of the cut. Raises
         FencepostError."""

@@ -60,10 +60,11 @@ class NodeFiles:
         return path
 
     def format(self, cluster_id: str) -> None:
-        """Prepare the folders that have no metadata yet. Kafka's StorageTool does the first one; the others
-        differ in two lines (`node.id` and a random `directory.id`), so that one Java process is enough.
-        cluster_id: of all. Raises EnvironmentError_."""
-        first, *others = sorted(self.ports)
+        """Prepare the folders that have no metadata yet. Kafka's StorageTool does one, and the others differ
+        in two lines (`node.id` and a random `directory.id`), so that one Java process is enough. That one is
+        a controller's: only there does the tool write the cluster's feature levels, such as those of eligible
+        leader replicas and of transactions. cluster_id: of all. Raises EnvironmentError_."""
+        first, *others = sorted(self.ports, key=lambda node: (not self.ports[node].control, node))
         prepared = self.folder(first) / "data"
         if (prepared / "meta.properties").exists():
             return
@@ -80,8 +81,12 @@ class NodeFiles:
             )
         for node in others:
             folder = self.folder(node) / "data"
-            shutil.copytree(prepared, folder, dirs_exist_ok=True)
             meta = folder / "meta.properties"
+            if self.ports[node].control:
+                shutil.copytree(prepared, folder, dirs_exist_ok=True)
+            else:
+                folder.mkdir(parents=True, exist_ok=True)
+                shutil.copy(prepared / meta.name, meta)
             meta.write_text(as_node(meta.read_text(encoding="utf-8"), node), encoding="utf-8")
 
 

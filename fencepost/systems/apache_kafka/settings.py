@@ -17,6 +17,8 @@ QUICK: Mapping[str, str] = {
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
     "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
     "log.cleaner.threads": "1",
     "log.cleaner.dedupe.buffer.size": "2097152",
     "log.initial.task.delay.ms": "500",

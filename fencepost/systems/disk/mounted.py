@@ -18,14 +18,13 @@ from typing import Any
 
 from attrs import define, field
 
+from fencepost.systems.children import END_S, end_child
 from fencepost.systems.disk.unmounting import is_mounted, unmount, write_dirty_pages
 from fencepost.traces.errors import EnvironmentError_, install_extra
 
 MODULE = "fencepost.systems.disk.mount"
 ANSWER_S = 120.0
 """Longest wait for an answer, also for the first one; a crowded machine starts Python in seconds."""
-END_S = 10.0
-"""An unmount takes milliseconds; a machine under load may need seconds."""
 
 
 def missing() -> str:
@@ -130,7 +129,8 @@ class MountedDisk:
         """Lose what was not synced. No process may use the disk: the caller has killed it. What it changed in
         memory and nobody had written yet is unsynced, too. Returns what was lost: files (path, size_before,
         size_after, writes, kept) and steps."""
-        write_dirty_pages(self.folder)
+        with contextlib.suppress(OSError):  # a full or failing disk takes nothing: that is lost, too
+            write_dirty_pages(self.folder)
         lost: dict[str, Any] = self.ask("power_loss")["lost"]
         return lost
 
@@ -140,13 +140,6 @@ class MountedDisk:
         if process is None:
             return
         unmount(self.folder)
-        if process.stdin is not None:
-            with contextlib.suppress(OSError):  # it has ended
-                process.stdin.close()
-        try:
-            process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(END_S)
+        end_child(process)
         if is_mounted(self.folder):
             unmount(self.folder)

@@ -59,8 +59,8 @@ class Volume:
     sleep: Callable[[float], None] = time.sleep
     """Waits in slow syncs."""
     faults: DiskFaults = field(init=False, factory=DiskFaults)
-    lies_below: str = ""
-    """The part of the tree about which syncs lie."""
+    lies_below: tuple[str, ...] = ()
+    """The parts of the tree about which syncs lie."""
     _names: Names[StoredFile] = field(init=False, factory=lambda: Names(StoredFile))
     _dirty: int = field(init=False, default=0)
     _losses: int = field(init=False, default=0)
@@ -186,8 +186,9 @@ class Volume:
         self.faults.errors.append(ArmedError(call=call, path=below, nth=nth, times=times))
 
     def lie_about_syncs(self, times: int | None = None, below: str = "") -> None:
-        """The next `times` syncs (None: all) return and make nothing durable."""
-        self.faults.lies, self.lies_below = times, below
+        """The next `times` syncs (None: all) return and make nothing durable: below this part of the tree,
+        and those that were named since the last heal."""
+        self.faults.lies, self.lies_below = times, (*self.lies_below, below)
 
     def slow_syncs(self, extra_ms: int) -> None:
         """Each sync takes this much longer."""
@@ -195,7 +196,7 @@ class Volume:
 
     def heal(self) -> None:
         """End these faults; their effects stay."""
-        self.faults, self.lies_below = DiskFaults(), ""
+        self.faults, self.lies_below = DiskFaults(), ()
 
     def write_back(self) -> None:
         """The kernel writes old dirty pages and journals names on its own: everything is durable. While syncs
@@ -249,7 +250,7 @@ class Volume:
         return any(struck)
 
     def _would_lie(self, path: str) -> bool:
-        return self.faults.lies != 0 and is_below(path, self.lies_below)
+        return self.faults.lies != 0 and any(is_below(path, below) for below in self.lies_below)
 
     def _lying(self, path: str) -> bool:
         return self._would_lie(path) and self.faults.lies_now()

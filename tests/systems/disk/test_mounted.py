@@ -1,5 +1,6 @@
 """The disk as the kernel sees it: real processes write, map and rename files, and the power fails."""
 
+import errno
 import mmap
 import os
 import signal
@@ -9,6 +10,7 @@ import sys
 import pytest
 
 from fencepost.sim.randomness import Randomness
+from fencepost.systems.disk import mounted
 from fencepost.systems.disk.mounted import MountedDisk, missing
 from fencepost.systems.disk.unmounting import is_mounted, unmount
 from fencepost.traces.errors import EnvironmentError_
@@ -65,6 +67,27 @@ os.kill(os.getpid(), signal.SIGKILL)
     left = (disk.folder / "d" / "synced").read_bytes()
     assert len(left) == 9000 and left.count(b"b") < 90
     assert (disk.folder / "d").is_dir()
+
+
+@mounts
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_the_power_of_a_disk_that_takes_nothing_fails_too(disk, monkeypatch, number):
+    """What a killed process had changed in memory cannot be written to a full or failing disk. It is lost, as
+    everything unsynced may be, and the power loss goes on."""
+
+    def refuse(folder):
+        raise OSError(number, os.strerror(number), str(folder))
+
+    path = disk.folder / "d" / "synced"
+    path.parent.mkdir()
+    path.write_bytes(b"a" * 5000)
+    for each in (path, path.parent, disk.folder):
+        sync(each)
+    with path.open("r+b") as file:
+        file.write(b"b" * 100)
+    monkeypatch.setattr(mounted, "write_dirty_pages", refuse)
+    assert [each["path"] for each in disk.power_loss()["files"]] == ["d/synced"]
+    assert path.read_bytes().count(b"b") < 100
 
 
 @mounts

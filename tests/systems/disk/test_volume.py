@@ -141,6 +141,26 @@ def test_a_lie_is_about_one_part_of_the_tree():
     assert disk.file("t-0/log").content.size == 30
 
 
+def test_a_lie_about_another_part_comes_on_top():
+    """Each folder that was named loses, until the heal; it was only the last one once."""
+    disk = volume(3, torn_writes=False)
+    folders = ("t-0", "t-1", "t-2")
+    for folder in folders:
+        disk.make_directory(folder)
+        disk.create(f"{folder}/log")
+    disk.write_back()
+    disk.lie_about_syncs(below="t-0")
+    disk.lie_about_syncs(below="t-1")
+    for folder in folders:
+        file = disk.file(f"{folder}/log")
+        for number in range(20):
+            disk.write(file, f"{folder}/log", number, b"x")
+            disk.sync(file, f"{folder}/log")
+    disk.power_loss()
+    sizes = [disk.file(f"{folder}/log").content.size for folder in folders]
+    assert sizes[2] == 20 and max(sizes[:2]) < 20
+
+
 def test_calls_fail_as_often_as_they_should():
     """The second write below a folder, and only there; reads; syncs of a directory."""
     disk = volume()
