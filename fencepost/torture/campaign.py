@@ -211,13 +211,23 @@ def _replayed(rate: Rate, anomaly: str, values: dict[str, Any], replays: int, sh
     return entry
 
 
-def smaller(rate: Rate, scenario: Scenario, anomaly: str) -> tuple[Scenario, int]:
+def smaller(
+    rate: Rate, scenario: Scenario, anomaly: str, most_runs: int = MOST_SHRINK_RUNS, enough: int = -1
+) -> tuple[Scenario, int]:
     """The smallest scenario found, and how many runs that took. Every step keeps the rate; a step is given up
     after two runs that show nothing. After a step that is kept, the next ones are tried, and those before it
-    once more at the end."""
+    once more at the end.
+
+    Args:
+        rate: runs a scenario.
+        scenario: that shows the anomaly.
+        anomaly: its name.
+        most_runs: bound of the runs.
+        enough: as soon as so few faults and steps are left, it ends.
+    """
     runs, place, changed = 0, 0, False
     wanted_runs = -(-int(LEAST_RATE * 100) * SHRINK_REPLAYS // 100)
-    while runs < MOST_SHRINK_RUNS:
+    while runs < most_runs and scenario.faults > enough:
         candidates = list(scenario.smaller())
         if place >= len(candidates):
             if not changed:

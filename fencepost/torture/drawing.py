@@ -6,7 +6,7 @@ ISSTA 2012). Every draw is keyed by its purpose, so that another range in one pl
 others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -20,10 +20,13 @@ from fencepost.torture.libraries import is_below
 from fencepost.torture.protocol import Ready
 from fencepost.torture.records import SHAPES, most_records
 from fencepost.torture.scenario import (
+    DELETES,
     DURATION_MS,
+    GROWS,
     PRODUCER_STEPS,
     STEPS,
     TOPICS,
+    TRANSACTION_STEPS,
     BrokerFault,
     Scenario,
     Step,
@@ -50,18 +53,54 @@ NOT_SENT = frozenset({"TxnOffsetCommit", "AddOffsetsToTxn"})
 OFTEN = ("answer", "answer", "answer", "lose answer", "half answer", "move leader")
 """Verbs that are drawn more often than others: an answer has ten errors, a cut connection only itself."""
 FOCUS = (PRODUCING, CONSUMING | GROUPS, GROUPS, TRANSACTIONS, TRANSACTIONS | PRODUCING)
-"""Requests that faults may be limited to: in half of the seeds they hit only one part of a client, and that
-more often."""
+"""Requests that faults may be limited to: in a third of the seeds they hit one part of a client, and more
+often. In another third they hit a single request."""
+CAUSES: Mapping[str, str] = MappingProxyType(
+    {
+        "OffsetForLeaderEpoch": "move_leader",
+        "Metadata": "move_leader",
+        "FindCoordinator": "move_coordinator",
+        "JoinGroup": "rebalance",
+        "SyncGroup": "rebalance",
+        "OffsetFetch": "rebalance",
+        "LeaveGroup": "leave",
+        "InitProducerId": "replace",
+    }
+)
+"""What makes clients send a request that they otherwise seldom send: a verb of brokers or a step. A seed that
+has faults of this request only has its cause, too: else most of those faults would never strike."""
+MOST_CAUSES = 3
+ALONE_STEPS = ("pause", "resume", "flush")
+"""Steps that are drawn apart from the others, in one of ALONE_ONE_IN seeds."""
+ALONE_ONE_IN = 3
+FLOOD = 10
+"""One of so many seeds sends bursts so many times as long: large batches."""
+FLOOD_BURSTS = 3
+RARE = 2
+"""Faults of a request that has a cause hit at least one of so many."""
 Own = Mapping[str, tuple[Any, ...]]
 """A library's own settings, and the values that are drawn besides its default."""
 NOTHING: Mapping[str, Own] = MappingProxyType({})
 OWN_ONE_IN = 4
 """One of so many seeds sets one of the library's own settings."""
+UNKNOWN_ONE_IN = 3
+"""One of so many errors is UNKNOWN_SERVER_ERROR: any request may have it, of the others each only its own."""
 EARLY = 8
 """A fault hits at least one of so many requests, or one of the first so many."""
 MOST_HITS = 12
 """Most requests that one fault hits."""
 BROKER_VERBS = ("crash", "pause", "expire_session", "slow", "cut_off", "cut_brokers", "move_leader", "stop")
+DELETES_ONE_IN = 6
+"""One of so many seeds without transactions deletes the first half of a partition while clients run."""
+RACK_ONE_IN = 5
+RACKS = ("r1", "r2", "r3")
+"""Each broker's own."""
+GROWS_ONE_IN = 6
+SOON_MS = 1_000
+"""Age of metadata below which a run sees a new partition."""
+IDLE_ONE_IN = 6
+IDLE_MS = (200, 600)
+"""Below the pause between two bursts, and above the wait of a fetch."""
 GROUP_VERBS = ("rebalance", "rebalance", "move_coordinator")
 
 
@@ -94,6 +133,12 @@ def draw(
     producer["extra"] = _own(chance, "producer", own)
     consumer["extra"] = _own(chance, "consumer", own)
     chaos = faults and chance.below(5, "chaos") == 0
+    bursts, burst = 3 + chance.below(10, "bursts"), 5 + chance.below(30, "burst")
+    if chance.below(FLOOD, "flood") == 0 and "large value" not in shapes:
+        bursts, burst = FLOOD_BURSTS, burst * FLOOD
+        producer["batch_records"] = None
+    apis = _apis(chance, members, transactional) if faults else frozenset[str]()
+    caused = _caused(chance, apis)
     return Scenario(
         seed=seed,
         producer=_known(producer, settings),
@@ -102,17 +147,27 @@ def draw(
         members=members,
         topics=topics,
         partitions=PARTITIONS,
-        bursts=3 + chance.below(10, "bursts"),
-        burst=5 + chance.below(30, "burst"),
+        bursts=bursts,
+        burst=burst,
         transactional=transactional,
         waits=ready.driver in AWAITS or chance.below(2, "waits") == 0,
         shapes=shapes,
         polled=polled,
         commit_mode=mode,
         rewinds=bool(members) and chance.below(6, "rewinds") == 0,
-        steps=_steps(chance, members),
-        request_faults=_script(chance, ready, topics, members, transactional) if faults else (),
-        broker_faults=_broker_faults(chance, members) if faults else (),
+        steps=_in_time(
+            *_steps(chance, members, transactional),
+            *(Step(verb=verb, at_ms=at) for verb, at in caused if verb in STEPS),
+        ),
+        request_faults=_script(chance, ready, topics, members, apis) if apis else (),
+        broker_faults=_in_order(
+            *_broker_faults(chance, members, transactional, caused), *_growth(chance, ready, consumer)
+        )
+        if faults
+        else (),
+        idle_ms=chance.choice(IDLE_MS, "idle time")
+        if faults and chance.below(IDLE_ONE_IN, "idle") == 0
+        else 0,
         narrow=faults and chance.below(5, "narrow") == 0,
         chaos=1 + seed if chaos else 0,
     )
@@ -147,7 +202,7 @@ def _producer(chance: Randomness, ready: Ready, idempotence: bool | None) -> dic
         "retry_backoff_ms": chance.choice((10, 50, 100), "backoff"),
         "request_timeout_ms": timeout,
         "delivery_timeout_ms": chance.choice((20_000, 20_000, timeout + 1_000), "delivery timeout"),
-        "metadata_max_age_ms": chance.choice((500, 60_000), "metadata"),
+        "metadata_max_age_ms": chance.choice((100, 500, 60_000), "metadata"),
     }
     if idempotent:
         producer["retries"] = producer["retries"] or 100  # several libraries refuse none
@@ -173,13 +228,46 @@ def _consumer(chance: Randomness, ready: Ready, mode: str, metadata_ms: int) -> 
         "fetch_min_bytes": chance.choice((None, None, 1, 2_000), "fetch min"),
         "isolation": chance.choice(("read_committed", "read_committed", "read_uncommitted"), "isolation"),
     }
+    if chance.below(RACK_ONE_IN, "racks") == 0:
+        consumer["rack"] = chance.choice(RACKS, "rack")
     if ready.assignors:
         consumer["assignor"] = chance.choice(ready.assignors, "assignor")
     return consumer
 
 
-def _steps(chance: Randomness, members: int) -> tuple[Step, ...]:
-    verbs = ("leave", *STEPS) if members else PRODUCER_STEPS
+def _apis(chance: Randomness, members: int, transactional: bool) -> frozenset[str]:
+    """The requests that faults may hit; empty in a seed without such faults."""
+    if chance.below(8, "no script") == 0:
+        return frozenset()
+    apis = PRODUCING | CONSUMING | GROUPS if members else PRODUCING
+    apis |= TRANSACTIONS - NOT_SENT if transactional else frozenset()
+    match chance.below(3, "focused"):
+        case 0:
+            return apis
+        case 1:
+            return apis & chance.choice(FOCUS, "focus") or apis
+        case _:
+            return frozenset({chance.choice(sorted(apis), "only")})
+
+
+def _caused(chance: Randomness, apis: frozenset[str]) -> list[tuple[str, int]]:
+    """What makes clients send the only request that is hit, and when."""
+    verb = CAUSES.get(next(iter(apis))) if len(apis) == 1 else None
+    count = 1 + chance.below(MOST_CAUSES, "causes")
+    return [(verb, chance.below(DURATION_MS, "cause", one)) for one in range(count)] if verb else []
+
+
+def _in_time(*steps: Step) -> tuple[Step, ...]:
+    return tuple(sorted(steps, key=lambda step: step.at_ms))
+
+
+def _steps(chance: Randomness, members: int, transactional: bool) -> tuple[Step, ...]:
+    possible = ("leave", *STEPS) if members else PRODUCER_STEPS
+    verbs = tuple(
+        verb
+        for verb in possible
+        if verb not in ALONE_STEPS and (transactional or verb not in TRANSACTION_STEPS)
+    )
     steps = [
         Step(
             verb=chance.choice(verbs, "step", number),
@@ -187,18 +275,16 @@ def _steps(chance: Randomness, members: int) -> tuple[Step, ...]:
         )
         for number in range(chance.below(4, "steps"))
     ]
-    return tuple(sorted(steps, key=lambda step: step.at_ms))
+    if chance.below(ALONE_ONE_IN, "step alone") == 0:
+        verbs = tuple(verb for verb in ALONE_STEPS if members or verb in PRODUCER_STEPS)
+        verb, at = chance.choice(verbs, "alone"), chance.below(DURATION_MS, "alone when")
+        steps.append(Step(verb=verb, at_ms=at))
+    return tuple(steps)
 
 
 def _script(
-    chance: Randomness, ready: Ready, topics: int, members: int, transactional: bool
+    chance: Randomness, ready: Ready, topics: int, members: int, apis: frozenset[str]
 ) -> tuple[RequestFault, ...]:
-    if chance.below(8, "no script") == 0:
-        return ()
-    apis = PRODUCING | CONSUMING | GROUPS if members else PRODUCING
-    apis |= TRANSACTIONS - NOT_SENT if transactional else frozenset()
-    if chance.below(2, "focused"):
-        apis = apis & chance.choice(FOCUS, "focus") or apis
     features = Features(
         apis=apis,
         topics=dict.fromkeys(TOPICS[:topics], PARTITIONS),
@@ -207,17 +293,21 @@ def _script(
         slow_ms=SLOW_MS,
         most=MOST_HITS,
         often=OFTEN,
+        unknown_one_in=UNKNOWN_ONE_IN,
         silences="request_timeout_ms" in ready.config and chance.below(4, "silences") == 0,
     )
-    return tuple(_denser(fault) for fault in draw_script(chance.seed, features))
+    early = RARE if len(apis) == 1 and not apis.isdisjoint(CAUSES) else EARLY
+    return tuple(_denser(fault, early) for fault in draw_script(chance.seed, features))
 
 
-def _denser(fault: RequestFault) -> RequestFault:
+def _denser(fault: RequestFault, early: int) -> RequestFault:
     """A run has tens of requests of a kind, not hundreds: what would hit the 50th hits one of the first."""
-    return evolve(fault, nth=fault.nth and 1 + fault.nth % EARLY, one_in=min(fault.one_in, EARLY))
+    return evolve(fault, nth=fault.nth and 1 + fault.nth % early, one_in=min(fault.one_in, early))
 
 
-def _broker_faults(chance: Randomness, members: int) -> tuple[BrokerFault, ...]:
+def _broker_faults(
+    chance: Randomness, members: int, transactional: bool, caused: list[tuple[str, int]]
+) -> tuple[BrokerFault, ...]:
     verbs = (*BROKER_VERBS, *GROUP_VERBS) if members else BROKER_VERBS
     drawn = [
         BrokerFault(
@@ -228,4 +318,23 @@ def _broker_faults(chance: Randomness, members: int) -> tuple[BrokerFault, ...]:
         )
         for number in range(chance.below(4, "broker faults"))
     ]
-    return tuple(sorted(drawn, key=lambda fault: fault.at_ms))
+    if not transactional and chance.below(DELETES_ONE_IN, "deletes") == 0:
+        at, target = chance.below(DURATION_MS, "deletes at"), chance.below(PARTITIONS, "deletes of")
+        drawn.append(BrokerFault(verb=DELETES, at_ms=at, for_ms=0, target=target))
+    drawn += [
+        BrokerFault(verb=verb, at_ms=at, for_ms=0, target=chance.below(PARTITIONS, "cause of", at))
+        for verb, at in caused
+        if verb not in STEPS
+    ]
+    return tuple(drawn)
+
+
+def _growth(chance: Randomness, ready: Ready, consumer: Mapping[str, Any]) -> Iterator[BrokerFault]:
+    """A topic grows only where clients look at metadata again soon enough to find the new partition."""
+    finds = "metadata_max_age_ms" in ready.config and consumer["metadata_max_age_ms"] <= SOON_MS
+    if chance.below(GROWS_ONE_IN, "grows") == 0 and finds:
+        yield BrokerFault(verb=GROWS, at_ms=chance.below(DURATION_MS, "grows at"), for_ms=0, target=0)
+
+
+def _in_order(*faults: BrokerFault) -> tuple[BrokerFault, ...]:
+    return tuple(sorted(faults, key=lambda fault: fault.at_ms))

@@ -37,7 +37,7 @@ REST_S = 0.5
 """Time without polls when the application rests: more than a heartbeat, and time for what was fetched to get
 old."""
 POLLS_BETWEEN = 3
-"""Polls between two changes of a subscription."""
+"""Polls between two changes of a subscription, or of a paused member."""
 MOST_JOINS = 40
 """Most members that join in one run."""
 
@@ -117,6 +117,10 @@ class Group:
                     self._commit(name)
             case "resubscribe" if "resubscribe" in self.driver.ready.commands:
                 self._resubscribe(self.members[0])
+            case "pause" if "pause" in self.driver.ready.commands:
+                self._pause(self.members[-1])
+            case "resume" if "resume" in self.driver.ready.commands:
+                self.driver.send("resume", self.members[-1])
             case "rest":
                 self._resting = time.monotonic() + REST_S
 
@@ -126,6 +130,12 @@ class Group:
         for _ in range(POLLS_BETWEEN):
             self._poll(name)
         self.driver.send("resubscribe", name, topics=topics)
+
+    def _pause(self, name: str) -> None:
+        self.driver.send("pause", name)
+        for _ in range(POLLS_BETWEEN):
+            self._poll(name)
+        self.driver.send("resume", name)
 
     def _seek(self) -> None:
         """The owner of the partition with the most records goes back to its middle."""

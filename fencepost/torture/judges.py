@@ -15,7 +15,9 @@ from fencepost.torture.driver import Command
 from fencepost.torture.promises import PROMISES
 from fencepost.torture.protocol import outcome_of_append
 from fencepost.torture.records import differs, identity, identity_of, place_of
+from fencepost.torture.run import AFTER_ROUNDS
 from fencepost.torture.run import Outcome as Run
+from fencepost.torture.scenario import DELETES, TOPICS
 from fencepost.torture.truth import COMMITTED
 from fencepost.traces.operations import Outcome
 from fencepost.traces.trace import LossRange
@@ -24,6 +26,11 @@ MANY = 50
 """Retries with which no append to a healthy cluster may fail."""
 LONG_MS = 10_000
 """Delivery time-out from which on an append to a healthy cluster has time for every retry."""
+
+PATIENT_MS = 2_000
+"""Time-out of requests from which on a producer with few retries has time for each attempt."""
+FLUSHED_NS = 1_000_000_000
+"""Time that an answer may be later than the end of its flush: a library may call back in another thread."""
 
 
 @frozen(kw_only=True)
@@ -59,7 +66,7 @@ def judge(
         allowed: offsets that the brokers may have lost.
     """
     found: dict[str, Finding] = {}
-    may = _Allowed(allowed)
+    may = _Allowed((*allowed, *_deleted(run)))
     for findings in (
         _appends(run, may),
         _order(run),
@@ -67,6 +74,7 @@ def judge(
         _deliveries(run, may),
         _group(run, may),
         _commits(run),
+        _flushes(run),
         _unreadable(run),
         _ends(run),
     ):
@@ -74,6 +82,18 @@ def judge(
             if promises.get(finding.anomaly):
                 found.setdefault(finding.anomaly, finding)
     return list(found.values())
+
+
+def _deleted(run: Run) -> Iterator[LossRange]:
+    """What is below the start of a log that the run has shortened; records have no gaps without
+    transactions."""
+    for fault in run.scenario.broker_faults:
+        partition = fault.target % run.scenario.partitions
+        entries = run.log.get(f"{TOPICS[0]}-{partition}", ())
+        if fault.verb == DELETES and entries:
+            yield LossRange(
+                topic=TOPICS[0], partition=partition, start=-1, end=entries[0].offset, reason=str(fault)
+            )
 
 
 def _appends(run: Run, allowed: _Allowed) -> Iterator[Finding]:
@@ -283,8 +303,8 @@ def _commits(run: Run) -> Iterator[Finding]:
     """Compare what is committed with what was delivered and with acknowledged commits."""
     _, highest = _highest(run)
     for place, offset in run.committed.items():
-        after = highest.get(place, -1) + 1
         entries = run.log.get(place, ())
+        after = max(highest.get(place, -1) + 1, entries[0].offset if entries else 0)
         if run.scenario.transactional:  # markers and aborted records are passed over
             after = max([after, *(one.offset + 1 for one in entries if not run.visible(one))])
             unread = any(run.visible(one) and after <= one.offset < offset for one in entries)
@@ -362,6 +382,27 @@ def _ends(run: Run) -> Iterator[Finding]:
         )
 
 
+def _flushes(run: Run) -> Iterator[Finding]:
+    """What was sent before a flush has an answer when the flush ends."""
+    for flush in run.flushes:
+        ended = flush.answered_ns
+        if not flush.ok or ended is None:
+            continue
+        late = [
+            one
+            for one in run.appends
+            if one.client == flush.client
+            and one.number < flush.number
+            and (one.answered_ns is None or one.answered_ns > ended + FLUSHED_NS)
+        ]
+        if late:
+            yield Finding(
+                anomaly="unflushed",
+                expected=f"an answer to every append of {flush.client} before its flush ended",
+                seen=f"{len(late)} without one a second later, {_name(late[0]).decode()} first",
+            )
+
+
 def _unreadable(run: Run) -> Iterator[Finding]:
     if run.unreadable:
         yield Finding(
@@ -372,19 +413,26 @@ def _unreadable(run: Run) -> Iterator[Finding]:
 
 
 def _after(run: Run) -> Iterator[Finding]:
-    """Appends to the healed cluster, by producers that are to try again for long enough."""
+    """Appends to the healed cluster. With many retries none may fail; with few, not one in each round."""
     settings = run.scenario.producer
-    if run.scenario.transactional or settings.get("retries", MANY) < MANY:
+    if run.scenario.transactional or run.trouble or settings.get("delivery_timeout_ms", LONG_MS) < LONG_MS:
         return
-    if settings.get("delivery_timeout_ms", LONG_MS) < LONG_MS:
-        return
-    failed = [one for one in run.after if one.answer is not None and not one.ok]
-    if failed and not run.trouble:
-        yield Finding(
-            anomaly="producer_ended",
-            expected=f"all {len(run.after)} appends to the healed cluster acknowledged",
-            seen=f"{len(failed)} failed, {_name(failed[0]).decode()} first: {failed[0].error}",
+    failed = [[one for one in sent if one.answer is not None and not one.ok] for sent in run.after]
+    if settings.get("retries", MANY) < MANY:
+        if len(failed) < AFTER_ROUNDS or settings.get("request_timeout_ms", PATIENT_MS) < PATIENT_MS:
+            return
+        for_ever = set.intersection(
+            *({(one.client, place_of(one.fields)) for one in sent} for sent in failed)
         )
+        failed = [[one for one in failed[0] if (one.client, place_of(one.fields)) in for_ever]]
+    for sent in failed:
+        if sent:
+            yield Finding(
+                anomaly="producer_ended",
+                expected="appends to the healed cluster acknowledged",
+                seen=f"{len(sent)} failed in {len(run.after)} rounds, {_name(sent[0]).decode()} first: "
+                f"{sent[0].error}",
+            )
 
 
 def _transactions(run: Run) -> Iterator[Finding]:

@@ -6,6 +6,9 @@ A transactional producer does one burst after another: it begins, sends, and com
 application would: if it has waited for the answers to its sends and one failed, it aborts. When a commit
 fails it aborts; when that fails, too, the application opens a new producer of the same transactional id,
 which fences the old one.
+
+An application that was taken for dead does not know that it was replaced: in the step `fence` another
+producer opens while the first one has a transaction with all its answers; only then the first one ends it.
 """
 
 from collections import deque
@@ -19,12 +22,16 @@ from fencepost.torture.records import record
 from fencepost.torture.scenario import TOPICS, Scenario
 
 CLOSE_MS = 5_000
+FLUSH_MS = 30_000
+"""Above every delivery time-out of a scenario: a flush ends with the last answer."""
+GROWN_OF = 4
+"""One of so many records of the first topic goes to its new partition."""
 ABORTED_OF = 4
 """One of so many transactions is aborted."""
 MOST_PRODUCERS = 40
 """Most producers that open in one run, as many as members: a driver takes 64 clients."""
 AFTER = 1_000_000
-"""Number of the burst that is sent once the cluster is healed."""
+"""Number of the burst that is sent once the cluster is healed; that of another round is higher."""
 
 
 @define(eq=False, kw_only=True)
@@ -60,6 +67,10 @@ class _Producer:
     due: deque[int] = field(factory=deque)
     # The transaction under way.
     current: Transaction | None = None
+    # Whether the next transaction is to be fenced before its end.
+    fencing: bool = False
+    # Transactions of clients that were fenced, until they have ended.
+    fenced: list[Transaction] = field(factory=list)
 
 
 @define(eq=False)
@@ -72,12 +83,16 @@ class Producers:
     bootstrap: str
     appends: list[Command] = field(factory=list, init=False)
     """In the order in which they were sent."""
-    after: list[Command] = field(factory=list, init=False)
-    """Those that were sent after the heal."""
+    after: list[list[Command]] = field(factory=list, init=False)
+    """Those that were sent after the heal, by round."""
     closed: set[str] = field(factory=set, init=False)
     """Clients that were replaced: what they had under way may never be answered."""
     transactions: list[Transaction] = field(factory=list, init=False)
     """In the order in which they were begun."""
+    flushes: list[Command] = field(factory=list, init=False)
+    """In order."""
+    grown: bool = field(default=False, init=False)
+    """Whether the first topic has one more partition."""
     _producers: list[_Producer] = field(factory=list, init=False)
     _opened: int = field(default=0, init=False)
 
@@ -107,6 +122,16 @@ class Producers:
             self.closed.add(before)
             self.driver.send("close", before, timeout_ms=CLOSE_MS)
 
+    def fence(self, number: int) -> None:
+        """Before the next transaction of this producer ends, another one of its transactional id opens."""
+        self._producers[number % len(self._producers)].fencing = True
+
+    def flush(self, number: int) -> None:
+        """The application waits for what it has sent."""
+        producer = self._producers[number % len(self._producers)]
+        if "flush" in self.driver.ready.commands:
+            self.flushes.append(self.driver.send("flush", producer.client, timeout_ms=FLUSH_MS))
+
     def send(self, number: int, burst: int) -> None:
         """A burst is due."""
         producer = self._producers[number]
@@ -121,15 +146,16 @@ class Producers:
         return [one for one in self.appends if one.client not in self.closed]
 
     def send_after(self) -> None:
-        """The healed cluster takes a last, small burst of each producer."""
+        """The healed cluster takes a small burst of each producer."""
+        self.after.append([])
         for number in range(self.scenario.producers):
-            self.send(number, AFTER)
+            self.send(number, AFTER + len(self.after) - 1)
 
     def turn(self) -> bool:
         """Go on with what was answered. Returns whether everything that was begun has ended."""
         for producer in self._producers:
             self._turn(producer)
-        return not any(producer.due or producer.current is not None for producer in self._producers)
+        return not any(one.due or one.current is not None or one.fenced for one in self._producers)
 
     def close(self) -> list[Command]:
         """Close all; answers the commands."""
@@ -141,6 +167,8 @@ class Producers:
         opening, current = producer.opening, producer.current
         if opening is None or opening.answer is None:
             return
+        for one in list(producer.fenced):
+            self._end_fenced(producer, one)
         if not opening.ok:
             if self._opened < MOST_PRODUCERS:
                 self._anew(producer)
@@ -150,7 +178,13 @@ class Producers:
             if producer.due:
                 self._begin(producer, producer.due.popleft())
         elif current.end is None:
-            if not self.scenario.waits or all(one.answer is not None for one in current.appends):
+            answered = all(one.answer is not None for one in current.appends)
+            if producer.fencing and answered and self._opened < MOST_PRODUCERS:
+                producer.fencing, producer.current = False, None
+                producer.fenced.append(current)
+                self.closed.add(producer.client)
+                self._anew(producer)
+            elif answered or not (self.scenario.waits or producer.fencing):
                 self._finish(producer, current)
         elif (last := current.undone or current.end).answer is not None:
             if last.ok:
@@ -165,32 +199,42 @@ class Producers:
         chance = Randomness(self.scenario.seed)
         begun = self.driver.send("begin", producer.client)
         sent = self._burst(producer, burst)
-        aborts = burst != AFTER and chance.below(ABORTED_OF, "aborted", producer.number, burst) == 0
+        aborts = burst < AFTER and chance.below(ABORTED_OF, "aborted", producer.number, burst) == 0
         producer.current = Transaction(begun=begun, appends=tuple(sent), commit=not aborts)
         self.transactions.append(producer.current)
         self._turn(producer)
+
+    def _end_fenced(self, producer: _Producer, transaction: Transaction) -> None:
+        """The client that was fenced ends its transaction, and is closed."""
+        if transaction.end is None:
+            self._finish(producer, transaction)
+        elif transaction.end.answer is not None:
+            producer.fenced.remove(transaction)
+            self.driver.send("close", transaction.begun.client, timeout_ms=CLOSE_MS)
 
     def _finish(self, producer: _Producer, transaction: Transaction) -> None:
         if self.scenario.waits and any(one.answer is not None and not one.ok for one in transaction.appends):
             transaction.commit = False  # as several libraries ask of an application
         name = "commit_transaction" if transaction.commit else "abort_transaction"
-        transaction.end = self.driver.send(name, producer.client)
+        transaction.end = self.driver.send(name, transaction.begun.client)
 
     def _burst(self, producer: _Producer, burst: int) -> list[Command]:
         scenario = self.scenario
         chance = Randomness(scenario.seed)
         shapes = ("plain", "plain", "plain", *scenario.shapes) if scenario.shapes else ("plain",)
-        name = "after" if burst == AFTER else burst
+        name = f"after{burst - AFTER or ''}" if burst >= AFTER else burst
         sent = []
-        for number in range(scenario.partitions if burst == AFTER else scenario.burst):
+        for number in range(scenario.partitions if burst >= AFTER else scenario.burst):
             partition = number % scenario.partitions
             topic = TOPICS[number // scenario.partitions % scenario.topics]
+            if self.grown and burst < AFTER and topic == TOPICS[0] and number % GROWN_OF == 0:
+                partition = scenario.partitions
             shape = chance.choice(shapes, "shape of", producer.number, burst, number)
             one = record(f"{producer.number}-{name}-{number}", shape, partition)
             sent.append(
                 self.driver.send("append", producer.client, topic=topic, partition=partition, **one.fields())
             )
         self.appends += sent
-        if burst == AFTER:
-            self.after += sent
+        if burst >= AFTER:
+            self.after[burst - AFTER] += sent
         return sent

@@ -51,6 +51,8 @@ PROMISES = {
     " (Kafka, consumer configuration, isolation.level)",
     "producer_ended": 'retries: "cause the client to resend any record whose send fails with a potentially'
     ' transient error" (Kafka, producer configuration): once brokers are healthy a producer sends again',
+    "unflushed": 'flush: "The post-condition of flush() is that any previously sent record will have'
+    ' completed (e.g. Future.isDone() == true)." (Kafka, javadoc of KafkaProducer)',
     "unreadable": "a client's requests are of versions that the broker advertises, and in their format"
     " (Kafka, protocol guide)",
     "stuck_transaction": "a transaction ends once brokers are reachable again",

@@ -22,11 +22,12 @@ MOST_UNDER_WAY = 20_000
 MOST_VALUE = 500_000
 """Bytes of a value that is appended."""
 
-PROVES_FAILURE = frozenset({2, 10, 17, 19, 21, 29, 43, 87})
-"""Kafka's errors that a broker gives before it appends anything: CORRUPT_MESSAGE, MESSAGE_TOO_LARGE,
-INVALID_TOPIC_EXCEPTION, NOT_ENOUGH_REPLICAS, INVALID_REQUIRED_ACKS, TOPIC_AUTHORIZATION_FAILED,
-UNSUPPORTED_FOR_MESSAGE_FORMAT, INVALID_RECORD. NOT_LEADER_OR_FOLLOWER is not among them: Kafka also gives it
-after the append, to requests that wait for replicas."""
+PROVES_FAILURE = frozenset({10, 17, 21, 29, 43, 87})
+"""Kafka's errors that a broker gives before it appends anything, and after which no client tries again:
+MESSAGE_TOO_LARGE, INVALID_TOPIC_EXCEPTION, INVALID_REQUIRED_ACKS, TOPIC_AUTHORIZATION_FAILED,
+UNSUPPORTED_FOR_MESSAGE_FORMAT, INVALID_RECORD. Errors that ask for another attempt prove nothing, also with
+`retries` 0: librdkafka does not count an attempt that a broker refused (NOT_ENOUGH_REPLICAS), and an earlier
+one may have been written."""
 
 
 class DriverError(FencepostError):

@@ -12,6 +12,7 @@ from typing import Any
 from fencepost.proxy.faults import SHAPES, VERBS, checked, may_answer, why_illegal
 from fencepost.proxy.faults.drawing import CONSUMING, GROUPS, PRODUCING, TRANSACTIONS
 from fencepost.torture.drawing import BROKER_VERBS, GROUP_VERBS, NOT_SENT
+from fencepost.torture.scenario import DELETES, GROWS
 
 BROKER = "broker"
 """Replaces the request's name for faults of brokers."""
@@ -36,7 +37,10 @@ def possible(*, groups: bool, transactions: bool = False) -> list[str]:
     drawn = PRODUCING | CONSUMING | GROUPS if groups else PRODUCING
     apis = sorted(drawn | TRANSACTIONS - NOT_SENT if transactions else drawn)
     return sorted(
-        {*_of_requests(apis), *(f"{verb}|{BROKER}" for verb in (*BROKER_VERBS, *(GROUP_VERBS * groups)))}
+        {
+            *_of_requests(apis),
+            *(f"{verb}|{BROKER}" for verb in (*BROKER_VERBS, DELETES, GROWS, *(GROUP_VERBS * groups))),
+        }
     )
 
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -22,7 +23,8 @@ from fencepost.torture.patience import Patience
 from fencepost.torture.producing import Producers, Transaction
 from fencepost.torture.protocol import DriverError
 from fencepost.torture.records import place_of
-from fencepost.torture.scenario import TOPICS, BrokerFault, Scenario, Step
+from fencepost.torture.reshaping import delete_half, grow
+from fencepost.torture.scenario import PRODUCER_STEPS, TOPICS, BrokerFault, Scenario, Step
 from fencepost.torture.truth import COMMITTED, OPEN, Entry, read_log
 from fencepost.torture.unreadable import kept
 from fencepost.traces.errors import FencepostError
@@ -31,14 +33,21 @@ from fencepost.traces.plan import TransactionOptions
 ANSWER_S = 40.0
 """Longest wait for answers to appends after the cluster is healed: twice their delivery time-out. An append
 without an answer by then is stuck."""
+HEALED_S = 15.0
+"""Wait for a healthy cluster before the heal is repeated: above a session's time-out."""
+CLOSE_S = 3.0
+"""Longest wait for clients to close: nothing is judged any more, and a driver with clients that are still
+open is replaced."""
 TURN_S = 0.005
 BEGIN_S = 2.0
-"""Longest time that faults continue after their part, until clients are active."""
+"""Longest time that faults continue after their part, until clients are active and every fault has begun."""
 READS = 10
 """Most reads of a log that ends below the acknowledged records. After five seconds the log will not grow."""
 READS_OPEN = 30
 """Most reads of a log with open transactions: they time out after ten seconds."""
 BETWEEN_READS_S = 0.5
+AFTER_ROUNDS = 3
+"""Most bursts to the healed cluster, half a second apart, while one of their appends fails."""
 NARROW_BYTES = 4_096
 """Of a socket that takes little: less than a batch, so that a request is written in parts while a broker
 rests."""
@@ -61,8 +70,9 @@ class Outcome:
     """Those with an answer, by consumer."""
     commits: tuple[Command, ...]
     seeks: tuple[Command, ...] = ()
-    after: tuple[Command, ...] = ()
-    """Appends that were sent to the healed cluster; also among the appends."""
+    flushes: tuple[Command, ...] = ()
+    after: tuple[tuple[Command, ...], ...] = ()
+    """Appends that were sent to the healed cluster, by round; also among the appends."""
     transactions: tuple[Transaction, ...] = ()
     """In the order in which they were begun."""
     closed: frozenset[str] = frozenset()
@@ -137,21 +147,21 @@ class Torture:
         if scenario.narrow:
             listeners = self.kafka.run.cluster.system.listeners  # type: ignore[attr-defined]
             listeners.narrow(NARROW_BYTES)
+        if scenario.consumer.get("rack"):
+            self.kafka.run.cluster.system.listeners.read_nearby()  # type: ignore[attr-defined]
+        if scenario.idle_ms:
+            self.kafka.run.cluster.system.listeners.close_idle(scenario.idle_ms)  # type: ignore[attr-defined]
         self._open()
         try:
             self._arm()
             self._with_faults()
         except DriverError as error:
             trouble = str(error)
-        for thread in self._threads:
-            thread.join(ANSWER_S)
-        self.kafka.heal()
-        self.kafka.wait_until_healthy()
+        self._heal()
         if not trouble:
             try:
                 if self._answers():
-                    self.producers.send_after()
-                    self._answers()
+                    self._after()
             except DriverError as error:
                 trouble = str(error)
         log = self._read()
@@ -175,7 +185,8 @@ class Torture:
             polls={name: tuple(one for one in polls if one.ok) for name, polls in self.group.polls.items()},
             commits=tuple(self.group.commits),
             seeks=tuple(self.group.seeks),
-            after=tuple(self.producers.after),
+            flushes=tuple(self.producers.flushes),
+            after=tuple(tuple(one) for one in self.producers.after),
             transactions=tuple(self.producers.transactions),
             closed=frozenset(self.producers.closed),
             events=tuple(self.driver.events),
@@ -252,8 +263,8 @@ class Torture:
             time.sleep(TURN_S)
 
     def _step(self, step: Step) -> None:
-        if step.verb == "replace":
-            self.producers.replace(step.at_ms)
+        if step.verb in PRODUCER_STEPS:
+            getattr(self.producers, step.verb)(step.at_ms)
         else:
             self.group.step(step)
 
@@ -284,6 +295,11 @@ class Torture:
                 self.kafka.rebalance(GROUP)
             case "move_coordinator":
                 self.kafka.move_coordinator(GROUP)
+            case "delete_records":
+                delete_half(self.kafka.bootstrap_servers, TOPICS[0], partition)
+            case "grow":
+                grow(self.kafka.bootstrap_servers, TOPICS[0], self.scenario.partitions + 1)
+                self.producers.grown = True
             case "move_leader":
                 self.kafka.move_leader(TOPICS[0], partition)
             case "expire_session" | "stop":
@@ -295,6 +311,34 @@ class Torture:
                 self.kafka.cut_off(leader, side=side, for_ms=fault.for_ms)
             case _:
                 getattr(self.kafka, fault.verb)(leader, for_ms=fault.for_ms)
+
+    def _heal(self) -> None:
+        """Every fault ends. One that has not yet begun begins before that: a rebalance waits for the group,
+        so that its members must go on."""
+        for wait_s in (BEGIN_S, ANSWER_S):
+            patience = Patience()
+            while any(one.is_alive() for one in self._threads) and patience.turn() < wait_s:
+                with suppress(DriverError):  # the next phase meets it again
+                    self.group.turn()
+                    self.producers.turn()
+                time.sleep(TURN_S)
+            self.kafka.heal()
+        try:
+            self.kafka.wait_until_healthy(HEALED_S)
+        except FencepostError:
+            self.kafka.heal()  # a broker that was asked to stop went down only after the heal
+            self.kafka.wait_until_healthy()
+
+    def _after(self) -> None:
+        """The healed cluster takes a last burst of each producer. One that fails is followed by others: with
+        few retries a library may give up one append, and not every one."""
+        for _ in range(AFTER_ROUNDS):
+            self.producers.send_after()
+            if not self._answers() or self.scenario.transactional:
+                return
+            if all(one.ok for one in self.producers.after[-1]):
+                return
+            time.sleep(BETWEEN_READS_S)
 
     def _answers(self) -> bool:
         """Wait for the answers to appends and for the ends of transactions; what a machine that is busy with
@@ -327,7 +371,7 @@ class Torture:
     def _end(self) -> dict[str, int]:
         """Close all clients; what is committed."""
         committed = self.group.committed(self.topics)
-        self.driver.wait([*self.group.close(), *self.producers.close()], ANSWER_S)
+        self.driver.wait([*self.group.close(), *self.producers.close()], CLOSE_S)
         return committed
 
 

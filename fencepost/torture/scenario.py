@@ -23,11 +23,21 @@ STEPS: Mapping[str, str] = {
     "resubscribe": "a member subscribes to the first topic only, and then to all again",
     "rest": "the group does not poll for half a second",
     "replace": "a producer is closed with all that is under way, and another opens in its place",
+    "fence": "another producer of the same transactional id opens before a transaction ends",
+    "pause": "a member pauses every partition that it has, polls, and resumes them",
+    "resume": "a member resumes every partition that it has, paused or not",
+    "flush": "a producer flushes with all that is under way",
 }
 """What the application itself does to its group and producers."""
-PRODUCER_STEPS = ("replace",)
+TRANSACTION_STEPS = ("fence",)
+"""Steps that need transactions."""
+PRODUCER_STEPS = ("replace", "flush", *TRANSACTION_STEPS)
 """Steps that need no group."""
 TOPICS = ("t", "u", "v")
+DELETES = "delete_records"
+"""Verb of a fault of brokers that shortens a log."""
+GROWS = "grow"
+"""Verb that adds a partition to the first topic; records are sent to it from then on."""
 
 
 @frozen(kw_only=True)
@@ -41,6 +51,10 @@ class BrokerFault:
     """Leader of this partition of t; of `rebalance` and `move_coordinator` the group's coordinator."""
 
     def __str__(self) -> str:
+        if self.verb == DELETES:
+            return f"the first half of the records of t-{self.target} is deleted at {self.at_ms} ms"
+        if self.verb == GROWS:
+            return f"t gets one more partition at {self.at_ms} ms"
         if self.verb in ("rebalance", "move_coordinator"):
             return f"{self.verb.replace('_', ' ')} of the group at {self.at_ms} ms"
         return (
@@ -101,6 +115,8 @@ class Scenario:
     broker_faults: tuple[BrokerFault, ...] = ()
     narrow: bool = False
     """Whether brokers' sockets take few bytes that were not read, so that clients write in parts."""
+    idle_ms: int = 0
+    """Idle time after which brokers close a connection (connections.max.idle.ms); 0: ten minutes."""
     chaos: int = 0
     """Seed of the swarm's faults of brokers (`kafka.chaos`), in addition; 0: none."""
 
@@ -110,6 +126,7 @@ class Scenario:
         return (
             (len(self.request_faults) + len(self.broker_faults) + len(self.steps) + len(self.shapes))
             + bool(self.chaos)
+            + bool(self.idle_ms)
             + self.narrow
         )
 
@@ -120,6 +137,8 @@ class Scenario:
         words += [str(step) for step in self.steps]
         if self.narrow:
             words.append("brokers' sockets take few bytes that were not read")
+        if self.idle_ms:
+            words.append(f"brokers close connections that are idle for {self.idle_ms} ms")
         if self.chaos:
             words.append(f"the swarm's broker faults of seed {self.chaos}")
         shape = (
@@ -134,12 +153,14 @@ class Scenario:
         if self.members:
             reading = f"read {self.polled} records at a time and commit ({self.commit_mode})"
             shape += f"; {self.members} members {reading}"
+        if self.members and (rack := self.consumer.get("rack")):
+            shape += f", from the broker in rack {rack}"
         if self.members and self.rewinds:
             shape += ", and seek to the beginning of each partition that they are given"
         return [shape, *words]
 
     def smaller(self) -> Iterator["Scenario"]:
-        """Each scenario with one thing less, the largest steps first."""
+        """Each scenario with one thing less: the largest steps first, faults before the size of the load."""
         lists = ("request_faults", "broker_faults", "steps", "shapes")
         if self.members:  # first, because runs without a group are short
             kept = tuple(step for step in self.steps if step.verb in PRODUCER_STEPS)
@@ -147,9 +168,12 @@ class Scenario:
         if self.chaos:
             yield evolve(self, chaos=0)
         if self.transactional:
-            yield evolve(self, transactional=False)
+            kept = tuple(step for step in self.steps if step.verb not in TRANSACTION_STEPS)
+            yield evolve(self, transactional=False, steps=kept)
         if self.narrow:
             yield evolve(self, narrow=False)
+        if self.idle_ms:
+            yield evolve(self, idle_ms=0)
         if self.rewinds:
             yield evolve(self, rewinds=False)
         for name in lists:
@@ -158,16 +182,16 @@ class Scenario:
                 yield self._with(name, ())
                 yield self._with(name, things[: len(things) // 2])
                 yield self._with(name, things[len(things) // 2 :])
+        for name in lists:
+            things = getattr(self, name)
+            for place in range(len(things)):
+                yield self._with(name, things[:place] + things[place + 1 :])
         for name, least in (
             *(("producers", 1), ("topics", 1), ("partitions", 1), ("bursts", 1)),
             *(("burst", 2), ("members", 1), ("duration_ms", 50)),
         ):
             if getattr(self, name) > least:
                 yield self._with(name, max(least, getattr(self, name) // 2))
-        for name in lists:
-            things = getattr(self, name)
-            for place in range(len(things)):
-                yield self._with(name, things[:place] + things[place + 1 :])
 
     def _with(self, name: str, value: Any) -> "Scenario":
         changes: dict[str, Any] = {name: value}

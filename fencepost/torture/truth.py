@@ -61,12 +61,16 @@ Log = Mapping[int, tuple[Entry, ...]]
 """Records by partition."""
 
 
-def read_log(bootstrap_servers: str, topic: str) -> Log:
-    """All records of a topic up to its high watermarks. Raises DriverError if it cannot be read in time."""
-    addresses = tuple(
+def addresses_of(bootstrap_servers: str) -> tuple[Address, ...]:
+    """Host and port of each of HOST:PORT,..."""
+    return tuple(
         (host, int(port)) for host, _, port in (one.rpartition(":") for one in bootstrap_servers.split(","))
     )
-    return asyncio.run(_read_topic(addresses, topic))
+
+
+def read_log(bootstrap_servers: str, topic: str) -> Log:
+    """All records of a topic up to its high watermarks. Raises DriverError if it cannot be read in time."""
+    return asyncio.run(_read_topic(addresses_of(bootstrap_servers), topic))
 
 
 def topics(bootstrap_servers: str) -> frozenset[str]:
@@ -74,10 +78,7 @@ def topics(bootstrap_servers: str) -> frozenset[str]:
 
     Raises: OSError, ProtocolError if no broker answers.
     """
-    addresses = tuple(
-        (host, int(port)) for host, _, port in (one.rpartition(":") for one in bootstrap_servers.split(","))
-    )
-    _, metadata = asyncio.run(look_around(addresses, Access()))
+    _, metadata = asyncio.run(look_around(addresses_of(bootstrap_servers), Access()))
     return frozenset(each.partition.topic for each in metadata.partitions)
 
 
@@ -101,7 +102,7 @@ async def _read_topic(bootstrap: tuple[Address, ...], topic: str) -> Log:
                     if numbers:
                         return dict(zip(numbers, await asyncio.gather(*read), strict=True))
                     why = "no such topic"
-                except (OSError, ProtocolError, KeyError, _NotYetError) as error:
+                except (OSError, ProtocolError, KeyError, NotYetError) as error:
                     why = repr(error)
                 await asyncio.sleep(PAUSE_S)
     except TimeoutError:
@@ -110,7 +111,7 @@ async def _read_topic(bootstrap: tuple[Address, ...], topic: str) -> Log:
         ) from None
 
 
-class _NotYetError(Exception):
+class NotYetError(Exception):
     """The broker cannot answer now."""
 
 
@@ -119,10 +120,10 @@ async def _read_partition(address: Address, partition: TopicPartition) -> tuple[
     await link.open()
     try:
         offset = (
-            await _ask(link, ListOffsetsRequest(correlation_id=0, partition=partition, timestamp=EARLIEST))
+            await ask(link, ListOffsetsRequest(correlation_id=0, partition=partition, timestamp=EARLIEST))
         ).offset
         end = (
-            await _ask(link, ListOffsetsRequest(correlation_id=0, partition=partition, timestamp=LATEST))
+            await ask(link, ListOffsetsRequest(correlation_id=0, partition=partition, timestamp=LATEST))
         ).offset
         entries: list[Entry] = []
         while offset < end:
@@ -133,9 +134,9 @@ async def _read_partition(address: Address, partition: TopicPartition) -> tuple[
                 max_bytes=FETCH_BYTES,
                 partitions=(FetchPartition(partition=partition, offset=offset),),
             )
-            (fetched,) = (await _ask(link, wanted)).partitions
+            (fetched,) = (await ask(link, wanted)).partitions
             if fetched.error is not ErrorCode.NONE:
-                raise _NotYetError(fetched.error)
+                raise NotYetError(fetched.error)
             for entry, marker, after in _entries(fetched.records):
                 if marker is not None and after > offset:
                     _decide(entries, *marker)
@@ -147,12 +148,18 @@ async def _read_partition(address: Address, partition: TopicPartition) -> tuple[
         await link.close()
 
 
-async def _ask(link: Link, request: Any) -> Any:
+async def ask(link: Link, request: Any) -> Any:
+    """The answer to a request of the core. Raises NotYetError for an error.
+
+    Args:
+        link: to the leader.
+        request: the core's.
+    """
     translation = TRANSLATIONS[type(request)]
     answer = translation.tell(request, await link.ask(translation.ask(link.dialogue, request)))
     error = getattr(answer, "error", ErrorCode.NONE)
     if error is not ErrorCode.NONE:
-        raise _NotYetError(error)
+        raise NotYetError(error)
     return answer
 
 

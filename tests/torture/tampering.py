@@ -57,6 +57,8 @@ def append(command):
         kept["late"] = command
     elif MODE == "stuck_append":
         pass
+    elif MODE == "unflushed":
+        kept["late"] = command
     elif MODE == "ended":
         child.kill()
         sys.exit(3)
@@ -90,9 +92,13 @@ def commands():
             command["command"] = "commit_transaction"
         if name == "append" and not append(command):
             continue
-        if name == "append" and "late" in kept and count == NTH + 12:
+        if name == "append" and "late" in kept and count == NTH + 12 and MODE != "unflushed":
             ask(command)
             ask(kept.pop("late"))
+            continue
+        if name == "flush" and MODE == "unflushed":
+            done(command)
+            threading.Timer(2, ask, [kept.pop("late")]).start()
             continue
         if name == "commit":
             if MODE == "committed_beyond" and highest:
@@ -109,6 +115,7 @@ def commands():
 
 def delivered(event):
     """The answer of a poll, changed."""
+    earlier = set(highest)
     for record in event.get("records") or ():
         key = record["topic"], record["partition"]
         highest[key] = max(record["offset"] + 1, highest.get(key, 0))
@@ -121,11 +128,13 @@ def delivered(event):
         records[0]["value"] = base64.b64encode(b"something else").decode()
     elif MODE == "delivered_twice":
         kept.setdefault("seen", records[-1])
-    elif MODE == "gap" and len(records) > 2 and "late" not in kept:
-        kept["late"] = records.pop(1)
-    elif MODE == "gap" and "late" in kept and not kept.get("given"):
-        kept["given"] = True
-        records.append(kept["late"])
+    elif MODE == "gap":
+        places = [(record["topic"], record["partition"]) for record in records]
+        for at, place in enumerate(places):
+            later = places.index(place, at + 1) if place in places[at + 1 :] else None
+            if later is not None and place in earlier:  # of a partition that it has had for a while
+                records[at], records[later] = records[later], records[at]
+                break
     elif MODE == "skipped" and len(records) > 2:
         kept.setdefault("dropped", (records[1]["topic"], records[1]["partition"], records[1]["offset"]))
         event["records"] = [

@@ -122,7 +122,7 @@ def test_the_control_a_lost_answer_makes_duplicates_without_idempotence(built):
         for idempotence in (False, True):
             run = carry_out(lossy(idempotence=idempotence), driver, lambda run, kafka: run)
             assert judge(run) == [] and run.met["lose answer|Produce"] >= 3
-            assert all(command.ok for command in run.appends) and len(run.appends) == 180 + len(run.after)
+            assert all(command.ok for command in run.appends) and len(run.appends) == 180 + len(run.after[0])
             assert (duplicates(run) > 0) is (not idempotence)
 
 

@@ -3,30 +3,18 @@ JDK."""
 
 import time
 
-import pytest
-
 import fencepost.kafka
-from fencepost.torture.building import OFFLINE, build, missing
 from fencepost.torture.driver import Driver
-from fencepost.torture.libraries import wanted
 from fencepost.torture.protocol import encoded
 from fencepost.torture.truth import read_log
-from fencepost.traces.errors import EnvironmentError_
+from tests.torture.built_client import built_or_skipped
 
 RECORDS = 300
 
 
 def test_what_javas_idempotent_producer_acknowledged_is_in_the_log_once():
     """Each at the offset of its answer, in the order of the calls; the consumer hands all of it out."""
-    library = wanted("kafka-clients")
-    if why := missing(library):
-        pytest.skip(f"kafka-clients: {why}")
-    try:
-        built = build(library)
-    except EnvironmentError_ as error:
-        if any(word in str(error).lower() for word in OFFLINE):
-            pytest.skip(f"kafka-clients: {error}")
-        raise
+    built = built_or_skipped("kafka-clients")
     with fencepost.kafka.cluster() as kafka, Driver.start(built) as driver:
         kafka.create_topic("t", partitions=2)
         bootstrap = kafka.bootstrap_servers

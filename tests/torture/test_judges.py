@@ -11,7 +11,7 @@ from fencepost.torture.promises import PROMISES, promises_of
 from fencepost.torture.protocol import encoded
 from fencepost.torture.records import SHAPES, differs, identity_of, record
 from fencepost.torture.run import Outcome
-from fencepost.torture.scenario import Scenario
+from fencepost.torture.scenario import DELETES, BrokerFault, Scenario
 from fencepost.torture.truth import Entry
 from fencepost.traces.trace import LossRange
 
@@ -81,6 +81,13 @@ def committed(number, offset, **answer):
     return command
 
 
+def flushed(number, ended):
+    """A flush after so many appends, and when it ended."""
+    command = Command(number=number, name="flush", client="p0", fields={}, sent_ns=0)
+    command.answer, command.answered_ns = {"event": "done", "ok": True}, int(ended * SECOND)
+    return command
+
+
 def sought(number):
     command = Command(number=number, name="seek", client="c0", fields={}, sent_ns=int(number * SECOND))
     command.answered_ns = command.sent_ns + 1
@@ -143,7 +150,7 @@ PLANTED = {
     "stuck_transaction": transactional(decided(*["committed"] * 3), transaction(True, ended=None)),
     "producer_ended": {
         "scenario": Scenario(seed=0, producer={"idempotence": True, "retries": 100}, members=1),
-        "after": (append(9, b"d", {"error": {"code": -150}}),),
+        "after": ((append(9, b"d", {"error": {"code": -150}}),),),
     },
     "lost_write": {"log": log(b"a", b"b"), "polls": {}, "committed": {}, "drained": True},
     "wrong_offset": {"appends": (append(0, b"a", 1), *GOOD.appends[1:])},
@@ -172,9 +179,46 @@ PLANTED = {
     "stuck_consumer": {"polls": {"c0": (poll(10, (0, b"a")),)}, "drained": False, "committed": {"t-0": 1}},
     "committed_back": {"commits": (committed(12, 3),), "committed": {"t-0": 2}},
     "below_committed": {"commits": (committed(8, 1),)},
+    "unflushed": {"flushes": (flushed(3, 0.5),)},
     "unreadable": {"unreadable": ("produce version 9, byte 43 of a message: expected a varint",)},
     "ended": {"trouble": "that it ended with code 2"},
 }
+
+
+def test_a_flush_waits_for_what_was_sent_before_it_only():
+    """Rule: an answer may be a second later than its flush, and what was sent after it is not waited for."""
+    assert judge(changed(flushes=(flushed(3, 1.5), flushed(2, 0.5)))) == []
+    failed = flushed(3, 0.5)
+    failed.answer = {"event": "done", "ok": False}
+    assert judge(changed(flushes=(failed,))) == []
+
+
+def test_what_a_run_has_deleted_is_not_missing():
+    """Rule: below the start of a log that the run has shortened nothing is lost, skipped or wrong; above it
+    everything is judged, and without the deletion the same is a loss."""
+    deletion = BrokerFault(verb=DELETES, at_ms=1, for_ms=0, target=0)
+    short = {"log": {"t-0": GOOD.log["t-0"][1:]}}
+    scenario = attrs.evolve(GOOD.scenario, broker_faults=(deletion,))
+    assert judge(changed(scenario=scenario, **short)) == []
+    assert {one.anomaly for one in judge(changed(**short))} == {"lost_write", "wrong_delivery"}
+    late = {"log": {"t-0": GOOD.log["t-0"][1:2]}}
+    assert {one.anomaly for one in judge(changed(scenario=scenario, **late))} >= {"lost_write"}
+    unread = changed(scenario=scenario, polls={}, committed={"t-0": 1}, **short)
+    assert {one.anomaly for one in judge(unread)} == set()  # it may commit where the log begins
+    assert {one.anomaly for one in judge(attrs.evolve(unread, committed={"t-0": 2}))} == {"committed_beyond"}
+
+
+def test_a_producer_with_few_retries_has_ended_if_no_round_succeeds():
+    """Rule: one append to the healed cluster may fail; the same partition in every round may not."""
+    few = Scenario(seed=0, producer={"idempotence": True, "retries": 2}, members=1)
+    failed = (append(9, b"d", {"error": {"code": 45}}),)
+    again = (append(10, b"d", 4),)
+    seen = [judge(changed(scenario=few, after=after)) for after in ((failed,), (failed, again, failed))]
+    assert seen == [[], []]
+    (finding,) = judge(changed(scenario=few, after=(failed,) * 3))
+    assert finding.anomaly == "producer_ended" and "in 3 rounds" in finding.seen
+    short = attrs.evolve(few, producer={**few.producer, "request_timeout_ms": 500})
+    assert judge(changed(scenario=short, after=(failed,) * 3)) == []
 
 
 def test_every_anomaly_is_planted():
@@ -205,7 +249,7 @@ INNOCENT = {
         "appends": (*GOOD.appends, append(3, b"d", None, "p1")), "closed": frozenset({"p1"}),
     },
     "the last append of a producer without retries": {
-        "after": (append(9, b"d", {"error": {"code": 6}}),),
+        "after": ((append(9, b"d", {"error": {"code": 6}}),),),
     },
     "a record of unknown fate that is there": {
         "appends": (append(0, b"a", {"error": {"code": 7}}), *GOOD.appends[1:]),
@@ -282,7 +326,7 @@ def test_what_the_brokers_lost_is_no_finding_of_the_client(anomaly, start, end, 
 
 def test_an_error_that_proves_failure_convicts_what_is_there():
     """Refused for too few replicas, without retries, and in the log all the same."""
-    run = changed(appends=(append(0, b"a", {"error": {"code": 19}}), *GOOD.appends[1:]))
+    run = changed(appends=(append(0, b"a", {"error": {"code": 10}}), *GOOD.appends[1:]))
     assert [finding.anomaly for finding in judge(run)] == ["wrong_record"]
 
 

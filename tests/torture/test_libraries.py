@@ -9,6 +9,13 @@ from fencepost.torture.libraries import DRIVERS, Wanted, is_below, libraries, re
 from fencepost.traces.errors import FencepostError
 
 
+def test_an_old_sarama_commits_automatically_only():
+    """Sessions have no Commit before 1.28, so that its driver offers no commits."""
+    old, new = ("".join(wanted(f"sarama@{version}").files().values()) for version in ("1.26.1", "1.28.0"))
+    assert "session.Commit()" not in old and '"commit_modes": []string{}' in old
+    assert "session.Commit()" in new and '"commit_modes": []string{"sync"}' in new
+
+
 @pytest.mark.parametrize("library", libraries().values(), ids=lambda library: library.name)
 def test_every_row_can_be_read_and_pins_its_version(library):
     """A row names files that are there, and a version that is asked for is in its manifest, exact."""

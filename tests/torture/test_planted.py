@@ -11,7 +11,7 @@ from fencepost.torture.driver import Driver
 from fencepost.torture.judges import judge
 from fencepost.torture.promises import PROMISES
 from fencepost.torture.run import carry_out
-from fencepost.torture.scenario import Scenario, Step
+from fencepost.torture.scenario import DELETES, GROWS, BrokerFault, Scenario, Step
 
 TAMPERING = Path(__file__).parent / "tampering.py"
 PRODUCER = {"acks": -1, "idempotence": True, "in_flight": 5, "linger_ms": 0}
@@ -26,7 +26,10 @@ CONSUMER = {
     "offset_reset": "earliest",
     "auto_commit": False,
     "session_timeout_ms": 6_000,
+    "metadata_max_age_ms": 100,
 }
+DELETION = BrokerFault(verb=DELETES, at_ms=900, for_ms=0, target=1)
+GROWTH = BrokerFault(verb=GROWS, at_ms=100, for_ms=0, target=0)
 SOON_S = 4.0
 ALSO = {
     "torn": {"lost_write", "wrong_offset"},
@@ -39,6 +42,7 @@ ALSO = {
     "below_committed": {"committed_back"},
     "skipped": {"gap"},
     "gap": {"delivered_twice"},
+    "unflushed": {"reordered"},
 }
 """What the same bug shows, too: a record that nobody was handed is committed over, for instance."""
 
@@ -72,12 +76,15 @@ def run_of(built, mode, monkeypatch):
             "stuck_append",
             "ended",
             "producer_ended",
+            "unflushed",
         ),
         *("transaction_lost", "transaction_kept", "torn", "stuck_transaction"),
     )
     members = 0 if mode in alone else 1
     moves = (500, 800, 1_100) if mode == "below_committed" else ()
     steps = tuple(Step(verb="restart", at_ms=at) for at in moves)
+    if mode in ("unflushed", "nothing"):
+        steps += (Step(verb="flush", at_ms=1_100),)
     scenario = Scenario(
         seed=7,
         producer=TRANSACTIONS if transactional else PLAIN if mode == "reordered_plain" else PRODUCER,
@@ -87,6 +94,8 @@ def run_of(built, mode, monkeypatch):
         bursts=6 if transactional else 3,
         burst=12,
         steps=steps,
+        broker_faults=(GROWTH, DELETION) if mode == "nothing" else (),
+        idle_ms=200 if mode == "nothing" else 0,
         polled=3,
     )
     with Driver.start(tampered(built, mode)) as driver:
@@ -98,6 +107,8 @@ def test_a_driver_that_changes_nothing_is_innocent(built, mode, monkeypatch):
     """What stands between is no finding."""
     run = run_of(built, mode, monkeypatch)
     assert judge(run) == []
+    if mode == "nothing":
+        assert set(run.hit) == {str(GROWTH), str(DELETION)} and "t-3" in run.log and run.drained
     reported = {one.ended for one in run.transactions}
     assert reported == ({"committed", "aborted"} if run.scenario.transactional else set())
 

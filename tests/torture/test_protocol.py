@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from kio.schema.errors import ErrorCode as WireError
 
 from fencepost.torture.protocol import (
     MOST_LINE,
@@ -77,9 +78,10 @@ def test_bytes_are_kept():
         ({"event": "done", "ok": True}, 0, Outcome.OK),
         (None, 0, Outcome.UNKNOWN),
         ({"event": "refused"}, None, Outcome.FAIL),
-        ({"event": "done", "ok": False, "error": {"code": 19}}, 0, Outcome.FAIL),
-        ({"event": "done", "ok": False, "error": {"code": 19}}, 3, Outcome.UNKNOWN),
-        ({"event": "done", "ok": False, "error": {"code": 19}}, None, Outcome.UNKNOWN),
+        ({"event": "done", "ok": False, "error": {"code": 10}}, 0, Outcome.FAIL),
+        ({"event": "done", "ok": False, "error": {"code": 10}}, 3, Outcome.UNKNOWN),
+        ({"event": "done", "ok": False, "error": {"code": 10}}, None, Outcome.UNKNOWN),
+        ({"event": "done", "ok": False, "error": {"code": 19}}, 0, Outcome.UNKNOWN),
         ({"event": "done", "ok": False, "error": {"code": 6}}, 0, Outcome.UNKNOWN),
         ({"event": "done", "ok": False, "error": {"code": None}}, 0, Outcome.UNKNOWN),
         ({"event": "done", "ok": False}, 0, Outcome.UNKNOWN),
@@ -88,6 +90,11 @@ def test_bytes_are_kept():
 def test_what_an_append_proves(answer, retries, outcome):
     """An error proves failure only if no attempt before it can have been written."""
     assert outcome_of_append(answer, retries=retries) is outcome
+
+
+def test_no_error_that_asks_for_another_attempt_proves_a_failure():
+    """An earlier attempt may have been written: librdkafka retries NOT_ENOUGH_REPLICAS with retries 0."""
+    assert not any(WireError(code).retriable for code in PROVES_FAILURE)
 
 
 def test_the_page_says_the_same():

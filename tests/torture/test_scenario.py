@@ -3,10 +3,11 @@
 import json
 
 from fencepost.proxy.faults import VERBS, why_illegal
-from fencepost.torture.drawing import BROKER_VERBS, GROUP_VERBS, draw
+from fencepost.sim.randomness import Randomness
+from fencepost.torture.drawing import BROKER_VERBS, CAUSES, GROUP_VERBS, IDLE_MS, RARE, _apis, draw
 from fencepost.torture.protocol import Ready
 from fencepost.torture.records import SHAPES
-from fencepost.torture.scenario import STEPS, scenario_of
+from fencepost.torture.scenario import DELETES, GROWS, STEPS, scenario_of
 
 READY = Ready(
     protocol=1,
@@ -21,7 +22,15 @@ READY = Ready(
     transactions=True,
     assignors=("range",),
     commit_modes=("sync",),
-    config=("acks", "idempotence", "in_flight", "linger_ms", "retries", "request_timeout_ms"),
+    config=(
+        "acks",
+        "idempotence",
+        "in_flight",
+        "linger_ms",
+        "retries",
+        "request_timeout_ms",
+        "metadata_max_age_ms",
+    ),
 )
 
 
@@ -45,7 +54,7 @@ def test_seeds_cross_concurrency_with_faults():
     assert {fault.verb for fault in faults} == {name for name, verb in VERBS.items() if not verb.illegal}
     assert {why_illegal(fault) for fault in faults} == {""}
     verbs = {fault.verb for scenario in drawn for fault in scenario.broker_faults}
-    assert verbs == {*BROKER_VERBS, *GROUP_VERBS}
+    assert verbs == {*BROKER_VERBS, *GROUP_VERBS, DELETES, GROWS}
     assert {step.verb for scenario in drawn for step in scenario.steps} == set(STEPS)
     assert (
         {scenario.transactional for scenario in drawn}
@@ -55,11 +64,35 @@ def test_seeds_cross_concurrency_with_faults():
     assert {scenario.transactional for scenario in drawn} == {False, True}
     assert {scenario.rewinds for scenario in drawn} == {False, True}
     assert {scenario.narrow for scenario in drawn} == {False, True}
+    assert {scenario.idle_ms for scenario in drawn} == {0, *IDLE_MS}
     assert {shape for scenario in drawn for shape in scenario.shapes} == set(SHAPES)
     assert any(not scenario.request_faults and not scenario.broker_faults for scenario in drawn)
     assert any(scenario.chaos for scenario in drawn)
     quiet = [draw(seed, READY, faults=False) for seed in range(20)]
     assert not any(one.request_faults or one.broker_faults or one.chaos for one in quiet)
+
+
+def test_faults_of_a_single_request_come_with_what_makes_clients_send_it():
+    """Rule: where only a rare request is hit, its cause is in the same scenario, and it is hit early."""
+    met = set()
+    for seed in range(600):
+        scenario = draw(seed, READY)
+        apis = _apis(Randomness(seed), scenario.members, scenario.transactional)
+        if len(apis) == 1 and (api := next(iter(apis))) in CAUSES:
+            met.add(api)
+            assert CAUSES[api] in {one.verb for one in (*scenario.broker_faults, *scenario.steps)}
+            assert {fault.api for fault in scenario.request_faults} <= {api, "any"}
+            assert all(fault.one_in <= RARE and fault.nth <= RARE for fault in scenario.request_faults)
+    assert met == set(CAUSES)
+
+
+def test_only_transactions_are_fenced():
+    """Rule: a step that needs transactions is drawn with them only, and goes with them."""
+    drawn = [draw(seed, READY) for seed in range(300)]
+    fenced = [one for one in drawn if any(step.verb == "fence" for step in one.steps)]
+    assert fenced and all(one.transactional for one in fenced)
+    for smaller in fenced[0].smaller():
+        assert smaller.transactional or not any(step.verb == "fence" for step in smaller.steps)
 
 
 def test_settings_are_only_those_that_the_library_has():
@@ -78,6 +111,7 @@ def test_every_smaller_scenario_is_smaller():
             + scenario.transactional
             + scenario.rewinds
             + scenario.narrow
+            + scenario.idle_ms
             + scenario.topics
             + scenario.duration_ms
             + scenario.producers

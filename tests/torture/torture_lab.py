@@ -1,12 +1,14 @@
 """A driver that needs no network: the one of librdkafka, over the packages of this environment."""
 
+import json
+
 import pytest
 
 from fencepost.torture.building import build
 from fencepost.torture.libraries import DRIVERS, wanted
 
 CONFLUENT = DRIVERS / "confluent-kafka" / "driver.py"
-LINES = DRIVERS / "shared" / "lines.py"
+SHARED = sorted((DRIVERS / "shared").glob("*.py"))
 
 
 def library_here(folder, monkeypatch, *, program=CONFLUENT, version=None):
@@ -16,8 +18,10 @@ def library_here(folder, monkeypatch, *, program=CONFLUENT, version=None):
     monkeypatch.setenv("FENCEPOST_DRIVERS", str(folder / "cache"))
     ours = folder / "ours"
     ours.mkdir()
+    beside = sorted(path for path in CONFLUENT.parent.glob("*.py") if path != CONFLUENT)
+    sources = [str(path) for path in (program, *beside, *SHARED)]
     (ours / "driver.toml").write_text(
         f'name = "ours"\ntitle = "a driver of a test"\ntoolchain = "none"\nnewest = "{version}"\n'
-        f'sources = ["{program}", "{LINES}"]\nrun = ["{{python}}", "{{build}}/driver.py"]\n'
+        f'sources = {json.dumps(sources)}\nrun = ["{{python}}", "{{build}}/driver.py"]\n'
     )
     return build(wanted(str(ours)))

@@ -10,7 +10,14 @@ from typing import Any
 
 from attrs import define
 
-from fencepost.torture.abilities.comparison import FIRST_MS, PARTITIONS, WrongError, compare, records
+from fencepost.torture.abilities.comparison import (
+    FIRST_MS,
+    PARTITIONS,
+    LackingError,
+    WrongError,
+    compare,
+    records,
+)
 from fencepost.torture.driver import Command, Driver
 from fencepost.torture.protocol import encoded
 from fencepost.torture.truth import Entry, read_log
@@ -104,12 +111,15 @@ class Bench:
     def produce(
         self, *, nulls: bool = False, padding: int = 0, **config: Any
     ) -> tuple[str, Mapping[int, tuple[Entry, ...]]]:
-        """Produce with these settings and compare with the log. nulls: also null and empty fields; padding:
-        bytes added to each value; config: settings. Returns the topic and its log."""
+        """Produce with these settings and compare with the log. nulls: with null headers; padding:
+        bytes added to each value; config: settings. Returns the topic and its log. Raises LackingError for a
+        library that refuses null headers, WrongError for what else fails."""
         topic = self.topic()
         producer = self.opened("producer", **config)
         commands = self.append(producer, topic, nulls=nulls, padding=padding)
         failed = [command for command in commands if not command.ok]
+        if failed and all(_refuses_null_header(command) for command in failed):
+            raise LackingError(f"append with a null header: {failed[0].error}")
         if failed:
             raise WrongError(
                 f"append: {len(failed)} of {len(commands)} failed, the first with {failed[0].error}"
@@ -131,6 +141,12 @@ class Bench:
                 raise WrongError(f"expected {wanted} records, saw {len(into)} within {SOON_S:g} s")
             for record in self.done("poll", client, timeout_ms=500, max_records=200)["records"]:
                 into[record["partition"], record["offset"]] = record
+
+
+def _refuses_null_header(command: Command) -> bool:
+    """Whether the library itself, and no broker, refused a record with a null value of a header."""
+    error = (command.answer or {}).get("error") or {}
+    return error.get("code") is None and any(value is None for _, value in command.fields["headers"])
 
 
 def _count(log: Mapping[int, Sequence[Entry]]) -> tuple[bool, int]:

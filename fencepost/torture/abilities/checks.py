@@ -48,9 +48,10 @@ def check_idempotent(bench: Bench) -> None:
             )
 
 
-def check_consume(bench: Bench, *, exact: bool = False) -> None:
-    """A consumer reads the records of the log. exact: keys, values and headers are compared, with nulls."""
-    topic, log = bench.produce(nulls=exact)
+def check_consume(bench: Bench, *, exact: bool = False, nulls: bool = False) -> None:
+    """A consumer reads the records of the log. exact: an empty key, value or header is not a null one. nulls:
+    only records with null values of headers."""
+    topic, log = bench.produce(nulls=nulls)
     consumer = bench.opened("consumer", offset_reset="earliest")
     where = [{"topic": topic, "partition": number, "offset": -2} for number in range(PARTITIONS)]
     bench.done("assign", consumer, partitions=where)

@@ -10,7 +10,7 @@ from attrs import frozen
 from fencepost.kafka import KafkaCluster
 from fencepost.torture.abilities import checks
 from fencepost.torture.abilities.bench import Bench
-from fencepost.torture.abilities.comparison import PARTITIONS, WrongError
+from fencepost.torture.abilities.comparison import PARTITIONS, LackingError, WrongError
 from fencepost.torture.building import Built
 from fencepost.torture.driver import Driver
 from fencepost.torture.protocol import DriverError
@@ -59,6 +59,11 @@ ABILITIES: tuple[Ability, ...] = (
         check=lambda bench: checks.check_consume(bench, exact=True),
         needs=_has("assign"),
     ),
+    Ability(
+        name="null headers",
+        check=lambda bench: checks.check_consume(bench, exact=True, nulls=True),
+        needs=_has("assign"),
+    ),
     *(
         Ability(
             name=assignor,
@@ -101,6 +106,8 @@ def try_out(bench: Bench, ability: Ability) -> Cell:
         return Cell(ability=ability.name, outcome="absent")
     try:
         ability.check(bench)
+    except LackingError as error:
+        return Cell(ability=ability.name, outcome="absent", why=str(error))
     except WrongError as error:
         return Cell(ability=ability.name, outcome="failed", why=str(error))
     except DriverError as error:

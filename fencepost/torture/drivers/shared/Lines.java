@@ -18,7 +18,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
-/** What drivers in Java share: lines in, lines out, and one thread for each client (docs/reference/drivers.md). */
+/** What drivers in Java share: lines in, lines out,
+    and one thread for each client (docs/reference/drivers.md). */
 final class Lines {
     /** One client of the library. */
     interface Client {
@@ -58,14 +59,20 @@ final class Lines {
     }
 
     static final Map<String, List<String>> FIELDS = Map.ofEntries(
-            Map.entry("append", List.of("topic", "partition", "key", "value")), Map.entry("subscribe", List.of("topics")), Map.entry("resubscribe", List.of("topics")),
+            Map.entry("append", List.of("topic", "partition", "key", "value")),
+                Map.entry("subscribe", List.of("topics")), Map.entry("resubscribe", List.of("topics")),
             Map.entry("rewind", List.of()),
-            Map.entry("assign", List.of("partitions")), Map.entry("poll", List.of("timeout_ms", "max_records")),
-            Map.entry("seek", List.of("topic", "partition", "offset")), Map.entry("position", List.of("topic", "partition")),
+            Map.entry("pause", List.of()),
+            Map.entry("resume", List.of()),
+            Map.entry("assign", List.of("partitions")),
+                Map.entry("poll", List.of("timeout_ms", "max_records")),
+            Map.entry("seek", List.of("topic", "partition", "offset")),
+                Map.entry("position", List.of("topic", "partition")),
             Map.entry("commit", List.of("mode", "offsets")), Map.entry("committed", List.of("partitions")),
             Map.entry("create_topics", List.of("topics")), Map.entry("describe_topics", List.of("topics")),
             Map.entry("delete_topics", List.of("topics")), Map.entry("describe_configs", List.of("topic")),
-            Map.entry("alter_configs", List.of("topic", "config")), Map.entry("send_offsets", List.of("consumer", "offsets")));
+            Map.entry("alter_configs", List.of("topic", "config")),
+                Map.entry("send_offsets", List.of("consumer", "offsets")));
     static final int MOST_LINE = 1 << 20, MOST_CLIENTS = 64, MOST_UNDER_WAY = 20_000, MOST_TEXT = 2_000;
     static final int IDLE_MS = 3;
     static final Gson GSON = new GsonBuilder().serializeNulls().disableHtmlEscaping().create();
@@ -244,7 +251,8 @@ final class Lines {
         }
     }
 
-    private static void done(long id, String client, String name, long began, Throwable error, JsonObject fields) {
+    private static void done(long id, String client, String name, long began, Throwable error,
+        JsonObject fields) {
         long ended = System.nanoTime();
         fields.addProperty("event", "done");
         fields.addProperty("id", id);

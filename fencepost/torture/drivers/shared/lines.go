@@ -1,4 +1,5 @@
-// What the drivers in Go share: lines in, lines out, and one goroutine for each client (docs/reference/drivers.md).
+// What the drivers in Go share: lines in, lines out, and one goroutine for each client
+// (docs/reference/drivers.md).
 package main
 
 import (
@@ -85,7 +86,7 @@ type Command struct {
 // Config is what `open` was given; nil is the library's own default.
 type Config struct {
 	Bootstrap, Compression, Isolation, Assignor, Group            string
-	TransactionalId, OffsetReset, ClientId, GroupInstanceId       string
+	TransactionalId, OffsetReset, ClientId, GroupInstanceId, Rack string
 	RequestTimeoutMs, MetadataMaxAgeMs, RetryBackoffMs, Acks      *int
 	InFlight, LingerMs, BatchBytes, BatchRecords, Retries         *int
 	DeliveryTimeoutMs, TransactionTimeoutMs, AutoCommitIntervalMs *int
@@ -133,7 +134,8 @@ func write(fields Fields) {
 
 // Happened writes a line that answers no command.
 func Happened(event, client string, fields Fields) {
-	fields["event"], fields["client"], fields["at_ns"], fields["wall_ns"] = event, client, now(), time.Now().UnixNano()
+	fields["event"], fields["client"], fields["at_ns"], fields["wall_ns"] = event, client, now(),
+		time.Now().UnixNano()
 	write(fields)
 }
 
@@ -175,38 +177,6 @@ func OneOf[T any](value string, table map[string]T, what string) (found T, err e
 	return
 }
 
-// Collect takes records from a channel, within the bounds of one poll. kept: one that did not fit.
-func Collect(from <-chan *Record, c *Command, kept **Record, taken func(*Record)) []*Record {
-	records, size, deadline := []*Record{}, 0, time.After(Ms(c.TimeoutMs))
-	for len(records) < min(c.MaxRecords, 1000) {
-		one := *kept
-		*kept = nil
-		if one == nil && len(records) > 0 {
-			select {
-			case one = <-from:
-			case <-time.After(2 * time.Millisecond):
-				return records
-			}
-		} else if one == nil {
-			select {
-			case one = <-from:
-			case <-deadline:
-				return records
-			}
-		}
-		if one == nil {
-			return records
-		}
-		if size += one.size(); size > mostPolled && len(records) > 0 {
-			*kept = one
-			return records
-		}
-		records = append(records, one)
-		taken(one)
-	}
-	return records
-}
-
 // Bounded is as many of these records as fit a line, and the rest.
 func Bounded(records []*Record) ([]*Record, []*Record) {
 	size, records := 0, append([]*Record{}, records...)
@@ -227,10 +197,20 @@ func Bytes(value *string) []byte {
 	return decoded
 }
 
+// Shown is an error as lines have it. of: what the library calls it.
+func Shown(err error, of func(error) Fields) Fields {
+	shown := Fields{"code": nil, "fatal": false, "text": cut(err.Error()), "name": fmt.Sprintf("%T", err)}
+	for key, value := range of(err) {
+		shown[key] = value
+	}
+	return shown
+}
+
 func cut(text string) string { return text[:min(len(text), mostText)] }
 
 func refuse(c *Command, refused Refused) {
-	write(Fields{"event": "refused", "id": c.Id, "command": cut(c.Command), "expected": refused.Expected, "seen": cut(refused.Seen)})
+	write(Fields{"event": "refused", "id": c.Id, "command": cut(c.Command), "expected": refused.Expected,
+		"seen": cut(refused.Seen)})
 }
 
 type worker struct {
@@ -249,17 +229,14 @@ func (w *worker) run(name string, library *Library, gone func()) {
 				refuse(c, refused)
 				return
 			}
-			event := Fields{"event": "done", "id": *c.Id, "client": name, "command": c.Command, "ok": err == nil, "invoked_ns": start,
+			event := Fields{"event": "done", "id": *c.Id, "client": name, "command": c.Command,
+				"ok": err == nil, "invoked_ns": start,
 				"completed_ns": now(), "wall_ns": time.Now().UnixNano()}
 			for key, value := range fields {
 				event[key] = value
 			}
 			if err != nil {
-				shown := Fields{"code": nil, "fatal": false, "text": cut(err.Error()), "name": fmt.Sprintf("%T", err)}
-				for key, value := range library.ErrorOf(err) {
-					shown[key] = value
-				}
-				event["error"] = shown
+				event["error"] = Shown(err, library.ErrorOf)
 			}
 			write(event)
 		}
@@ -322,7 +299,8 @@ func Serve(library Library) {
 	for role := range library.Open {
 		roles = append(roles, role)
 	}
-	ready := Fields{"event": "ready", "protocol": 1, "commands": commands, "roles": roles, "config": library.Config,
+	ready := Fields{"event": "ready", "protocol": 1, "commands": commands, "roles": roles,
+		"config":  library.Config,
 		"runtime": runtime.Version(), "now_ns": now(), "wall_ns": time.Now().UnixNano()}
 	for key, value := range library.Ready {
 		ready[key] = value
@@ -344,7 +322,8 @@ func Serve(library Library) {
 	}
 }
 
-func take(c *Command, library *Library, commands []string, workers map[string]*worker, own map[string][]string) bool {
+func take(c *Command, library *Library, commands []string, workers map[string]*worker,
+	own map[string][]string) bool {
 	lock.Lock()
 	w, most := workers[c.Client], len(open)
 	lock.Unlock()
@@ -355,8 +334,9 @@ func take(c *Command, library *Library, commands []string, workers map[string]*w
 	case c.Id == nil:
 		refused = &Refused{"an integer id", "none"}
 	case c.Command == "quit" || c.Command == "clock":
-		write(Fields{"event": "done", "id": *c.Id, "command": c.Command, "ok": true, "invoked_ns": now(), "completed_ns": now(),
-			"now_ns": now(), "wall_ns": time.Now().UnixNano()})
+		write(Fields{"event": "done", "id": *c.Id, "command": c.Command, "ok": true, "invoked_ns": now(),
+			"completed_ns": now(),
+			"now_ns":       now(), "wall_ns": time.Now().UnixNano()})
 		return c.Command == "clock"
 	case c.Command == "open" && (w != nil || c.Client == "" || len(workers) >= mostClients):
 		refused = &Refused{"a name that is not open, of at most 64", c.Client}

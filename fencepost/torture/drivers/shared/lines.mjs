@@ -1,19 +1,28 @@
-// What the drivers in JavaScript share: lines in, lines out, commands handed on in order (docs/reference/drivers.md).
+// What the drivers in JavaScript share: lines in, lines out, commands handed on in order
+// (docs/reference/drivers.md).
 //
-// A driver gives `serve` one class for each role, with `static async open(name, config)`. Methods have the names of
+// A driver gives `serve` one class for each role, with `static async open(name, config)`. Methods have the
+// names of
 // commands, take the command and answer the fields of `done`, now or later.
 
-export const COMMON = ['bootstrap', 'client_id', 'request_timeout_ms', 'metadata_max_age_ms', 'retry_backoff_ms', 'extra']
-export const PRODUCER = ['acks', 'idempotence', 'in_flight', 'linger_ms', 'batch_bytes', 'batch_records', 'compression', 'retries',
+export const COMMON = ['bootstrap', 'client_id', 'request_timeout_ms', 'metadata_max_age_ms',
+  'retry_backoff_ms', 'extra']
+export const PRODUCER = ['acks', 'idempotence', 'in_flight', 'linger_ms', 'batch_bytes', 'batch_records',
+  'compression', 'retries',
   'delivery_timeout_ms', 'transactional_id', 'transaction_timeout_ms']
-export const CONSUMER = ['group', 'group_instance_id', 'isolation', 'assignor', 'auto_commit', 'auto_commit_interval_ms',
-  'session_timeout_ms', 'heartbeat_interval_ms', 'max_poll_interval_ms', 'offset_reset', 'fetch_max_wait_ms', 'fetch_min_bytes',
-  'fetch_max_bytes', 'max_poll_records']
+export const CONSUMER = ['group', 'group_instance_id', 'isolation', 'assignor', 'auto_commit',
+  'auto_commit_interval_ms',
+  'session_timeout_ms', 'heartbeat_interval_ms', 'max_poll_interval_ms', 'offset_reset', 'fetch_max_wait_ms',
+    'fetch_min_bytes',
+  'fetch_max_bytes', 'max_poll_records', 'rack']
 const FIELDS = {
   append: ['topic', 'partition', 'key', 'value'], subscribe: ['topics'], assign: ['partitions'],
-  poll: ['timeout_ms', 'max_records'], seek: ['topic', 'partition', 'offset'], position: ['topic', 'partition'],
-  commit: ['mode', 'offsets'], committed: ['partitions'], create_topics: ['topics'], describe_topics: ['topics'],
-  delete_topics: ['topics'], describe_configs: ['topic'], alter_configs: ['topic', 'config'], flush: [], begin: [],
+  pause: [], resume: [], poll: ['timeout_ms', 'max_records'], seek: ['topic', 'partition', 'offset'],
+    position: ['topic', 'partition'],
+  commit: ['mode', 'offsets'], committed: ['partitions'], create_topics: ['topics'],
+    describe_topics: ['topics'],
+  delete_topics: ['topics'], describe_configs: ['topic'], alter_configs: ['topic', 'config'], flush: [],
+    begin: [],
   commit_transaction: [], abort_transaction: [], send_offsets: ['consumer', 'offsets']
 }
 const MOST_LINE = 1 << 20
@@ -32,12 +41,14 @@ export class Refused extends Error {
 
 export const now = () => Number(process.hrtime.bigint())
 const wall = () => Date.now() * 1_000_000
-export const encoded = value => value === null || value === undefined ? null : Buffer.from(value).toString('base64')
+export const encoded = value => value === null ||
+  value === undefined ? null : Buffer.from(value).toString('base64')
 export const decoded = value => value === null || value === undefined ? null : Buffer.from(value, 'base64')
 export const sleep = ms => new Promise(resolve => setTimeout(resolve, ms))
 export const text = words => String(words).slice(0, MOST_TEXT)
 const write = event => process.stdout.write(JSON.stringify(event) + '\n')
-export const happened = (event, client, fields) => write({ event, client, at_ns: now(), wall_ns: wall(), ...fields })
+export const happened = (event, client, fields) => write({ event, client, at_ns: now(), wall_ns: wall(),
+  ...fields })
 
 /** The settings that were given, and which of them this library does not have. */
 export function settings (config, known) {
@@ -57,9 +68,30 @@ export function oneOf (value, table, what) {
   return table[value]
 }
 
-const sizeOf = record => [record.key, record.value, ...record.headers.flat()].reduce((sum, one) => sum + (one ?? '').length, 0)
+/** Without what was not given, so that the library's own defaults count. */
+export const given = fields => Object.fromEntries(Object.entries(fields).filter(([,
+  value]) => value !== undefined))
 
-/** What a library hands out and no poll has taken yet. take(more): `more()` answers the next record or null. */
+/** A producer of a library with an object for each transaction; `beginning()` makes one. */
+export class Transactional {
+  async begin () { this.transaction = await this.beginning() }
+
+  async commit_transaction () { await this.finished().commit() }
+
+  async abort_transaction () { await this.finished().abort() }
+
+  finished () {
+    const { transaction } = this
+    if (!transaction) throw new Error('no transaction was begun')
+    this.transaction = undefined
+    return transaction
+  }
+}
+
+const sizeOf = record => [record.key, record.value, ...record.headers.flat()].reduce((sum, one) => sum +
+  (one ?? '').length, 0)
+
+/** What a library hands out and no poll has taken yet. take(more): `more()` is the next record or null. */
 export async function taken (command, more) {
   const until = performance.now() + command.timeout_ms
   const records = []
@@ -80,14 +112,18 @@ export async function taken (command, more) {
 export async function serve (roles, errorOf, ready) {
   const clients = new Map()
   let underWay = 0
-  const own = role => Object.getOwnPropertyNames(role.prototype).filter(name => Object.hasOwn(FIELDS, name))
-  const commands = [...new Set([...Object.values(roles).flatMap(own), 'open', 'close', 'clock', 'quit'])].sort()
-  for (const what of ['unhandledRejection', 'uncaughtException']) process.on(what, error => console.error(what, error))
-  write({ event: 'ready', protocol: 1, runtime: 'node ' + process.versions.node, commands, roles: Object.keys(roles),
+  const own = role => Object.keys(FIELDS).filter(name => name in role.prototype)
+  const commands = [...new Set([...Object.values(roles).flatMap(own), 'open', 'close', 'clock',
+    'quit'])].sort()
+  for (const what of ['unhandledRejection', 'uncaughtException']) process.on(what,
+    error => console.error(what, error))
+  write({ event: 'ready', protocol: 1, runtime: 'node ' + process.versions.node, commands,
+    roles: Object.keys(roles),
     now_ns: now(), wall_ns: wall(), ...ready })
 
   function refuse (command, error) {
-    write({ event: 'refused', id: command?.id ?? null, command: text(command?.command), expected: error.expected ?? 'a command as one JSON object',
+    write({ event: 'refused', id: command?.id ?? null, command: text(command?.command),
+      expected: error.expected ?? 'a command as one JSON object',
       seen: error.seen ?? text(error) })
   }
 
@@ -97,9 +133,11 @@ export async function serve (roles, errorOf, ready) {
     const done = (error, fields) => {
       underWay--
       const ended = now()
-      write({ event: 'done', id: command.id, client: command.client, command: command.command, ok: !error, invoked_ns: began.ns,
+      write({ event: 'done', id: command.id, client: command.client, command: command.command, ok: !error,
+        invoked_ns: began.ns,
         completed_ns: ended, wall_ns: wall(), ...fields,
-        ...(error ? { error: { code: null, fatal: false, ...errorOf(error), text: text(error.message ?? error) } } : {}) })
+        ...(error ? { error: { code: null, fatal: false, ...errorOf(error),
+          text: text(error.message ?? error) } } : {}) })
     }
     const failed = error => {
       if (!(error instanceof Refused)) return done(error)
@@ -119,14 +157,20 @@ export async function serve (roles, errorOf, ready) {
     if (!Number.isInteger(id)) throw new Refused('an integer id', id)
     if (name === 'clock' || name === 'quit') {
       const at = now()
-      write({ event: 'done', id, command: name, ok: true, invoked_ns: at, completed_ns: at, now_ns: at, wall_ns: wall() })
+      write({ event: 'done', id, command: name, ok: true, invoked_ns: at, completed_ns: at, now_ns: at,
+        wall_ns: wall() })
       return name === 'quit' && end()
     }
-    for (const field of FIELDS[name] ?? []) if (!(field in command)) throw new Refused(`the field ${field} of ${name}`, 'none')
+    for (const field of FIELDS[name] ?? []) {
+      if (!(field in command)) throw new Refused(`the field ${field} of ${name}`, 'none')
+    }
     if (underWay >= MOST_UNDER_WAY) throw new Refused(`at most ${MOST_UNDER_WAY} commands under way`, 'more')
     if (name === 'open') {
       const role = roles[command.role]
-      if (!role || typeof command.config !== 'object') throw new Refused(`a role of ${Object.keys(roles)} and its config`, command.role)
+      if (!role ||
+        typeof command.config !== 'object') {
+        throw new Refused(`a role of ${Object.keys(roles)} and its config`, command.role)
+      }
       if (typeof client !== 'string' || clients.has(client) || clients.size >= MOST_CLIENTS) {
         throw new Refused(`a name that is not open, of at most ${MOST_CLIENTS}`, client)
       }
@@ -134,13 +178,15 @@ export async function serve (roles, errorOf, ready) {
         began.ns = now()
         const opening = role.open(client, command.config)
         clients.set(client, { role, opening })
-        return opening.then(made => ({ ignored: made.ignored }), error => { clients.delete(client); throw error })
+        return opening.then(made => ({ ignored: made.ignored }),
+          error => { clients.delete(client); throw error })
       })
       return
     }
     const known = clients.get(client)
     if (!known) throw new Refused(`a client of ${[...clients.keys()]}`, client)
-    if (name !== 'close' && !own(known.role).includes(name)) throw new Refused(`a command of ${own(known.role)}`, name)
+    if (name !== 'close' &&
+      !own(known.role).includes(name)) throw new Refused(`a command of ${own(known.role)}`, name)
     carryOut(command, began => known.opening.then(made => {
       began.ns = now()
       return made[name](command)

@@ -27,12 +27,14 @@ PRODUCER = (
 PRODUCER += ("delivery_timeout_ms", "transactional_id", "transaction_timeout_ms")
 CONSUMER = ("group", "group_instance_id", "isolation", "assignor", "auto_commit", "auto_commit_interval_ms")
 CONSUMER += ("session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms", "offset_reset")
-CONSUMER += ("fetch_max_wait_ms", "fetch_min_bytes", "fetch_max_bytes", "max_poll_records")
+CONSUMER += ("fetch_max_wait_ms", "fetch_min_bytes", "fetch_max_bytes", "max_poll_records", "rack")
 FIELDS = {
     "append": ("topic", "partition", "key", "value"),
     "subscribe": ("topics",),
     "resubscribe": ("topics",),
     "rewind": (),
+    "pause": (),
+    "resume": (),
     "assign": ("partitions",),
     "poll": ("timeout_ms", "max_records"),
     "seek": ("topic", "partition", "offset"),
@@ -124,6 +126,7 @@ class Worker(threading.Thread):
         super().__init__(daemon=True)
         self.client_name, self.make, self.error_of, self.client = name, make, error_of, None
         self.queue = queue.SimpleQueue()
+        self.over = False
 
     def run(self):
         while True:
@@ -141,6 +144,7 @@ class Worker(threading.Thread):
         name, began = command["command"], time.monotonic_ns()
 
         def done(error=None, **fields):
+            self.over = name == "open" and error is not None  # the name is free before anybody hears of it
             ended, wall = time.monotonic_ns(), time.time_ns()
             if error is not None:
                 fields["error"] = {"fatal": False, "code": None, **self.error_of(error)}
@@ -158,6 +162,7 @@ class Worker(threading.Thread):
             else:
                 done(**(getattr(self.client, name)(command) or {}))
         except Refused as error:
+            self.over = name == "open"
             under_way.discard(command["id"])
             refuse(command, error.expected, error.seen)
         except Exception as error:
@@ -224,8 +229,7 @@ def take(command, commands, roles, workers, error_of):
         if wanted not in command:
             raise Refused(f"the field {wanted} of {name}", "none")
     if name == "open":
-        workers.update({one: w for one, w in workers.items() if w.is_alive()})
-        for one in [one for one, worker in workers.items() if not worker.is_alive()]:
+        for one in [one for one, worker in workers.items() if worker.over or not worker.is_alive()]:
             del workers[one]
         if not isinstance(client, str) or client in workers or len(workers) >= MOST_CLIENTS:
             raise Refused(f"a name that is not open, of at most {MOST_CLIENTS}", client)

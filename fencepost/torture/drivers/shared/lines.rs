@@ -19,7 +19,7 @@ const SETTINGS: &str = "bootstrap client_id request_timeout_ms metadata_max_age_
     in_flight linger_ms batch_bytes batch_records compression retries delivery_timeout_ms transactional_id \
     transaction_timeout_ms group group_instance_id isolation assignor auto_commit auto_commit_interval_ms \
     session_timeout_ms heartbeat_interval_ms max_poll_interval_ms offset_reset fetch_max_wait_ms fetch_min_bytes \
-    fetch_max_bytes max_poll_records extra";
+    fetch_max_bytes max_poll_records rack extra";
 
 static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
 static UNDER_WAY: LazyLock<Mutex<HashSet<i64>>> = LazyLock::new(Default::default);

@@ -1,0 +1,128 @@
+"""A topic changes while clients use it: half of a partition is deleted, or there is a partition more.
+
+Owns the requests, made by our own client. Must not know what clients make of it: a position below the new
+start of a log is out of range, and their `offset_reset` says where they go on; a new partition is found with
+the next metadata.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fencepost.impl.messages.broker_api import (
+    EARLIEST,
+    LATEST,
+    ListOffsetsRequest,
+    MetadataResponse,
+    TopicPartition,
+)
+from fencepost.torture.truth import NotYetError, addresses_of, ask
+from fencepost.traces.errors import EnvironmentError_
+from fencepost.wire.client import Access, Address, Link, look_around
+from fencepost.wire.frames import ProtocolError
+from fencepost.wire.plain import request
+
+DELETE_RECORDS, CREATE_PARTITIONS, VERSION = 21, 37, 1
+TIMEOUT_MS = 2_000
+"""Of the request: its leader waits so long for the other replicas."""
+PATIENCE_S = 5.0
+"""Longest time of all attempts: leaders may move."""
+PAUSE_S = 0.05
+
+
+def delete_half(bootstrap_servers: str, topic: str, partition: int) -> int:
+    """Delete the first half of what is in a partition now.
+
+    Args:
+        bootstrap_servers: HOST:PORT,... of the brokers.
+        topic: of the partition.
+        partition: its number.
+
+    Returns:
+        The new start of its log.
+
+    Raises:
+        EnvironmentError_: if no attempt succeeded within PATIENCE_S.
+    """
+    key = TopicPartition(topic, partition)
+
+    async def attempt(addresses: Mapping[int, Address], metadata: MetadataResponse) -> int:
+        leader = next(each.leader for each in metadata.partitions if each.partition == key)
+        return await _delete(addresses[leader], key)
+
+    return asyncio.run(_in_time(bootstrap_servers, attempt, f"half of {key} to be deleted"))
+
+
+def grow(bootstrap_servers: str, topic: str, partitions: int) -> int:
+    """Add partitions to a topic.
+
+    Args:
+        bootstrap_servers: HOST:PORT,... of the brokers.
+        topic: its name.
+        partitions: how many it has then.
+
+    Returns:
+        The same number.
+
+    Raises:
+        EnvironmentError_: if no attempt succeeded within PATIENCE_S.
+    """
+
+    async def attempt(addresses: Mapping[int, Address], metadata: MetadataResponse) -> int:
+        if sum(each.partition.topic == topic for each in metadata.partitions) < partitions:
+            rows = [{"name": topic, "count": partitions, "assignments": None}]
+            body: dict[str, Any] = {"topics": rows, "timeout": TIMEOUT_MS, "validate_only": False}
+            async with _linked(addresses[metadata.controller_id]) as link:
+                (row,) = (await link.ask(request(CREATE_PARTITIONS, VERSION, body))).results
+            if row.error_code:
+                raise NotYetError(row.error_code)
+        return partitions
+
+    return asyncio.run(_in_time(bootstrap_servers, attempt, f"{topic} with {partitions} partitions"))
+
+
+Attempt = Callable[[Mapping[int, Address], MetadataResponse], Awaitable[int]]
+
+
+async def _in_time(bootstrap_servers: str, attempt: Attempt, expected: str) -> int:
+    """Try until it succeeds: leaders and the controller may move."""
+    why = "nothing"
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                try:
+                    return await attempt(*await look_around(addresses_of(bootstrap_servers), Access()))
+                except (OSError, ProtocolError, KeyError, StopIteration, NotYetError) as error:
+                    why = repr(error)
+                await asyncio.sleep(PAUSE_S)
+    except TimeoutError:
+        raise EnvironmentError_(
+            expected=f"{expected} within {PATIENCE_S:g} s", seen=why, where="the brokers"
+        ) from None
+
+
+@asynccontextmanager
+async def _linked(address: Address) -> AsyncIterator[Link]:
+    link = Link(address)
+    await link.open()
+    try:
+        yield link
+    finally:
+        await link.close()
+
+
+async def _delete(leader: Address, key: TopicPartition) -> int:
+    async with _linked(leader) as link:
+        ends = [
+            (await ask(link, ListOffsetsRequest(correlation_id=0, partition=key, timestamp=end))).offset
+            for end in (EARLIEST, LATEST)
+        ]
+        middle = sum(ends) // 2
+        rows = [{"partition_index": key.partition, "offset": middle}]
+        body: dict[str, Any] = {"topics": [{"name": key.topic, "partitions": rows}], "timeout": TIMEOUT_MS}
+        answer = await link.ask(request(DELETE_RECORDS, VERSION, body))
+    ((row,),) = (topic.partitions for topic in answer.topics)
+    if row.error_code:
+        raise NotYetError(row.error_code)
+    return int(middle)

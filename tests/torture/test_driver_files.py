@@ -1,0 +1,36 @@
+"""The sources of drivers: short enough to be read, and copied by who writes their own."""
+
+import pytest
+
+from fencepost.torture.libraries import libraries
+
+MOST_LINES = 200
+MOST_COLUMNS = 110
+TAB = 4
+
+
+@pytest.mark.parametrize("library", libraries().values(), ids=lambda one: one.name)
+def test_a_driver_has_no_file_above_200_lines(library):
+    """Rule: none of its own files (shared/ is for all of a language), and no line above 110 columns."""
+    for name in library.sources:
+        if name.startswith("../"):
+            continue
+        lines = (library.folder / name).read_text(encoding="utf-8").splitlines()
+        assert len(lines) <= MOST_LINES, name
+        assert max(len(line.expandtabs(TAB)) for line in lines) <= MOST_COLUMNS, name
+
+
+@pytest.mark.parametrize("library", libraries().values(), ids=lambda one: one.name)
+def test_every_file_of_a_driver_is_one_of_its_sources(library):
+    """A file that the table leaves out is missing in the build."""
+    here = {path.name for path in library.folder.iterdir() if path.is_file()} - {"driver.toml"}
+    assert here == {name for name in library.sources if not name.startswith("../")}
+
+
+@pytest.mark.parametrize("library", libraries().values(), ids=lambda one: one.name)
+def test_what_old_versions_replace_is_there(library):
+    """A replacement that finds nothing leaves the source as it is, and the build fails or lies."""
+    texts = [(library.folder / name).read_text(encoding="utf-8") for name in library.sources]
+    text = "".join((*texts, *library.manifest.values()))
+    for when in library.when:
+        assert all(old in text for old in when.replace), when.below
