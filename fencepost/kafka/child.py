@@ -11,31 +11,30 @@ cluster; what else differs is that a busy parent leaves it a processor of its ow
 import logging
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import IO, Any
 
 import msgspec
 from attrs import define, field
 
+from fencepost import forking
 from fencepost.impl.admin.cluster import AdminError
 from fencepost.kafka.handle import KafkaCluster
 from fencepost.kafka.here import Settings, start_here
 from fencepost.kafka.verbs import Verbs
+from fencepost.systems.children import end_child
 from fencepost.systems.system import UnsupportedError
 from fencepost.traces.errors import EnvironmentError_, FencepostError, PlanError
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
 
-END_S = 20.0
-"""How long the child may take to end before it is killed."""
 ERRORS: Mapping[str, type[FencepostError]] = {
     kind.__name__: kind
     for kind in (PlanError, EnvironmentError_, UnsupportedError, AdminError, FencepostError)
 }
 """Mistakes that cross the pipe as what they are; others come as the last."""
+COMMAND = (*forking.BEGIN, "fencepost.kafka.child")
 VERBS = frozenset(name for name in vars(Verbs) if not name.startswith("_")) - {"run", "trace"}
 
 
@@ -43,7 +42,7 @@ VERBS = frozenset(name for name in vars(Verbs) if not name.startswith("_")) - {"
 class ClusterInChild(KafkaCluster):
     """The cluster is in another process."""
 
-    _process: "subprocess.Popen[bytes]" = field(alias="process")
+    _process: forking.Process = field(alias="process")
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def _ask(self, verb: str, **arguments: Any) -> Any:
@@ -52,15 +51,14 @@ class ClusterInChild(KafkaCluster):
 
     def close(self) -> None:
         """End it, and its process."""
-        _end(self._process)
+        end_child(self._process)
 
 
 def start_in_child(settings: Settings) -> ClusterInChild:
     """Start a process with a cluster; returns when it serves. Raises FencepostError."""
-    command = [sys.executable, "-m", "fencepost.kafka.child"]
     # a package that is not installed but found from here is found there, too
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+    process = forking.start(COMMAND, environment)
     fields = {
         "plan": plan_to_json(settings.plan),
         "directory": settings.directory,
@@ -71,14 +69,14 @@ def start_in_child(settings: Settings) -> ClusterInChild:
     try:
         seen = _exchange(process, fields)
     except BaseException:
-        _end(process)
+        end_child(process)
         raise
     return ClusterInChild(
         bootstrap_servers=seen["bootstrap_servers"], brokers=tuple(seen["brokers"]), process=process
     )
 
 
-def _exchange(process: "subprocess.Popen[bytes]", request: dict[str, Any]) -> Any:
+def _exchange(process: forking.Process, request: dict[str, Any]) -> Any:
     assert process.stdin is not None and process.stdout is not None
     try:
         process.stdin.write(msgspec.json.encode(request) + b"\n")
@@ -98,19 +96,6 @@ def _exchange(process: "subprocess.Popen[bytes]", request: dict[str, Any]) -> An
         kind = ERRORS.get(answer.pop("error"), FencepostError)
         raise kind(**answer)
     return answer["answer"]
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    assert process.stdin is not None and process.stdout is not None
-    if not process.stdin.closed:
-        with suppress(BrokenPipeError):
-            process.stdin.close()
-    try:
-        process.wait(END_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    process.stdout.close()
 
 
 # ---- the child
@@ -164,7 +149,3 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     serve(sys.stdin.buffer, answers)
-
-
-if __name__ == "__main__":
-    main()

@@ -10,8 +10,8 @@ import asyncio
 import contextlib
 import logging
 import ssl
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 from attrs import define, field, frozen
 from kio.schema.errors import ErrorCode as WireError
@@ -20,8 +20,9 @@ from fencepost.impl.messages.broker_api import Message, MetadataRequest, Metadat
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.dialogue import Dialogue
 from fencepost.wire.frames import ProtocolError
-from fencepost.wire.outward import TRANSLATIONS, Translation, is_answered
+from fencepost.wire.outward import TRANSLATIONS, is_answered
 from fencepost.wire.sasl import PLAIN
+from fencepost.wire.translation import Translation
 from fencepost.wire.versions import SASL_AUTHENTICATE, SASL_HANDSHAKE
 
 LOG = logging.getLogger("fencepost.wire.client")
@@ -139,6 +140,11 @@ class Link:
         assert self._reading is not None, "the link is open"
         return self._reading
 
+    def drop(self) -> None:
+        """End the connection at once, for its user to notice: `ended` is done soon."""
+        if self._reading is not None:
+            self._reading.cancel()
+
     async def close(self) -> None:
         """End the connection; requests without an answer fail with a connection error."""
         if self._reading is not None:
@@ -146,7 +152,8 @@ class Link:
         if self._writer is not None:
             self._writer.close()
             with contextlib.suppress(OSError, TimeoutError):
-                await asyncio.wait_for(self._writer.wait_closed(), CONNECT_S)
+                async with asyncio.timeout(CONNECT_S):  # wait_for loses a cancellation that comes at its end
+                    await self._writer.wait_closed()
 
 
 @define(eq=False)
@@ -155,6 +162,8 @@ class Lane:
 
     network: "KafkaNetwork"
     target: int
+    # Seconds until a request without an answer ends the connection; None: it is waited for.
+    patience_s: float | None = None
     queue: "asyncio.Queue[tuple[Translation, Request]]" = field(factory=lambda: asyncio.Queue(MOST_QUEUED))
     _asking: "set[asyncio.Task[None]]" = field(factory=set)
 
@@ -165,7 +174,7 @@ class Lane:
             address = self.network.addresses.get(self.target)
             if address is None:
                 continue
-            link = Link(address, self.network.access)
+            link = Link(address, self.network.access, Dialogue(caps=self.network.caps))
             try:
                 await link.open()
                 await self._use(link, first)
@@ -194,7 +203,11 @@ class Lane:
     async def _ask(self, link: Link, translation: Translation, request: Request) -> None:
         try:
             body = translation.ask(link.dialogue, request)
-            answer = await link.ask(body, answered=is_answered(request))
+            async with asyncio.timeout(self.patience_s):
+                answer = await link.ask(body, answered=is_answered(request))
+        except TimeoutError:
+            link.drop()
+            return
         except (OSError, ProtocolError) as error:
             LOG.info("%s:%d: %s is lost: %s", *link.address, type(request).__name__, error)
             return
@@ -208,11 +221,14 @@ class Lane:
 class KafkaNetwork:
     """What impl/runtime's network is to our own brokers, this is to any Kafka: `send` to a broker by its id.
     receive(broker, message) takes the answers. addresses: of the brokers, moved by each answer about
-    metadata."""
+    metadata. caps: the highest version of an API that is spoken, by key. patience_s: seconds until a request
+    without an answer ends its connection, as in Kafka's clients, by lane; in the others it is waited for."""
 
     addresses: dict[int, Address]
     receive: Callable[[int, Message], None]
     access: Access = field(factory=Access)
+    caps: Mapping[int, int] = field(factory=dict)
+    patience_s: Mapping[str, float] = field(factory=dict)
     _lanes: dict[tuple[int, str], Lane] = field(factory=dict)
     _tasks: "list[asyncio.Task[None]]" = field(factory=list)
 
@@ -222,10 +238,10 @@ class KafkaNetwork:
         assert translation is not None, f"no way to say {type(message).__name__} in Kafka's protocol"
         place = (target, translation.lane)
         if place not in self._lanes:
-            lane = self._lanes[place] = Lane(self, target)
+            lane = self._lanes[place] = Lane(self, target, self.patience_s.get(translation.lane))
             self._tasks.append(asyncio.ensure_future(lane.run()))
         with contextlib.suppress(asyncio.QueueFull):
-            self._lanes[place].queue.put_nowait((translation, message))  # type: ignore[arg-type]
+            self._lanes[place].queue.put_nowait((translation, cast(Request, message)))
 
     async def close(self) -> None:
         """End every connection."""

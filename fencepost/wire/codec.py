@@ -12,12 +12,12 @@ from functools import cache
 from typing import Any
 
 from attrs import frozen
-from kio.index import load_payload_module, load_request_schema, load_response_schema
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
 from fencepost.wire.decoder import Message, read
 from fencepost.wire.frames import ProtocolError, framed
+from fencepost.wire.schemas import class_named, request_schema, response_schema
 
 _REQUEST_START = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
@@ -65,7 +65,7 @@ def read_request_header(frame: bytes) -> RequestHeader:
 def read_request(header: RequestHeader, frame: bytes, elements: int) -> Any:
     """The body of a request, as kio's class. Raises ProtocolError. elements: bound on those of all its arrays
     together."""
-    kind = load_request_schema(header.api_key, header.version)
+    kind = request_schema(header.api_key, header.version)
     flexible = kind.__header_schema__.__version__ >= FLEXIBLE_REQUEST_HEADER
     return _read(kind, frame, header.body, flexible, elements)
 
@@ -73,7 +73,7 @@ def read_request(header: RequestHeader, frame: bytes, elements: int) -> Any:
 def read_response(api_key: int, version: int, frame: bytes, elements: int) -> tuple[int, Any]:
     """Correlation id and body of a response. api_key, version: of its request; frame: without the length;
     elements: bound on elements of arrays. Raises ProtocolError."""
-    kind = load_response_schema(api_key, version)
+    kind = response_schema(api_key, version)
     if len(frame) < _CORRELATION_ID.size:
         raise ProtocolError(expected="a correlation id", seen=f"{len(frame)} bytes", where="a response")
     flexible = kind.__header_schema__.__version__ >= FLEXIBLE_RESPONSE_HEADER
@@ -128,5 +128,5 @@ def request_type(api_key: int, version: int, name: str) -> tuple[type[Any], froz
 
 
 def _named(api_key: int, version: int, name: str, side: Any) -> tuple[type[Any], frozenset[str]]:
-    kind = getattr(load_payload_module(api_key, version, side), name)
+    kind = class_named(api_key, version, name, side)
     return kind, frozenset(kind.__dataclass_fields__)

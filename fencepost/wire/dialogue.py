@@ -45,6 +45,8 @@ class Dialogue:
     limits: Limits = field(factory=Limits)
     # Sent with every request.
     client_id: str = CLIENT_ID
+    # The highest version of an API that is spoken although both sides know a higher one, by key.
+    caps: Mapping[int, int] = field(factory=dict)
     # The broker's; None before its answer to ApiVersions.
     versions: Versions | None = None
     # (API key, version) of each request that expects an answer, by correlation id.
@@ -84,7 +86,13 @@ class Dialogue:
             number, body = read_response(key, version, frame, self.limits.elements)
             if key == API_VERSIONS:
                 self.versions = Versions(
-                    {each.api_key: (each.min_version, each.max_version) for each in body.api_keys}
+                    {
+                        each.api_key: (
+                            each.min_version,
+                            min(each.max_version, self.caps.get(each.api_key, each.max_version)),
+                        )
+                        for each in body.api_keys
+                    }
                 )
             answers.append((number, body))
         return answers

@@ -13,11 +13,11 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode as WireError
 from kio.schema.types import TopicName
 
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.wire.schemas import response_schema
 from fencepost.wire.shapes import (
     ALIASES,
     EITHER,
@@ -77,7 +77,7 @@ def error_answer(
     Answers None where the response has no place for an error, or the request names nothing to put it on."""
     if partitions is not None:
         body = only(body, partitions)
-    kind = load_response_schema(body.__api_key__, body.__version__)
+    kind = response_schema(body.__api_key__, body.__version__)
     top = any(each.kind is WireError for each in fields_of(kind))
     if top and (error in WHOLE_REQUEST or not _rows_with_error(kind, body)):
         return _filled(kind, body, error, rows=False)

@@ -49,6 +49,8 @@ class BrokerView:
     cluster_id: str = "fencepost"
     transactions: bool = False
     """Whether the cluster has a topic __transaction_state, or may create it."""
+    racks: bool = False
+    """Whether each broker is in a rack of its own, and consumers of that rack read from it (KIP-392)."""
     transaction_version: int = 1
     """The feature transaction.version (KIP-890)."""
 
@@ -68,6 +70,10 @@ class Call:
     client_host: str = ""
     patience_ms: int = field(default=0, init=False)
     """How long the request itself lets its answer wait; set by its handler before it yields."""
+
+    def rack(self, node: int) -> str | None:
+        """The rack of a broker, if brokers have any."""
+        return f"r{node}" if self.broker.racks else None
 
     @property
     def version(self) -> int:

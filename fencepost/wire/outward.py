@@ -1,55 +1,31 @@
 """Translates requests of our own client cores into Kafka's messages, and any Kafka's answers back: the
-opposite direction of apis/.
+opposite direction of apis/. Transactions are in outward_transactions.py.
 
 Owns the translation. Must not know connections. What Kafka's protocol does not say stays unknown, for example
 the leader epoch in a produce's answer. An answer to a fetch with a leader epoch comes from the leader of that
 epoch (KIP-320), so there it is known.
 """
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
-
-from attrs import frozen
 
 from fencepost.impl.messages import broker_api as core
 from fencepost.impl.messages import group_api as groups
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.operations import ACKS_NONE
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.wire import outward_transactions
 from fencepost.wire.dialogue import Dialogue
 from fencepost.wire.handling import MILLISECOND, NANOSECONDS_PER_MS, grouped
+from fencepost.wire.translation import Translation, error_of
 
 NO_ID = -1
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-NO_TRANSACTION_TIMEOUT = timedelta(milliseconds=60_000)
-"""The value is not used for an idempotent producer without transactions."""
 MAYBE_WRITTEN = frozenset(
     {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.REQUEST_TIMED_OUT}
 )
 """Errors of a commit that Kafka's coordinator also answers after its append (GroupMetadataManager maps
 NOT_ENOUGH_REPLICAS_AFTER_APPEND so)."""
-_ERRORS = {code.value.lower(): code for code in ErrorCode}
-
-Ask = Callable[[Dialogue, Any], Any]
-"""ask(dialogue, the core's request) -> kio's request at the version agreed on."""
-Tell = Callable[[Any, Any], Any]
-"""tell(the core's request, kio's response) -> the core's response."""
-
-
-@frozen
-class Translation:
-    """ask, tell: translate a request and its answer. lane: requests of one lane share a connection, and the
-    broker carries them out one after the other."""
-
-    ask: Ask
-    tell: Tell
-    lane: str = "any"
-
-
-def error_of(code: Any) -> ErrorCode:
-    """kio's error in the core's words; UNKNOWN_SERVER_ERROR for one that the core has no word for."""
-    return _ERRORS.get(code.name, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def is_answered(request: core.Request) -> bool:
@@ -104,7 +80,7 @@ def _ask_produce(to: Dialogue, request: core.ProduceRequest) -> Any:
     return to.make(
         0,
         "ProduceRequest",
-        transactional_id=None,
+        transactional_id=request.transactional_id,
         acks=request.acks,
         timeout=timedelta(milliseconds=request.timeout // NANOSECONDS_PER_MS),
         topic_data=(topic,),
@@ -216,29 +192,9 @@ def _tell_list_offsets(request: core.ListOffsetsRequest, response: Any) -> core.
     return core.ListOffsetsResponse(
         correlation_id=request.correlation_id,
         error=error_of(part.error_code),
-        offset=part.offset,
+        offset=part.offset if hasattr(part, "offset") else next(iter(part.old_style_offsets), NO_ID),
         leader_epoch=getattr(part, "leader_epoch", core.NO_EPOCH),
-        timestamp=part.timestamp,
-    )
-
-
-def _ask_producer_id(to: Dialogue, request: core.InitProducerIdRequest) -> Any:
-    return to.make(
-        22,
-        "InitProducerIdRequest",
-        transactional_id=None,
-        transaction_timeout=NO_TRANSACTION_TIMEOUT,
-        producer_id=NO_ID,
-        producer_epoch=NO_ID,
-    )
-
-
-def _tell_producer_id(request: core.InitProducerIdRequest, response: Any) -> core.InitProducerIdResponse:
-    return core.InitProducerIdResponse(
-        correlation_id=request.correlation_id,
-        error=error_of(response.error_code),
-        producer_id=response.producer_id,
-        producer_epoch=response.producer_epoch,
+        timestamp=getattr(part, "timestamp", NO_ID),
     )
 
 
@@ -246,7 +202,7 @@ def _tell_producer_id(request: core.InitProducerIdRequest, response: Any) -> cor
 
 
 def _ask_coordinator(to: Dialogue, request: groups.FindCoordinatorRequest) -> Any:
-    return to.make(10, "FindCoordinatorRequest", key=request.group_id, key_type=0)
+    return to.make(10, "FindCoordinatorRequest", key=request.group_id, key_type=int(request.transactional))
 
 
 def _tell_coordinator(
@@ -432,7 +388,6 @@ TRANSLATIONS: dict[type, Translation] = {
     core.ProduceRequest: Translation(_ask_produce, _tell_produce, "produce"),
     core.FetchRequest: Translation(_ask_fetch, _tell_fetch, "fetch"),
     core.ListOffsetsRequest: Translation(_ask_list_offsets, _tell_list_offsets),
-    core.InitProducerIdRequest: Translation(_ask_producer_id, _tell_producer_id),
     groups.FindCoordinatorRequest: Translation(_ask_coordinator, _tell_coordinator),
     groups.JoinGroupRequest: Translation(_ask_join, _tell_join, "group"),
     groups.SyncGroupRequest: Translation(_ask_sync, _tell_sync, "group"),
@@ -440,6 +395,7 @@ TRANSLATIONS: dict[type, Translation] = {
     groups.LeaveGroupRequest: Translation(_ask_leave, _tell_leave, "group"),
     groups.OffsetCommitRequest: Translation(_ask_commit, _tell_commit, "group"),
     groups.OffsetFetchRequest: Translation(_ask_committed, _tell_committed, "group"),
+    **outward_transactions.TRANSLATIONS,
 }
 """The translation of each request of the core. Requests of a group wait for each other anyway. A fetch that
 waits for records must not delay other requests."""

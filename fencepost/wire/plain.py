@@ -12,7 +12,7 @@ from types import NoneType
 from typing import Any, get_args, get_origin
 from uuid import UUID
 
-from kio.index import load_request_schema
+from fencepost.wire.schemas import request_schema
 
 _EMPTY: dict[Any, Any] = {str: "", bytes: b"", bool: False, int: 0, float: 0.0, timedelta: timedelta(0)}
 
@@ -22,7 +22,7 @@ def request(key: int, version: int, values: Mapping[str, Any]) -> Any:
     times in milliseconds. Fields that this version lacks are left out; those without a value take the
     schema's default, or nothing, zero or empty.
     """
-    return _filled(load_request_schema(key, version), values)
+    return _filled(request_schema(key, version), values)
 
 
 def _filled(kind: Any, values: Mapping[str, Any]) -> Any:

@@ -89,7 +89,7 @@ class Server:
         self._listener = await loop.create_server(
             lambda: Peer(self), host, port, ssl=self.security.tls, backlog=BACKLOG
         )
-        self._ticking = loop.call_later(TICK_MS / 1000, self._tick)
+        self._ticking = loop.call_later(self._tick_ms / 1000, self._tick)
         bound: int = self._listener.sockets[0].getsockname()[1]
         return bound
 
@@ -128,12 +128,18 @@ class Server:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._listener.wait_closed(), TICK_MS / 1000)
 
+    @property
+    def _tick_ms(self) -> int:
+        """A short idle time is counted in shorter steps."""
+        return min(TICK_MS, self.limits.idle_ms)
+
     def _tick(self) -> None:
-        self._ticking = asyncio.get_running_loop().call_later(TICK_MS / 1000, self._tick)
+        tick_ms = self._tick_ms
+        self._ticking = asyncio.get_running_loop().call_later(tick_ms / 1000, self._tick)
         if self._peers and not self.ready():
             self.disconnect("the broker does not serve")
         for peer in list(self._peers.values()):
-            peer.perform(peer.connection.tick(TICK_MS))
+            peer.perform(peer.connection.tick(tick_ms))
 
     # ---- what the connections call
 
@@ -264,6 +270,8 @@ class Peer(asyncio.Protocol):
         if isinstance(action, Write):
             if self._transport is not None and not self.gone:
                 self._transport.write(action.data)
+                # a write that failed closes the transport; asyncio calls connection_lost only later
+                self.connection.left |= self._transport.is_closing() and not self.connection.closed
         elif isinstance(action, Submit):
             self._submit(action.message)
         elif isinstance(action, Wait):

@@ -63,7 +63,7 @@ APIS = table(
     # librdkafka leaves compression out unless Produce 0 is advertised (KAFKA-18659); no client sends it.
     Api(0, "produce", 0, 12, produce.produce, lowest_decoded=3),
     Api(1, "fetch", 4, 12, fetch.fetch),
-    Api(2, "list_offsets", 1, 6, offsets.list_offsets),
+    Api(2, "list_offsets", 0, 6, offsets.list_offsets),
     Api(3, "metadata", 0, 9, metadata.metadata),
     Api(8, "offset_commit", 2, 8, commits.offset_commit),
     Api(9, "offset_fetch", 1, 7, commits.offset_fetch),

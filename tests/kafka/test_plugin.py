@@ -1,14 +1,13 @@
 """The fixtures fencepost_kafka and fencepost_kafka_shared, under pytest in a process of its own."""
 
 import re
-from importlib.metadata import entry_points
 
 import pytest
 
 from tests.kafka.test_docs import EXAMPLES
+from tests.suites import LOADED, run_suite
 
 pytest_plugins = ["pytester"]
-INSTALLED = any(point.value == "fencepost.pytest_plugin" for point in entry_points(group="pytest11"))
 HELPERS = """
 import pytest
 from kafka import KafkaProducer
@@ -30,16 +29,8 @@ def suite(pytester, monkeypatch):
 
     def call(text, *options):
         pytester.makepyfile(HELPERS + text)
-        loaded = [] if INSTALLED else ["-p", "fencepost.pytest_plugin"]
-        return pytester.runpytest_subprocess(
-            *loaded,
-            "-p",
-            "no:cacheprovider",
-            "--strict-markers",
-            "-W",
-            "ignore::DeprecationWarning",
-            *options,
-        )
+        given = ("-p", "no:cacheprovider", "--strict-markers", "-W", "ignore::DeprecationWarning")
+        return run_suite(pytester, *LOADED, *given, *options)
 
     return call
 

@@ -140,6 +140,14 @@ def test_metadata_forgets_a_topic_once_and_is_stale_once(kafka, raw):
     assert raw.leader() == before and raw.leader() == moved != before
 
 
+@pytest.mark.parametrize("on", ["", " on t", " on t-0"])
+def test_metadata_calls_a_topic_unknown_as_a_whole(kafka, raw, on):
+    """Rule: UNKNOWN_TOPIC_OR_PARTITION is never the error of one partition of a topic that is known."""
+    kafka.request_fault(f"answer UNKNOWN_TOPIC_OR_PARTITION to Metadata{on}, once")
+    assert raw.leader() == "unknown_topic_or_partition"
+    assert raw.leader() in (1, 2, 3)
+
+
 def test_a_member_is_forgotten_until_it_joins_as_a_new_one(kafka, raw):
     """Rule: every request of the member is answered UNKNOWN_MEMBER_ID."""
     kafka.request_fault("forget member in Heartbeat of group g, once")

@@ -7,15 +7,13 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
 import fencepost.kafka
-from fencepost.torture.building import OFFLINE, build, missing
 from fencepost.torture.driver import Driver
-from fencepost.torture.libraries import wanted
 from fencepost.torture.protocol import encoded
-from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.events import Name
 from fencepost.traces.plan import TransactionOptions
 from fencepost.wire.codec import write_request
 from tests.kafka.clients import PATIENCE_S
+from tests.torture.built_client import built_or_skipped
 from tools.late_end import ID, PARTITION, TOPIC, Connection, Session
 
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, API_VERSIONS = 61, 65, 66, 18
@@ -43,15 +41,7 @@ def connection(kafka):
 @pytest.fixture(scope="module")
 def driver():
     """Java's client; skipped by name without Maven and a JDK."""
-    library = wanted("kafka-clients")
-    if why := missing(library):
-        pytest.skip(f"kafka-clients: {why}")
-    try:
-        built = build(library)
-    except EnvironmentError_ as error:
-        if any(word in str(error).lower() for word in OFFLINE):
-            pytest.skip(f"kafka-clients: {error}")
-        raise
+    built = built_or_skipped("kafka-clients")
     with Driver.start(built) as started:
         yield started
 

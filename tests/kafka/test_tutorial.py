@@ -1,16 +1,16 @@
 """docs/tutorial/service.md is typed as it stands: two services are convicted, the third survives."""
 
 import re
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+
+from tests.suites import LOADED, run_suite
 
 pytest_plugins = ["pytester"]
 TEXT = (Path(__file__).parents[2] / "docs" / "tutorial" / "service.md").read_text()
 FILES = {name: text for text, name in re.findall(r"```python\n(# (\S+\.py)\n.*?)```", TEXT, flags=re.S)}
 FAILURES = re.findall(r"```text\n(.*?)```", TEXT, flags=re.S)
-INSTALLED = any(point.value == "fencepost.pytest_plugin" for point in entry_points(group="pytest11"))
 SEEDS = 2
 
 
@@ -24,9 +24,8 @@ def typed(pytester, monkeypatch):
         (pytester.path / name).write_text(text)
 
     def call(name):
-        loaded = [] if INSTALLED else ["-p", "fencepost.pytest_plugin"]
         options = ("-p", "no:cacheprovider", "--fencepost-repeat", "0", "-W", "ignore::DeprecationWarning")
-        return pytester.runpytest_subprocess(*loaded, *options, name)
+        return run_suite(pytester, *LOADED, *options, name)
 
     call.folder = pytester.path
     return call

@@ -244,8 +244,12 @@ def test_kafka_python_administers_topics_and_configurations(lab):
         client.create_topics(
             {"py": {"configs": {"retention.ms": "1000"}}, "py2": {"assignments": {0: [2, 1]}}}
         )
-        until(lambda: all(topic["partitions"] for topic in client.describe_topics(["py", "py2"])), "topics")
-        found = {topic["name"]: topic["partitions"] for topic in client.describe_topics(["py", "py2"])}
+
+        def described():
+            topics = {one["name"]: one["partitions"] for one in client.describe_topics(["py", "py2"])}
+            return all(topics.values()) and topics
+
+        found = until(described, "topics")  # each call may ask another broker
         assert len(found["py"]) == 1 and len(found["py"][0]["replica_nodes"]) == 3
         assert found["py2"][0]["replica_nodes"] == [2, 1]
         with pytest.raises(kafka_errors.TopicAlreadyExistsError):

@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from kio.index import load_request_schema, load_response_schema
 from kio.schema.metadata.v9.request import MetadataRequest
 from kio.schema.metadata.v9.response import MetadataResponse
 from kio.serial import entity_reader
@@ -11,6 +10,8 @@ from wire_values import encoded, random_entity
 
 from fencepost.wire.decoder import Message, read
 from fencepost.wire.frames import ProtocolError
+from fencepost.wire.schemas import request_schema as load_request_schema
+from fencepost.wire.schemas import response_schema as load_response_schema
 from fencepost.wire.versions import APIS
 
 SPOKEN = [

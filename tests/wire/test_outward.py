@@ -2,12 +2,14 @@
 comes back."""
 
 import pytest
+from attrs import evolve
 from msgspec import structs
-from wire_core import answer, asked, connection, sent
+from wire_core import VIEW, answer, asked, connection, sent
 
 from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages import broker_api as core
 from fencepost.impl.messages import group_api as groups
+from fencepost.impl.messages import transaction_api as transactions
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.wire.dialogue import Dialogue, Versions
@@ -16,6 +18,7 @@ from fencepost.wire.outward import TRANSLATIONS, is_answered
 from fencepost.wire.versions import APIS
 
 T0, T2 = TopicPartition("t", 0), TopicPartition("t", 2)
+PRODUCER = {"transactional_id": "x", "producer_id": 5, "producer_epoch": 2}
 MEMBER = {"group_id": "g", "member_id": "m", "group_instance_id": None}
 ASKED = {
     3: core.MetadataRequest(correlation_id=71, topics=("t", "no")),
@@ -63,6 +66,28 @@ ASKED = {
 """A request for each API. Two brokers of the protocol's first version would not tell it apart: what a version
 lacks has its default."""
 
+OF_TRANSACTIONS = {
+    0: structs.replace(ASKED[0], transactional_id="x"),
+    10: groups.FindCoordinatorRequest(correlation_id=71, group_id="x", transactional=True),
+    22: transactions.InitProducerIdRequest(correlation_id=71, transaction_timeout_ms=9_000, **PRODUCER),
+    24: transactions.AddPartitionsToTxnRequest(correlation_id=71, partitions=(T0, T2), **PRODUCER),
+    25: transactions.AddOffsetsToTxnRequest(correlation_id=71, group_id="g", **PRODUCER),
+    26: transactions.EndTxnRequest(correlation_id=71, commit=True, **PRODUCER),
+    28: transactions.TxnOffsetCommitRequest(
+        correlation_id=71,
+        generation_id=4,
+        offsets=(groups.CommittedOffset(partition=T0, offset=9, leader_epoch=3, metadata="why"),),
+        **PRODUCER,
+        **MEMBER,
+    ),
+}
+"""What a transactional producer asks in addition, of a broker that has transactions."""
+FIRST_OF_SECOND = {0: 12, 26: 5, 28: 5}
+"""Versions of requests that say that their producer uses the second version of transactions."""
+FIRST_WITH_ALL = {10: 1, 22: 3, 28: 3}
+"""Versions before these cannot say all of it; every broker since 2.5 speaks later ones."""
+HAS_TRANSACTIONS = evolve(VIEW, transactions=True)
+
 NOT_TOLD = {
     "leader_epoch",
     "coordinator_epoch",
@@ -81,24 +106,35 @@ def dialogue(key, version):
 
 
 def rounds():
-    """(API key, version) of all that our cores ask."""
+    """(Requests by key, API key, version) of all that our cores ask."""
     return [
-        (key, version)
-        for key in ASKED
-        for version in range(max(APIS[key].lowest, APIS[key].lowest_decoded), APIS[key].highest + 1)
+        (table, key, version)
+        for table in (ASKED, OF_TRANSACTIONS)
+        for key in table
+        for version in range(
+            max(
+                APIS[key].lowest,
+                APIS[key].lowest_decoded,
+                FIRST_WITH_ALL.get(key, 0) if table is OF_TRANSACTIONS else 0,
+            ),
+            APIS[key].highest + 1,
+        )
     ]
 
 
-@pytest.mark.parametrize(("key", "version"), rounds())
-def test_a_request_goes_there_and_its_answer_comes_back(key, version):
+@pytest.mark.parametrize(("table", "key", "version"), rounds())
+def test_a_request_goes_there_and_its_answer_comes_back(table, key, version):
     """Both translations against each other, at every version: outward.py asks, apis/ hears and answers,
     outward.py hears."""
-    request = ASKED[key]
+    request = table[key]
+    if table is OF_TRANSACTIONS and version >= FIRST_OF_SECOND.get(key, 99):
+        second = {"version": 2} if key == 26 else {"adds_partition": True}
+        request = structs.replace(request, **second)
     if key == 11 and version < 4:
         request = structs.replace(request, member_id="m")
     translation, to = TRANSLATIONS[type(request)], dialogue(key, version)
     _, data = to.ask(translation.ask(to, request))
-    it = connection()
+    it = connection(broker=HAS_TRANSACTIONS)
     heard, actions = [], it.receive(data)
     while requests := asked(actions):
         heard += requests

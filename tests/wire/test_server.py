@@ -172,9 +172,9 @@ def test_more_connections_than_there_may_be_are_refused(lab):
 
 @pytest.fixture(scope="module")
 def full(lab):
-    """A Fetch whose answer has 4 MB."""
+    """A Fetch whose answer has 8 MB: twice as much as a socket holds."""
     producer = Producer({"bootstrap.servers": lab.bootstrap, "message.max.bytes": 900_000})
-    for _ in range(8):
+    for _ in range(16):
         producer.produce("t", random.Random(1).randbytes(500_000))
         producer.flush(BOUND_S)
     part = fetch_v4.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 30)
@@ -198,17 +198,17 @@ def test_a_slow_reader_holds_one_answer(lab, full):
         eventually(lambda: any(it.connection.blocked for it in list(server._peers.values())))
         (slow,) = [it for it in list(server._peers.values()) if it.connection.blocked]
         size = slow._transport.get_write_buffer_size()
-        assert size <= 4_200_000, "one answer of eight records"
+        assert size <= 8_300_000, "one answer of sixteen records"
         for _ in range(20):
             assert is_served(lab)
-        assert slow._transport.get_write_buffer_size() <= 4_200_000, "still one answer"
+        assert slow._transport.get_write_buffer_size() <= 8_300_000, "still one answer"
         assert slow.server.buffered <= 1 << 20
     eventually(lambda: slow not in list(server._peers.values()))
 
 
 def test_what_slow_readers_hold_is_bounded_together(lab, full, caplog):
-    """Six of them, 4 MB each, and a bound of 10 MiB: those that have waited longest are closed, with a line
-    each, until it holds. One that reads is served."""
+    """Six of them, 4 to 8 MB each, and a bound of 10 MiB: those that have waited longest are closed, with a
+    line each, until it holds. One that reads is served."""
     caplog.set_level(logging.WARNING, "fencepost.wire")
     server, peers = lab.servers[1], []
     for _ in range(6):

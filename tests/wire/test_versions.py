@@ -4,22 +4,24 @@ import random
 from datetime import timedelta
 
 import pytest
-from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
+from kio.static.constants import EntityType
 from wire_core import asked, carry_out, connection, request_bytes, sent
 from wire_values import random_entity
 
 from fencepost.impl.messages.group_api import OffsetFetchResponse
 from fencepost.traces.outcomes import ErrorCode as Code
-from fencepost.wire.codec import read_response, request_type
+from fencepost.wire.codec import read_response, request_type, write_response
 from fencepost.wire.connection import Close
+from fencepost.wire.decoder import Message, read
 from fencepost.wire.handling import _WIRE_ERRORS
+from fencepost.wire.schemas import class_named, request_schema, response_schema
 from fencepost.wire.versions import APIS
 
 DATA_PATH = {
     0: (0, 12),
     1: (4, 12),
-    2: (1, 6),
+    2: (0, 6),
     3: (0, 9),
     8: (2, 8),
     9: (1, 7),
@@ -55,8 +57,8 @@ def test_the_advertised_versions_are_the_documented_ones():
 def test_kio_knows_every_version_that_is_read():
     """A row without classes would fail at its first request only."""
     for key, version in spoken():
-        assert load_request_schema(key, version).__version__ == version
-        assert load_response_schema(key, version).__version__ == version
+        assert request_schema(key, version).__version__ == version
+        assert response_schema(key, version).__version__ == version
 
 
 def test_every_error_of_the_core_has_a_number():
@@ -75,13 +77,29 @@ def made(key, version, name, /, **values):
     return kind(**{field: value for field, value in values.items() if field in names})
 
 
+def test_an_old_answer_to_list_offsets_has_one_offset_or_none():
+    """Version 0, which kio does not have: the bytes are those of Kafka's protocol guide."""
+    request = bytes.fromhex("ffffffff 00000001 0001 74 00000001 00000003 fffffffffffffffe 00000001")
+    message = read(request_schema(2, 0), Message(request, 100), 0)
+    (topic,) = message.topics
+    (part,) = topic.partitions
+    assert (topic.name, part.partition_index, part.timestamp, part.max_num_offsets) == ("t", 3, -2, 1)
+    for offsets, tail in (((7,), "00000001 0000000000000007"), ((), "00000000")):
+        row = class_named(2, 0, "ListOffsetsPartitionResponse", EntityType.response)(
+            partition_index=3, error_code=ErrorCode.none, old_style_offsets=offsets
+        )
+        rows = class_named(2, 0, "ListOffsetsTopicResponse", EntityType.response)(name="t", partitions=(row,))
+        frame = write_response(5, response_schema(2, 0)(topics=(rows,)))
+        assert frame[8:] == bytes.fromhex(f"00000001 0001 74 00000001 00000003 0000 {tail}")
+
+
 @pytest.mark.parametrize(("key", "version"), spoken())
 def test_every_row_answers_at_every_version(key, version):
     """Random requests: each ends in a response of its own version, or in none where Kafka has none, and never
     in a mistake of ours."""
     rng = random.Random(f"row {key} {version}")
     for number in range(12):
-        body = random_entity(load_request_schema(key, version), rng)
+        body = random_entity(request_schema(key, version), rng)
         it = connection()
         done = carry_out(it, it.receive(request_bytes(number, body)))
         closed = [action.reason for action in done if isinstance(action, Close)]

@@ -6,6 +6,7 @@ from admin_core import admin_answer
 
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages import group_api as groups
+from fencepost.impl.messages import transaction_api as transactions
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.wire.codec import write_request
 from fencepost.wire.connection import Connection, Submit, Write
@@ -114,6 +115,19 @@ def answer(request: Any) -> Any:
                     groups.CommittedOffset(partition=each, offset=11, leader_epoch=3, metadata="m")
                     for each in asked
                 ),
+            )
+        case transactions.AddPartitionsToTxnRequest():
+            return transactions.AddPartitionsToTxnResponse(correlation_id=number, error=OK)
+        case transactions.AddOffsetsToTxnRequest():
+            return transactions.AddOffsetsToTxnResponse(
+                correlation_id=number, error=ErrorCode.CONCURRENT_TRANSACTIONS
+            )
+        case transactions.EndTxnRequest():
+            renewed = {"producer_id": 5, "producer_epoch": 3} if request.version == 2 else {}
+            return transactions.EndTxnResponse(correlation_id=number, error=OK, **renewed)
+        case transactions.TxnOffsetCommitRequest():
+            return transactions.TxnOffsetCommitResponse(
+                correlation_id=number, error=ErrorCode.ILLEGAL_GENERATION
             )
     return admin_answer(request)
 

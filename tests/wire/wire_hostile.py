@@ -6,7 +6,6 @@ from dataclasses import fields, is_dataclass, replace
 from types import NoneType
 from typing import Any, get_args, get_origin
 
-from kio.index import load_request_schema
 from wire_values import _primitive
 
 from fencepost.impl.broker.broker import make_broker
@@ -22,6 +21,7 @@ from fencepost.sim.world import World
 from fencepost.traces.plan import ClusterOptions, GroupOptions, NetworkOptions, TopicOptions
 from fencepost.wire.connection import Action, Connection, Submit, Write
 from fencepost.wire.handling import BrokerView
+from fencepost.wire.schemas import request_schema
 from fencepost.wire.versions import APIS
 
 NAMES = (
@@ -47,7 +47,7 @@ BATCH = batch_of((1, 2, 3))
 
 def hostile_request(key: int, version: int, rng: random.Random) -> Any:
     """A request whose fields take names that exist, ends of their ranges and nonsense."""
-    return _entity(load_request_schema(key, version), rng)
+    return _entity(request_schema(key, version), rng)
 
 
 def _entity(kind: Any, rng: random.Random) -> Any:

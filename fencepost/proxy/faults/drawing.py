@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
-from fencepost.proxy.faults.allowed import may_answer, why_illegal
+from fencepost.proxy.faults.allowed import EVERYWHERE, may_answer, why_illegal
 from fencepost.proxy.faults.chance import choice, drawn
 from fencepost.proxy.faults.fault import RequestFault, checked
 from fencepost.proxy.faults.verbs import ANY, SHAPES, VERBS
@@ -49,6 +49,8 @@ class Features:
     often: tuple[str, ...] = ()
     """Verbs that are drawn more often, once more for each time they are here: one with many errors needs more
     scripts than one without."""
+    unknown_one_in: int = 0
+    """One of so many errors is one that may answer any request; 0: no more often than others."""
     silences: bool = False
     """Whether connections may fall silent: clients wait for their time-out then, often half a minute."""
 
@@ -91,6 +93,8 @@ def _once(verb: str, features: Features, cause: tuple[int, int, int]) -> Request
         after = may_answer(str(values["api"]), after_effect=True)
         values["after_effect"] = bool(after) and drawn(3, *cause, "after") == 0
         errors = after if values["after_effect"] else may_answer(str(values["api"]), after_effect=False)
+        if features.unknown_one_in and drawn(features.unknown_one_in, *cause, "unknown") == 0:
+            errors = EVERYWHERE
         values["error"] = choice(errors, *cause, "error")
     if "milliseconds" in known.takes:
         times = MOVES_MS if verb.startswith("move") else features.slow_ms

@@ -15,6 +15,9 @@ from fencepost.wire.shapes import merged, topics_of, without
 
 BY_TOPIC = frozenset({"Metadata"})
 """Requests whose answers say more than what was asked for (the brokers): they are answered, then changed."""
+OF_TOPICS = frozenset({"UNKNOWN_TOPIC_OR_PARTITION"})
+"""Errors that Metadata gives to a whole topic, which then has no partitions, never to one of its partitions
+(KafkaApis.getTopicMetadata, MetadataCache.getPartitionMetadata)."""
 
 
 def refused(asked: Asked, error: str, hit: tuple[TopicPartition, ...], fault: RequestFault) -> Carried | None:
@@ -37,6 +40,9 @@ def refused(asked: Asked, error: str, hit: tuple[TopicPartition, ...], fault: Re
 def in_error(fault: RequestFault, asked: Asked, answer: Any) -> Any | None:
     """An answer in which what the fault hits is in error; None if there is nothing."""
     code = error_named(fault.error)
+    if asked.api in BY_TOPIC and fault.error in OF_TOPICS:
+        topics = [name for name in topics_of(answer) if fault.topic in ("", name)]
+        return with_error(answer, code, topics=topics) if topics else None
     if not fault.topic:
         return answer_in_error(answer, code)
     if asked.api in BY_TOPIC:

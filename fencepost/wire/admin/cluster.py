@@ -52,7 +52,7 @@ def describe_cluster(call: Call, request: Any) -> Handling:
                 broker_id=node,
                 host=addresses[node][0],
                 port=addresses[node][1],
-                rack=None,
+                rack=call.rack(node),
             )
             for node in live
             if node in addresses

@@ -3,15 +3,25 @@
 Owns the bounds of an answer, and that there are no fetch sessions: session id 0 in every answer makes clients
 ask for everything each time (KIP-227). A client is always a client here: a replica id in its request would
 let it pass for a follower and move the high watermark.
+
+From version 11 on a follower answers, too, up to the high watermark that it knows, and a leader names the
+follower in the rack of a consumer instead of sending records (KIP-392, RackAwareReplicaSelector).
 """
 
+from collections.abc import Generator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from kio.schema.errors import ErrorCode as WireError
 from msgspec.structs import replace
 
-from fencepost.impl.messages.broker_api import FetchedPartition, FetchPartition, FetchRequest
+from fencepost.impl.messages.broker_api import (
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    MetadataRequest,
+    Request,
+)
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.leader import CLIENT
 from fencepost.traces.outcomes import ErrorCode
@@ -30,7 +40,7 @@ READ_COMMITTED = 1
 NO_SESSION = 0
 FIRST_EPOCH, FINAL_EPOCH = 0, -1
 """Session epoch of a request that begins a session, and of a request without one."""
-FIRST_WITH_SESSIONS, FIRST_WITH_EPOCH = 7, 9
+FIRST_WITH_SESSIONS, FIRST_WITH_EPOCH, FIRST_WITH_RACK = 7, 9, 11
 
 
 def fetch(call: Call, request: Any) -> Handling:
@@ -53,7 +63,8 @@ def fetch(call: Call, request: Any) -> Handling:
     if not partitions:
         yield ()
         return _response(call, ())
-    call.patience_ms = _wait_ms(call, request.max_wait)
+    nearer = yield from _nearer(call, request, {each.partition for each in partitions})
+    call.patience_ms = 0 if nearer else _wait_ms(call, request.max_wait)
     (answer,) = yield [
         FetchRequest(
             correlation_id=call.next_id(),
@@ -64,6 +75,7 @@ def fetch(call: Call, request: Any) -> Handling:
             min_bytes=min(request.min_bytes, call.limits.fetch_bytes),
             total_max_bytes=max(1, min(request.max_bytes, call.limits.fetch_bytes)),
             read_committed=committed,
+            from_follower=call.broker.racks and call.version >= FIRST_WITH_RACK,
         )
     ]
     elsewhere = yield from held_elsewhere(call, ((each.partition, each.error) for each in answer.partitions))
@@ -78,11 +90,31 @@ def fetch(call: Call, request: Any) -> Handling:
             call.make(
                 "FetchableTopicResponse",
                 topic=name,
-                partitions=tuple(_partition(call, each, committed) for each in fetched),
+                partitions=tuple(_partition(call, each, committed, nearer) for each in fetched),
             )
             for name, fetched in topics.items()
         ),
     )
+
+
+def _nearer(
+    call: Call, request: Any, keys: set[TopicPartition]
+) -> Generator[Sequence[Request], list[Any], dict[TopicPartition, int]]:
+    """Partitions that this broker leads, and the follower in sync that is in the client's rack."""
+    if not call.broker.racks or call.version < FIRST_WITH_RACK or not request.rack_id:
+        return {}
+    names = tuple(sorted({key.topic for key in keys}))
+    (metadata,) = yield [MetadataRequest(correlation_id=call.next_id(), topics=names)]
+    return {
+        each.partition: node
+        for each in metadata.partitions
+        for node in each.isr
+        if each.partition in keys
+        and each.leader == call.broker.node
+        and node != each.leader
+        and node in metadata.live_brokers
+        and call.rack(node) == request.rack_id
+    }
 
 
 def _session_refused(call: Call, request: Any) -> WireError | None:
@@ -109,7 +141,10 @@ def _response(call: Call, topics: tuple[Any, ...], error: WireError = WireError.
     )
 
 
-def _partition(call: Call, fetched: FetchedPartition, committed: bool) -> Any:
+def _partition(
+    call: Call, fetched: FetchedPartition, committed: bool, nearer: Mapping[TopicPartition, int]
+) -> Any:
+    preferred = nearer.get(fetched.partition, -1) if fetched.error is ErrorCode.NONE else -1
     aborted = tuple(
         call.make("AbortedTransaction", producer_id=producer_id, first_offset=first_offset)
         for producer_id, first_offset in fetched.aborted
@@ -122,5 +157,6 @@ def _partition(call: Call, fetched: FetchedPartition, committed: bool) -> Any:
         last_stable_offset=fetched.last_stable_offset,
         log_start_offset=fetched.log_start_offset,
         aborted_transactions=aborted if committed else None,
-        records=fetched.records,
+        preferred_read_replica=preferred,
+        records=b"" if preferred >= 0 else fetched.records,
     )

@@ -39,7 +39,7 @@ def metadata(call: Call, request: Any) -> Handling:
                 node_id=node,
                 host=addresses[node][0],
                 port=addresses[node][1],
-                rack=None,
+                rack=call.rack(node),
             )
             for node in live
             if node in addresses

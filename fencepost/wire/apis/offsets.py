@@ -66,6 +66,7 @@ def list_offsets(call: Call, request: Any) -> Handling:
                         error_code=error_code(answer.error),
                         timestamp=answer.timestamp,
                         offset=answer.offset,
+                        old_style_offsets=(answer.offset,) if answer.offset >= 0 else (),
                         leader_epoch=answer.leader_epoch if answer.error is NO_ERROR else -1,
                     )
                     for index, answer in each
