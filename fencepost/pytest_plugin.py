@@ -191,8 +191,17 @@ def fencepost_cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
 # ---- a Kafka for tests
 
 
+@pytest.fixture(scope="session")
+def _fencepost_forks() -> Iterator[None]:
+    """The processes of all clusters are forked from one, which stays until the session ends."""
+    from fencepost import forking
+
+    with forking.kept():
+        yield
+
+
 @pytest.fixture
-def fencepost_kafka(request: pytest.FixtureRequest) -> Iterator[Any]:
+def fencepost_kafka(request: pytest.FixtureRequest, _fencepost_forks: None) -> Iterator[Any]:
     """An embedded Kafka of this test's own: `bootstrap_servers` for any client, verbs that break it
     (docs/how-to/embedded.md).
 
@@ -207,7 +216,7 @@ def fencepost_kafka(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def fencepost_kafka_shared(request: pytest.FixtureRequest) -> Iterator[Any]:
+def fencepost_kafka_shared(request: pytest.FixtureRequest, _fencepost_forks: None) -> Iterator[Any]:
     """One embedded Kafka for all tests of a module; options from a marker of the module (`pytestmark`). It is
     not judged: what one test breaks, it heals."""
     marker = request.node.get_closest_marker(KAFKA)

@@ -1,13 +1,19 @@
 """Ends every run with what each test folder took, also when xdist spreads the tests over processes."""
 
+import gc
 import os
 import signal
+import sys
 from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from attrs import define
 from hypothesis.internal.conjecture import providers
+
+from fencepost import forking
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # begun in the background of a shell: programs under test would inherit that, and could not be interrupted
@@ -28,6 +34,11 @@ os.environ.pop("COLUMNS", None)
 # Spark's own launchers.
 for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
     os.environ.setdefault(name, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
+# Modules, tests and what they are made of stay. To look for garbage in them costs a fifth of what collecting
+# the tests costs, and something in every later search (pytest_collection_finish).
+gc.disable()
 
 
 @define(kw_only=True)
@@ -78,10 +89,93 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(FolderSummary(), "fencepost-folder-summary")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests that need Spark go to one worker of xdist (under --dist loadgroup), so that one session
-    serves them."""
-    for item in items:
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+    """A test that needs Spark is in a file that xdist gives to the worker with the session."""
+    astray = {
+        item.location[0]
+        for item in items
+        if item.get_closest_marker("spark") and unit_of(item.nodeid) != SPARK
+    }
+    if astray:
+        raise pytest.UsageError(f"TOGETHER in tests/conftest.py lacks files with tests on Spark: {astray}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loaded_once() -> Iterator[None]:
+    """Workers of campaigns, checks and clusters that this process starts are forked. Those of other processes
+    under test are not: `kept` is closed there."""
+    with forking.kept():
+        yield
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What the tests themselves make is collected as ever."""
+    gc.freeze()
+    gc.enable()
+
+
+SPARK = "spark"
+TOGETHER = {
+    SPARK: ("tests/mining/", "tests/cli/test_demo.py", "tests/cli/test_watch.py"),
+    "viewer": ("tests/viewer/",),
+}
+"""Files that share what is expensive to make, a Spark session or runs of the simulator: one worker gets all
+of a group. The groups of xdist (--dist loadgroup) have no effect since pytest 9.2: pytest-xdist 1386."""
+FIRST = (
+    "mining", "proxy", "kafka", "torture", "campaign", "cli", "model", "checkers", "parity", "systems",
+    "blame", "tools", "pytest_plugin",
+)  # fmt: skip
+"""Folders with tests that take long, which begin first: at the end there are only short ones, and no worker
+waits long for another."""
+
+
+def unit_of(nodeid: str) -> str:
+    """What goes to one worker of xdist: the file of a test, or a group of files."""
+    path = nodeid.partition("::")[0]
+    return next((group for group, paths in TOGETHER.items() if path.startswith(paths)), path)
+
+
+def _turn(unit: str) -> int:
+    """The place of a unit in the order of FIRST."""
+    folder = "mining" if unit == SPARK else unit.split("/")[1] if "/" in unit else unit
+    return FIRST.index(folder) if folder in FIRST else len(FIRST)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Under --dist loadfile all tests of a unit go to one worker: what they share is made once."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByUnit(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return unit_of(nodeid)
+
+        def _assign_work_unit(self, node: Any) -> None:
+            self.workqueue.move_to_end(min(self.workqueue, key=_turn), last=False)
+            super()._assign_work_unit(node)
+
+    return ByUnit(config, log)
+
+
+def running_context() -> Any:
+    """Spark's context of this process, or None."""
+    module = sys.modules.get("pyspark.core.context")
+    return module.SparkContext._active_spark_context if module is not None else None
+
+
+@contextmanager
+def session_kept(nodeid: str, running: Callable[[], object] = running_context) -> Iterator[None]:
+    """A test that stops the Spark session of all tests fails itself, not the next test that needs it."""
+    before = running()
+    yield
+    assert before is None or running() is before, f"{nodeid} stopped the session of all tests"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Each test is held to it."""
+    with session_kept(item.nodeid):
+        return (yield)

@@ -237,6 +237,7 @@ def _check_ids(bugs: tuple[str, ...]) -> None:
 def _hunt_swarm_bugs(
     bugs: tuple[str, ...], seeds: int, ranges: int, jobs: int, out: Path | None, output: Output
 ) -> "list[Hunt]":
+    from fencepost import forking
     from fencepost.campaign.bugs import BUGS
     from fencepost.campaign.hunting.swarm_hunt import hunt_ranges, read_record, write_record
 
@@ -245,13 +246,14 @@ def _hunt_swarm_bugs(
 
     record = read_record(out, seeds, ranges)
     hunts = []
-    for bug in [bug for bug in bugs if bug in BUGS] if bugs else BUGS:
-        found = record.get(bug) or hunt_ranges(BUGS[bug], seeds, ranges, jobs, drive)
-        hunts.append(found)
-        if found.interrupted:
-            break
-        record[bug] = found
-        write_record(out, record)
+    with forking.kept():  # a campaign for each bug
+        for bug in [bug for bug in bugs if bug in BUGS] if bugs else BUGS:
+            found = record.get(bug) or hunt_ranges(BUGS[bug], seeds, ranges, jobs, drive)
+            hunts.append(found)
+            if found.interrupted:
+                break
+            record[bug] = found
+            write_record(out, record)
     return hunts
 
 

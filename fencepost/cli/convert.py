@@ -246,8 +246,8 @@ def _write_long(path: Path, out: Path, conversion: Conversion, output: Output) -
         f"{path} is too long for one trace in memory: it is written piece by piece, for `fencepost mine "
         f"{out}`"
     )
-    with _whole(out) as made:
-        written = write_long(path, made)
+    with _whole(out) as made, output.progress("parts, each read twice", 0) as bar:
+        written = write_long(path, made, lambda done, steps: bar.to(done, total=steps))
     conversion.operations, conversion.events = written.operations, written.events
     conversion.digests[0] = ""
 

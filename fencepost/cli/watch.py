@@ -55,6 +55,11 @@ LONGEST = 400
     "--profile",
     help="Demand this profile instead of the one each trace claims: default, session, strong or content.",
 )
+@click.option(
+    "--transactions",
+    is_flag=True,
+    help="Ask the checks transactions and exactly_once, too. Each operation then goes to one more group.",
+)
 @click.option("--master", show_default="what spark-submit says, or else local[*]", help="Where Spark runs.")
 @click.option(
     "--json",
@@ -71,6 +76,7 @@ def command(
     lateness: float,
     interval: float,
     profile: str | None,
+    transactions: bool,
     master: str | None,
     as_json: bool,
 ) -> ExitCode:
@@ -106,7 +112,12 @@ def command(
         watched = watch(
             folder,
             out,
-            limits=ShardLimits(horizon=horizon, lateness_ns=int(lateness * 1e9), profile=profile),
+            limits=ShardLimits(
+                horizon=horizon,
+                lateness_ns=int(lateness * 1e9),
+                profile=profile,
+                transactions=transactions,
+            ),
             once=once,
             interval_s=interval,
             master=master,
@@ -173,7 +184,8 @@ def _show(watched: "Watched", output: Output) -> None:
     )
     if watched.undecided:
         output.say(
-            f"{watched.undecided} partitions undecided: beyond the horizon, late, or at odds with themselves"
+            f"{watched.undecided} partitions or checks undecided: beyond the horizon, late, or at odds with "
+            "themselves"
         )
     output.say(
         f"{watched.findings} findings ({watched.findings_in_all} with those before), {watched.quarantined} "

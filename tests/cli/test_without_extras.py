@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.traces.errors import EXTRAS, broken_library, install_extra
+from tests.suites import run_forked
 
 PROGRAM = """
 import sys
@@ -68,8 +69,14 @@ NEEDS = [
 ]
 
 
-def without(hidden: tuple[str, ...], command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command in a Python that cannot import these."""
+def without(
+    hidden: tuple[str, ...], command: list[str], folder: Path, *, new: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """A command in a Python that cannot import these. new: an interpreter that has loaded nothing before."""
+    if not new:
+        program = PROGRAM.format(hidden=hidden)
+        said = run_forked("tests.cli.program_process", [program, " ".join(hidden), *command], folder)
+        return subprocess.CompletedProcess(command, *said)
     return subprocess.run(
         [sys.executable, "-c", PROGRAM.format(hidden=hidden), *command],
         cwd=folder, capture_output=True, text=True, timeout=600, check=False, stdin=subprocess.DEVNULL,
@@ -116,7 +123,7 @@ def test_the_rest_works_without_any_of_them(folder) -> None:
         ["bugs", "list"],
         ["model", "list"],
     ):
-        done = without(hidden, command, folder)
+        done = without(hidden, command, folder, new=True)
         assert done.returncode == 0, done.stderr
 
 

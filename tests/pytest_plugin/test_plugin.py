@@ -1,7 +1,7 @@
 """The pytest plugin under pytest: what its tests collect, how they fail, what they leave behind.
 
-Each suite runs in a process of its own, as a user's does: in this one, modules that it imports late would be
-loaded twice.
+Each suite runs in a process of its own (suites.py), as a user's does: in this one, modules that it imports
+late would be loaded twice.
 """
 
 import re
@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -20,9 +19,9 @@ from fencepost.checkers.verdict import combine
 from fencepost.systems.processes import ProcessCluster
 from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.plan_json import plan_from_json
+from tests.suites import LOADED, run_suite
 
 pytest_plugins = ["pytester"]
-INSTALLED = any(point.value == "fencepost.pytest_plugin" for point in entry_points(group="pytest11"))
 DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "how-to" / "pytest.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", DOCUMENTATION, flags=re.S)
 STORE = """
@@ -56,8 +55,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
 
     def call(text: str, *options: str) -> pytest.RunResult:
         pytester.makepyfile(text)
-        loaded = [] if INSTALLED else ["-p", "fencepost.pytest_plugin"]
-        return pytester.runpytest_subprocess(*loaded, "-p", "no:cacheprovider", "--strict-markers", *options)
+        return run_suite(pytester, *LOADED, "-p", "no:cacheprovider", "--strict-markers", *options)
 
     return call
 
@@ -91,10 +89,10 @@ def test_the_entry_point_is_declared():
     assert project["entry-points"]["pytest11"] == {"fencepost": "fencepost.pytest_plugin"}
 
 
-def test_others_are_not_disturbed(suite, pytester):
+def test_others_are_not_disturbed(pytester):
     """Rule: tests that use none of it run as before, a function called `campaign` included, and nothing is
-    left."""
-    result = suite(
+    left. In a process that has loaded nothing before."""
+    pytester.makepyfile(
         """
         import pytest
         def campaign(): raise AssertionError
@@ -106,6 +104,7 @@ def test_others_are_not_disturbed(suite, pytester):
             def test_three(self, n): assert n
         """
     )
+    result = pytester.runpytest_subprocess(*LOADED, "-p", "no:cacheprovider", "--strict-markers")
     result.assert_outcomes(passed=3)
     assert not (pytester.path / ".fencepost").exists()
 

@@ -28,7 +28,9 @@ minutes, and compiles the judges."""
 ONLY_REAL = ("kafka_home", "bootstrap", "script", "control", "runs_per_cluster", "links", "disks")
 CHECKS = ("log", "kafka", "invariants")
 """What judges a run against a real system, unless --checks says something else. Conformance and the checks of
-the meantime know the reference brokers only; groups and transactions have no part in these runs."""
+the meantime know the reference brokers only."""
+OF_TRANSACTIONS = ("transactions", "exactly_once", "groups")
+"""And these, where processes write in transactions."""
 OPTIONS = ("kafka_home", "bootstrap", "script", "links", "disks")
 """Of a system, as systems/named.py has them."""
 RUNS_PER_CLUSTER = 25
@@ -56,7 +58,8 @@ def real_options(function: Any) -> Any:
             "--script",
             type=click.Path(path_type=Path, exists=True, dir_okay=False, resolve_path=True),
             metavar="FILE",
-            help="With external: the program that breaks it.",
+            help="With external: the program that breaks it. docs/how-to/real-systems.md has its verbs, "
+            "docs/examples/external one for docker compose.",
         ),
         click.option(
             "--links",
@@ -150,6 +153,12 @@ def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
         )
     options = {name: str(given[name]) for name in OPTIONS if given[name]}
     system = make_system(given["system"], Path("unused"), options)
+    if PROFILES[profile].transactions and "transactions" not in system.inside().can:
+        raise FencepostError(
+            expected="a system with transactions: apache-kafka or embedded",
+            seen="one of which that is not known",
+            where=f"--profile {profile} with --system {given['system']}",
+        )
     able, unable = kinds_for(system.inside().can)
     for kind in asked.faults or ():
         if kind not in able:
@@ -167,7 +176,7 @@ def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
     return Job(
         profile=profile,
         plan=plan,
-        checks=asked.checks or CHECKS,
+        checks=asked.checks or (CHECKS + OF_TRANSACTIONS if PROFILES[profile].transactions else CHECKS),
         faults=asked.faults or able,
         system=given["system"],
         system_options=options,

@@ -9,7 +9,6 @@ piece delays the reports, not the work.
 
 import os
 import selectors
-import subprocess
 import sys
 import time
 from collections import deque
@@ -20,13 +19,14 @@ from typing import IO, Self
 
 from attrs import define, field
 
+from fencepost import forking
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.cli.check.work import Began, Judgement, Question, WorkMessage, judged
 from fencepost.cli.check.worker import Order, Orders, WorkerMessage, decode, encode
 from fencepost.mining.inputs.traces import Piece, Quarantined
 from fencepost.traces.errors import FencepostError
 
-COMMAND = (sys.executable, "-m", "fencepost.cli.check.worker")
+COMMAND = (*forking.BEGIN, "fencepost.cli.check.worker")
 GRACE_S = 10.0
 """Seconds beyond the time limit before a process that does not return is killed. The judge itself is only
 a fraction of a second late."""
@@ -38,7 +38,7 @@ READ_BYTES = 1 << 18
 class Worker:
     """One process."""
 
-    process: "subprocess.Popen[bytes]"
+    process: forking.Process
     # Index of the current piece; -1: none.
     number: int = -1
     # The trace that it judges; None while it reads.
@@ -114,13 +114,7 @@ class Pool:
         self._selector.close()
 
     def _start(self) -> None:
-        process = subprocess.Popen(
-            self.command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-            env=os.environ,
-        )
+        process = forking.start(self.command, os.environ)
         worker = Worker(process)
         self.workers.append(worker)
         self._selector.register(worker.stdout, selectors.EVENT_READ, worker)

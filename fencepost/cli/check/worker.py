@@ -113,6 +113,14 @@ def serve(orders_in: BinaryIO, results: BinaryIO) -> None:
         say(WorkerMessage(fatal=fatal))
 
 
+def load() -> None:
+    """Load what a verdict needs, before any process is forked (fencepost/forking.py)."""
+    import fencepost.checkers.linearizability.judge  # noqa: F401
+    from fencepost.checkers import judges
+
+    judges.load()
+
+
 def main() -> None:
     """Entry point of the process. Prints of libraries and models go to standard error, because standard
     output is for the results."""
@@ -123,7 +131,3 @@ def main() -> None:
         serve(sys.stdin.buffer, results)
     except BrokenPipeError:  # the caller is gone, and nothing reads the rest
         os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -116,7 +116,7 @@ def _cause(bug: "Bug", mined: Path, output: Output, seconds: float, jobs: int) -
 
 
 def _as_dict(cause: "Cause") -> dict[str, Any]:
-    from fencepost.campaign.causes.cause import event_line
+    from fencepost.campaign.causes.cause import event_line, operation_line
 
     def one(passing: Any) -> dict[str, Any]:
         where = passing.parting
@@ -127,6 +127,7 @@ def _as_dict(cause: "Cause") -> dict[str, Any]:
             "event": None if where is None else event_line(cause.failing.events[where.position]),
             "name": None if where is None else cause.failing.events[where.position].name.value,
             "instead": event_line(where.instead) if where and where.instead else None,
+            "answers": [operation_line(each) if each else None for each in passing.answered or ()],
             "chain": [] if where is None else [event_line(cause.failing.events[at]) for at in where.chain],
         }
 

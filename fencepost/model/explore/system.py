@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
-from attrs import Factory, frozen
+from attrs import Attribute, Factory, field, frozen
+
+from fencepost.traces.errors import FencepostError
 
 Value = int | tuple["Value", ...]
 """States and actions' arguments: integers, and tuples of them, so that a fingerprint is canonical."""
@@ -122,14 +124,28 @@ class ExplorationOutcome(StrEnum):
     VIOLATED = "violated"
 
 
+def _at_least(least: int) -> Callable[[object, "Attribute[Any]", Any], None]:
+    """A validator: what the caller gives for a limit may not be lower."""
+
+    def check(_: object, attribute: "Attribute[Any]", value: int | None) -> None:
+        if value is not None and value < least:
+            raise FencepostError(
+                expected=f"at least {least}, or None for no limit",
+                seen=str(value),
+                where=f"Limits({attribute.name})",
+            )
+
+    return check
+
+
 @frozen(kw_only=True)
 class Limits:
     """Where an exploration stops: distinct states, depth in steps, and memory of the process in MiB; None is
     no limit."""
 
-    states: int | None = 5_000_000
-    depth: int | None = None
-    memory_mib: int | None = None
+    states: int | None = field(default=5_000_000, validator=_at_least(1))
+    depth: int | None = field(default=None, validator=_at_least(0))
+    memory_mib: int | None = field(default=None, validator=_at_least(1))
 
 
 @frozen

@@ -73,7 +73,9 @@ class Crew:
             workers: the number of processes.
             arguments: for each worker's constructor.
         """
-        context = get_context("spawn")  # a fork would share the locks of all threads
+        # forked from a process without other threads, whose locks a fork would share, that loads numba once
+        context = get_context("forkserver")
+        context.set_forkserver_preload([__name__])
         for number in range(workers):
             link, other_end = context.Pipe()
             process = context.Process(

@@ -5,10 +5,8 @@ import re
 from pathlib import Path
 
 from fencepost.model.tla import files_of
-from fencepost.model.tlc import RunOptions, RunOutcome, Spec, check
-
-QUICK = RunOptions(java_options=("-XX:TieredStopAtLevel=1",))
-"""One worker, as ever; a JVM that is not worth warming up."""
+from fencepost.model.tlc import RunOutcome, Spec, check
+from tests.model.quick import QUICK
 
 
 def nevers(name: str) -> tuple[str, ...]:

@@ -23,7 +23,8 @@ from fencepost.model.group.system import Groups
 from fencepost.model.tla import FOLDER, SIZES, files_of
 from fencepost.model.tla.group import constants_to_tla, state_from_tla, state_to_tla
 from fencepost.model.tlc import RunOutcome, Spec, check, show
-from tests.model.comparison.reaching import QUICK, reaches_all
+from tests.model.comparison.reaching import reaches_all
+from tests.model.quick import QUICK
 
 FAIL_OVER = Constants(members=1, generations=1, epochs=1, drop={"apply_whole_load", "not_coordinator"})
 RETENTION = Constants(

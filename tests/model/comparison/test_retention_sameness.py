@@ -9,7 +9,7 @@ from fencepost.model.replication.state import Constants
 from fencepost.model.tla.dropped import shortest_counterexample
 from fencepost.model.tla.variants import RETENTION
 from fencepost.traces.errors import FencepostError
-from tests.model.comparison.reaching import QUICK
+from tests.model.quick import QUICK
 
 
 @pytest.mark.java

@@ -16,7 +16,8 @@ from fencepost.model.tla import FOLDER, SIZES, files_of
 from fencepost.model.tla.replication import constants_to_tla, state_from_tla, state_to_tla
 from fencepost.model.tlc import show
 from fencepost.traces.errors import FencepostError
-from tests.model.comparison.reaching import QUICK, reaches_all
+from tests.model.comparison.reaching import reaches_all
+from tests.model.quick import QUICK
 
 TINY = Constants(replicas=2, log_size=1, epochs=1, values=1, crashes=1)
 SMALL = Constants(replicas=2, epochs=1)

@@ -13,7 +13,8 @@ from fencepost.model.controller.state import CONTROL_PLANE, Constants
 from fencepost.model.tla import FOLDER, SIZES, files_of
 from fencepost.model.tla.controller import constants_to_tla, state_from_tla, state_to_tla
 from fencepost.model.tlc import show
-from tests.model.comparison.reaching import QUICK, reaches_all
+from tests.model.comparison.reaching import reaches_all
+from tests.model.quick import QUICK
 
 ZOMBIES = Constants(epochs=2, writes=1, drop={"fenced_zookeeper_write", "leader_epoch_fencing"})
 REASSIGNED = Constants(

@@ -23,7 +23,8 @@ from fencepost.model.tlc import show
 from fencepost.model.transaction.needed import ONLY_FIRST_NEEDS
 from fencepost.model.transaction.state import OF_TRANSACTIONS, Constants
 from fencepost.model.transaction.system import Transactions
-from tests.model.comparison.reaching import QUICK, reaches_all
+from tests.model.comparison.reaching import reaches_all
+from tests.model.quick import QUICK
 
 DEPOSED = Constants(
     transactions=1,

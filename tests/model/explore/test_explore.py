@@ -8,6 +8,7 @@ import pytest
 from attrs import frozen
 
 from fencepost.model.explore import After, ExplorationOutcome, Limits, explore, fingerprint, render
+from fencepost.traces.errors import FencepostError
 
 
 @frozen
@@ -119,3 +120,14 @@ def test_memory_is_that_of_the_process_itself() -> None:
     code = "from fencepost.model.explore.process import resident_bytes; print(resident_bytes())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 1 << 20 < int(done.stdout) < large == len(ballast)
+
+
+@pytest.mark.parametrize("limits", [{"states": -1}, {"states": 0}, {"depth": -1}, {"memory_mib": 0}])
+def test_a_limit_that_allows_nothing_is_refused(limits: dict[str, int]) -> None:
+    """Rule: a limit below the least sensible one is a mistake of the caller; nothing is explored without
+    one."""
+    ((name, value),) = limits.items()
+    least = 0 if name == "depth" else 1
+    with pytest.raises(FencepostError, match=rf"Limits\({name}\): expected at least {least}.*saw {value}$"):
+        Limits(**limits)
+    assert Limits(states=1, depth=0, memory_mib=1)

@@ -20,10 +20,10 @@ from fencepost.model.tlc import (
     simulate,
 )
 from fencepost.traces.errors import FencepostError
+from tests.model.quick import QUICK
 
 SPECS = Path(__file__).parent / "specs"
 pytestmark = pytest.mark.java
-QUICK = RunOptions(java_options=("-XX:TieredStopAtLevel=1",))
 
 
 def spec(name: str, **constants: str) -> Spec:
