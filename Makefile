@@ -50,7 +50,7 @@ lint: $(READY) ## ruff (rules and format) and mypy (strict)
 
 .PHONY: test
 test: java lint ## lint, then all tests on all cores; ends with what each test folder took
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
 
 .PHONY: bench
 bench: java $(READY) ## measure simulator, judges and mining (bench/)

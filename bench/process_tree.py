@@ -28,7 +28,7 @@ class Cost:
 
 @frozen(kw_only=True)
 class _Process:
-    """One of them, now. ticks: of processor time, with those of its children that ended."""
+    """One of them, now. ticks: of its own processor time."""
 
     java: bool
     parent: int
@@ -46,7 +46,7 @@ def _tree() -> dict[int, _Process]:
             resident = int((folder / "statm").read_text().split()[1]) * PAGE
         except (OSError, ValueError, IndexError):
             continue
-        ticks = sum(map(int, told[11:15]))
+        ticks = sum(map(int, told[11:13]))
         found[int(folder.name)] = _Process(
             java="java" in name, parent=int(told[1]), ticks=ticks, resident=resident
         )
@@ -60,18 +60,22 @@ def _tree() -> dict[int, _Process]:
 
 
 def cost_of(work: Callable[[], object]) -> Cost:
-    """Do it once."""
+    """Do it once. Of a process that ends meanwhile, what it had used at the last look counts: Spark ends a
+    Python worker that was idle for a minute, and nobody is sure to wait for it."""
     most, own, ended = [0, 0], [0.0], Event()
+    used = {process: one.ticks for process, one in _tree().items()}
 
     def look() -> None:
         while not ended.wait(LOOK_S):
-            tree = {process: one for process, one in _tree().items() if process != os.getpid()}
+            everything = _tree()
+            used.update((process, one.ticks) for process, one in everything.items())
+            tree = {process: one for process, one in everything.items() if process != os.getpid()}
             for n, java in enumerate((False, True)):
                 most[n] = max(most[n], sum(one.resident for one in tree.values() if one.java == java))
             own[0] = time.thread_time()
 
     thread = Thread(target=look, daemon=True)
-    before, start = sum(one.ticks for one in _tree().values()), time.perf_counter()
+    before, start = sum(used.values()), time.perf_counter()
     thread.start()
     try:
         work()
@@ -79,6 +83,7 @@ def cost_of(work: Callable[[], object]) -> Cost:
         seconds = time.perf_counter() - start
         ended.set()
         thread.join()
-    ticks = sum(one.ticks for one in _tree().values()) - before
+    used.update((process, one.ticks) for process, one in _tree().items())
+    ticks = sum(used.values()) - before
     processor = ticks / TICKS - own[0]  # looking is no part of the work
     return Cost(seconds=seconds, processor=processor, workers=most[0], jvm=most[1])

@@ -28,13 +28,13 @@ LAYERS: dict[str, set[str]] = {
     "conformance": {"traces", "impl", "wire", "report"},
     "sim": {"traces", "impl"},
     "proxy": {"traces", "impl", "wire"},
-    "systems": {"traces", "impl", "sim", "wire", "proxy"},
+    "systems": {"forking", "traces", "impl", "sim", "wire", "proxy"},
     "audit": {"traces", "model", "checkers", "impl.log"},
     "history": {"traces", "model", "checkers", "report", "viewer"},
 }
 LAYERS["blame"] = {"traces", "model", "checkers", "impl", "wire", "proxy"}
 LAYERS["campaign"] = {
-    *("traces", "model", "checkers", "report", "viewer"),
+    *("forking", "traces", "model", "checkers", "report", "viewer"),
     *("impl", "sim", "wire", "proxy", "systems"),
 }
 LAYERS["mining"] = LAYERS["campaign"] | {"campaign"}
@@ -43,6 +43,7 @@ LAYERS["torture"] = LAYERS["kafka"] | {"kafka"}
 LAYERS["cli"] = LAYERS["mining"] | {
     *("mining", "audit", "history", "torture", "kafka", "console", "conformance", "blame"),
 }
+LAYERS["begin"] = LAYERS["forking"] = set()
 LAYERS["pytest_plugin"] = LAYERS["__main__"] = LAYERS["cli"] | {"cli"}
 
 # Third-party packages and the only places that may import them.

@@ -60,6 +60,10 @@ class TraceError(FencepostError, ValueError):
     """A trace, journal or Parquet file that cannot be read or contradicts its schema."""
 
 
+BYTE_ORDER_MARK = ("a byte order mark at the beginning", "save the file as UTF-8 without it")
+"""What an error says of a text with this invisible first character (U+FEFF), and what to do about it."""
+
+
 class EnvironmentError_(FencepostError, RuntimeError):
     """Something the machine lacks: Java, an extra, a free port, room on the disk."""
 

@@ -18,6 +18,7 @@ the whole when it has completed. Of a trace without a digest the whole takes the
 last line without its line feed that cannot be read was cut: it alone is lost.
 """
 
+import codecs
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -29,7 +30,7 @@ from attrs import Factory, define, evolve, field
 
 from fencepost.traces.client_errors import kafka_error
 from fencepost.traces.decoding import from_json
-from fencepost.traces.errors import EnvironmentError_, TraceError
+from fencepost.traces.errors import BYTE_ORDER_MARK, EnvironmentError_, TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.rows import left_out_in_words
@@ -266,7 +267,9 @@ def _parse(text: str | bytes, where: str, left_out: _LeftOut | None) -> Any:
     try:
         row = from_json(text)
     except msgspec.DecodeError as error:
-        raise TraceError(expected="a JSON object", seen=str(error), where=where) from None
+        marked = text[:1] == "\ufeff" if isinstance(text, str) else text.startswith(codecs.BOM_UTF8)
+        seen, hint = BYTE_ORDER_MARK if marked else (str(error), "")
+        raise TraceError(expected="a JSON object", seen=seen, where=where, hint=hint) from None
     if not isinstance(row, dict):
         raise TraceError(expected="a JSON object", seen=type(row).__name__, where=where)
     kind = row.pop("type", None)

@@ -85,6 +85,8 @@ class TopicOptions:
     """How long a compacted topic keeps a tombstone."""
     min_cleanable_dirty_ppm: int = _bounded(0, MILLION, 500_000)
     """min.cleanable.dirty.ratio, per million."""
+    index_interval_bytes: int = _bounded(0, GIBIBYTE, 4_096, LATER)
+    """index.interval.bytes: an index has an entry for about so many bytes."""
     created_later: bool = False
     """Whether a create_topic fault of the plan creates the topic, instead of the set-up of the cluster."""
 
@@ -137,6 +139,9 @@ class TransactionOptions:
     expiration_ms: int = _bounded(1, CENTURY_MS, 7 * DAY_MS)
     """Of a transactional id that is not used."""
     expiration_check_ms: int = _bounded(1, 100 * MILLION, 3_600_000)
+    first_epoch: int = _bounded(0, (1 << 15) - 2, 0)
+    """The producer epoch of a transactional id's first producer. Kafka begins with 0. Near the largest one,
+    32,766, the epochs are soon used up, as they are of an id that was used 32,766 times."""
     append_timeout_ms: int = _bounded(1, MILLION, 5_000)
     """How long a record of a coordinator, or a marker, may wait for its replicas."""
     marker_backoff_ms: int = _bounded(1, 60_000, 100)
@@ -224,6 +229,10 @@ class NetworkOptions:
     duplicate_ppm: int = _bounded(0, MILLION, 0)
     reorder_ppm: int = _bounded(0, MILLION, 0)
     """Messages that are delayed until later ones of the same link have passed."""
+    late_ppm: int = _bounded(0, MILLION, 0, LATER)
+    """Messages that come up to `late_max_us` later, mostly when their sender has given them up. Requests that
+    version 1 of transactions assumes to come in time are never late."""
+    late_max_us: int = _bounded(0, 60 * MILLION, 0, LATER)
 
 
 @frozen(kw_only=True)
@@ -332,6 +341,10 @@ class TransformOptions:
     """How long the application works on a transaction before it ends it."""
 
 
+ARGUMENTS = ("tombstone", "read_committed", "earliest", "by_time")
+"""Of a planned operation."""
+
+
 @frozen(kw_only=True)
 class PlannedOperation:
     """One operation that a client will invoke at `at_ms`, or as soon as its process is free after that.
@@ -340,7 +353,8 @@ class PlannedOperation:
     renames no other. key: of all records of an append; a compacted topic refuses an append without one.
     argument: "tombstone" for an append that deletes its key. A delete_records deletes what lies more than
     `records` below the highest end that its process was shown. argument "read_committed": for a poll or
-    list_offsets that wants committed records only.
+    list_offsets that wants committed records only; "earliest" for a list_offsets of the log start;
+    "by_time" for one of the first record of the last `records` tenths of a second.
 
     subscribe: a consumer of `topic` begins in the group `key`; it works by itself until its process is to
     unsubscribe (it leaves the group) or crash (it is gone). pause: it stops for `records` tenths of a
@@ -378,7 +392,7 @@ class PlannedOperation:
     records: int = _bounded(1, 999, 1)
     # The key of all records of an append; a compacted topic refuses an append without one.
     key: str = ""
-    argument: str = field(default="", validator=in_(("", "tombstone", "read_committed")))
+    argument: str = field(default="", validator=in_(("", *ARGUMENTS)))
 
 
 @frozen(kw_only=True)

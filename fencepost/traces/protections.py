@@ -450,6 +450,18 @@ PROTECTIONS: tuple[Protection, ...] = (
         says="a transaction that is open beyond its time-out is aborted",
     ),
     Protection(
+        name="counts_when_durable",
+        bug="T12",
+        breaks="LIVE",
+        says="a transition of a transaction counts when every replica has it",
+    ),
+    Protection(
+        name="next_epoch",
+        bug="T26",
+        breaks="LIVE",
+        says="a producer that has used up its epochs gets another producer id",
+    ),
+    Protection(
         name="still_member",
         bug="T11",
         breaks="EXACTLY-ONCE",

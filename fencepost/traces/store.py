@@ -81,7 +81,8 @@ class TraceStore:
     def open(cls, path: Path) -> Self:
         """The store at `path`. Raises TraceError if there is none."""
         if not any((path / name).is_dir() for name in ("traces", JOURNAL_FOLDER)):
-            seen = "a folder without traces/ or journal/" if path.is_dir() else "no such folder"
+            missing = "a file" if path.exists() else "no such folder"
+            seen = "a folder without traces/ or journal/" if path.is_dir() else missing
             raise TraceError(expected="a folder of traces", seen=seen, where=str(path))
         return cls(path)
 

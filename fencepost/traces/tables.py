@@ -97,8 +97,8 @@ def tables_of(many: Iterable[Rows]) -> Tables:
     )
 
 
-def _values(column: Any) -> list[Any]:
-    """A column as Python values, structs as tuples in field order.
+def values_of(column: Any) -> list[Any]:
+    """A column as Python values, structs and lists as tuples, structs in field order. column: chunked.
 
     By way of NumPy and of dictionaries where there are few strings, because Arrow's own `to_pylist` makes an
     object per value on the way.
@@ -124,9 +124,9 @@ def _lists(array: Any) -> list[tuple[Any, ...]]:
     inner: tuple[Any, ...]
     flat, offsets = array.flatten(), array.offsets.to_numpy()
     if pa.types.is_struct(flat.type):
-        inner = tuple(zip(*(_values(pa.chunked_array([child])) for child in flat.flatten()), strict=True))
+        inner = tuple(zip(*(values_of(pa.chunked_array([child])) for child in flat.flatten()), strict=True))
     else:
-        inner = tuple(_values(pa.chunked_array([flat])))
+        inner = tuple(values_of(pa.chunked_array([flat])))
     places = (offsets - offsets[0]).tolist()
     lists: list[tuple[Any, ...]] = [()] * len(array)
     for row in np.flatnonzero(np.diff(offsets)).tolist():  # in most rows of most columns there is nothing
@@ -135,7 +135,7 @@ def _lists(array: Any) -> list[tuple[Any, ...]]:
 
 
 def _rows(table: pa.Table, columns: Sequence[str]) -> list[Row]:
-    return list(zip(*(_values(table.column(name)) for name in columns), strict=True))
+    return list(zip(*(values_of(table.column(name)) for name in columns), strict=True))
 
 
 def rows_of_tables(tables: Tables, *, where: str = "tables") -> Iterator[Rows]:
@@ -254,7 +254,7 @@ def events_of_table(
 
     Raises TraceError for an event of no trace, and for a name that this version does not know.
     """
-    columns = {name: _values(events.column(name)) for name in EVENT_COLUMNS}
+    columns = {name: values_of(events.column(name)) for name in EVENT_COLUMNS}
     columns["name"] = _names(columns["name"], where)
     made = list(map(_event_of, *(columns[field] for field in _EVENT_FIELDS)))
     ids = events.column("trace_id").to_numpy()

@@ -28,12 +28,15 @@ def anchor_of(anomaly: str) -> str:
     return f"example-{anomaly}"
 
 
-def trace_of(sample: Sample) -> Trace | None:
-    """The sample's trace, if it is not too large to draw and its folder still is as it was."""
+def trace_of(sample: Sample, stores: dict[str, TraceStore]) -> Trace | None:
+    """The sample's trace, if it is not too large to draw and its folder still is as it was. stores: opened so
+    far, by folder."""
     if sample.operations > LARGEST_DRAWN:
         return None
     try:
-        return TraceStore.open(Path(sample.source)).read(sample.trace_id)
+        if sample.source not in stores:
+            stores[sample.source] = TraceStore.open(Path(sample.source))
+        return stores[sample.source].read(sample.trace_id)
     except (FencepostError, KeyError):
         return None
 
@@ -46,8 +49,9 @@ def examples_of(samples: Sequence[Sample], folder: Path | None) -> tuple[Example
     """
     found: list[Example] = []
     pages: dict[tuple[str, int], str] = {}
+    stores: dict[str, TraceStore] = {}
     for sample in samples:
-        key, trace = (sample.source, sample.trace_id), trace_of(sample)
+        key, trace = (sample.source, sample.trace_id), trace_of(sample, stores)
         again = key in pages
         if trace is not None and not again:
             pages[key] = _watched(sample, trace, samples, folder, number=len(pages) + 1)

@@ -7,6 +7,7 @@ import pytest
 
 from fencepost.traces import jsonlines
 from fencepost.traces.errors import TraceError
+from fencepost.traces.importers import import_file
 from fencepost.traces.operations import Outcome
 
 TRACE = '{"type":"trace","trace_id":1,"plan":"","seed":1,"software_version":"v"}'
@@ -45,6 +46,18 @@ def test_each_mistake_is_named_with_its_line(lines: list[str], said: str) -> Non
     with pytest.raises(TraceError, match=said) as caught:
         list(jsonlines.read_lines(lines, where="f"))
     assert "\n" not in str(caught.value)
+
+
+def test_a_byte_order_mark_is_named(tmp_path: Path) -> None:
+    """Rule: the invisible first character of a file saved by an editor is named, not called malformed; in
+    front of a foreign history, too."""
+    path = tmp_path / "f.jsonl"
+    path.write_text(TRACE + "\n", encoding="utf-8-sig")
+    with pytest.raises(TraceError, match=r"f\.jsonl:1: .*saw a byte order mark.*; save the file"):
+        list(jsonlines.read_traces(path))
+    path.write_text('{"type":"invoke"}', encoding="utf-8-sig")
+    with pytest.raises(TraceError, match=r"saw a byte order mark .*; save the file as UTF-8"):
+        import_file(path)
 
 
 def test_an_event_of_an_unknown_name_costs_that_event() -> None:

@@ -267,6 +267,9 @@ def test_no_store_is_one_sentence(tmp_path: Path, make_trace) -> None:
     """A folder without traces, and a trace that is not there, are the caller's mistakes."""
     with pytest.raises(TraceError, match="no such folder"):
         TraceStore.open(tmp_path / "none")
+    (tmp_path / "file").touch()
+    with pytest.raises(TraceError, match="expected a folder of traces, saw a file"):
+        TraceStore.open(tmp_path / "file")
     with pytest.raises(TraceError, match="without traces/ or journal/"):
         TraceStore.open(tmp_path)
     with pytest.raises(TraceError, match="expected trace 9, saw 2 other traces"):

@@ -20,7 +20,6 @@ needs_chromium = [
     pytest.mark.skipif(
         CHROMIUM is None, reason="the viewer's browser tests need Chromium (apt-get install chromium)"
     ),
-    pytest.mark.xdist_group("browser"),
 ]
 all_of_them = pytest.mark.skipif(
     not EVERYTHING, reason="the viewer's longer browser tests run with FENCEPOST_BROWSER=all"

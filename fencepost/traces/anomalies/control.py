@@ -178,6 +178,13 @@ CONTROL: tuple[Anomaly, ...] = (
         "log start or producer than its leader",
     ),
     Anomaly(
+        name="directory_disagrees",
+        rank=70,
+        breaks="AGREED",
+        definition="when a run that went well was over, a replica's directory had a file of none of its "
+        "segments, or an index entry that points at no batch",
+    ),
+    Anomaly(
         name="group_not_stored",
         rank=70,
         breaks="AGREED",
@@ -185,17 +192,31 @@ CONTROL: tuple[Anomaly, ...] = (
         "hold as it is served",
     ),
     Anomaly(
+        name="contradictory_state",
+        rank=70,
+        breaks="AGREED",
+        definition="a broker with nothing to do let somebody wait for what was there, or wait without a "
+        "timer, or its high watermark was below what its ISR has",
+    ),
+    Anomaly(
         name="wrong_answer",
         rank=70,
         breaks="ANSWERED",
-        definition="a broker answered a client with something else than its own state says in that moment",
+        definition="a broker answered a client or a broker with something else than its own state says in "
+        "that moment",
     ),
     Anomaly(
         name="wrong_request",
         rank=70,
         breaks="ANSWERED",
         definition="a client asked for something else than its application did, or with other options than "
-        "the plan's",
+        "the plan's; or a broker's request to another one contradicts its own state",
+    ),
+    Anomaly(
+        name="wrong_row",
+        rank=70,
+        breaks="ANSWERED",
+        definition="a client reported something else of an operation than its answers say",
     ),
     Anomaly(
         name="unanswered_request",
@@ -250,6 +271,13 @@ CONTROL: tuple[Anomaly, ...] = (
         breaks="JUSTIFIED",
         definition="a client or a consumer waited in vain for an answer although nothing was broken and "
         "every broker ran",
+    ),
+    Anomaly(
+        name="missing_commit",
+        rank=70,
+        breaks="MEANTIME",
+        definition="a consumer did not commit what its poll returned when its mode says so, and nothing was "
+        "broken",
     ),
     Anomaly(
         name="needless_reprocessing",

@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
-from fencepost.traces.errors import TraceError
+from fencepost.traces.errors import BYTE_ORDER_MARK, TraceError
 from fencepost.traces.importers.edn import EdnReader, Keyword, plain
 from fencepost.traces.importers.entries import HistoryEntry, entry_of
 from fencepost.traces.importers.json_text import json_rows
@@ -180,8 +180,12 @@ def _notation(window: Window) -> str:
         return "json" if bracket.group(1) == '"' else "edn"
     if re.match(r"[\[(#{]", rest):
         return "edn"
+    seen, hint = repr(rest[:40]) if rest else "an empty file", ""
+    if rest.startswith("\ufeff"):
+        seen, hint = BYTE_ORDER_MARK
     raise TraceError(
         expected=f"a history in one of the formats {', '.join(FORMATS)}",
-        seen=repr(rest[:40]) if rest else "an empty file",
+        seen=seen,
         where=window.where,
+        hint=hint,
     )

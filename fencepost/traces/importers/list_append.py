@@ -51,9 +51,14 @@ class ListExpansion(Expansion):
         return self.row(Function.POLL, outcome, topic=topic, partition=partition, offset=0, records=shown)
 
 
+def _named(row: Any) -> Any:
+    """Elle needs no function: its own samples, and those of elle-cli, have none."""
+    return {**row, "f": "txn"} if isinstance(row, dict) and row.get("f") is None else row
+
+
 def list_operations(rows: Iterable[tuple[Any, int]], where: str) -> tuple[Operation, ...]:
     """The operations of a list-append history. Raises TraceError with `where` and the line."""
     history = KafkaHistory(where, functions=FUNCTIONS, expansion=ListExpansion)
     for row, line in rows:
-        history.add(row, line)
+        history.add(_named(row), line)
     return history.operations()

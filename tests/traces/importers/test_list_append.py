@@ -102,6 +102,18 @@ def test_what_is_not_understood_is_refused(asked, answered, reason):
     assert "h.edn:2" in str(refused.value)
 
 
+def test_entries_without_a_function():
+    """Rule (Elle): every entry is a transaction, so `:f` may be missing, or nil, as in Elle's own samples."""
+    entries = [
+        f"{{:index {at}, :type :{kind}, {function} :process 3, :value [[:append 2 9] [:r 1 {read}]]}}"
+        for at, (kind, function, read) in enumerate((("invoke", "", "nil"), ("ok", ":f nil,", "[4]")))
+    ]
+    trace = import_text("\n".join(entries), where="h.edn")
+    assert [row.function.value for row in trace.operations] == ["txn", "append", "poll"]
+    assert [record.value for record in trace.operations[2].records] == [4]
+    assert trace.profile == "imported-elle-append"
+
+
 def test_other_functions_are_refused():
     """Rule: a list-append history has transactions only."""
     with pytest.raises(TraceError, match="a function out of txn"):
