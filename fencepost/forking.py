@@ -179,14 +179,16 @@ class _Server:
         line = msgspec.json.encode(_Request(dict(environment), str(Path.cwd())))
         stdin, to = os.pipe()
         back, stdout = os.pipe()
-        told, status = os.pipe()
+        report, status = os.pipe()
         length = len(line).to_bytes(_LENGTH_BYTES)
         with self._lock, suppress(BrokenPipeError):  # a server that has ended: so have the pipes
             socket.send_fds(self._control, [length], [stdin, stdout, 2, status])
             self._control.sendall(line)
         for descriptor in (stdin, stdout, status):
             os.close(descriptor)
-        return Forked(os.fdopen(to, "wb", bufsize), os.fdopen(back, "rb", bufsize), os.fdopen(told, "rb", 0))
+        return Forked(
+            os.fdopen(to, "wb", bufsize), os.fdopen(back, "rb", bufsize), os.fdopen(report, "rb", 0)
+        )
 
     def close(self) -> None:
         self._control.close()
@@ -235,7 +237,7 @@ def main() -> None:
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(wake)
-    running: dict[int, int] = {}  # where the end of each process is told, by its number
+    running: dict[int, int] = {}  # the pipe for the status of each process, by its number
     with selectors.DefaultSelector() as selector:
         selector.register(control, selectors.EVENT_READ)
         selector.register(woken, selectors.EVENT_READ)
@@ -262,25 +264,25 @@ def main() -> None:
                     _become(request, standard)
                     _end(module.main)
                 running[child] = status
-                _tell(status, child)
+                _report(status, child)
                 for number in standard:
                     os.close(number)
 
 
 def _reap(running: dict[int, int]) -> None:
-    """Tell the return codes of all processes that have ended."""
+    """Report the return codes of all processes that have ended."""
     while running:
         child, status = os.waitpid(-1, os.WNOHANG)
         if not child:
             return
-        told = running.pop(child)
-        _tell(told, os.waitstatus_to_exitcode(status))
-        os.close(told)
+        pipe = running.pop(child)
+        _report(pipe, os.waitstatus_to_exitcode(status))
+        os.close(pipe)
 
 
-def _tell(told: int, number: int) -> None:
+def _report(pipe: int, number: int) -> None:
     with suppress(BrokenPipeError):  # nobody waits for it any more
-        os.write(told, b"%d\n" % number)
+        os.write(pipe, b"%d\n" % number)
 
 
 def _become(request: _Request, standard: list[int]) -> None:

@@ -17,7 +17,7 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.wire import outward_transactions
 from fencepost.wire.dialogue import Dialogue
 from fencepost.wire.handling import MILLISECOND, NANOSECONDS_PER_MS, grouped
-from fencepost.wire.translation import Translation, error_of
+from fencepost.wire.translation import Translation, committed_topics, error_of, first_error
 
 NO_ID = -1
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
@@ -298,14 +298,10 @@ def _ask_leave(to: Dialogue, request: groups.LeaveGroupRequest) -> Any:
 
 def _tell_leave(request: groups.LeaveGroupRequest, response: Any) -> groups.LeaveGroupResponse:
     codes = [response.error_code, *(each.error_code for each in getattr(response, "members", ()))]
-    errors = [error for error in map(error_of, codes) if error is not NO_ERROR]
-    return groups.LeaveGroupResponse(
-        correlation_id=request.correlation_id, error=errors[0] if errors else NO_ERROR
-    )
+    return groups.LeaveGroupResponse(correlation_id=request.correlation_id, error=first_error(codes))
 
 
 def _ask_commit(to: Dialogue, request: groups.OffsetCommitRequest) -> Any:
-    topics = grouped((each.partition.topic, each) for each in request.offsets)
     return to.make(
         8,
         "OffsetCommitRequest",
@@ -314,31 +310,12 @@ def _ask_commit(to: Dialogue, request: groups.OffsetCommitRequest) -> Any:
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
         retention_time=timedelta(milliseconds=NO_ID),
-        topics=tuple(
-            to.make(
-                8,
-                "OffsetCommitRequestTopic",
-                name=name,
-                partitions=tuple(
-                    to.make(
-                        8,
-                        "OffsetCommitRequestPartition",
-                        partition_index=each.partition.partition,
-                        committed_offset=each.offset,
-                        committed_leader_epoch=each.leader_epoch,
-                        committed_metadata=each.metadata,
-                    )
-                    for each in offsets
-                ),
-            )
-            for name, offsets in topics.items()
-        ),
+        topics=committed_topics(to, 8, "OffsetCommitRequest", request.offsets),
     )
 
 
 def _tell_commit(request: groups.OffsetCommitRequest, response: Any) -> groups.OffsetCommitResponse:
-    errors = [error_of(each.error_code) for topic in response.topics for each in topic.partitions]
-    error = next((each for each in errors if each is not NO_ERROR), NO_ERROR)
+    error = first_error(each.error_code for topic in response.topics for each in topic.partitions)
     return groups.OffsetCommitResponse(
         correlation_id=request.correlation_id, error=error, appended=error in MAYBE_WRITTEN
     )
@@ -362,9 +339,7 @@ def _ask_committed(to: Dialogue, request: groups.OffsetFetchRequest) -> Any:
 def _tell_committed(request: groups.OffsetFetchRequest, response: Any) -> groups.OffsetFetchResponse:
     parts = [(topic.name, each) for topic in response.topics for each in topic.partitions]
     codes = [getattr(response, "error_code", None), *(each.error_code for _, each in parts)]
-    errors = [
-        error for error in (error_of(code) for code in codes if code is not None) if error is not NO_ERROR
-    ]
+    error = first_error(code for code in codes if code is not None)
     found = {
         TopicPartition(name, each.partition_index): groups.CommittedOffset(
             partition=TopicPartition(name, each.partition_index),
@@ -376,9 +351,9 @@ def _tell_committed(request: groups.OffsetFetchRequest, response: Any) -> groups
     }
     return groups.OffsetFetchResponse(
         correlation_id=request.correlation_id,
-        error=errors[0] if errors else NO_ERROR,
+        error=error,
         offsets=()
-        if errors
+        if error is not NO_ERROR
         else tuple(found[key] for key in request.partitions or sorted(found) if key in found),
     )
 

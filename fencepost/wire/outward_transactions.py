@@ -9,10 +9,9 @@ from datetime import timedelta
 from typing import Any
 
 from fencepost.impl.messages import transaction_api as core
-from fencepost.traces.outcomes import NO_ERROR
 from fencepost.wire.dialogue import Dialogue
 from fencepost.wire.handling import MILLISECOND, grouped
-from fencepost.wire.translation import Translation, error_of
+from fencepost.wire.translation import Translation, committed_topics, error_of, first_error
 
 FEATURE = "transaction.version"
 FIRST_VERSION = {0: 11, 26: 4, 28: 4}
@@ -73,12 +72,11 @@ def _tell_add_partitions(
     request: core.AddPartitionsToTxnRequest, response: Any
 ) -> core.AddPartitionsToTxnResponse:
     """All partitions have the same error; of a mixture the worse one is what counts."""
-    errors = [
-        error_of(each.partition_error_code)
+    error = first_error(
+        each.partition_error_code
         for topic in response.results_by_topic_v3_and_below
         for each in topic.results_by_partition
-    ]
-    error = next((each for each in errors if each is not NO_ERROR), NO_ERROR)
+    )
     return core.AddPartitionsToTxnResponse(correlation_id=request.correlation_id, error=error)
 
 
@@ -119,7 +117,6 @@ def _tell_end(request: core.EndTxnRequest, response: Any) -> core.EndTxnResponse
 
 
 def _ask_offsets(to: Dialogue, request: core.TxnOffsetCommitRequest) -> Any:
-    topics = grouped((each.partition.topic, each) for each in request.offsets)
     return to.make(
         28,
         "TxnOffsetCommitRequest",
@@ -130,31 +127,12 @@ def _ask_offsets(to: Dialogue, request: core.TxnOffsetCommitRequest) -> Any:
         generation_id=request.generation_id,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
-        topics=tuple(
-            to.make(
-                28,
-                "TxnOffsetCommitRequestTopic",
-                name=name,
-                partitions=tuple(
-                    to.make(
-                        28,
-                        "TxnOffsetCommitRequestPartition",
-                        partition_index=each.partition.partition,
-                        committed_offset=each.offset,
-                        committed_leader_epoch=each.leader_epoch,
-                        committed_metadata=each.metadata,
-                    )
-                    for each in offsets
-                ),
-            )
-            for name, offsets in topics.items()
-        ),
+        topics=committed_topics(to, 28, "TxnOffsetCommitRequest", request.offsets),
     )
 
 
 def _tell_offsets(request: core.TxnOffsetCommitRequest, response: Any) -> core.TxnOffsetCommitResponse:
-    errors = [error_of(each.error_code) for topic in response.topics for each in topic.partitions]
-    error = next((each for each in errors if each is not NO_ERROR), NO_ERROR)
+    error = first_error(each.error_code for topic in response.topics for each in topic.partitions)
     return core.TxnOffsetCommitResponse(correlation_id=request.correlation_id, error=error)
 
 

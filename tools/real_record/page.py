@@ -86,17 +86,17 @@ def explanations(path: Path = EXPLAINED) -> Explanations:
     return found
 
 
-def known_defects(folder: Path, sums: Iterable[Sum], told: Explanations) -> Explanations:
+def known_defects(folder: Path, sums: Iterable[Sum], explained: Explanations) -> Explanations:
     """Explanations of findings that are a known defect of the system, by what their runs recorded.
 
     Parameters:
       folder: of the record.
       sums: of its rows.
-      told: findings that have an explanation already.
+      explained: findings that have an explanation already.
     Returns: both together.
     """
-    found = dict(told)
-    for row, one in unexplained(sums, told):
+    found = dict(explained)
+    for row, one in unexplained(sums, explained):
         trace = TraceStore.open(folder / row.name).read(one.seed)
         if says := said_of(trace, one.findings):
             found[row.name, one.seed] = says

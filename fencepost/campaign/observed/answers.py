@@ -10,16 +10,16 @@ answer.
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from attrs import define, field
 
-from fencepost.campaign.observed.justified import Asked, is_member, partition_of, reasons, standing
+from fencepost.campaign.observed.differences import Differences, place_of
+from fencepost.campaign.observed.justified import Asked, Reason, is_member, partition_of, reasons, standing
 from fencepost.campaign.observed.requested import Wishes
 from fencepost.campaign.observed.shares import wrong_shares
 from fencepost.impl.messages import broker_api, group_api
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.sim.world import FIRST_CLIENT_NODE
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import Event
 from fencepost.traces.operations import ACKS_NONE
 from fencepost.traces.outcomes import ErrorCode
 
@@ -28,8 +28,6 @@ PATIENT = frozenset({group_api.JoinGroupRequest, group_api.SyncGroupRequest})
 SLACK_MS = 10_000
 """How long a broker may take: far above the time that any of its writes may wait, offsets.commit.timeout.ms
 (5 s) included."""
-MOST_EVENTS = 20
-"""Of one broker: one is enough to convict, and a mistake that is made with each request fills the trace."""
 
 
 @define(eq=False)
@@ -48,7 +46,11 @@ class AnswerTap:
     # The latest arrival of a request that is answered. A broker handles requests in the order of their
     # arrival, so that all earlier ones have been handled, too.
     handled: int = -1
-    recorded: int = 0
+    differences: Differences = field(init=False)
+
+    @differences.default
+    def _none_yet(self) -> Differences:
+        return Differences(self.now, self.record)
 
     def received(self, source: int, message: Any) -> None:
         """A request arrived at a running broker.
@@ -64,11 +66,11 @@ class AnswerTap:
         asked = Asked(message, self.now(), standing(core, message), member)
         if type(message) is not broker_api.ProduceRequest or message.acks != ACKS_NONE:
             self.asked[source, message.correlation_id] = asked
-        for of, expected, seen in self.wishes.refuted(source - FIRST_CLIENT_NODE, message):
-            self._record(asked, "unplanned", f"{of}: {expected}", f"{seen}")
+        for reason in self.wishes.refuted(source - FIRST_CLIENT_NODE, message):
+            self._add(asked, "unplanned", reason)
         if type(message) is group_api.SyncGroupRequest:
-            for of, expected, seen in wrong_shares(core, self.wishes.plan, message):
-                self._record(asked, "unplanned", f"{of}: {expected}", f"{seen}")
+            for reason in wrong_shares(core, self.wishes.plan, message):
+                self._add(asked, "unplanned", reason)
 
     def answered(self, target: int, message: Any) -> None:
         """A message leaves for a client.
@@ -81,8 +83,8 @@ class AnswerTap:
         core = self.core()
         if asked is None or core is None:
             return
-        for of, expected, seen in reasons(core, asked, message):
-            self._record(asked, "wrong", f"{of}: {expected}", f"{seen}")
+        for reason in reasons(core, asked, message):
+            self._add(asked, "wrong", reason)
         if asked.member and message.error is ErrorCode.UNKNOWN_MEMBER_ID and asked.since < self.handled:
             self._expelled(asked)
         self.handled = max(self.handled, asked.since)
@@ -93,7 +95,7 @@ class AnswerTap:
         group = asked.request.group_id
         requests = (one.request for one in self.asked.values())
         if not any(type(one) is group_api.LeaveGroupRequest and one.group_id == group for one in requests):
-            self._record(asked, "wrong", "member: it stays while its request waits", "UNKNOWN_MEMBER_ID")
+            self._add(asked, "wrong", ("member", "it stays while its request waits", "UNKNOWN_MEMBER_ID"))
 
     def ended(self) -> None:
         """The incarnation or the run ends: who still waits?"""
@@ -105,30 +107,11 @@ class AnswerTap:
             wait = wait if isinstance(wait, int) else 0
             if type(request) not in PATIENT and now - asked.since > wait + SLACK_MS * MILLISECOND:
                 waited = (now - asked.since) // MILLISECOND
-                self._record(asked, "never", "an answer", f"none within {waited} ms")
+                self._add(asked, "never", ("", "an answer", f"none within {waited} ms"))
         self.asked.clear()
 
-    def _record(self, asked: Asked, cause: str, expected: str, seen: str) -> None:
-        self.recorded += 1
-        if self.recorded > MOST_EVENTS:
-            return
+    def _add(self, asked: Asked, cause: str, reason: Reason) -> None:
         request = asked.request
-        key = partition_of(request)
-        detail = {
-            "request": type(request).__name__,
-            "correlation": request.correlation_id,
-            "since": asked.since,
-            "expected": expected,
-            "seen": seen,
-        }
-        self.record(
-            Event(
-                time=self.now(),
-                name=Name.ANSWERED,
-                node=self.node,
-                topic=None if key is None else key.topic,
-                partition=-1 if key is None else key.partition,
-                cause=cause,
-                detail=msgspec.json.encode(detail).decode(),
-            )
-        )
+        kind, place = type(request).__name__, place_of(partition_of(request))
+        more = {"correlation": request.correlation_id, "since": asked.since}
+        self.differences.add(self.node, cause, place, kind, reason, **more)

@@ -10,16 +10,14 @@ time; processes that commit in transactions.
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from attrs import define, field
 
-from fencepost.campaign.observed.answers import MOST_EVENTS
-from fencepost.campaign.observed.justified import Reason
+from fencepost.campaign.observed.differences import NOWHERE, Differences
 from fencepost.campaign.observed.rows import asks_leader
 from fencepost.impl.client.consumer.consumer import Consumer
 from fencepost.impl.messages import broker_api, group_api
 from fencepost.sim.host import Host
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import Event
 from fencepost.traces.operations import Function, Operation, Position
 
 AT_EACH_POLL = frozenset({"sync", "async", "before"})
@@ -45,7 +43,11 @@ class ConsumerTap:
     commits: list[Position] = field(factory=list)
     # Whether it looked for its coordinator since then.
     lost: bool = False
-    recorded: int = 0
+    differences: Differences = field(init=False)
+
+    @differences.default
+    def _none_yet(self) -> Differences:
+        return Differences(self.now, self.record)
 
     def received(self, source: int, message: Any) -> None:
         """An answer arrived: nothing to see.
@@ -67,7 +69,7 @@ class ConsumerTap:
             self.lost = True
         elif kind in TO_LEADERS and self.host.core is not None:
             for reason in asks_leader(self.host.core, target, message):
-                self._record("unknown_leader", kind.__name__, reason, None, -1)
+                self.differences.add(self.host.node, "unknown_leader", NOWHERE, kind.__name__, reason)
 
     def ended(self) -> None:
         """The process ends."""
@@ -117,22 +119,5 @@ class ConsumerTap:
                     f"{topic}-{partition} up to {end} before poll {later.op_id}",
                     sorted(offsets),
                 )
-                self._record("uncommitted", "OffsetCommit", reason, topic, partition)
-
-    def _record(self, cause: str, what: str, reason: Reason, topic: str | None, partition: int) -> None:
-        self.recorded += 1
-        if self.recorded > MOST_EVENTS:
-            return
-        of, expected, seen = reason
-        detail = {"request": what, "since": self.now(), "expected": f"{of}: {expected}", "seen": f"{seen}"}
-        self.record(
-            Event(
-                time=self.now(),
-                name=Name.ANSWERED,
-                node=self.host.node,
-                topic=topic,
-                partition=partition,
-                cause=cause,
-                detail=msgspec.json.encode(detail).decode(),
-            )
-        )
+                place = topic, partition
+                self.differences.add(self.host.node, "uncommitted", place, "OffsetCommit", reason)

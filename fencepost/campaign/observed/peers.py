@@ -8,17 +8,16 @@ recorded as an event (ANSWERED), and judged by the check `meantime`. Clients' re
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from attrs import define, field
 
-from fencepost.campaign.observed.answers import MOST_EVENTS
 from fencepost.campaign.observed.between import ANSWERS, CONTROL, REQUESTS, AskedByBroker
-from fencepost.campaign.observed.justified import partition_of
+from fencepost.campaign.observed.differences import NOWHERE, Differences, place_of
+from fencepost.campaign.observed.justified import Reason, partition_of
 from fencepost.campaign.observed.resting import contradictions_in
 from fencepost.impl.messages import broker_api
 from fencepost.sim.host import Host
 from fencepost.sim.scheduler import MILLISECOND
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import Event
 from fencepost.traces.outcomes import ErrorCode
 
 FETCHES = 8
@@ -51,7 +50,11 @@ class PeerTap:
     arrived: int = 0
     fetched: int = 0
     fetches: int = 0
-    recorded: int = 0
+    differences: Differences = field(init=False)
+
+    @differences.default
+    def _none_yet(self) -> Differences:
+        return Differences(self.now, self.record)
 
     def received(self, source: int, message: Any) -> None:
         """A message of another broker arrived.
@@ -75,8 +78,8 @@ class PeerTap:
                 del self.control[source]
         self.arrived += 1
         if self.arrived % REST_EVERY == 0 and host.rests:
-            for of, expected, seen in contradictions_in(core, host.timers):
-                self._record("resting", "a state", None, -1, f"{of}: {expected}", f"{seen}")
+            for reason in contradictions_in(core, host.timers):
+                self.differences.add(self.node, "resting", NOWHERE, "a state", reason)
 
     def _is_asked(self, source: int, correlation_id: int) -> bool:
         """Whether the answer to this fetch is compared. Of a second copy it is not known which answer is
@@ -102,8 +105,8 @@ class PeerTap:
                 return
         asks = REQUESTS.get(kind)
         if asks is not None:
-            for of, expected, seen in asks(core, target, message):
-                self._of("unfounded", message, of, expected, seen)
+            for reason in asks(core, target, message):
+                self._of("unfounded", message, reason)
             if kind in CONTROL:
                 self._in_flight(core, target, message)
             return
@@ -111,8 +114,8 @@ class PeerTap:
         asked = None if answers is None else self.asked.pop((target, message.correlation_id), None)
         if answers is None or asked is None:
             return
-        for of, expected, seen in answers(core, asked, message):
-            self._of("wrong", asked.request, of, expected, seen)
+        for reason in answers(core, asked, message):
+            self._of("wrong", asked.request, reason)
         if kind is broker_api.FetchResponse:
             self._early(asked, message)
 
@@ -125,7 +128,7 @@ class PeerTap:
             return  # timers of a host that was wrong about the time may be early
         if waited < asked.request.max_wait:
             wait = f"no answer without records before {asked.request.max_wait // MILLISECOND} ms"
-            self._of("wrong", asked.request, "time", wait, f"one after {waited // MILLISECOND} ms")
+            self._of("wrong", asked.request, ("time", wait, f"one after {waited // MILLISECOND} ms"))
 
     def _in_flight(self, core: Any, target: int, request: Any) -> None:
         """The next control request leaves when the one before is answered, or was not answered in time."""
@@ -134,13 +137,9 @@ class PeerTap:
         if known is not None and (known[0], known[3]) == (epochs, skew):
             least = core.broker_context.options.controller_request_timeout_ms * MILLISECOND
             if now - known[2] < least:
-                self._of(
-                    "unfounded",
-                    request,
-                    f"requests in flight to {target}",
-                    f"one for {least // MILLISECOND} ms",
-                    f"another after {(now - known[2]) // MILLISECOND} ms",
-                )
+                expected = f"one for {least // MILLISECOND} ms"
+                seen = f"another after {(now - known[2]) // MILLISECOND} ms"
+                self._of("unfounded", request, (f"requests in flight to {target}", expected, seen))
         self.control[target] = (epochs, request.correlation_id, now, skew)
 
     def _skew(self) -> int:
@@ -152,26 +151,6 @@ class PeerTap:
         for kept in (self.asked, self.control, self.latest):
             kept.clear()
 
-    def _of(self, cause: str, request: Any, of: str, expected: object, seen: object) -> None:
-        key = partition_of(request)
-        topic, partition = (None, -1) if key is None else (key.topic, key.partition)
-        self._record(cause, type(request).__name__, topic, partition, f"{of}: {expected}", f"{seen}")
-
-    def _record(
-        self, cause: str, request: str, topic: str | None, partition: int, expected: str, seen: str
-    ) -> None:
-        self.recorded += 1
-        if self.recorded > MOST_EVENTS:
-            return
-        detail = {"request": request, "since": self.now(), "expected": expected, "seen": seen}
-        self.record(
-            Event(
-                time=self.now(),
-                name=Name.ANSWERED,
-                node=self.node,
-                topic=topic,
-                partition=partition,
-                cause=cause,
-                detail=msgspec.json.encode(detail).decode(),
-            )
-        )
+    def _of(self, cause: str, request: Any, reason: Reason) -> None:
+        place = place_of(partition_of(request))
+        self.differences.add(self.node, cause, place, type(request).__name__, reason)

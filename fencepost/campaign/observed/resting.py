@@ -1,4 +1,4 @@
-"""What must hold in a broker that has nothing to do: whoever waits has a timer, and nobody waits for what is
+"""What must hold in a broker that has nothing to do: what waits has a timer, and nothing waits for what is
 there already.
 
 Owns one function for each kind of state. Each is the rule in its plainest form. It only reads. Must not know

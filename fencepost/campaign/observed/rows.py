@@ -10,10 +10,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import msgspec
 from attrs import define, field, frozen
 
-from fencepost.campaign.observed.answers import MOST_EVENTS
+from fencepost.campaign.observed.differences import Differences, place_of
 from fencepost.campaign.observed.justified import LAST_OFFSET_DELTA, Reason, partition_of
 from fencepost.campaign.observed.requested import ATTEMPTS, READ_COMMITTED
 from fencepost.campaign.observed.timed import batches_in
@@ -21,7 +20,7 @@ from fencepost.impl.messages import broker_api
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.sim.host import Host
 from fencepost.sim.scheduler import MILLISECOND
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import Event
 from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome
 from fencepost.traces.outcomes import ErrorCode, outcome_of_attempt
 from fencepost.traces.plan import Plan
@@ -74,7 +73,11 @@ class RowTap:
     acknowledged: deque[tuple[Sent, Any]] = field(factory=lambda: deque(maxlen=KEPT))
     # Partitions of which a broker said that it does not lead them, until metadata comes.
     refused: dict[TopicPartition, int] = field(factory=dict)
-    recorded: int = 0
+    differences: Differences = field(init=False)
+
+    @differences.default
+    def _none_yet(self) -> Differences:
+        return Differences(self.now, self.record)
 
     def received(self, source: int, message: Any) -> None:
         """An answer arrived.
@@ -109,11 +112,11 @@ class RowTap:
             if self.refused.get(message.partition) == target:
                 expected = "metadata first: it said that it does not lead"
                 reason: Reason = f"leader of {message.partition}", expected, target
-                self._record("unknown_leader", type(message).__name__, message, reason)
+                self._of(message, reason)
         else:
             self.sent_for.setdefault(message.correlation_id // ATTEMPTS, []).append(sent)
         for one in asks_leader(self.host.core, target, message):
-            self._record("unknown_leader", type(message).__name__, message, one)
+            self._of(message, one)
 
     def ended(self) -> None:
         """The process ends."""
@@ -133,13 +136,13 @@ class RowTap:
         if not pipelined and row.group is None:
             answers = [self._answer(one) for one in requests]
             for reason in refuted(row, requests, answers, self._patience()):
-                self._record("row", row.function, None, reason, row)
+                self._row(row, reason)
         if pipelined and self._is_pipelined():
             reasons = list(_of_batch(row, self.acknowledged))
             if self.plan.client.producer.partitioner == KEY_HASH:
                 reasons += _misplaced(row, self.host.core, self.plan)
             for reason in reasons:
-                self._record("row", row.function, None, reason, row)
+                self._row(row, reason)
         for one in requests:
             self.got.pop(one.request.correlation_id, None)
 
@@ -158,34 +161,16 @@ class RowTap:
     def _answer(self, one: Sent) -> tuple[Any, int] | None:
         return self.got.get(one.request.correlation_id)
 
-    def _record(
-        self, cause: str, what: str, request: Any, reason: Reason, row: Operation | None = None
-    ) -> None:
-        self.recorded += 1
-        if self.recorded > MOST_EVENTS:
-            return
-        key = None if request is None else partition_of(request)
-        place: tuple[str | None, int] = (None, -1) if key is None else (key.topic, key.partition)
-        if row is not None:
-            place = row.topic, -1 if row.partition is None else row.partition
-        of, expected, seen = reason
-        detail = {
-            "request": f"{what} of operation {row.op_id}" if row is not None else what,
-            "since": self.now(),
-            "expected": f"{of}: {expected}",
-            "seen": f"{seen}",
-        }
-        self.record(
-            Event(
-                time=self.now(),
-                name=Name.ANSWERED,
-                node=self.host.node,
-                topic=place[0],
-                partition=place[1],
-                cause=cause,
-                detail=msgspec.json.encode(detail).decode(),
-            )
-        )
+    def _of(self, request: Any, reason: Reason) -> None:
+        """A request to the wrong leader."""
+        place = place_of(partition_of(request))
+        self.differences.add(self.host.node, "unknown_leader", place, type(request).__name__, reason)
+
+    def _row(self, row: Operation, reason: Reason) -> None:
+        """A wrong row."""
+        place = row.topic, -1 if row.partition is None else row.partition
+        what = f"{row.function} of operation {row.op_id}"
+        self.differences.add(self.host.node, "row", place, what, reason)
 
 
 def asks_leader(core: Any, target: int, request: Any) -> Iterator[Reason]:

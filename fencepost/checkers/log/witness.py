@@ -168,8 +168,8 @@ def _bases(logs: _Logs, slot: Array, inside: Array) -> Array:
     base[append] = begins
     logs.deny(logs.of_append[append[(base[append] != begins) | (begins < 0)]])
     _keep_inside(logs, base)
-    told = (appends.kind == Kind.SOFT) & (appends.base >= 0)  # by the leader alone: it may be lost
-    logs.deny(logs.of_append[told & (base != appends.base)])
+    stated = (appends.kind == Kind.SOFT) & (appends.base >= 0)  # by the leader alone: it may be lost
+    logs.deny(logs.of_append[stated & (base != appends.base)])
     return base
 
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from attrs import define, field
 
-from fencepost.campaign.observed import answers
+from fencepost.campaign.observed import answers, differences
 from fencepost.campaign.observed.answers import AnswerTap
 from fencepost.campaign.observed.justified import RULES, Asked, reasons
 from fencepost.campaign.observed.requested import Wishes
@@ -307,11 +307,11 @@ def test_a_broken_broker_does_not_fill_the_trace() -> None:
     """Rule: at most MOST_EVENTS of one broker."""
     now, recorded = [0], []
     tap = tap_with(now, recorded, lambda: Idle)
-    for number in range(answers.MOST_EVENTS + 5):
+    for number in range(differences.MOST_EVENTS + 5):
         tap.received(1_000, broker_api.MetadataRequest(correlation_id=number))
     now[0] = 10**12
     tap.ended()
-    assert len(recorded) == answers.MOST_EVENTS
+    assert len(recorded) == differences.MOST_EVENTS
 
 
 def slow_members() -> Plan:
