@@ -430,33 +430,45 @@ def test_a_trace_without_a_plan_is_asked_nothing() -> None:
     assert not judge(trace).findings
 
 
+LEADS_TWO = Event(
+    time=SECOND,
+    name=Name.BECAME_LEADER,
+    node=1,
+    leader_epoch=0,
+    isr=(1, 2),
+    high_watermark=0,
+    offset=0,
+    **T0,
+)
+"""Broker 1, of an empty log in sync with broker 2."""
+
+
+def appended_first(node: int, at: int) -> Event:
+    """The record of offset 0 is in the log of a broker."""
+    return Event(time=at, name=Name.APPENDED, node=node, offset=0, end_offset=1, values=(1,), **T0)
+
+
 @pytest.mark.parametrize(
     ("lost", "took_ms", "late"), [(False, 4_000, True), (True, 4_000, False), (True, 6_000, True)]
 )
 def test_a_commit_waits_for_the_next_fetch(lost: bool, took_ms: int, late: bool) -> None:
     """Rule (MEANTIME): what every ISR member has is committed by their next fetch. A fault may have lost that
     fetch; then a follower waits until it times out (seed 5794 of the profile transactions)."""
-    led = Event(
-        time=SECOND,
-        name=Name.BECAME_LEADER,
-        node=1,
-        leader_epoch=0,
-        isr=(1, 2),
-        high_watermark=0,
-        offset=0,
-        **T0,
-    )
     copied = 20 * SECOND
-
-    def appended(node: int, at: int) -> Event:
-        return Event(time=at, name=Name.APPENDED, node=node, offset=0, end_offset=1, values=(1,), **T0)
 
     fault = tuple(
         Event(time=copied + at, name=name, node=2, cause="partition", detail='{"fault":1}')
         for at, name in ((1, Name.FAULT_BEGAN), (2, Name.FAULT_ENDED))
     )
     moved = Event(time=copied + took_ms * 1_000_000, name=Name.HIGH_WATERMARK, node=1, high_watermark=1, **T0)
-    rows = (*UP, led, appended(1, copied - 1), appended(2, copied), *(fault if lost else ()), moved)
+    rows = (
+        *UP,
+        LEADS_TWO,
+        appended_first(1, copied - 1),
+        appended_first(2, copied),
+        *(fault if lost else ()),
+        moved,
+    )
     assert ("slow_commit" in found(*rows)) is late
 
 
@@ -473,21 +485,8 @@ def test_a_commit_waits_for_the_next_fetch(lost: bool, took_ms: int, late: bool)
 def test_a_commit_waits_while_a_broker_cleans(name: Name, cause: str, node: int, late: bool) -> None:
     """Rule (MEANTIME): a step of cleaning many small segments on a slow disk may take seconds (seed 9100010
     of the profile everything). What a broker outside of the ISR does is no reason."""
-    led = Event(
-        time=SECOND,
-        name=Name.BECAME_LEADER,
-        node=1,
-        leader_epoch=0,
-        isr=(1, 2),
-        high_watermark=0,
-        offset=0,
-        **T0,
-    )
     copied = 20 * SECOND
-    rows = [
-        Event(time=copied, name=Name.APPENDED, node=1, offset=0, end_offset=1, values=(1,), **T0),
-        Event(time=copied, name=Name.APPENDED, node=2, offset=0, end_offset=1, values=(1,), **T0),
-    ]
+    rows = [appended_first(1, copied), appended_first(2, copied)]
     cleaned = Event(time=copied + 4 * SECOND, name=name, node=node, cause=cause, topic="other", partition=0)
     moved = Event(time=copied + 4 * SECOND, name=Name.HIGH_WATERMARK, node=1, high_watermark=1, **T0)
-    assert ("slow_commit" in found(*UP, led, *rows, cleaned, moved)) is late
+    assert ("slow_commit" in found(*UP, LEADS_TWO, *rows, cleaned, moved)) is late
