@@ -25,6 +25,7 @@ from fencepost.torture.campaign import FINDINGS, MOST_SHRINK_RUNS, RUNS, Job, Wo
 from fencepost.torture.libraries import libraries, wanted
 from fencepost.torture.scenario import Scenario, scenario_of
 from fencepost.traces.errors import FencepostError
+from tools import program
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "torture.md"
 BEGIN, END = "<!-- measured by make client-record -->\n", "<!-- end -->\n"
@@ -280,4 +281,4 @@ def main(
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main, "client_record")

@@ -14,6 +14,7 @@ from fencepost.campaign.workers.results import CampaignResult, Job
 from fencepost.console.options import SeedRange, jobs_option, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, strongest
+from tools import program
 
 QUIET = ("calm",)
 """Profiles of which nothing is expected."""
@@ -62,4 +63,4 @@ def _reached(campaign: Campaign, output: Output) -> tuple[CampaignResult, dict[s
 
 
 if __name__ == "__main__":
-    command()
+    program.run(command, "marks")

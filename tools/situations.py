@@ -19,6 +19,7 @@ from fencepost.campaign.swarm.swarm import swarm
 from fencepost.console.options import SeedRange, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.events import Event, Name
+from tools import program
 
 UNKNOWN = "none"
 BROKER = (
@@ -184,4 +185,4 @@ def command(profile: str, seeds: range, as_json: bool) -> None:
 
 
 if __name__ == "__main__":
-    command()
+    program.run(command, "situations")

@@ -2,7 +2,6 @@
 
 import os
 import selectors
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +14,8 @@ from attrs import asdict
 
 from fencepost.console.options import jobs_option, json_option
 from fencepost.console.output import Output, add_row, table
-from fencepost.traces.errors import EnvironmentError_, ExitCode, FencepostError
+from fencepost.traces.errors import EnvironmentError_, ExitCode
+from tools import program
 from tools.exact.ledger import Ledger, Stretch, Sum, digest_of
 from tools.exact.subjects import SUBJECTS, TOP
 from tools.exact.sweep import Task
@@ -167,14 +167,7 @@ def command(
 
 def main() -> None:
     """Entry of the program."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        code = command.main(standalone_mode=False, prog_name="python -m tools.exact")
-    except (FencepostError, click.ClickException) as error:
-        words = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        click.echo(f"exact: {words}", err=True)
-        code = ExitCode.USAGE
-    sys.exit(int(code or 0))
+    program.run(command, "exact")
 
 
 if __name__ == "__main__":

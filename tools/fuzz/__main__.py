@@ -1,7 +1,6 @@
 """`python -m tools.fuzz`: odd messages for as long as asked, resumable. Exit code 1 if anything was found."""
 
 import logging
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -13,6 +12,7 @@ from attrs import asdict, define, field
 from fencepost.console.options import json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
+from tools import program
 from tools.fuzz.cases import MESSAGES, Case
 
 PROGRESS = "progress.json"
@@ -102,14 +102,7 @@ def main() -> None:
     logging.getLogger("fencepost").setLevel(
         logging.ERROR
     )  # refused connections are what the network path is about
-    try:
-        code = command.main(standalone_mode=False, prog_name="python -m tools.fuzz")
-    except click.ClickException as error:
-        click.echo(f"fuzz: {error.format_message()}", err=True)
-        code = ExitCode.USAGE
-    except click.Abort:
-        code = ExitCode.INTERRUPTED
-    sys.exit(int(code or 0))
+    program.run(command, "fuzz")
 
 
 if __name__ == "__main__":

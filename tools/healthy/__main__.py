@@ -2,8 +2,6 @@
 
 import resource
 import shutil
-import signal
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +15,8 @@ from fencepost.campaign.swarm.profiles import PROFILES
 from fencepost.campaign.workers.results import CampaignResult, Job
 from fencepost.console.options import jobs_option, json_option
 from fencepost.console.output import Bar, Output, add_row, table
-from fencepost.traces.errors import ExitCode, FencepostError
+from fencepost.traces.errors import ExitCode
+from tools import program
 from tools.healthy.ledger import Ledger, Slice, Sum, source_digest
 from tools.healthy.memory import children_memory
 
@@ -205,14 +204,7 @@ def command(
 
 def main() -> None:
     """Entry of the program."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        code = command.main(standalone_mode=False, prog_name="python -m tools.healthy")
-    except (FencepostError, click.ClickException) as error:
-        words = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        click.echo(f"healthy: {words}", err=True)
-        code = ExitCode.USAGE
-    sys.exit(int(code or 0))
+    program.run(command, "healthy")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import json
 import multiprocessing
 import signal
-import sys
 import time
 from collections import Counter
 from multiprocessing.connection import Connection, wait
@@ -15,6 +14,7 @@ import rich_click as click
 from fencepost.console.options import jobs_option, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
+from tools import program
 from tools.model_mutants.recorded import PAGES, Answer, answers
 from tools.mutants.subjects import in_order, module_of
 from tools.mutants.trial import EndlessRunError, plant
@@ -152,4 +152,4 @@ def command(model: str, sample: int, seed: int, states: int, out: Path, jobs: in
 
 
 if __name__ == "__main__":
-    sys.exit(int(command.main(standalone_mode=False, prog_name="python -m tools.model_mutants") or 0))
+    program.run(command, "model_mutants")

@@ -1,7 +1,5 @@
 """`python -m tools.mutants [AREA...]`: small faults all over impl/, each judged by runs of the swarm."""
 
-import signal
-import sys
 from pathlib import Path
 
 import attrs
@@ -9,7 +7,8 @@ import rich_click as click
 
 from fencepost.console.options import jobs_option, json_option
 from fencepost.console.output import Output, add_row, table
-from fencepost.traces.errors import ExitCode, FencepostError
+from fencepost.traces.errors import ExitCode
+from tools import program
 from tools.mutants.ledger import PAGE, Ledger, digest, equivalents, name_of
 from tools.mutants.subjects import AREAS, files_of, in_order, mutants_of
 from tools.mutants.trial import PATIENCE, Outcome, Result, places
@@ -239,14 +238,7 @@ def _show(results: list[Result], left: list[Result], counts: dict[str, object], 
 
 def main() -> None:
     """Entry of the program."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        code = command.main(standalone_mode=False, prog_name="python -m tools.mutants")
-    except (FencepostError, click.ClickException) as error:
-        words = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        click.echo(f"mutants: {words}", err=True)
-        code = ExitCode.USAGE
-    sys.exit(int(code or 0))
+    program.run(command, "mutants")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """`python -m tools.mutation CHECKER...`: the mutation score of checkers."""
 
-import signal
-import sys
 from hashlib import blake2b
 from pathlib import Path
 
@@ -9,7 +7,8 @@ import rich_click as click
 
 from fencepost.console.options import jobs_option, json_option
 from fencepost.console.output import Output, add_row, table
-from fencepost.traces.errors import ExitCode, FencepostError
+from fencepost.traces.errors import ExitCode
+from tools import program
 from tools.mutation.checkers import CHECKERS, TOP, Checker
 from tools.mutation.faults import Fault, faults_of
 from tools.mutation.ledger import REASONS, Ledger, Score, change, digest, reason_of, reasons, score
@@ -210,17 +209,7 @@ def command(
 
 def main() -> None:
     """Entry of the program."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        code = command.main(standalone_mode=False, prog_name="python -m tools.mutation")
-    except (FencepostError, click.ClickException) as error:
-        words = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        click.echo(f"mutation: {words}", err=True)
-        code = ExitCode.USAGE
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("mutation: interrupted; what was tried is kept", err=True)
-        code = ExitCode.INTERRUPTED
-    sys.exit(int(code or 0))
+    program.run(command, "mutation")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from fencepost.cli.campaign.real import RealAsked, real_campaign, real_job
 from fencepost.console.options import jobs_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode, FencepostError
+from tools import program
 from tools.real_record.page import (
     PAGE,
     explanations,
@@ -101,4 +102,4 @@ def main(
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main, "real_record")

@@ -13,6 +13,7 @@ from fencepost.console.options import jobs_option, json_option, split_names
 from fencepost.console.output import Output, add_row, table
 from fencepost.mining.mine import mine
 from fencepost.traces.errors import ExitCode, FencepostError
+from tools import program
 from tools.triage.causes import OWN, partings
 from tools.triage.dataset import mix
 from tools.triage.measure import Measured, may_be_together, measure
@@ -139,4 +140,4 @@ def _show(found: Measured, left_out: list[str], parted: dict[str, str], output: 
 
 
 if __name__ == "__main__":
-    command()
+    program.run(command, "triage")
