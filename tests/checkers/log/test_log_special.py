@@ -448,6 +448,14 @@ def test_a_part_that_failed_or_was_never_answered_bounds_by_its_invocation() -> 
         assert legal(history) is (decided == "ok")
 
 
+def test_a_log_start_that_nobody_was_answered_excuses_nothing() -> None:
+    """Rule: only an answer says where the log starts; an append without one does not."""
+    unanswered = append(4, [40], 2, None, log_start_offset=2)
+    assert judge_trace(kept(*THREE, unanswered, from_two(5))).anomaly == "skipped_offset"
+    answered = append(4, [40], 2, 3, 3, log_start_offset=2)
+    assert judge_trace(kept(*THREE, answered, from_two(5))).decision is Decision.OK
+
+
 def test_a_log_start_of_one_partition_says_nothing_of_another() -> None:
     """What retention explains is kept apart by partition, also for claims of polls of several partitions."""
     poll = Operation(

@@ -61,6 +61,13 @@ def test_long_histories_have_the_plain_findings(seed: int) -> None:
     assert long(seed) == ""
 
 
+def test_an_append_begun_after_a_later_one_was_acknowledged() -> None:
+    """Rule: an invocation is a bound from below, also of a slot that no end and no read speak of."""
+    made = trace(append(1, [10], 10, 11, 0), append(2, [20], 2, 5, 1))
+    assert judge_trace(made).anomaly == "append_inversion"
+    assert [difference(made, Random(n)) for n in range(6)] == [""] * 6
+
+
 def test_few_operations_are_kept() -> None:
     """The look does not pass by keeping everything: of long histories with findings, half keep less than half
     of their operations."""

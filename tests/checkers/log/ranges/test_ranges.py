@@ -174,6 +174,19 @@ def test_epochs_that_decrease_from_range_to_range(monkeypatch) -> None:
     assert not any(_suspected(made))
 
 
+def test_epochs_that_decrease_to_above_the_first() -> None:
+    """Within one range an epoch is compared with the highest one below it, not with the first."""
+    made = trace(*(append(n, [n], 2 * n, 2 * n + 1, n, leader_epoch=(1, 3, 2)[n]) for n in range(3)))
+    assert judge_trace(made).anomaly == "epoch_regressed_in_log"
+    assert any(reasons_by_log(made, Random(1), width=8).values())
+
+
+def test_a_batch_is_in_every_range_between_its_ends() -> None:
+    """Rule: an acknowledged batch of eight touches four ranges of two."""
+    columns = log_columns(columns_of_traces([trace(append(1, [*range(8)], 0, 1, 0))]))
+    assert partial._ranges(columns.appends, columns.reads, columns.reads.strong, 2).tolist() == [0, 1, 2, 3]
+
+
 def test_a_session_that_goes_back_from_batch_to_batch(monkeypatch) -> None:
     """A process whose end goes back is suspected wherever its operations are cut; one that goes on is not."""
     ends = (3, 5, 4)
