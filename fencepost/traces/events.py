@@ -31,7 +31,8 @@ class Belief(StrEnum):
     REPLICA = "replica"
     """A replica of this broker. leader, leader_epoch, controller_epoch, zk_version, isr, replicas,
     high_watermark, log_start_offset, end_offset; detail: JSON {epochs: (epoch, start offset), producers:
-    (epoch, last sequence, last offset) by id, followers: log end offsets by broker, of a leader}."""
+    (epoch, last sequence, last offset) by id, open: first offsets of open transactions by producer id,
+    followers: log end offsets by broker, of a leader}."""
     CONTROLLER = "controller"
     """The active controller. controller_epoch, zk_version: of that epoch; replicas: live brokers; isr: those
     about to stop; detail: JSON of its channels, and of what it has not finished."""
@@ -41,6 +42,10 @@ class Belief(StrEnum):
     GROUP = "group"
     """A group at a broker. leader_epoch: the coordinator epoch; detail: JSON {group, phase, served, stored:
     what its log says}."""
+    TRANSACTION = "transaction"
+    """A transactional id at a broker. leader_epoch: the coordinator epoch; detail: JSON {transactional_id,
+    settled: nothing of it is being written, decided: producer id, producer epoch, state, time-out, when it
+    began and changed in ms, partitions; logged: the same as its log says}."""
 
 
 class Name(StrEnum):

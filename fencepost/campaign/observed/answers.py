@@ -12,6 +12,7 @@ from typing import Any
 
 from attrs import define, field
 
+from fencepost.campaign.observed import transactional
 from fencepost.campaign.observed.differences import Differences, place_of
 from fencepost.campaign.observed.justified import Asked, Reason, is_member, partition_of, reasons, standing
 from fencepost.campaign.observed.requested import Wishes
@@ -63,7 +64,9 @@ class AnswerTap:
         if core is None or core.broker_context.broker_epoch < 0 or core.shutdown.shutting_down:
             return  # it does not serve anybody
         member = type(message) in PATIENT and is_member(core, message)
-        asked = Asked(message, self.now(), standing(core, message), member)
+        before = transactional.before(core, message)
+        before = standing(core, message) if before is None else before
+        asked = Asked(message, self.now(), before, member)
         if type(message) is not broker_api.ProduceRequest or message.acks != ACKS_NONE:
             self.asked[source, message.correlation_id] = asked
         for reason in self.wishes.refuted(source - FIRST_CLIENT_NODE, message):
@@ -83,8 +86,9 @@ class AnswerTap:
         core = self.core()
         if asked is None or core is None:
             return
-        for reason in reasons(core, asked, message):
-            self._add(asked, "wrong", reason)
+        for rules in (reasons, transactional.reasons):
+            for reason in rules(core, asked, message):
+                self._add(asked, "wrong", reason)
         if asked.member and message.error is ErrorCode.UNKNOWN_MEMBER_ID and asked.since < self.handled:
             self._expelled(asked)
         self.handled = max(self.handled, asked.since)

@@ -355,7 +355,7 @@ def _coordinator(core: Any, asked: Asked, answer: group_api.FindCoordinatorRespo
         yield f"coordinator of {request.group_id}", leader, answer.error
 
 
-def _refused(
+def as_coordinator(
     core: Any, asked: Asked, error: ErrorCode, *, loads: ErrorCode | None = None
 ) -> Iterator[Reason]:
     """The errors that say what a coordinator is. loads: said instead of a load in progress."""
@@ -372,7 +372,7 @@ def _refused(
         yield "coordinator", "an error: the group is not loaded", error
 
 
-def _member(core: Any, asked: Asked, error: ErrorCode) -> Iterator[Reason]:
+def as_member(core: Any, asked: Asked, error: ErrorCode) -> Iterator[Reason]:
     """Whether an error about a member or its generation is right, and none."""
     request = asked.request
     now = _coordinated(core, request.group_id)
@@ -394,8 +394,8 @@ def _member(core: Any, asked: Asked, error: ErrorCode) -> Iterator[Reason]:
 
 
 def _heartbeat(core: Any, asked: Asked, answer: group_api.HeartbeatResponse) -> Iterator[Reason]:
-    yield from _refused(core, asked, answer.error, loads=ErrorCode.NONE)
-    yield from _member(core, asked, answer.error)
+    yield from as_coordinator(core, asked, answer.error, loads=ErrorCode.NONE)
+    yield from as_member(core, asked, answer.error)
     now = _coordinated(core, asked.request.group_id)
     if now == asked.before and now[0] == "coordinates":
         moves = answer.error is ErrorCode.REBALANCE_IN_PROGRESS
@@ -434,7 +434,7 @@ def _synced(core: Any, asked: Asked, answer: group_api.SyncGroupResponse) -> Ite
 
 
 def _committed(core: Any, asked: Asked, answer: group_api.OffsetCommitResponse) -> Iterator[Reason]:
-    yield from _refused(core, asked, answer.error)
+    yield from as_coordinator(core, asked, answer.error)
     if answer.appended and answer.error in OF_MEMBERS:
         yield "whether it was written", "no: it was refused before", "yes"
     request: group_api.OffsetCommitRequest = asked.request
@@ -450,7 +450,7 @@ def _committed(core: Any, asked: Asked, answer: group_api.OffsetCommitResponse) 
 
 
 def _offsets(core: Any, asked: Asked, answer: group_api.OffsetFetchResponse) -> Iterator[Reason]:
-    yield from _refused(core, asked, answer.error)
+    yield from as_coordinator(core, asked, answer.error)
     request: group_api.OffsetFetchRequest = asked.request
     if answer.error is not ErrorCode.NONE:
         return

@@ -10,7 +10,8 @@ from typing import Any
 
 from attrs import define, field
 
-from fencepost.campaign.observed.between import ANSWERS, CONTROL, REQUESTS, AskedByBroker
+from fencepost.campaign.observed import between, transactional
+from fencepost.campaign.observed.between import CONTROL, AskedByBroker
 from fencepost.campaign.observed.differences import NOWHERE, Differences, place_of
 from fencepost.campaign.observed.justified import Reason, partition_of
 from fencepost.campaign.observed.resting import contradictions_in
@@ -23,6 +24,8 @@ from fencepost.traces.outcomes import ErrorCode
 FETCHES = 8
 """One of so many fetches between brokers is compared, and one of so many answers: they are nearly all of the
 messages, and with each compared a run took a quarter longer."""
+REQUESTS = {**between.REQUESTS, **transactional.REQUESTS}
+ANSWERS = {**between.ANSWERS, **transactional.ANSWERS}
 REST_EVERY = 16
 """Messages from other brokers between two looks at a broker at rest: one look costs as much as three
 messages."""

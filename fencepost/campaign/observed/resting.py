@@ -10,12 +10,16 @@ from typing import Any
 
 from fencepost.campaign.observed.justified import Reason
 from fencepost.impl.messages.broker_api import FetchRequest
+from fencepost.traces.outcomes import ErrorCode
 
 STABLE = "Stable"
 TIMERS = {"PreparingRebalance": "group_join", "CompletingRebalance": "group_sync"}
 """By state of a group: the timer of its longest stay."""
 PERIODIC = (("high_watermark_checkpoint",), ("isr_shrink",))
 """Timers of a broker that serves."""
+PERIODIC_OF_TRANSACTIONS = (("transaction_timeouts",), ("transaction_expiry",))
+ENDING = ("PrepareCommit", "PrepareAbort")
+"""States of a transaction whose end is decided."""
 
 
 def contradictions_in(core: Any, timers: Collection[tuple[Any, ...]]) -> Iterator[Reason]:
@@ -118,16 +122,50 @@ def _groups(core: Any, timers: Collection[tuple[Any, ...]]) -> Iterator[Reason]:
             if group.phase == STABLE and waits and member.group_instance_id is None:
                 # a static member that came back is answered when its new id is in the log
                 yield f"member {member.member_id} of a stable group", "an answer", "it waits"
-    for number, one in core.groups.log.pending.items():
-        if (core.groups.log.TIMER, number) not in timers:
-            yield f"timer of append {number} to {one.partition}", "one", "none"
-        partition = core.replicas.partitions.get(one.partition)
-        if partition is not None and partition.high_watermark >= one.required_offset:
-            yield (
-                f"append {number} to {one.partition}",
-                f"its end: {one.required_offset} is committed",
-                "it waits",
-            )
+
+
+def _durable(core: Any, timers: Collection[tuple[Any, ...]]) -> Iterator[Reason]:
+    """Appends of coordinators, and markers, wait for the high watermark of their leader epoch."""
+    for appends in (core.groups.log, core.transactions.coordinator.log, core.transactions.writer):
+        for number, one in appends.pending.items():
+            of = f"append {number} to {one.partition}"
+            partition = core.replicas.partitions.get(one.partition)
+            if (appends.TIMER, number) not in timers:
+                yield f"timer of {of}", "one", "none"
+            if partition is None or partition.leader_epoch != one.leader_epoch:
+                yield of, "its end: its leader epoch is over", "it waits"
+            elif partition.high_watermark >= one.required_offset:
+                yield of, f"its end: {one.required_offset} is committed", "it waits"
+
+
+def _transactions(core: Any, timers: Collection[tuple[Any, ...]]) -> Iterator[Reason]:
+    """What is being written of a transaction waits for its append. An end that is decided is carried out: its
+    markers are under way, or wait for their time, or its last record is written."""
+    coordinator = core.transactions.coordinator
+    table, ends = coordinator.table, coordinator.markers.ends
+    written = {one.partition.partition for one in coordinator.log.pending.values()}
+    for name, one in table.transactions.items():
+        if coordinator.log.not_coordinator(one.number) is not ErrorCode.NONE:
+            continue  # it waits to be forgotten
+        if one.pending is None and one.phase in ENDING:
+            yield f"transaction of {name} in {one.phase}", "markers under way", "nothing"
+        elif one.pending is not None and one.phase not in ENDING and one.number not in written:
+            yield f"transaction of {name} on its way to {one.pending}", "an append", "none"
+    for name, end in ends.items():
+        for number in end.asked:
+            if ("marker_request", name, number) not in timers:
+                yield f"timer of the markers of {name}", "one", "none"
+        if end.waiting and not end.asked and ("marker_again", name) not in timers:
+            yield f"markers of {name} that wait", "a timer", "none"
+        idle = not end.waiting and not end.asked and ("transaction_completion", name) not in timers
+        if idle and end.transaction.number not in written:
+            yield f"last record of the transaction of {name}", "an append, or a timer", "neither"
+    for number in core.transactions.verification.waiting:
+        if ("transaction_verification", number) not in timers:
+            yield f"timer of the question {number} about a transaction", "one", "none"
+    for key in PERIODIC_OF_TRANSACTIONS if coordinator.started else ():
+        if key not in timers:
+            yield f"timer {key[0]}", "set", "not set"
 
 
 def _periodic(core: Any, timers: Collection[tuple[Any, ...]]) -> Iterator[Reason]:
@@ -142,6 +180,8 @@ RULES: tuple[Callable[[Any, Collection[tuple[Any, ...]]], Iterator[Reason]], ...
     _conversations,
     _channels,
     _groups,
+    _durable,
+    _transactions,
     _periodic,
 )
 """In the order in which they are asked."""

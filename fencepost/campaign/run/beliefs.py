@@ -13,12 +13,14 @@ from fencepost.campaign.observed.settings import misapplied
 from fencepost.campaign.run.directories import wrong_files
 from fencepost.impl.broker.broker import Broker
 from fencepost.impl.coordinator.group import Group, Member, StoredOffset
-from fencepost.impl.coordinator.loading import GroupLoading
+from fencepost.impl.coordinator.places import PlaceLoading
 from fencepost.impl.coordinator.records import OFFSETS_TOPIC, GroupValue, MemberValue
 from fencepost.impl.coordinator.table import GroupLoad
 from fencepost.impl.log.batch.header import CorruptBatchError, read_headers
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.partition import Partition
+from fencepost.impl.transaction.records import STATE_TOPIC, TransactionValue
+from fencepost.impl.transaction.table import TransactionLoad
 from fencepost.traces.events import Belief, Event, Name
 
 LOAD_BYTES = 1 << 30
@@ -35,7 +37,7 @@ def beliefs_of(brokers: Mapping[int, Broker | None], now: int, *, with_files: bo
 
     Yields:
         one event for each broker, each replica, each partition in a cache of metadata or in the active
-        controller, and each group.
+        controller, each group, and each transactional id.
     """
     for node, core in brokers.items():
         if core is None or core.shutdown.shutting_down:
@@ -61,6 +63,7 @@ def beliefs_of(brokers: Mapping[int, Broker | None], now: int, *, with_files: bo
         if core.controller.state.active:
             yield from _controller(node, core, now)
         yield from _groups(node, core, now)
+        yield from _transactions(node, core, now)
 
 
 def _detail(facts: dict[str, Any]) -> str:
@@ -93,6 +96,9 @@ def _replica(node: int, key: TopicPartition, partition: Partition, now: int, fil
             str(number): (one.epoch, one.last_sequence, one.batches[-1].last_offset if one.batches else -1)
             for number, one in sorted(log.producers.producers.items())
         }
+    opened = {str(one.producer_id): one.open_since for one in log.producers.producers.values()}
+    if opened := {number: since for number, since in sorted(opened.items()) if since >= 0}:
+        facts["open"] = opened
     if files:
         facts["files"] = files
     if partition.is_leader:
@@ -177,7 +183,7 @@ def _groups(node: int, core: Broker, now: int) -> Iterator[Event]:
         partition = table.partitions.get(TopicPartition(OFFSETS_TOPIC, number))
         if place.owned_epoch < 0 and not groups:
             continue
-        stored = None if partition is None else _stored(core.groups.loading, partition)
+        stored: GroupLoad | None = None if partition is None else _stored(core.groups.loading, partition)
         for group in groups:
             yield Event(
                 time=now,
@@ -223,7 +229,7 @@ def _offsets(offsets: Iterable[tuple[TopicPartition, StoredOffset]]) -> dict[str
     }
 
 
-def _stored(loading: GroupLoading, partition: Partition) -> GroupLoad | None:
+def _stored(loading: PlaceLoading, partition: Partition) -> Any:
     """What a coordinator would load from this log; None if it cannot be read."""
     log = partition.log
     load = loading.new_load(0, log.log_start_offset, log.log_end_offset)
@@ -258,3 +264,51 @@ def _in_log(group_id: str, load: GroupLoad) -> dict[str, Any]:
             "members": _members(value.members),
         }
     return found
+
+
+# ---- transactions
+
+
+def _transactions(node: int, core: Broker, now: int) -> Iterator[Event]:
+    coordinator = core.transactions.coordinator
+    table = coordinator.table
+    for number, place in sorted(table.places.items()):
+        transactions = table.of_place(number)
+        partition = table.partitions.get(TopicPartition(STATE_TOPIC, number))
+        if not transactions:
+            continue
+        stored: TransactionLoad | None = (
+            None if partition is None else _stored(coordinator.loading, partition)
+        )
+        for one in transactions:
+            value = None if stored is None else stored.values.get(one.transactional_id)
+            yield Event(
+                time=now,
+                name=Name.BELIEF,
+                node=node,
+                topic=STATE_TOPIC,
+                partition=number,
+                leader_epoch=place.owned_epoch,
+                cause=Belief.TRANSACTION,
+                detail=_detail(
+                    {
+                        "transactional_id": one.transactional_id,
+                        "settled": one.pending is None and not one.fence_failed and stored is not None,
+                        "decided": _decided(one.value),
+                        "logged": None if value is None else _decided(value),
+                    }
+                ),
+            )
+
+
+def _decided(value: TransactionValue) -> tuple[Any, ...]:
+    """Everything that the next coordinator needs."""
+    return (
+        value.producer_id,
+        value.producer_epoch,
+        value.phase.value,
+        value.timeout_ms,
+        value.started_ms,
+        value.updated_ms,
+        [str(key) for key in value.partitions],
+    )

@@ -1,9 +1,9 @@
 """The directory of a replica when a run is over: files that belong to no segment, index entries that point at
-no batch, and leader epochs and producers that its batches contradict.
+no batch, and leader epochs, producers and aborted transactions that its batches contradict.
 
-Owns the comparison of names, index entries, epochs and producers with the log, in their plainest form. It
-reads past the simulated disk, so that no fault of the disk strikes it and no call is counted. Must not know
-when it is asked.
+Owns the comparison of names, index entries, epochs, producers and transactions with the log, in their
+plainest form. It reads past the simulated disk, so that no fault of the disk strikes it and no call is
+counted. Must not know when it is asked.
 """
 
 from bisect import bisect_right
@@ -16,8 +16,11 @@ SIDECARS = ("index", "timeindex", "txnindex", "snapshot")
 CHECKPOINT = "leader-epoch-checkpoint"
 ATTRIBUTES, PRODUCER_ID, PRODUCER_EPOCH, SEQUENCE = slice(21, 23), slice(43, 51), slice(51, 53), slice(53, 57)
 """Bytes of a batch."""
-CONTROL = 0x20
-"""The bit of markers, in the lower byte of the attributes."""
+TRANSACTIONAL, CONTROL = 0x10, 0x20
+"""Bits of the lower byte of the attributes."""
+MARKER_TYPE, ABORT = HEADER_BYTES + 8, 0
+"""Where the only record of a marker's batch says how the transaction ends: after five bytes of the record and
+the two of its key's version, the lower one of two."""
 SEQUENCES = 1 << 31
 """After the largest sequence comes 0."""
 MOST = 5
@@ -37,7 +40,7 @@ def wrong_files(log: Any) -> list[str]:
     segments = [(segment, dict(batches_in(segment.file._file.content))) for segment in log.segments.all]
     found = [*_strays(log), *(one for segment, batches in segments for one in _misleading(segment, batches))]
     if not log.files._struck:  # rot may have changed any byte since
-        found += (*_epochs(log, segments), *_producers(log, segments))
+        found += (*_epochs(log, segments), *_producers(log, segments), *_aborted(log, segments))
     return sorted(found)[:MOST]
 
 
@@ -79,6 +82,31 @@ def _producers(log: Any, segments: Segments) -> Iterator[str]:
         expected = (sequence + offset - base) % SEQUENCES, offset
         if seen != expected:
             yield f"producer {producer} is known by {seen}, and its last batch is {expected}"
+
+
+def _aborted(log: Any, segments: Segments) -> Iterator[str]:
+    """The transaction index of a segment has each aborted transaction with a marker in it, from its first
+    record to the marker. Those that began before the log does are not asked for."""
+    opened: dict[int, int] = {}
+    for segment, batches in () if log.options.compact or not log.options.contiguous else segments:
+        content = segment.file._file.content
+        expected = []
+        for at, batch in batches.items():
+            attributes = content[at : at + HEADER_BYTES][ATTRIBUTES][1]
+            producer = int.from_bytes(content[at : at + HEADER_BYTES][PRODUCER_ID], signed=True)
+            if attributes & CONTROL:
+                first = opened.pop(producer, None)
+                if first is not None and content[at + MARKER_TYPE] == ABORT:
+                    expected.append((producer, first, batch.last))
+            elif attributes & TRANSACTIONAL:
+                opened.setdefault(producer, batch.base)
+        index = segment.transactions
+        file = log.files._names.find_file(index.path)
+        entries = index.FORMAT.iter_unpack(b"" if file is None else bytes(file.content))
+        began = segments[0][0].base_offset
+        seen = [(producer, first, last) for _, producer, first, last, _ in entries if first >= began]
+        if seen != expected:
+            yield f"transaction index of {segment.base_offset}: {seen}, and the markers say {expected}"
 
 
 def _strays(log: Any) -> Iterator[str]:

@@ -1,10 +1,10 @@
 """AGREED: when a run that went well is over, every broker believes what ZooKeeper holds, replicas agree, and
 a coordinator serves what its log says.
 
-Owns stale_belief, replicas_disagree, directory_disagrees and group_not_stored. A state that is written once
-and then believed is seldom asked for again within a run, so that a wrong one shows late or never. Here
-everything that can be compared is compared. The run waits until nothing disagrees, for as long as it waits
-for progress; what disagrees then is recorded (BELIEF) and found.
+Owns stale_belief, replicas_disagree, directory_disagrees, group_not_stored and transaction_not_stored. A
+state that is written once and then believed is seldom asked for again within a run, so that a wrong one shows
+late or never. Here everything that can be compared is compared. The run waits until nothing disagrees, for as
+long as it waits for progress; what disagrees then is recorded (BELIEF) and found.
 
 Not compared, because the protocol lets it differ: what a follower believes of the ISR (it learns that only
 with a new leader epoch); a replica of a broker that is not assigned any more; the log start of replicas, each
@@ -13,6 +13,7 @@ fetches is compared once nothing was appended for a while.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 
 import msgspec
 from attrs import define, field, frozen
@@ -48,6 +49,8 @@ class Facts(msgspec.Struct, frozen=True):
     epochs: list[tuple[int, int]] = []
     # By producer id: epoch, last sequence, last offset.
     producers: dict[str, tuple[int, int, int]] = {}
+    # By producer id: the first offset of its open transaction.
+    open: dict[str, int] = {}
     # By broker: the log end offset that the leader knows.
     followers: dict[str, int] = {}
     # By broker: the broker epoch of the controller's channel.
@@ -66,6 +69,18 @@ class Facts(msgspec.Struct, frozen=True):
     # What the coordinator answers with, and what its log says.
     served: "Held | None" = None
     stored: "Held | None" = None
+    transactional_id: str = ""
+    # Whether nothing of it is being written.
+    settled: bool = False
+    # Producer id and epoch, state, time-out, its beginning and its last change in ms, partitions: as the
+    # coordinator goes on, and as its log says.
+    decided: "Decided | None" = None
+    logged: "Decided | None" = None
+
+
+Decided = tuple[int, int, str, int, int, int, list[str]]
+CHANGED: Final = 5
+"""Where it says when it changed."""
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -356,6 +371,7 @@ class Comparison:
         for number, last in sorted(theirs.producers.items()):
             if last[2] >= start and number in ours.producers:
                 facts.append((f"last batch of producer {number}", last, ours.producers[number]))
+        facts.append(("open transactions", _since(theirs.open, start), _since(ours.open, start)))
         for name, expected, seen in facts:
             if expected != seen:
                 yield Contradiction(
@@ -369,18 +385,32 @@ class Comparison:
 
     # ---- groups
 
+    def _coordinator(self, place: int, event: Event, name: str) -> Iterator[Contradiction]:
+        state = self.known.states.get((event.topic, event.partition))
+        if state is not None:
+            yield from self.compared(
+                place,
+                event,
+                (f"coordinator of {name}", state.leader, event.node),
+                (f"coordinator epoch of {name}", state.leader_epoch, event.leader_epoch),
+            )
+
+    def _transaction(self, place: int, event: Event) -> Iterator[Contradiction]:
+        """Who coordinates it, and whether its log says the same."""
+        facts = self.of(place)
+        yield from self._coordinator(place, event, facts.transactional_id)
+        decided, logged = facts.decided, facts.logged
+        if not facts.settled or decided is None or decided == logged:
+            return
+        if logged is None or logged[CHANGED] <= decided[CHANGED]:  # a later append may have been given up
+            yield self._not_stored(place, f"transactions of {facts.transactional_id}", logged, decided)
+
     def _group(self, place: int, event: Event) -> Iterator[Contradiction]:
         """Who serves it, and whether its log says the same."""
-        key, facts = (event.topic, event.partition), self.of(place)
-        state = self.known.states.get(key)
-        if state is None:
+        facts = self.of(place)
+        yield from self._coordinator(place, event, facts.group)
+        if (event.topic, event.partition) not in self.known.states:
             return
-        yield from self.compared(
-            place,
-            event,
-            (f"coordinator of {facts.group}", state.leader, event.node),
-            (f"coordinator epoch of {facts.group}", state.leader_epoch, event.leader_epoch),
-        )
         served, stored = facts.served, facts.stored
         if served is None or stored is None:
             return
@@ -399,15 +429,23 @@ class Comparison:
             ]
         for name, expected, seen in held:
             if expected != seen:
-                yield Contradiction(
-                    anomaly="group_not_stored",
-                    expected=f"coordinator {event.node} to serve group {facts.group} as its log says: "
-                    f"{name} {expected}",
-                    seen=f"{seen}",
-                    place=place,
-                    topic=event.topic,
-                    partition=event.partition,
-                )
+                yield self._not_stored(place, f"group {facts.group}: {name}", expected, seen)
+
+    def _not_stored(self, place: int, what: str, stored: object, served: object) -> Contradiction:
+        event = self.beliefs[place]
+        return Contradiction(
+            anomaly="group_not_stored" if event.cause == Belief.GROUP else "transaction_not_stored",
+            expected=f"coordinator {event.node} to go on as its log says: {what} {stored}",
+            seen=f"{served}",
+            place=place,
+            topic=event.topic,
+            partition=event.partition,
+        )
+
+
+def _since(opened: Mapping[str, int], start: int) -> dict[str, int]:
+    """The transactions that began at an offset or later."""
+    return {number: since for number, since in opened.items() if since >= start}
 
 
 def _later(stored: tuple[int, int, str] | None, served: tuple[int, int, str]) -> bool:
@@ -423,6 +461,7 @@ _JUDGES: Mapping[str, Callable[[Comparison, int, Event], Iterator[Contradiction]
     Belief.METADATA: Comparison._metadata,
     Belief.REPLICA: Comparison._replica,
     Belief.GROUP: Comparison._group,
+    Belief.TRANSACTION: Comparison._transaction,
 }
 
 

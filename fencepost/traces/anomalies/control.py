@@ -192,6 +192,13 @@ CONTROL: tuple[Anomaly, ...] = (
         "hold as it is served",
     ),
     Anomaly(
+        name="transaction_not_stored",
+        rank=70,
+        breaks="AGREED",
+        definition="when a run that went well was over, a coordinator knew a transactional id otherwise than "
+        "its log says",
+    ),
+    Anomaly(
         name="contradictory_state",
         rank=70,
         breaks="AGREED",
