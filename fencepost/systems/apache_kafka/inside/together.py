@@ -56,9 +56,7 @@ def sources_of(cluster: ApacheKafka) -> Sources:
     """Where a cluster of this machine has them; it may run or not."""
     return Sources(
         directories=cluster.directories(),
-        broker_logs={
-            broker: (cluster.directory / f"broker-{broker}" / "broker.log",) for broker in cluster.brokers
-        },
+        broker_logs={broker: (cluster.logs()[f"broker-{broker}"],) for broker in cluster.brokers},
         zookeeper=None if cluster.release.kraft else cluster.directory / "zookeeper" / "data",
     )
 
