@@ -14,9 +14,6 @@ from fencepost.impl.log import layout
 
 MOST_COPIED_BYTES = 64 << 20
 """Of one log directory: a run writes less than a megabyte, the metadata of 25 runs a few."""
-MOST_INDEX_BYTES = 1 << 20
-"""Larger indexes are not copied: that of the last segment is preallocated with ten megabytes, and nearly
-empty. Those of earlier segments are as long as what is in them."""
 MOST_LOG_BYTES = 4 << 20
 """The end of a log that is kept: a broker under faults wrote one megabyte a minute."""
 CHECKPOINTS = (layout.HIGH_WATERMARKS, layout.LOG_STARTS, layout.RECOVERY_POINTS, layout.CLEANER_OFFSETS)
@@ -59,17 +56,26 @@ def copy_directories(directories: Mapping[int, Path], topics: Collection[str], t
 
 
 def copy_folder(found: Path, to: Path) -> None:
-    """Copy the files of a partition, unless they have more than MOST_COPIED_BYTES. found, to: its folder and
-    that of the copy. Raises OSError."""
+    """Copy the files of a partition, unless they have more than MOST_COPIED_BYTES.
+
+    The indexes of the last segment are left out: a broker that runs has them in memory, preallocated, and
+    what is in the file says nothing.
+
+    Args:
+        found: its folder.
+        to: the folder of the copy.
+
+    Raises:
+        OSError: for a file that is there and cannot be read or written.
+    """
     sizes = {}
     for file in sorted(found.iterdir()):
         try:
             sizes[file] = file.stat().st_size
         except FileNotFoundError:
             continue
-    chosen = [
-        file for file, size in sizes.items() if file.suffix not in layout.INDEXES or size <= MOST_INDEX_BYTES
-    ]
+    last = max((file.stem for file in sizes if file.suffix == layout.LOG), default="")
+    chosen = [file for file in sizes if file.stem != last or file.suffix not in layout.INDEXES]
     if sum(sizes[file] for file in chosen) > MOST_COPIED_BYTES:
         return
     to.mkdir(exist_ok=True, parents=True)

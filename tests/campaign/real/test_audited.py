@@ -143,12 +143,13 @@ def test_what_is_reported_is_bounded(directories, tmp_path, monkeypatch):
 
 
 def test_only_what_belongs_to_the_run_is_copied(directories, tmp_path, monkeypatch):
-    """Checkpoints and the run's partitions, without preallocated indexes; a replica that is being deleted
-    leaves its name; an earlier copy is gone."""
+    """Checkpoints and the run's partitions, without the last segment's indexes, which a broker has in memory;
+    a replica that is being deleted leaves its name; an earlier copy is gone."""
     live = directories[1]
     (live / "other-0").mkdir()
     (live / "t-1.aa-delete").mkdir()
-    (live / "t-0" / "00000000000000000009.index").write_bytes(bytes(copies.MOST_INDEX_BYTES + 1))
+    last = segment(live, -1).with_suffix(".timeindex")
+    last.write_bytes(b"in memory only")
     (tmp_path / "copies" / "broker-9").mkdir(parents=True)
     places = copy_directories({**directories, 4: tmp_path / "absent"}, {"t"}, tmp_path / "copies")
     assert [broker for broker, _ in places] == ["1", "2", "3"] and not (
@@ -157,7 +158,8 @@ def test_only_what_belongs_to_the_run_is_copied(directories, tmp_path, monkeypat
     copied = {path.name for path in places[0][1].iterdir()}
     assert copied == {"t-0", "t-1.aa-delete", layout.HIGH_WATERMARKS}
     names = {path.name for path in (places[0][1] / "t-0").iterdir()}
-    assert "00000000000000000009.index" not in names and "00000000000000000000.log" in names
+    assert "00000000000000000000.index" in names and last.with_suffix(".log").name in names
+    assert last.name not in names
     monkeypatch.setattr(copies, "MOST_COPIED_BYTES", 10)
     (_, first), *_ = copy_directories(directories, {"t"}, tmp_path / "copies")
     assert not (first / "t-0").exists()
