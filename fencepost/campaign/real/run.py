@@ -54,6 +54,8 @@ HEALTHY_POLL_S = 0.1
 MOST_A_LOOK_S = 2.0
 """What one look at the cluster takes at most of the time to heal. Where it takes longer, the machine has no
 time for anybody: three minutes of sixty busy processes looked like a cluster that never healed."""
+NEVER_HEALED = "every broker is back, every partition has a leader and a full ISR"
+"""What did not come where the cluster did not heal."""
 MILLISECONDS = 1_000
 POWER_LOSS, REASSIGN = "power_loss", "reassign_"
 """The kind of fault, and how the kinds begin that move replicas."""
@@ -309,7 +311,7 @@ class RealRun:
         left, last = self.plan.liveness_ms / MILLISECONDS, time.monotonic()
         while not (await asyncio.to_thread(self.system.healthy) and await self._in_sync()):
             if left < 0:
-                return await self._never("every broker is back, every partition has a leader and a full ISR")
+                return await self._never(NEVER_HEALED)
             await asyncio.sleep(HEALTHY_POLL_S)
             now = time.monotonic()
             left, last = left - min(now - last, MOST_A_LOOK_S), now

@@ -35,7 +35,7 @@ from fencepost.model.refinement.roles import became_follower, became_leader, bro
 from fencepost.model.refinement.state import POWER_LOSS, Mismatch, PartitionState
 from fencepost.traces.events import Event, Name
 
-__all__ = ["ACTIONS", "Mismatch", "Refinement"]
+__all__ = ["ACTIONS", "STEPS_WITHOUT_LOGS", "Mismatch", "Refinement"]
 
 ACTIONS: Mapping[Name, tuple[str, ...]] = {
     Name.PARTITION_STATE: ("elect", "shrink_by_controller", "shrink_isr", "expand_isr"),
@@ -73,7 +73,7 @@ _STEPS: Mapping[Name, Callable[[PartitionState, int, Event], Mismatch | None]] =
     Name.LOG_START: log_start,
     Name.REPLICA_LOG: replica_log,
 }
-_STEPS_WITHOUT_LOGS: Mapping[Name, Callable[[PartitionState, int, Event], Mismatch | None]] = {
+STEPS_WITHOUT_LOGS: Mapping[Name, Callable[[PartitionState, int, Event], Mismatch | None]] = {
     Name.PARTITION_STATE: decisions.partition_state,
     Name.BECAME_LEADER: decisions.became_leader,
     Name.BECAME_FOLLOWER: decisions.became_follower,
@@ -106,7 +106,7 @@ class Refinement:
 
     def step(self, position: int, event: Event) -> Mismatch | None:
         """Process the event at `position` of the trace; returns the mismatch if no action explains it."""
-        take = (_STEPS if self.logs_known else _STEPS_WITHOUT_LOGS).get(event.name)
+        take = (_STEPS if self.logs_known else STEPS_WITHOUT_LOGS).get(event.name)
         if take is None:
             self._host(event)
             return None
