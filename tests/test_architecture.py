@@ -34,7 +34,7 @@ LAYERS: dict[str, set[str]] = {
 }
 LAYERS["blame"] = {"traces", "model", "checkers", "impl", "wire", "proxy"}
 LAYERS["campaign"] = {
-    *("forking", "traces", "model", "checkers", "report", "viewer"),
+    *("forking", "traces", "model", "checkers", "report", "viewer", "audit"),
     *("impl", "sim", "wire", "proxy", "systems"),
 }
 LAYERS["mining"] = LAYERS["campaign"] | {"campaign"}

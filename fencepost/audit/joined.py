@@ -7,13 +7,10 @@ the checks, by their claims. So it reports where each record is, and convicts no
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
-from fencepost.audit.segments import AuditedBatch, Parsed, walk_segment
-from fencepost.audit.source import RealSource
+from fencepost.audit.runs import runs_of_files
 from fencepost.audit.survey import Survey
-from fencepost.impl.log.batch.header import CorruptBatchError
-from fencepost.impl.log.values import values_of
 from fencepost.traces.operations import Function, Operation, Outcome
 
 MOST_REPORTED = 1_000
@@ -137,16 +134,6 @@ def _placed(
 
 
 def _records(paths: Iterable[Path]) -> Iterator[tuple[int, int]]:
-    """(offset, value id) of every record that can be read; what is damaged is for the audit to report."""
-    parsed = Parsed()
-    for path in paths:
-        with RealSource(path) as source:
-            for item in walk_segment(source, path, parsed):
-                if not isinstance(item, AuditedBatch) or item.header.is_control:
-                    continue
-                try:
-                    values = values_of(item.data, evolve(item.header, position=0))
-                except CorruptBatchError:
-                    continue
-                for place, value in enumerate(values):
-                    yield item.header.base_offset + place, value
+    """(offset, value id) of every record that can be read."""
+    for _, base, values in runs_of_files(paths):
+        yield from enumerate(values, base)

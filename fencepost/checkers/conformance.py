@@ -6,12 +6,15 @@ recorded the trace, or which bugs were planted in it.
 A trace without replica events (a foreign history of client operations only) is Ok, because it claims nothing
 about replicas. A trace with replica events but without ZooKeeper's partition states cannot be mapped:
 Assumption broken.
+
+A trace with the mark APPENDS_UNKNOWN is of brokers that do not say what they append, such as Apache Kafka's.
+Of its events only those are judged that need no log (model/refinement/decisions.py).
 """
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.model.refinement import ACTIONS, Mismatch, Refinement
 from fencepost.traces.errors import PlanError
-from fencepost.traces.events import UNCLEAN_REQUESTED, Event, Name
+from fencepost.traces.events import APPENDS_UNKNOWN, UNCLEAN_REQUESTED, Event, Name
 from fencepost.traces.plan_json import plan_from_json
 from fencepost.traces.trace import Trace
 
@@ -31,6 +34,7 @@ def judge(trace: Trace) -> Verdict:
     refinement = Refinement(
         allows_unclean=lambda topic: topic in unclean_topics(trace),
         compacted=frozenset(trace.claims.compacted),
+        logs_known=not any(map(_is_silent, trace.events)),
     )
     findings = []
     try:
@@ -42,6 +46,10 @@ def judge(trace: Trace) -> Verdict:
         return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=str(error))
     decision = Decision.ILLEGAL if findings else Decision.OK
     return Verdict(decision=decision, check=CHECK, findings=tuple(findings))
+
+
+def _is_silent(event: Event) -> bool:
+    return event.name is Name.MARK and event.cause == APPENDS_UNKNOWN
 
 
 def of_unmapped(trace: Trace, *, claims: bool) -> Verdict:
@@ -67,15 +75,15 @@ def why_undecided(trace: Trace) -> str:
 
 
 def unclean_topics(trace: Trace) -> frozenset[str]:
-    """The topics with unclean leader election: from the plan's cluster options, from configurations that
-    brokers applied later, and from requests by name. None for a foreign trace.
+    """The topics with unclean leader election: from the plan's cluster options (a foreign trace has none),
+    from configurations that brokers applied later, and from requests by name.
 
     Parsing a plan costs as much as checking a trace, so it is done only if the answer matters.
     """
-    if not trace.plan:
-        return frozenset()
-    plan = plan_from_json(trace.plan, where=f"plan of trace {trace.trace_id}")
-    planned = {topic.name for topic in plan.cluster.topics if topic.unclean_leader_election}
+    planned = set()
+    if trace.plan:
+        plan = plan_from_json(trace.plan, where=f"plan of trace {trace.trace_id}")
+        planned = {topic.name for topic in plan.cluster.topics if topic.unclean_leader_election}
     allowed = (
         event.topic or ""
         for event in trace.events

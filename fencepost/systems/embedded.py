@@ -361,6 +361,10 @@ class Embedded:
             return MappingProxyType({})
         return MappingProxyType({broker: self._directory(broker) for broker in self.brokers})
 
+    def logs(self) -> Mapping[str, Path]:
+        """None: the brokers are in this process."""
+        return MappingProxyType({})
+
     def inside(self) -> Inside:
         """What it consists of."""
         return Inside(

@@ -198,6 +198,10 @@ class External:
         """None that are known."""
         return MappingProxyType({})
 
+    def logs(self) -> Mapping[str, Path]:
+        """None: this program does not know where they are."""
+        return MappingProxyType({})
+
     def inside(self) -> Inside:
         """What it consists of, as far as it is known."""
         return Inside(

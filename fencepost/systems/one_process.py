@@ -135,3 +135,7 @@ class OneProcess:
     def directories(self) -> Mapping[int, Path]:
         """None: everything is in memory."""
         return MappingProxyType({})
+
+    def logs(self) -> Mapping[str, Path]:
+        """None: what the process writes is not kept."""
+        return MappingProxyType({})

@@ -147,6 +147,13 @@ class Processes:
             {broker: self.directory / f"broker-{broker}" / FILES for broker in self.brokers}
         )
 
+    def logs(self) -> Mapping[str, Path]:
+        """Of each broker, and of ZooKeeper."""
+        found = {
+            f"broker-{broker}": self.directory / f"broker-{broker}" / "broker.log" for broker in self.brokers
+        }
+        return MappingProxyType({**found, "zookeeper": self.directory / "zookeeper" / "zookeeper.log"})
+
     def inside(self) -> Inside:
         """What it consists of."""
         return Inside(

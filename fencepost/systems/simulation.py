@@ -132,6 +132,10 @@ class Simulation:
         """None: disks are simulated."""
         return MappingProxyType({})
 
+    def logs(self) -> Mapping[str, Path]:
+        """None: the simulated processes write none."""
+        return MappingProxyType({})
+
     def inside(self) -> Inside:
         """What it consists of."""
         return Inside(

@@ -178,6 +178,11 @@ class System(Protocol):
         real files."""
         ...
 
+    def logs(self) -> Mapping[str, Path]:
+        """What its processes wrote about themselves: the file by a name that tells whose it is. Files may be
+        absent; empty where nothing is written."""
+        ...
+
     def inside(self) -> Inside:
         """What the system consists of."""
         ...

@@ -18,6 +18,17 @@ OFFSET_DELETED = "Deleted"
 """The cause of a group_offset_expired that a client requested, with OffsetDelete or DeleteGroups."""
 
 
+APPENDS_UNKNOWN = "appends_unknown"
+"""The cause of a mark: the brokers of this trace do not say what they append, so that nothing follows from
+what is not in it."""
+AUDIT_FOUND = "audit_found"
+"""The cause of a mark: an audit of copies of the brokers' directories found something wrong. topic,
+partition, offset; detail: JSON {anomaly, expected, seen}."""
+NOT_EVERYWHERE = "not_on_every_replica"
+"""The cause of a mark: an acknowledged record that such copies do not have on every replica at its offset.
+topic, partition, offset; detail: JSON {says}. It convicts nobody."""
+
+
 class Belief(StrEnum):
     """The cause of a BELIEF: what it is about, and which columns it fills."""
 

@@ -21,6 +21,7 @@ from attrs import define, evolve, field
 import fencepost
 from fencepost.campaign.observed.observed_state import Key
 from fencepost.campaign.real.asking import Asking
+from fencepost.campaign.real.audited import Audit
 from fencepost.campaign.real.claims import acknowledged_by_all, claims_of_run, demanded
 from fencepost.campaign.real.inside import inside_of
 from fencepost.campaign.real.observer import Observer, nanoseconds_since
@@ -37,7 +38,7 @@ from fencepost.impl.core.core_interface import Invoke
 from fencepost.impl.runtime.client import RunningClient, running
 from fencepost.systems.system import System, disks_of_system
 from fencepost.traces.digest import digest_of
-from fencepost.traces.events import Name
+from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.plan import ClientOptions, Plan, PlannedOperation
 from fencepost.traces.trace import Trace
@@ -53,6 +54,8 @@ HEALTHY_POLL_S = 0.1
 MOST_A_LOOK_S = 2.0
 """What one look at the cluster takes at most of the time to heal. Where it takes longer, the machine has no
 time for anybody: three minutes of sixty busy processes looked like a cluster that never healed."""
+NEVER_HEALED = "every broker is back, every partition has a leader and a full ISR"
+"""What did not come where the cluster did not heal."""
 MILLISECONDS = 1_000
 POWER_LOSS, REASSIGN = "power_loss", "reassign_"
 """The kind of fault, and how the kinds begin that move replicas."""
@@ -72,6 +75,9 @@ class RealRun:
     """Of swarm/real_systems.py: CONTROLS."""
     ahead: Path | None = None
     """The file that is written ahead; None: none."""
+    copies: Path | None = None
+    """Where the brokers' directories are copied to at the end, to be compared with the history; None: they
+    are not."""
     left_out: tuple[str, ...] = ()
     """Kinds of fault that the system cannot carry out."""
     record: RealRecord = field(init=False)
@@ -305,7 +311,7 @@ class RealRun:
         left, last = self.plan.liveness_ms / MILLISECONDS, time.monotonic()
         while not (await asyncio.to_thread(self.system.healthy) and await self._in_sync()):
             if left < 0:
-                return await self._never("every broker is back, every partition has a leader and a full ISR")
+                return await self._never(NEVER_HEALED)
             await asyncio.sleep(HEALTHY_POLL_S)
             now = time.monotonic()
             left, last = left - min(now - last, MOST_A_LOOK_S), now
@@ -458,6 +464,7 @@ class RealRun:
         inside = inside_of(self.system, self._began, self.record.names)
         if inside.missing:
             self.record.note(self.now, Name.MARK, cause="inside_unknown", detail={"why": inside.missing})
+        stored = self._stored(operations)
         seen = self.observer.elections
         claims = claims_of_run(
             self.plan,
@@ -480,6 +487,17 @@ class RealRun:
             claims=demanded(claims, self.control),
             concurrent_processes=self.plan.client.producer.pipelined,
             operations=operations,
-            events=tuple(sorted((*inside.events, *self.record.events), key=lambda event: event.time)),
+            events=tuple(sorted((*inside.events, *self.record.events), key=lambda event: event.time))
+            + stored,
         )
         return evolve(trace, digest=digest_of(trace))
+
+    def _stored(self, operations: tuple[Operation, ...]) -> tuple[Event, ...]:
+        """What the brokers' files say of this history, after everything else in the trace."""
+        if self.copies is None:
+            return ()
+        began, last = time.monotonic(), max(self.now, self.record.events[-1].time)
+        request = Audit(directories=self.system.directories(), copies=self.copies, names=self.record.names)
+        events = request.events(operations, last, judged=not self.stuck)
+        self.timings["audit"] = round(time.monotonic() - began, 3)
+        return events

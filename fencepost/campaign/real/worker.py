@@ -8,8 +8,9 @@ each finding or run that did not end, the next run gets a new cluster in a new f
 
     OUT/clusters/SLOT-N/        the cluster of a worker
     OUT/under-way/SLOT.jsonl    the history of the run in hand, written ahead
-    OUT/findings/SEED/          of a run with a finding: plan.json, history.jsonl, and each broker's log
-                                directories of the run's topic and of the cluster's metadata
+    OUT/under-way/SLOT-copies/  copies of the brokers' directories of its topics
+    OUT/findings/SEED/          of a run with a finding: plan.json, history.jsonl, these copies with the
+                                cluster's metadata (broker-N/), and the ends of all logs (logs/)
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from pathlib import Path
 from attrs import define, evolve, field
 
 from fencepost.campaign.real.asking import METADATA_TOPIC, Asking
+from fencepost.campaign.real.copies import copy_folder, copy_logs
 from fencepost.campaign.real.faults import REAL_FAULTS, kinds_for
 from fencepost.campaign.real.run import RealRun
 from fencepost.campaign.real.transforming import FUNCTIONS, transforms
@@ -37,12 +39,8 @@ from fencepost.traces.trace import Trace
 from fencepost.wire.client import Access, look_around
 
 FINDINGS, CLUSTERS, UNDER_WAY = "findings", "clusters", "under-way"
-MOST_COPIED_BYTES = 64 << 20
-"""Of one log directory: a run writes less than a megabyte, the metadata of 25 runs a few."""
 START_ATTEMPTS = 2
 """A campaign of hours does not end because one cluster of many did not come up."""
-INDEXES = (".index", ".timeindex")
-"""Not copied: ten megabytes each, almost empty, and made again from the segments."""
 
 
 @define(eq=False, kw_only=True)
@@ -116,6 +114,7 @@ class RealWorker(Worker):
             target=job.system,
             control=job.control,
             ahead=None if out is None else out / UNDER_WAY / f"{self.orders.name}.jsonl",
+            copies=None if out is None else out / UNDER_WAY / f"{self.orders.name}-copies",
             left_out=kinds_for(system.inside().can)[1],
         )
         trace = asyncio.run(self.run.go())
@@ -171,22 +170,26 @@ def checked(plan: Plan) -> Plan:
 
 
 def keep(run: RealRun, folder: Path) -> None:
-    """Copy what a finding is explained by. folder: a new one, or of an earlier run of the same seed."""
+    """Keep what a finding is explained by: the plan, the history, the copies that were compared with it, the
+    cluster's metadata and the ends of all logs.
+
+    Args:
+        run: with the finding; its cluster is still there.
+        folder: a new one, or of an earlier run of the same seed.
+
+    Raises:
+        OSError: for what cannot be read or written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "plan.json").write_text(plan_to_json(run.plan) + "\n", encoding="utf-8")
     if run.ahead is not None and run.ahead.exists():
         shutil.copyfile(run.ahead, folder / "history.jsonl")
+    if run.copies is not None and run.copies.exists():
+        shutil.copytree(run.copies, folder, dirs_exist_ok=True)
     for broker, directory in run.system.directories().items():
-        for found in sorted(directory.glob(f"{run.topic}-*")) + sorted(directory.glob(f"{METADATA_TOPIC}-*")):
-            files = [file for file in found.rglob("*") if file.is_file() and file.suffix not in INDEXES]
-            if sum(file.stat().st_size for file in files) <= MOST_COPIED_BYTES:
-                to = folder / f"broker-{broker}" / found.name
-                shutil.copytree(
-                    found,
-                    to,
-                    dirs_exist_ok=True,
-                    ignore=shutil.ignore_patterns(*(f"*{suffix}" for suffix in INDEXES)),
-                )
+        for found in sorted(directory.glob(f"{METADATA_TOPIC}-*")):
+            copy_folder(found, folder / f"broker-{broker}" / found.name)
+    copy_logs(run.system.logs(), folder / "logs")
 
 
 async def _delete(run: RealRun) -> None:

@@ -27,6 +27,7 @@ from collections.abc import Callable, Mapping
 
 from attrs import define, field
 
+from fencepost.model.refinement import decisions
 from fencepost.model.refinement.high_watermark import high_watermark
 from fencepost.model.refinement.log import appended, log_recovered, log_start, replica_log, truncated
 from fencepost.model.refinement.quorum import isr_updated, partition_state
@@ -34,7 +35,7 @@ from fencepost.model.refinement.roles import became_follower, became_leader, bro
 from fencepost.model.refinement.state import POWER_LOSS, Mismatch, PartitionState
 from fencepost.traces.events import Event, Name
 
-__all__ = ["ACTIONS", "Mismatch", "Refinement"]
+__all__ = ["ACTIONS", "STEPS_WITHOUT_LOGS", "Mismatch", "Refinement"]
 
 ACTIONS: Mapping[Name, tuple[str, ...]] = {
     Name.PARTITION_STATE: ("elect", "shrink_by_controller", "shrink_isr", "expand_isr"),
@@ -72,6 +73,12 @@ _STEPS: Mapping[Name, Callable[[PartitionState, int, Event], Mismatch | None]] =
     Name.LOG_START: log_start,
     Name.REPLICA_LOG: replica_log,
 }
+STEPS_WITHOUT_LOGS: Mapping[Name, Callable[[PartitionState, int, Event], Mismatch | None]] = {
+    Name.PARTITION_STATE: decisions.partition_state,
+    Name.BECAME_LEADER: decisions.became_leader,
+    Name.BECAME_FOLLOWER: decisions.became_follower,
+    Name.ISR_UPDATED: decisions.isr_updated,
+}
 
 
 def _no_topic(topic: str) -> bool:
@@ -86,6 +93,8 @@ class Refinement:
     allows_unclean: Callable[[str], bool] = _no_topic
     # Topics with logs that may have gaps.
     compacted: frozenset[str] = frozenset()
+    # Whether replicas reported what they appended; otherwise only what needs no log is judged (decisions.py).
+    logs_known: bool = True
     # The abstraction of each partition.
     partitions: dict[tuple[str, int], PartitionState] = field(factory=dict)
     # Partitions with an unexplained event: their later events are skipped.
@@ -97,7 +106,7 @@ class Refinement:
 
     def step(self, position: int, event: Event) -> Mismatch | None:
         """Process the event at `position` of the trace; returns the mismatch if no action explains it."""
-        take = _STEPS.get(event.name)
+        take = (_STEPS if self.logs_known else STEPS_WITHOUT_LOGS).get(event.name)
         if take is None:
             self._host(event)
             return None
@@ -131,6 +140,10 @@ class Refinement:
             self.interrupted[event.node] = fault
             for partition in self.partitions.values():
                 interrupted(partition, event.node, fault)
+        elif event.name is Name.REASSIGNMENT and event.topic is not None:
+            moved = self.partitions.get((event.topic, event.partition))
+            if moved is not None:
+                moved.reassigned = True
         elif event.name is Name.MARK and event.cause == REPLICA_DELETED:
             assert event.topic is not None, event
             deleted_from = self.partitions.get((event.topic, event.partition))

@@ -107,6 +107,8 @@ class PartitionState:
     unclean: Callable[[], bool]
     # Whether its logs may have gaps.
     compacted: bool = False
+    # Whether an operator ever moved its replicas.
+    reassigned: bool = False
     # ZooKeeper's states by leader epoch.
     quorum: dict[int, QuorumState] = field(factory=dict)
     # The current leader epoch.

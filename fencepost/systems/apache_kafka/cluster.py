@@ -302,6 +302,14 @@ class ApacheKafka:
         """Each broker's log directory."""
         return MappingProxyType({broker: self._folder(broker) / "data" for broker in self.brokers})
 
+    def logs(self) -> Mapping[str, Path]:
+        """Of each broker and each process that is a controller only, and of ZooKeeper."""
+        nodes = (*self.brokers, *self.controllers)
+        found = {f"broker-{node}": self._folder(node) / "broker.log" for node in nodes}
+        if not self.release.kraft:
+            found["zookeeper"] = self.directory / "zookeeper" / "zookeeper.log"
+        return MappingProxyType(found)
+
     def inside(self) -> Inside:
         """What it consists of."""
         controllers = "KRaft" if self.release.kraft else "ZooKeeper"

@@ -71,6 +71,9 @@ class MetadataFold:
 
     controller: int = NOBODY
     controller_epoch: int = -1
+    """Of the last leader of the quorum."""
+    writer_epoch: int = -1
+    """Of the batch of the record in hand: that of its writer, who may be deposed."""
     topics: dict[str, str] = field(factory=dict)
     """Name by id; deleted ones stay, so that late records have a name."""
     partitions: dict[tuple[str, int], Partition] = field(factory=dict)
@@ -87,7 +90,7 @@ class MetadataFold:
 
     def take(self, record: Record, epoch: int, *, control: bool) -> Iterator[Event]:
         """The events of one record. epoch: of its batch."""
-        time = record.timestamp_ms * MILLISECOND
+        time, self.writer_epoch = record.timestamp_ms * MILLISECOND, epoch
         if control:
             yield from self._control(record, epoch, time)
             return
@@ -228,7 +231,7 @@ class MetadataFold:
             Name.PARTITION_STATE,
             time,
             key,
-            controller_epoch=self.controller_epoch,
+            controller_epoch=self.writer_epoch,
             leader=now.leader,
             leader_epoch=now.leader_epoch,
             isr=now.isr,

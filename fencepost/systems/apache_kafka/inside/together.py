@@ -16,13 +16,13 @@ from fencepost.systems.apache_kafka.cluster import ApacheKafka
 from fencepost.systems.apache_kafka.inside.broker_log import read_broker_log
 from fencepost.systems.apache_kafka.inside.metadata_log import read_metadata_log
 from fencepost.systems.apache_kafka.inside.zookeeper_log import read_zookeeper_log
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import APPENDS_UNKNOWN, Event, Name
 
 LATEST_OF_CLUSTER = frozenset(
     {Name.CONTROLLER_EPOCH, Name.CONTROLLER_ZNODE, Name.BROKER_ZNODE, Name.BROKER_REGISTERED}
 )
 """Facts of the whole cluster that hold until the next one: what a run begins with."""
-CHECKS = ("invariants",)
+CHECKS = ("invariants", "conformance")
 """The checks that these events can be judged by (docs/reference/real-kafka.md says how far)."""
 
 
@@ -56,9 +56,7 @@ def sources_of(cluster: ApacheKafka) -> Sources:
     """Where a cluster of this machine has them; it may run or not."""
     return Sources(
         directories=cluster.directories(),
-        broker_logs={
-            broker: (cluster.directory / f"broker-{broker}" / "broker.log",) for broker in cluster.brokers
-        },
+        broker_logs={broker: (cluster.logs()[f"broker-{broker}"],) for broker in cluster.brokers},
         zookeeper=None if cluster.release.kraft else cluster.directory / "zookeeper" / "data",
     )
 
@@ -87,7 +85,8 @@ def events_inside(sources: Sources, window: Window) -> tuple[Event, ...]:
         for event in read_broker_log(broker, paths, sources.utc_offset_s)
     ]
     said.sort(key=lambda event: event.time)
-    return in_window((*decided, *said), window)
+    silent = Event(time=0, name=Name.MARK, cause=APPENDS_UNKNOWN)
+    return (silent, *in_window((*decided, *said), window))
 
 
 def in_window(events: Iterable[Event], window: Window) -> tuple[Event, ...]:

@@ -73,6 +73,15 @@ def test_the_quorum_leader_is_the_controller(tmp_path):
     assert (state.node, state.controller_epoch, state.time) == (3, 2, 2 * 10**9)
 
 
+def test_a_deposed_leader_of_the_quorum_is_convicted(tmp_path):
+    """CTRL-FENCE: a batch of an earlier epoch of the quorum after a later one had begun."""
+    topic = [w.record("TopicRecord", name="t", topic_id=TOPIC), partition()]
+    story = [(2, 1_000, 3), (2, 2_000, topic), (3, 3_000, 1)]
+    assert verdict(read_metadata_log(metadata(tmp_path, *story, (3, 4_000, [change(leader=2)])))) == []
+    late = metadata(tmp_path / "late", *story, (2, 4_000, [change(leader=2)]))
+    assert verdict(read_metadata_log(late)) == ["fenced_controller_wrote"]
+
+
 def test_only_a_record_that_names_a_leader_begins_an_epoch(tmp_path):
     """The partition epoch rises with every record; a leader that is named again has a new epoch, too."""
     events = events_of(tmp_path, change(isr=[1, 2]), change(leader=2), change(leader=2), change(leader=-1))
