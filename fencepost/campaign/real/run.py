@@ -225,6 +225,9 @@ class RealRun:
                 record=self.record,
                 now=nanoseconds_since(self._first),
                 changed=self._changed.set,
+                opened=lambda row: self._breaks.acknowledged(
+                    row, self._first + row.invoke_time, Name.TRANSACTION_PHASE
+                ),
             )
             stack.push_async_callback(self._transforms.close)
 

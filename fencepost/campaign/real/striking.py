@@ -30,6 +30,9 @@ MILLISECONDS = 1_000
 MOST_AGAIN = 3
 ENDED = "broker_ended_by_itself"
 """The cause of a mark."""
+FOLLOWED = (Name.APPENDED, Name.TRANSACTION_PHASE)
+"""What a fault may follow, as clients see it: an append was acknowledged; one was in a transaction, which is
+open, and nobody has decided it yet."""
 Note = Callable[..., None]
 """Takes an event down: its name, and node, cause and detail by name."""
 
@@ -89,21 +92,23 @@ class Striker:
             self._waiting.append(waiting)
             await waiting.came
         except asyncio.CancelledError:
+            self._waiting = [one for one in self._waiting if one.fault is not fault]
             self._skipped(fault, f"no {fault.follows} came")
             raise
         await asyncio.sleep(fault.delay_ms / MILLISECONDS)
         await self._carry_out(fault)
 
-    def acknowledged(self, row: Operation, since: int) -> None:
+    def acknowledged(self, row: Operation, since: int, name: Name = Name.APPENDED) -> None:
         """An append was acknowledged: the earliest of the faults that follow it begin.
 
         Parameters:
           row: its row; the topic as the plan names it.
           since: when it was invoked, of time.monotonic_ns.
+          name: one of FOLLOWED: what it shows.
         """
         event = Event(
             time=0,
-            name=Name.APPENDED,
+            name=name,
             topic=row.topic,
             partition=-1 if row.partition is None else row.partition,
         )

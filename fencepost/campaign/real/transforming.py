@@ -86,6 +86,8 @@ class Transforms:
     """Nanoseconds of the trace."""
     changed: Callable[[], None] = lambda: None
     """Called after each row."""
+    opened: Callable[[Operation], None] = lambda row: None
+    """Called with each append that is acknowledged in a transaction, before anything is decided."""
     incarnations: dict[int, Incarnation] = field(factory=dict)
     """The last one of each process."""
     live: dict[int, Process] = field(factory=dict)
@@ -179,7 +181,11 @@ class Transforms:
     # ---- what they do
 
     def _began(self, row: Operation) -> None:
+        known = self.record.begun.get(row.op_id)
         self.record.began(row, self.now())
+        if known is not None and row.function is Function.APPEND:
+            topic = self.record.names.get(row.topic or "", row.topic)
+            self.opened(evolve(row, topic=topic, invoke_time=known[1]))
 
     def _completed(self, row: Operation) -> None:
         named = self.record.completed(row, self.now())

@@ -24,6 +24,7 @@ from fencepost.campaign.real.asking import METADATA_TOPIC, Asking
 from fencepost.campaign.real.copies import copy_folder, copy_logs
 from fencepost.campaign.real.faults import REAL_FAULTS, kinds_for
 from fencepost.campaign.real.run import RealRun
+from fencepost.campaign.real.striking import FOLLOWED
 from fencepost.campaign.real.transforming import FUNCTIONS, transforms
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Orders, RunResult, Task
@@ -150,9 +151,10 @@ class RealWorker(Worker):
 def checked(plan: Plan) -> Plan:
     """The plan, if a real system can run it. Raises PlanError otherwise."""
     for fault in plan.faults:
-        if fault.kind not in REAL_FAULTS or fault.follows not in ("", "appended"):
+        if fault.kind not in REAL_FAULTS or fault.follows not in ("", *FOLLOWED):
             raise PlanError(
-                expected=f"faults of a real system: {', '.join(REAL_FAULTS)}, each at a time or `appended`",
+                expected=f"faults of a real system: {', '.join(REAL_FAULTS)}, each at a time or after "
+                + " or ".join(FOLLOWED),
                 seen=f"{fault.kind} after {fault.follows}" if fault.follows else fault.kind,
                 where="plan.faults",
             )

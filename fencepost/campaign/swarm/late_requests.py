@@ -6,12 +6,17 @@ connection as Kafka's clients do, and send again on a new one, which is quick. S
 sender believes that it was done long ago: an EndTxn in the midst of the next transaction (KAFKA-17754).
 
 Where that commits a part of the next transaction, nobody sees it if the rest is committed, too. So these
-plans have many short transactions, a part of which their application aborts.
+plans have many short transactions, a part of which their application aborts. A process has one request under
+way at a time, and mostly that is one that ends nothing. So most windows are short and begin when a
+transaction is open: they hold what is sent on the way to its end.
 """
+
+from collections.abc import Iterator
 
 from attrs import evolve
 
 from fencepost.campaign.swarm.draws import Draws
+from fencepost.traces.events import Name
 from fencepost.traces.plan import Fault, Plan
 
 LATE_REQUESTS = "late_requests"
@@ -24,6 +29,9 @@ WINDOW_MS, LATE_MS, PATIENCE_MS = (300, 1_200), (100, 1_500), (400, 900)
 wait."""
 HOW_MANY, CHANCE = (3, 8), 60
 """Of them in a plan, each at all brokers, and plans in a hundred with any."""
+SHORT_MS, FOLLOWING, SOON_MS = (20, 300), 75, (0, 80)
+"""How long a window lasts that follows an append in a transaction, of how many windows in a hundred that is
+so, and how long it waits then."""
 ABORTS_PPM, POLL = (300_000, 600_000), (3, 10)
 """Transactions in a million that the application aborts; records that one takes at most."""
 
@@ -37,19 +45,12 @@ def with_late_requests(plan: Plan, draw: Draws) -> Plan:
     """
     if not draw.chance(CHANCE, "late_on"):
         return plan
-    patience_ms, brokers = draw.between(PATIENCE_MS, "late.patience"), plan.cluster.brokers
-    late = tuple(
-        Fault(
-            fault_id=FIRST_LATE + number * brokers + broker,
-            kind=LATE_REQUESTS,
-            at_ms=draw.between((plan.safety_ms // 5, plan.safety_ms), "late.at", number),
-            duration_ms=draw.between(WINDOW_MS, "late.for", number),
-            target=f"broker {broker}",
-            parameter=(patience_ms + draw.between(LATE_MS, "late.by", number)) * MICROSECONDS,
-        )
+    patience_ms = draw.between(PATIENCE_MS, "late.patience")
+    late = [
+        window
         for number in range(draw.between(HOW_MANY, "late"))
-        for broker in range(1, brokers + 1)
-    )
+        for window in _windows(plan, draw, number, patience_ms)
+    ]
     aborts_ppm, most = draw.between(ABORTS_PPM, "late.aborts"), draw.between(POLL, "late.poll")
     return evolve(
         plan,
@@ -57,3 +58,19 @@ def with_late_requests(plan: Plan, draw: Draws) -> Plan:
         transform=evolve(plan.transform, aborts_ppm=aborts_ppm, pause_ms=0),
         faults=(*plan.faults, *late),
     )
+
+
+def _windows(plan: Plan, draw: Draws, number: int, patience_ms: int) -> Iterator[Fault]:
+    """One window, at every broker."""
+    following = draw.chance(FOLLOWING, "late.following", number)
+    for broker in range(1, plan.cluster.brokers + 1):
+        yield Fault(
+            fault_id=FIRST_LATE + number * plan.cluster.brokers + broker,
+            kind=LATE_REQUESTS,
+            at_ms=draw.between((plan.safety_ms // 5, plan.safety_ms), "late.at", number),
+            duration_ms=draw.between(SHORT_MS if following else WINDOW_MS, "late.for", number),
+            target=f"broker {broker}",
+            parameter=(patience_ms + draw.between(LATE_MS, "late.by", number)) * MICROSECONDS,
+            follows=Name.TRANSACTION_PHASE if following else "",
+            delay_ms=draw.between(SOON_MS, "late.soon", number) if following else 0,
+        )

@@ -4,7 +4,9 @@ Owns the walk over batches and aborted transactions. Must not know requests. The
 transactions were aborted; an aborted one is skipped from its first offset to its marker.
 """
 
+from collections import deque
 from collections.abc import Iterator
+from operator import itemgetter
 
 from fencepost.impl.log.batch.control_records import end_transaction_of
 from fencepost.impl.log.batch.header import BatchHeader, read_headers
@@ -14,12 +16,20 @@ from fencepost.impl.log.batch.record_batch import read_records
 def committed_batches(
     data: bytes, aborted: tuple[tuple[int, int], ...]
 ) -> Iterator[tuple[BatchHeader, bool]]:
-    """(header, whether its records are to be shown) of each batch. aborted: (producer id, first offset),
-    sorted by offsets. Raises CorruptBatchError."""
-    waiting, skipped = list(aborted), set[int]()
+    """(header, whether its records are to be shown) of each batch.
+
+    Args:
+        data: what was fetched.
+        aborted: (producer id, first offset) in any order. Kafka's brokers send them by the offsets of their
+            markers, and of two transactions the one that began first may end last.
+
+    Raises:
+        CorruptBatchError: by the iterator.
+    """
+    waiting, skipped = deque(sorted(aborted, key=itemgetter(1))), set[int]()
     for header in read_headers(data):
         while waiting and waiting[0][1] <= header.last_offset:
-            skipped.add(waiting.pop(0)[0])
+            skipped.add(waiting.popleft()[0])
         if header.is_control:
             marker = next((end_transaction_of(record) for record in read_records(data, header)), None)
             if marker is not None and not marker.commit:

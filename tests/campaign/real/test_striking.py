@@ -50,8 +50,8 @@ def appended(partition):
 
 
 def test_a_fault_follows_the_next_append_of_its_partition():
-    """Not one of another partition, and none that was sent before it waited: a follower may have it. It waits
-    until the faults before it have begun."""
+    """Not one of another partition, nor one in a transaction, and none that was sent before it waited: a
+    follower may have it. It waits until the faults before it have begun."""
     plan = plan_of(("pause", 0, 5_000, "broker 2"), ("pause", 1, 5_000, "leader of t-0"))
     after = evolve(plan.faults[1], follows="appended")
     state, system, notes = ObservedState(), Pausing(), []
@@ -72,6 +72,7 @@ def test_a_fault_follows_the_next_append_of_its_partition():
             await asyncio.sleep(0.01)
         assert system.calls == ["pause 2"]
         striker.acknowledged(appended(0), early)
+        striker.acknowledged(appended(0), time.monotonic_ns(), Name.TRANSACTION_PHASE)
         striker.acknowledged(appended(1), time.monotonic_ns())
         assert len(striker._waiting) == 1
         striker.acknowledged(appended(0), time.monotonic_ns())
@@ -133,3 +134,22 @@ def test_the_control_acks_1_is_found(made):
     began = {event.cause for event in trace.events if event.name is Name.FAULT_BEGAN}
     assert began == {"pause", "crash"} and not run.stuck
     assert combine(judge(trace)).decision is Decision.ILLEGAL
+
+
+def test_a_fault_that_waits_when_all_end_is_over():
+    """What is acknowledged afterwards begins nothing, and does not end the run."""
+    plan = plan_of(("pause", 0, 5_000, "leader of t-0"))
+    system, notes = Pausing(), []
+    striker = Striker(
+        plan=plan, system=system, state=ObservedState(), note=lambda name, **what: notes.append(name)
+    )
+
+    async def story():
+        striker.strike(evolve(plan.faults[0], follows="appended"))
+        while not striker._waiting:
+            await asyncio.sleep(0.01)
+        await striker.end_all()
+        striker.acknowledged(appended(0), time.monotonic_ns())
+
+    asyncio.run(story())
+    assert system.calls == [] and notes == [Name.FAULT_SKIPPED]

@@ -17,6 +17,7 @@ from fencepost.checkers.verdict import Decision, combine
 from fencepost.cli.campaign.real import CHECKS, OF_TRANSACTIONS
 from fencepost.impl.broker.parts import Parts
 from fencepost.systems.embedded import Embedded, quick_options
+from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.plan import (
     ConsumerOptions,
@@ -76,7 +77,7 @@ def run_in(plan, version, topic, parts=None):
 @pytest.mark.parametrize("version", [1, 2])
 def test_transactions_end_and_every_input_counts_once(version):
     """In both versions, with a crash of a process, one that leaves, a zombie of the same transactional id,
-    and a crash of a leader; names are the plan's."""
+    and a crash of a leader while a transaction is open; names are the plan's."""
     plan = plan_with(
         life(901, 10, 0, "transform"),
         life(902, 11, 100, "transform", 1),
@@ -86,8 +87,17 @@ def test_transactions_end_and_every_input_counts_once(version):
         life(906, 12, 1_900, "unsubscribe"),
         faults=(("crash", 700, 300, "leader of out-0"),),
     )
+    plan = checked(
+        evolve(plan, faults=tuple(evolve(one, follows=Name.TRANSACTION_PHASE) for one in plan.faults))
+    )
     run, trace = run_in(plan, version, "t-5-1-1")
     assert not run.stuck and run._transforms.version == version
+    (struck,) = [event.time for event in trace.events if event.name is Name.FAULT_BEGAN]
+    assert any(
+        one.topic == "out" and one.invoke_time < struck
+        for one in trace.operations
+        if one.function is Function.APPEND
+    )
     found = combine(judge(trace, JUDGES))
     assert found.decision is Decision.OK, found
     final = [one for one in trace.operations if one.process == run.reader]
@@ -140,5 +150,7 @@ def test_what_is_drawn_with_transactions():
     for plan, fault in windows:
         checked(plan)
         assert fault.parameter > plan.consumer.request_timeout_ms * 1_000, "its sender has given up by then"
+    begun = Counter(fault.follows for _, fault in windows)
+    assert begun[Name.TRANSACTION_PHASE] > begun[""] > 0
     ids = [Counter(one.partition for one in plan.operations if one.function == "transform") for plan in plans]
     assert any(max(counts.values(), default=0) > 1 for counts in ids), "ids are shared: there are zombies"

@@ -55,6 +55,10 @@ class Parts:
     txn: Operation
     appends: list[Operation] = field(factory=list)
     offsets: Operation | None = None
+    commit_asked: bool = False
+    """Whether an EndTxn that commits was sent. While it was not, nothing of the transaction may ever be
+    visible, whatever the producer is told: Kafka answers INVALID_TXN_STATE to an abort that comes after the
+    late EndTxn of an earlier transaction (KAFKA-17754)."""
 
 
 @define(eq=False)
@@ -132,7 +136,8 @@ class TransformLoop:
 
         def ended(committed: Any, error: AbortableError | FatalError | None) -> None:
             if error is not None:
-                self._close_rows(consumer, Outcome.UNKNOWN, error.error)
+                asked = self.parts is not None and self.parts.commit_asked
+                self._close_rows(consumer, Outcome.UNKNOWN if asked else Outcome.FAIL, error.error)
                 self._failed(consumer)
             elif not consumer.dead:
                 if not committed:
@@ -245,6 +250,7 @@ class TransformLoop:
             wanted = parts.txn.op_id * SPREAD % MILLION >= self.options.aborts_ppm
         except AbortableError as abortable:
             wanted, error = False, abortable.error
+        parts.commit_asked = wanted
         yield from producer.decide(commit=wanted)
         self._close_rows(consumer, Outcome.OK if wanted else Outcome.FAIL, error)
         yield from producer.settle()

@@ -1,0 +1,108 @@
+"""What the rows of a transaction say when it ends badly."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from fencepost.impl.client.consumer.fetch import ConsumedRecord
+from fencepost.impl.client.transaction.errors import FatalError
+from fencepost.impl.client.transaction.transform import TransformLoop
+from fencepost.impl.log.batch.record_batch import Record
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.plan import MILLION, TransformOptions
+
+
+class Desk:
+    """Takes rows down. rows: the outcome of each, by function."""
+
+    now = 0
+
+    def __init__(self):
+        self.rows = {}
+
+    def next_operation(self):
+        """Of the next row."""
+        return 7
+
+    def partitions(self, topics):
+        """Of the output."""
+        return dict.fromkeys(topics, 1)
+
+    def begin(self, function, **columns):
+        """A row."""
+        columns.pop("group", None)
+        return Operation(
+            op_id=7, process=0, function=function, invoke_time=0, outcome=Outcome.UNKNOWN, **columns
+        )
+
+    def heard(self, row):
+        """Of no interest."""
+
+    def end(self, row, outcome, error=None):
+        """What became of it."""
+        self.rows[row.function] = outcome
+
+
+class Ended:
+    """A producer whose transaction was ended by somebody else: its EndTxn is refused. after: the verb that
+    hears of it."""
+
+    producer_id, producer_epoch, sequences = 1, 0, {}
+
+    def __init__(self, after):
+        self.after = after
+
+    def _verb(self, name, answer=None):
+        yield
+        if name == self.after:
+            raise FatalError(ErrorCode.INVALID_TXN_STATE, name)
+        return answer
+
+    def send(self, key, records):
+        """Produce."""
+        return self._verb("send", SimpleNamespace(base_offset=0, leader_epoch=0, log_start_offset=0))
+
+    def send_offsets(self, group, offsets):
+        """TxnOffsetCommit."""
+        return self._verb("send_offsets", SimpleNamespace(coordinator_epoch=0))
+
+    def decide(self, *, commit):
+        """EndTxn."""
+        return self._verb("decide")
+
+    def run(self, verb, outcome):
+        """At once."""
+        try:
+            for _ in verb:
+                pass
+        except FatalError as error:
+            outcome(None, error)
+
+
+@pytest.mark.parametrize(
+    ("after", "aborts_ppm", "outcome"),
+    [
+        ("decide", 0, Outcome.UNKNOWN),
+        ("decide", MILLION, Outcome.FAIL),
+        ("send_offsets", 0, Outcome.FAIL),
+        ("send", 0, Outcome.FAIL),
+    ],
+)
+def test_what_nobody_asked_to_commit_has_failed(after, aborts_ppm, outcome):
+    """Rule (KIP-98): only an EndTxn that commits makes records visible. Before one was sent they may never
+    be, also if the broker says that there is no transaction to abort; that is how the late EndTxn of an
+    earlier one shows (KAFKA-17754). Once it was sent, nobody knows."""
+    desk = Desk()
+    consumer = SimpleNamespace(
+        desk=desk,
+        identity=SimpleNamespace(group="g", instance_id=None, session=0),
+        coordinator=SimpleNamespace(generation=1, member_id="m", known_as="m"),
+        close=lambda: None,
+        sleep=lambda milliseconds: None,
+    )
+    loop = TransformLoop("id", TransformOptions(output="out", aborts_ppm=aborts_ppm), 1, Ended(after))
+    source = ConsumedRecord(TopicPartition("t", 0), Record(0, 0, None, b"1"), 0)
+    loop.polled(consumer, [source])
+    assert desk.rows[Function.TXN] is desk.rows[Function.APPEND] is outcome
