@@ -39,6 +39,9 @@ from fencepost.traces.schema import SCHEMAS
 from fencepost.traces.tables import Tables, rows_of_tables, tables_of
 from fencepost.traces.trace import Trace
 
+ROWS_HELD = 20_000
+"""Rows of results that a task holds back, some megabytes: a row group of few rows costs a millisecond."""
+
 
 @frozen
 class Judged:
@@ -354,7 +357,7 @@ def _judge_split(
             writer.rows["lost"].extend(
                 lost_row(split.source, item.trace.trace_id, lost) for lost in item.records.lost_values
             )
-    writer.flush()
+    writer.flush(unless_below=ROWS_HELD)
 
 
 def judge_splits(splits: Iterable[Split | HistoryFile], settings: Settings, *, attempt: str) -> TaskResult:

@@ -215,7 +215,7 @@ def _text_bytes(array: Any) -> int:
         if longest * len(array) <= TEXT_BYTES_MAX >> 8:
             return longest * len(array)
         return int(lengths.astype(np.int64)[array.indices.drop_null().to_numpy()].sum())
-    if pa.types.is_list(array.type):
+    if pa.types.is_list(array.type) and not pa.types.is_integer(array.type.value_type):
         return _text_bytes(array.flatten())
     if pa.types.is_struct(array.type):
         return sum(map(_text_bytes, array.flatten()))

@@ -9,10 +9,10 @@ from attrs import evolve
 from fencepost.checkers import conformance, invariants
 from fencepost.checkers.events import EventTables, judge_conformance, judge_invariants
 from fencepost.checkers.verdict import Decision, Verdict
-from fencepost.mining.inputs.reading import CODED
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.rows import rows_of
+from fencepost.traces.schema import STRINGS
 from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
 
@@ -55,7 +55,7 @@ def row_group(traces: Iterable[Trace], *, coded: bool = False) -> tuple[EventTab
     numbered = [evolve(trace, trace_id=number) for number, trace in enumerate(traces)]
     headers = [evolve(trace, operations=(), events=()) for trace in numbered]
     tables = tables_of(map(rows_of, numbered))
-    for name in CODED["events"] if coded else ():
+    for name in STRINGS["events"] if coded else ():
         index = tables.events.schema.get_field_index(name)
         words = tables.events.column(name).dictionary_encode()
         tables = evolve(tables, events=tables.events.set_column(index, name, words))

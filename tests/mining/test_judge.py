@@ -193,12 +193,14 @@ def test_the_sample_is_the_smallest_with_its_proof(campaign: Path, mixed, tmp_pa
 
 
 def test_result_files_have_their_schemas(campaign: Path, mixed, tmp_path: Path) -> None:
-    """Findings carry trace id, digest and certificate under the documented schema."""
+    """Findings carry trace id, digest and certificate under the documented schema. A task writes the rows of
+    all its splits together."""
     judge_here(campaign, tmp_path)
     for result in ("findings", "verdicts"):
         (path,) = (tmp_path / result).glob("part-*-here.parquet")
         file = pq.ParquetFile(path)
         assert file.schema_arrow.equals(SCHEMAS[result])
+        assert file.num_row_groups == 1
     digests = {trace.trace_id: digest_of(trace) for trace in mixed}
     for row in pq.read_table(tmp_path / "findings").to_pylist():
         assert row["digest"] == digests[row["trace_id"]]
@@ -206,7 +208,8 @@ def test_result_files_have_their_schemas(campaign: Path, mixed, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("splits", "megabytes", "tasks"), [(5, 100, 5), (1_000, 1, 64), (1_000, 64, 1_000), (20_000, 64, 10_000)]
+    ("splits", "megabytes", "tasks"),
+    [(5, 100, 5), (100, 1, 16), (1_000, 1, 32), (1_000, 64, 1_000), (20_000, 64, 10_000)],
 )
 def test_small_row_groups_share_tasks(splits: int, megabytes: int, tasks: int) -> None:
     """Rule: a task takes row groups until it is worth beginning; few row groups have one each, and every one

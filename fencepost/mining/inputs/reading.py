@@ -27,15 +27,6 @@ from fencepost.traces.trace import Trace
 FAULT_COLUMNS = ["trace_id", "name", "cause"]
 """Columns of events that identify the kinds of fault in a trace."""
 
-CODED: dict[Table, list[str]] = {
-    "operations": [
-        *("function", "outcome", "topic", "key", "argument", "isolation"),
-        *("records.list.element.topic", "positions.list.element.topic"),
-    ],
-    "events": ["name", "topic", "cause"],
-}
-"""Strings that are read as dictionaries, as Parquet keeps them."""
-
 
 def read_split(
     split: Split, checks: tuple[Check, ...], *, rows: bool = False, triage: bool = False
@@ -49,7 +40,7 @@ def read_split(
         triage: whether to read what triage needs.
 
     Returns:
-        its tables.
+        its tables; strings are dictionaries, as Parquet keeps them, unless they come from a journal.
 
     Raises:
         TraceError: if it cannot be read.
@@ -65,11 +56,10 @@ def read_split(
     whole = triage or any(check.reads_events for check in checks)
 
     def of(table: Table, columns: list[str] | None) -> pa.Table:
-        coded = STRINGS[table] if rows_needed else CODED[table]
-        return read_group(part.of(table), table, index, columns=columns, dictionary=coded)
+        return read_group(part.of(table), table, index, columns=columns, dictionary=STRINGS[table])
 
     return Tables(
-        traces=read_group(part.traces, "traces", index),
+        traces=of("traces", None),
         operations=of("operations", None if rows_needed else columns),
         events=of("events", None if whole else FAULT_COLUMNS),
     )

@@ -298,10 +298,10 @@ class ResultWriter:
             for finding in verdict.findings:
                 self.rows["findings"].append(finding_row(source, trace, finding, headline))
 
-    def flush(self) -> None:
-        """Write the rows so far as one row group of each result."""
+    def flush(self, *, unless_below: int = 0) -> None:
+        """Write the rows so far as one row group of each result. unless_below: fewer rows wait."""
         for result, rows in self.rows.items():
-            if rows:
+            if rows and len(rows) >= unless_below:
                 schema = SCHEMAS[result]
                 columns = [
                     pa.array(values, type=column.type)

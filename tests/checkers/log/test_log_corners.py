@@ -88,9 +88,7 @@ def test_a_full_horizon_still_knows_its_keys() -> None:
 
 
 @pytest.mark.parametrize(("clock", "uncertainty_ns"), [(0, -1), (1, 40)])
-def test_a_read_before_its_append_says_which_uncertainty_would_clear_it(
-    clock: int, uncertainty_ns: int
-) -> None:
+def test_a_read_before_its_append_says_what_would_clear_it(clock: int, uncertainty_ns: int) -> None:
     """Rule: half of the gap between two clocks clears it; on one clock nothing does."""
     made = trace(append(1, [10], 100, 101, 0), read(2, 0, [(0, 10)], 10, 20, clock_id=clock))
     found = [one for one in judge_trace(made).findings if one.anomaly == "read_before_sent"]
