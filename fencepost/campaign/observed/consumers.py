@@ -1,10 +1,11 @@
 """What a simulated consumer in a group does, compared with what it promises: it asks the leader that it
-knows, and commits what its polls returned, as its mode says.
+knows, begins with each new assignment where a broker said, and commits what its polls returned, as its mode
+says.
 
 Owns the polls and commits of one consumer's process. It only reads: a run is the same with it. What is wrong
 is recorded as an event (ANSWERED), and judged by the check `meantime`. Not asked: commits after the consumer
 had to look for its coordinator, as it may have given them up without a request; mode `auto`, which commits by
-time; processes that commit in transactions.
+time; processes that commit in transactions, which also seek.
 """
 
 from collections.abc import Callable
@@ -13,9 +14,12 @@ from typing import Any
 from attrs import define, field
 
 from fencepost.campaign.observed.differences import NOWHERE, Differences
-from fencepost.campaign.observed.rows import asks_leader
+from fencepost.campaign.observed.resting_clients import contradictions_in_client
+from fencepost.campaign.observed.rows import REST_EVERY, asks_leader
 from fencepost.impl.client.consumer.consumer import Consumer
+from fencepost.impl.client.transaction.transform import TransformLoop
 from fencepost.impl.messages import broker_api, group_api
+from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.sim.host import Host
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Function, Operation, Position
@@ -43,6 +47,14 @@ class ConsumerTap:
     commits: list[Position] = field(factory=list)
     # Whether it looked for its coordinator since then.
     lost: bool = False
+    # Of the present assignment: the offsets that brokers answered, by partition, and the partitions that were
+    # read.
+    begins: dict[TopicPartition, set[int]] = field(factory=dict)
+    begun: set[TopicPartition] = field(factory=set)
+    # By correlation id: the partition of a ListOffsets.
+    listing: dict[int, TopicPartition] = field(factory=dict)
+    # Answers that arrived.
+    arrived: int = 0
     differences: Differences = field(init=False)
 
     @differences.default
@@ -50,12 +62,25 @@ class ConsumerTap:
         return Differences(self.now, self.record)
 
     def received(self, source: int, message: Any) -> None:
-        """An answer arrived: nothing to see.
+        """An answer arrived.
 
         Args:
             source: the broker.
             message: its answer.
         """
+        core, kind = self.host.core, type(message)
+        self.arrived += 1
+        if self.arrived % REST_EVERY == 0 and core is not None and self.host.rests:
+            for reason in contradictions_in_client(core, self.host.timers):
+                self.differences.add(self.host.node, "resting", NOWHERE, "a state", reason)
+        if kind is group_api.SyncGroupResponse and core is not None:
+            if message.correlation_id in core.desk.waiting:
+                self.begins, self.begun = {}, set()
+        elif kind is group_api.OffsetFetchResponse:
+            for one in message.offsets:
+                self.begins.setdefault(one.partition, set()).add(one.offset)
+        elif kind is broker_api.ListOffsetsResponse and message.correlation_id in self.listing:
+            self.begins.setdefault(self.listing.pop(message.correlation_id), set()).add(message.offset)
 
     def sent(self, target: int, message: Any) -> None:
         """A request leaves.
@@ -70,11 +95,30 @@ class ConsumerTap:
         elif kind in TO_LEADERS and self.host.core is not None:
             for reason in asks_leader(self.host.core, target, message):
                 self.differences.add(self.host.node, "unknown_leader", NOWHERE, kind.__name__, reason)
+            if kind is broker_api.ListOffsetsRequest:
+                self.listing[message.correlation_id] = message.partition
+            elif isinstance(self.host.core, Consumer) and not isinstance(
+                self.host.core.application, TransformLoop
+            ):
+                self._begins(message)
+
+    def _begins(self, request: broker_api.FetchRequest) -> None:
+        """The first fetch of a partition in an assignment goes where a broker said, since then."""
+        for one in request.partitions:
+            if one.partition in self.begun:
+                continue
+            self.begun.add(one.partition)
+            answered = self.begins.get(one.partition, set())
+            if one.offset not in answered:
+                reason = f"first position in {one.partition} of an assignment", sorted(answered), one.offset
+                self.differences.add(self.host.node, "unknown_leader", NOWHERE, "Fetch", reason)
 
     def ended(self) -> None:
         """The process ends."""
         self.owner, self.poll, self.lost = (None, None), None, False
         self.commits.clear()
+        self.begins, self.begun = {}, set()
+        self.listing.clear()
 
     def began(self, row: Operation) -> None:
         """A row begins.

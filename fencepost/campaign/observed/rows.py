@@ -12,9 +12,11 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from fencepost.campaign.observed.differences import Differences, place_of
+from fencepost.campaign.observed.differences import NOWHERE, Differences, place_of
 from fencepost.campaign.observed.justified import LAST_OFFSET_DELTA, Reason, partition_of
+from fencepost.campaign.observed.refusals import Refusals
 from fencepost.campaign.observed.requested import ATTEMPTS, READ_COMMITTED
+from fencepost.campaign.observed.resting_clients import contradictions_in_client
 from fencepost.campaign.observed.timed import batches_in
 from fencepost.impl.messages import broker_api
 from fencepost.impl.messages.topic_partition import TopicPartition
@@ -28,6 +30,8 @@ from fencepost.traces.plan import Plan
 KEPT = 64
 """Acknowledgements that are kept: the rows of a batch are complete in the step that handles its answer, and a
 producer has five in flight to a broker."""
+REST_EVERY = 8
+"""Answers between two looks at a client at rest."""
 KEY_HASH = "key_hash"
 """The partitioner of which the rule is known."""
 MULTIPLIER, WORD, POSITIVE = 0x5BD1E995, 0xFFFF_FFFF, 0x7FFF_FFFF
@@ -73,6 +77,9 @@ class RowTap:
     acknowledged: deque[tuple[Sent, Any]] = field(factory=lambda: deque(maxlen=KEPT))
     # Partitions of which a broker said that it does not lead them, until metadata comes.
     refused: dict[TopicPartition, int] = field(factory=dict)
+    refusals: Refusals = field(factory=Refusals)
+    # Answers that arrived.
+    arrived: int = 0
     differences: Differences = field(init=False)
 
     @differences.default
@@ -86,9 +93,12 @@ class RowTap:
             source: the broker.
             message: its answer.
         """
+        self._look()
         if type(message) is broker_api.MetadataResponse:
             self.refused.clear()
             return
+        if type(message) is broker_api.ProduceResponse and self._hears(message.correlation_id):
+            self.refusals.learn(getattr(self.host.core, "producer", None), message, self.now())
         batch = self.batches.pop(message.correlation_id, None)
         if batch is None:
             self.got.setdefault(message.correlation_id, (message, self.now()))
@@ -120,6 +130,7 @@ class RowTap:
 
     def ended(self) -> None:
         """The process ends."""
+        self.refusals.refused = None
         for kept in (self.sent_for, self.got, self.batches, self.acknowledged, self.refused):
             kept.clear()
 
@@ -129,6 +140,8 @@ class RowTap:
         Args:
             row: as the client reports it; its times are not set.
         """
+        for reason in self.refusals.refuted(self.now()):
+            self._row(row, reason)
         requests = [
             one for one in self.sent_for.pop(row.op_id, ()) if row.function in ASKS[type(one.request)]
         ]
@@ -145,6 +158,16 @@ class RowTap:
                 self._row(row, reason)
         for one in requests:
             self.got.pop(one.request.correlation_id, None)
+
+    def _look(self) -> None:
+        """What the client did with a refusal, and, now and then, whether it contradicts itself."""
+        self.arrived += 1
+        core, host = self.host.core, self.host
+        for reason in self.refusals.refuted(self.now()):
+            self.differences.add(host.node, "row", NOWHERE, "appends", reason)
+        if self.arrived % REST_EVERY == 0 and core is not None and host.rests:
+            for reason in contradictions_in_client(core, host.timers):
+                self.differences.add(host.node, "resting", NOWHERE, "a state", reason)
 
     def _is_pipelined(self) -> bool:
         """The run's own client is plain, whatever the plan says."""

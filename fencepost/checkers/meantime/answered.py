@@ -82,14 +82,14 @@ class Answered:
             expected = f"broker {event.node} to send {detail.request} as its state says: {detail.expected}"
         elif event.cause == UNKNOWN_LEADER:
             anomaly = "wrong_request"
-            expected = f"client {event.node} to send {detail.request} as its metadata says: {detail.expected}"
+            expected = f"client {event.node} to send {detail.request} as it was answered: {detail.expected}"
         elif event.cause == UNCOMMITTED:
             anomaly, expected = "missing_commit", detail.expected
         elif event.cause == ROW:
             anomaly = "wrong_row"
             expected = f"the row of {detail.request} to say what was answered: {detail.expected}"
         elif event.cause == RESTING:
-            anomaly, expected = "contradictory_state", f"broker {event.node} at rest: {detail.expected}"
+            anomaly, expected = "contradictory_state", f"host {event.node} at rest: {detail.expected}"
         self.findings.add(
             anomaly,
             expected=expected,

@@ -128,6 +128,8 @@ class SegmentedLog(ReadableLog):
                 files, directory, segments.all, end, producer_state, recovered_from=loaded.recovered_from
             )
             secure_snapshot(files, directory, segments.all, producer_state)
+            if remove_snapshots(files, directory, below=segments.first.base_offset):
+                files.sync_directory(directory)  # a disk failed while segments were removed
             if loaded.recovered_from is not None:
                 settle_aborted(files, directory, segments.from_offset(loaded.recovered_from))
         except OSError as error:

@@ -264,3 +264,18 @@ def test_a_log_whose_end_lies_below_its_start_begins_anew_there():
     fill(open_log(disk), 2)
     log = open_log(disk, log_start_offset=5)
     assert (log.log_start_offset, log.log_end_offset, values(log), names(disk, ".log")) == (5, 5, [], [5])
+
+
+def test_what_a_failed_removal_of_segments_left_goes_at_the_next_start():
+    """Rule (Kafka's removeStraySnapshots): a disk that fails after the segment leaves its snapshot, which
+    nothing else would remove before the next retention."""
+    disk = disk_of()
+    log = open_log(disk, options=options(retention_ms=-1))
+    fill(log, 10)
+    log.close()
+    for base in (0, 3):
+        for kind in (".log", ".index", ".timeindex"):
+            disk.remove(f"{T}/{base:020d}{kind}")
+    assert names(disk, ".log") == [6, 9] and min(names(disk, ".snapshot")) == 3
+    assert open_log(disk).log_start_offset == 6
+    assert min(names(disk, ".snapshot")) == 6
