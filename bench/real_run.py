@@ -87,7 +87,13 @@ def main(name: str, seeds: int, single: bool, links: bool, kinds: tuple[str, ...
                 plan = swarm_for_real(seed, able, profile=STRONG_PROFILE)
                 if single:
                     plan = evolve(plan, faults=plan.faults[:1])
-                run = RealRun(plan=checked(plan), system=system, topic=f"t-{seed}", target=name)
+                run = RealRun(
+                    plan=checked(plan),
+                    system=system,
+                    topic=f"t-{seed}",
+                    target=name,
+                    copies=Path(folder) / "copies",
+                )
                 started = time.monotonic()
                 asyncio.run(run.go())
                 run.timings["all"] = time.monotonic() - started

@@ -99,10 +99,10 @@ def test_what_does_not_meet_the_condition_is_not_explained(trace):
 
 
 def test_each_finding_of_a_run_has_to_meet_it():
-    """Where a record is lost, what was sent again is a duplicate of what was read; a cluster that does not
-    come back is another matter."""
+    """Where a record is lost, what was sent again is a duplicate of what was read, and the end may be within
+    a batch that was lost; a cluster that does not come back is another matter."""
     assert said_of(TRACE, (LOST, evolve(LOST, anomaly="no_progress"))) == "" == said_of(TRACE, ())
-    for follows in ("inconsistent_offsets", "duplicate"):
+    for follows in ("inconsistent_offsets", "duplicate", "torn_batch"):
         assert said_of(TRACE, (LOST, evolve(LOST, anomaly=follows))) == LAST_MEMBER
     assert version_of("apache-kafka:4") == (4,) and version_of("processes") == ()
 

@@ -18,10 +18,11 @@ ELIGIBLE_REPLICAS_FROM = (4, 1)
 """New clusters have eligible leader replicas (KIP-966) from this version on."""
 LOST = frozenset(
     {"lost_write", "inconsistent_offsets", "high_watermark_regressed", "epoch_regressed_in_log"}
-    | {"append_below_shown_end", "append_inversion", "nonmonotonic_send", "duplicate"}
+    | {"append_below_shown_end", "append_inversion", "nonmonotonic_send", "duplicate", "torn_batch"}
 )
-"""What a lost record shows as: nothing, or another record, is at its offset; the end goes back; what was
-appended later is below it; and the sequence number that was lost with it is accepted again."""
+"""What a lost record shows as: nothing, or another record, is at its offset; the end goes back, perhaps to
+where the middle of a lost batch was; what was appended later is below it; and the sequence number that was
+lost with it is accepted again."""
 LAST_MEMBER = (
     "Kafka's before 4.1, known upstream as KIP-966 ([finding](../findings/apache-kafka-last-replica.md)). "
     "The ISR's only member lost power and what it had not synced, and was elected again in a clean election; "

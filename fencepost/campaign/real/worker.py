@@ -8,7 +8,7 @@ each finding or run that did not end, the next run gets a new cluster in a new f
 
     OUT/clusters/SLOT-N/        the cluster of a worker
     OUT/under-way/SLOT.jsonl    the history of the run in hand, written ahead
-    OUT/under-way/SLOT-copies/  copies of the brokers' directories of its topics
+    OUT/clusters/SLOT-copies/   copies of the brokers' directories of its topics
     OUT/findings/SEED/          of a run with a finding: plan.json, history.jsonl, these copies with the
                                 cluster's metadata (broker-N/), and the ends of all logs (logs/)
 """
@@ -115,7 +115,7 @@ class RealWorker(Worker):
             target=job.system,
             control=job.control,
             ahead=None if out is None else out / UNDER_WAY / f"{self.orders.name}.jsonl",
-            copies=None if out is None else out / UNDER_WAY / f"{self.orders.name}-copies",
+            copies=self._copies,
             left_out=kinds_for(system.inside().can)[1],
         )
         trace = asyncio.run(self.run.go())
@@ -143,9 +143,15 @@ class RealWorker(Worker):
         """The run of the task in hand; None if it needed none."""
         return self.run
 
+    @property
+    def _copies(self) -> Path:
+        """Where the files of the run in hand are copied to."""
+        return self.clusters.folder / f"{self.orders.name}-copies"
+
     def release(self) -> None:
         """End the cluster."""
         self.clusters.discard()
+        shutil.rmtree(self._copies, ignore_errors=True)
 
 
 def checked(plan: Plan) -> Plan:
