@@ -17,7 +17,7 @@ import os
 import shutil
 from pathlib import Path
 
-from attrs import define, evolve, field
+from attrs import define, field
 
 from fencepost.campaign.real.asking import METADATA_TOPIC, Asking
 from fencepost.campaign.real.faults import REAL_FAULTS, kinds_for
@@ -138,7 +138,7 @@ class RealWorker(Worker):
             self.clusters.discard()
         else:
             asyncio.run(_delete(run))
-        return evolve(result, marks=())
+        return result
 
     def _finished(self) -> RealRun | None:
         """The run of the task in hand; None if it needed none."""

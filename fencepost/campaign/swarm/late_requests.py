@@ -27,11 +27,11 @@ MICROSECONDS = 1_000
 WINDOW_MS, LATE_MS, PATIENCE_MS = (300, 1_200), (100, 1_500), (400, 900)
 """How long what is sent becomes late, by how much more than clients wait for an answer, and how long they
 wait."""
-HOW_MANY, CHANCE = (3, 8), 60
+HOW_MANY, CHANCE = (6, 14), 75
 """Of them in a plan, each at all brokers, and plans in a hundred with any."""
-SHORT_MS, FOLLOWING, SOON_MS = (20, 300), 75, (0, 80)
+SHORT_MS, FOLLOWING, SOON_MS = (20, 300), 75, (0, 300)
 """How long a window lasts that follows an append in a transaction, of how many windows in a hundred that is
-so, and how long it waits then."""
+so, and how long it waits then: to the end of a transaction of a few hundred milliseconds."""
 ABORTS_PPM, POLL = (300_000, 600_000), (3, 10)
 """Transactions in a million that the application aborts; records that one takes at most."""
 

@@ -81,8 +81,8 @@ MOST_NAMED = 5
 @click.option(
     "--steer",
     is_flag=True,
-    help="Steer every 50 seeds toward marks not reached so far (docs/reference/plans.md); --resume "
-    "continues it.",
+    help="Steer every 50 seeds toward marks not reached so far (docs/reference/plans.md), every 10 "
+    "against a real system; --resume continues it.",
 )
 @click.option("--list-marks", is_flag=True, help="Show the marks that a run may reach, and do nothing else.")
 @click.option(
@@ -160,8 +160,9 @@ def command(
     if master is not None and engine != "spark":
         raise click.UsageError("expected --master with --engine spark, saw it alone")
     if real["system"] != SIMULATION:
-        refuse_for_real(steer=steer, shrink=shrink, engine=engine != "local")
-        asked = RealAsked(bugs, profile, split_names(faults), plan_file, split_names(checks))
+        refuse_for_real(shrink=shrink, engine=engine != "local")
+        steer_from = seeds.start if steer else -1
+        asked = RealAsked(bugs, profile, split_names(faults), plan_file, split_names(checks), steer_from)
         job = real_job(real, asked, output)
         campaign = real_campaign(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume)
     else:
