@@ -15,7 +15,7 @@ from fencepost.traces.operations import Function, Operation, Outcome
 RECORDED = (
     *("bounced_unnoticed", "partition_without_leader", "unclean_election", "log_cut"),
     *("fetch_fenced", "fetch_of_the_future", "not_enough_replicas", "log_directory_failed"),
-    *("commit_refused", "producer_epoch_raised"),
+    "producer_epoch_raised",
 )
 """Of the simulator's marks, those whose events and operations a run against Apache Kafka has, too."""
 FALLS = (*LEADERS_FALL, "bounce", "clean_restart", "power_loss")

@@ -37,7 +37,7 @@ from fencepost.traces.rows import Rows, rows_of
 from fencepost.traces.trace import Trace
 from fencepost.wire.client import Access, look_around
 
-FINDINGS, CLUSTERS, UNDER_WAY = "findings", "clusters", "under-way"
+FINDINGS, CLUSTERS, UNDER_WAY, PLAN = "findings", "clusters", "under-way", "plan.json"
 MOST_COPIED_BYTES = 64 << 20
 """Of one log directory: a run writes less than a megabyte, the metadata of 25 runs a few."""
 START_ATTEMPTS = 2
@@ -175,7 +175,7 @@ def checked(plan: Plan) -> Plan:
 def keep(run: RealRun, folder: Path) -> None:
     """Copy what a finding is explained by. folder: a new one, or of an earlier run of the same seed."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "plan.json").write_text(plan_to_json(run.plan) + "\n", encoding="utf-8")
+    (folder / PLAN).write_text(plan_to_json(run.plan) + "\n", encoding="utf-8")
     if run.ahead is not None and run.ahead.exists():
         shutil.copyfile(run.ahead, folder / "history.jsonl")
     for broker, directory in run.system.directories().items():

@@ -233,12 +233,19 @@ def show_faults(output: Output) -> ExitCode:
 def show_marks(output: Output) -> ExitCode:
     """The table of marks, with the profiles that can reach each."""
     from fencepost.campaign.marks.marks import MARKS
+    from fencepost.campaign.marks.real_marks import REAL_MARKS
+    from fencepost.campaign.real.faults import REAL_FAULTS
+    from fencepost.campaign.swarm import real_systems
     from fencepost.campaign.swarm.mark_weights import marks_possible
     from fencepost.campaign.swarm.profiles import PROFILES
 
     rows, marks = table("mark", "what it says", "profiles"), []
-    for mark in MARKS:
-        able = [name for name, profile in PROFILES.items() if mark.name in marks_possible(profile)]
+    reached = {name: marks_possible(profile) for name, profile in PROFILES.items()}
+    for name in real_systems.PROFILES:
+        bounds = real_systems.bounds_of(name, tuple(REAL_FAULTS))
+        reached[f"{name} (--system)"] = marks_possible(bounds, REAL_MARKS)
+    for mark in dict.fromkeys((*MARKS, *REAL_MARKS)):
+        able = [name for name, possible in reached.items() if mark.name in possible]
         add_row(rows, mark.name, mark.says, ", ".join(able))
         marks.append({"mark": mark.name, "says": mark.says, "profiles": able})
     output.say(rows)
