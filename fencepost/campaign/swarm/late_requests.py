@@ -36,6 +36,9 @@ WORK_MS = (30, 200)
 """How long an application works in a transaction before it decides: what is left to send then is the end, so
 that windows hold it, and the next transaction is open when it arrives. Without it, in 25 runs of 3.9.2 with
 93 windows, no judge saw a transaction ended by an earlier one's request."""
+LONGER_MS, LATEST_MS = 10_000, 1_500
+"""The run lasts longer by so much, and no window waits in its last so many milliseconds. A group takes some
+six seconds to its first transaction in a fresh cluster; before that windows hold nothing of one."""
 ABORTS_PPM, POLL = (300_000, 600_000), (3, 10)
 """Transactions in a million that the application aborts; records that one takes at most."""
 
@@ -49,6 +52,7 @@ def with_late_requests(plan: Plan, draw: Draws) -> Plan:
     """
     if not draw.chance(CHANCE, "late_on"):
         return plan
+    plan = evolve(plan, safety_ms=plan.safety_ms + LONGER_MS)
     patience_ms = draw.between(PATIENCE_MS, "late.patience")
     late = [
         window
@@ -72,7 +76,7 @@ def _windows(plan: Plan, draw: Draws, number: int, patience_ms: int) -> Iterator
         yield Fault(
             fault_id=FIRST_LATE + number * plan.cluster.brokers + broker,
             kind=LATE_REQUESTS,
-            at_ms=draw.between((plan.safety_ms // 5, plan.safety_ms), "late.at", number),
+            at_ms=draw.between((plan.safety_ms // 3, plan.safety_ms - LATEST_MS), "late.at", number),
             duration_ms=draw.between(SHORT_MS if following else WINDOW_MS, "late.for", number),
             target=f"broker {broker}",
             parameter=(patience_ms + draw.between(LATE_MS, "late.by", number)) * MICROSECONDS,
