@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fencepost.campaign.marks.marks import MARKS
+from fencepost.campaign.marks.real_marks import REAL_MARKS
 from fencepost.campaign.workers.results import CampaignResult, RunResult
 from fencepost.checkers.verdict import Finding
 from fencepost.report.commands import replay_stored
@@ -105,7 +106,7 @@ def _named(seeds: tuple[int, ...]) -> str:
 
 def _marks(result: CampaignResult) -> Iterable[Table]:
     """What the runs reached, the rarest first; what none reached before them."""
-    says = {mark.name: mark.says for mark in MARKS}
+    says = {mark.name: mark.says for mark in (*MARKS, *REAL_MARKS)}
     counts = {**dict.fromkeys(result.never_reached, 0), **result.marks}
     if not counts:
         return

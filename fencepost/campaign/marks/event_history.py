@@ -5,12 +5,26 @@ events.
 """
 
 import msgspec
-from attrs import define, field
+from attrs import define, evolve, field, frozen
 
 from fencepost.campaign.observed.observed_state import Key, ObservedState
 from fencepost.traces.events import Event, Name
 
 REBALANCING = ("PreparingRebalance", "CompletingRebalance")
+
+UNENDED = 1 << 62
+
+
+@frozen
+class Span:
+    """A fault at a broker, from its onset to its end, in nanoseconds of the trace. epochs: the leader epochs
+    of the partitions that the broker had a replica of when it began."""
+
+    node: int
+    begin: int
+    end: int
+    epochs: dict[Key, int]
+
 
 Replica = tuple[str, int, int]
 """Topic, partition number, broker."""
@@ -19,6 +33,11 @@ Replica = tuple[str, int, int]
 def key_of(event: Event) -> Key:
     """The partition of an event that has one."""
     return event.topic or "", event.partition
+
+
+def fault_of(event: Event) -> int:
+    """The id of the fault that begins or ends."""
+    return int(msgspec.json.decode(event.detail)["fault"])
 
 
 def replica_of(event: Event) -> Replica:
@@ -51,6 +70,10 @@ class EventHistory:
     rebalances: dict[str, list[int]] = field(factory=dict)
     # The leader that appended a value first.
     wrote: dict[int, int] = field(factory=dict)
+    # Faults that have begun at a broker and not ended, by id.
+    lasting: dict[int, Span] = field(factory=dict)
+    # Those that have ended, in order.
+    spans: list[Span] = field(factory=list)
 
     def learn(self, event: Event) -> None:
         """Take one event in."""
@@ -116,6 +139,20 @@ class EventHistory:
         while runs and runs[-1][0] >= event.offset:
             runs.pop()
 
+    def _began(self, event: Event) -> None:
+        if event.node >= 0:
+            epochs = {
+                key: known.leader_epoch
+                for key, known in self.observed_state.partitions.items()
+                if event.node in (*known.isr, *known.replicas)
+            }
+            self.lasting[fault_of(event)] = Span(event.node, event.time, UNENDED, epochs)
+
+    def _ended(self, event: Event) -> None:
+        span = self.lasting.pop(fault_of(event), None)
+        if span is not None:
+            self.spans.append(evolve(span, end=event.time))
+
     def _loaded(self, event: Event) -> None:
         self.coordinators[event.partition] = event.node
 
@@ -136,6 +173,8 @@ _LEARN = {
     Name.HIGH_WATERMARK: EventHistory._exposed,
     Name.TRUNCATED: EventHistory._truncated,
     Name.LOG_RECOVERED: EventHistory._ends_at,
+    Name.FAULT_BEGAN: EventHistory._began,
+    Name.FAULT_ENDED: EventHistory._ended,
     Name.GROUPS_LOADED: EventHistory._loaded,
     Name.GROUP_PHASE: EventHistory._phase,
 }

@@ -293,11 +293,16 @@ MARKS: tuple[Mark, ...] = (
 NAMES = tuple(mark.name for mark in MARKS)
 
 
-def marks_of(trace: Trace) -> tuple[str, ...]:
-    """The names of the marks that a run reached, in the order of the table."""
+def marks_of(trace: Trace, marks: tuple[Mark, ...] = MARKS) -> tuple[str, ...]:
+    """The names of the marks that a run reached, in the order of the table.
+
+    Args:
+        trace: of the run.
+        marks: those to look for.
+    """
     past, reached = EventHistory(), set()
     wanted: dict[Name, list[tuple[str, EventPredicate]]] = {}
-    for mark in MARKS:
+    for mark in marks:
         if mark.on is not None and mark.seen is not None:
             wanted.setdefault(mark.on, []).append((mark.name, mark.seen))
     for event in trace.events:
@@ -305,10 +310,10 @@ def marks_of(trace: Trace) -> tuple[str, ...]:
             if name not in reached and seen(past, event):
                 reached.add(name)
         past.learn(event)
-    for mark in MARKS:
+    for mark in marks:
         if mark.row_predicate is not None and any(mark.row_predicate(past, row) for row in trace.operations):
             reached.add(mark.name)
-    return tuple(name for name in NAMES if name in reached)
+    return tuple(mark.name for mark in marks if mark.name in reached)
 
 
 def possible(mark: Mark, has: Callable[[str], bool]) -> bool:
@@ -317,7 +322,12 @@ def possible(mark: Mark, has: Callable[[str], bool]) -> bool:
     return all(any(has(each) for each in need.split(OR)) for need in mark.needs)
 
 
-def named(names: Iterable[str]) -> tuple[Mark, ...]:
-    """The marks of these names, in the order of the table."""
+def named(names: Iterable[str], marks: tuple[Mark, ...] = MARKS) -> tuple[Mark, ...]:
+    """The marks of these names, in the order of the table.
+
+    Args:
+        names: some of them.
+        marks: the table.
+    """
     wanted = set(names)
-    return tuple(mark for mark in MARKS if mark.name in wanted)
+    return tuple(mark for mark in marks if mark.name in wanted)

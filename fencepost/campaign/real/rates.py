@@ -100,6 +100,12 @@ class Repeater:
         return Rate(runs=times, anomalies=dict(shown), undecided=undecided, results=tuple(results))
 
 
+def shows(result: RunResult, anomaly: str) -> bool:
+    """Whether a run has a finding of this name, whichever names the run: what is lost shows as one thing or
+    another, by when it was read."""
+    return anomaly in (result.anomaly, *(finding.anomaly for finding in result.findings))
+
+
 @define(eq=False, kw_only=True)
 class RateOracle:
     """shrink/oracle.py's Oracle over repetitions."""
@@ -132,7 +138,7 @@ class RateOracle:
                 raise OutOfTimeError
             self.runs += 1
             runs += 1
-            shown += self.once(plan).anomaly == self.target.anomaly
+            shown += shows(self.once(plan), self.target.anomaly)
             self.rates[key] = shown, runs
         return shown >= CANDIDATE_SHOWN
 

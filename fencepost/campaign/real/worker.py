@@ -18,7 +18,7 @@ import os
 import shutil
 from pathlib import Path
 
-from attrs import define, evolve, field
+from attrs import define, field
 
 from fencepost.campaign.real.asking import METADATA_TOPIC, Asking
 from fencepost.campaign.real.copies import copy_folder, copy_logs
@@ -39,7 +39,7 @@ from fencepost.traces.rows import Rows, rows_of
 from fencepost.traces.trace import Trace
 from fencepost.wire.client import Access, look_around
 
-FINDINGS, CLUSTERS, UNDER_WAY = "findings", "clusters", "under-way"
+FINDINGS, CLUSTERS, UNDER_WAY, PLAN = "findings", "clusters", "under-way", "plan.json"
 START_ATTEMPTS = 2
 """A campaign of hours does not end because one cluster of many did not come up."""
 
@@ -137,7 +137,7 @@ class RealWorker(Worker):
             self.clusters.discard()
         else:
             asyncio.run(_delete(run))
-        return evolve(result, marks=())
+        return result
 
     def _finished(self) -> RealRun | None:
         """The run of the task in hand; None if it needed none."""
@@ -189,7 +189,7 @@ def keep(run: RealRun, folder: Path) -> None:
         OSError: for what cannot be read or written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "plan.json").write_text(plan_to_json(run.plan) + "\n", encoding="utf-8")
+    (folder / PLAN).write_text(plan_to_json(run.plan) + "\n", encoding="utf-8")
     if run.ahead is not None and run.ahead.exists():
         shutil.copyfile(run.ahead, folder / "history.jsonl")
     if run.copies is not None and run.copies.exists():

@@ -120,6 +120,8 @@ class Profile:
     indexed: int = 0
     """Plans in a hundred with an index entry for about every other batch; else one segment has a few at
     most."""
+    orders: tuple[str, ...] = ()
+    """Of a real system: orders of the steps of a targeted schedule (schedules.py), to draw from."""
     mixed: bool = False
     """Whether each plan draws its own part of these features first (subset.py): a percentage is then the
     chance that a plan has the feature."""

@@ -9,11 +9,13 @@ from functools import partial
 
 from attrs import evolve
 
-from fencepost.campaign.marks.marks import MARKS, named, possible
+from fencepost.campaign.marks.marks import MARKS, Mark, named, possible
 from fencepost.campaign.swarm.bounds import PERCENTAGES, Profile
 
 HEAVY = 3
 """How often a kind that leads to a mark is in the hat, for each such mark; the others are in it once."""
+OFTEN = 12
+"""How often an order is in the hat more for being named: the hat has two dozen."""
 HEAVIEST = 12
 """And at most."""
 LIKELY = 75
@@ -21,38 +23,57 @@ LIKELY = 75
 
 
 def has(profile: Profile, name: str) -> bool:
-    """Whether plans of the profile may have this: a kind of fault or request, or what one of its percentages
-    is about."""
+    """Whether plans of the profile may have this: a kind of fault or request, an order of a schedule, or what
+    one of its percentages is about."""
     if name in PERCENTAGES:
         return bool(getattr(profile, name) > 0)
-    drawn = profile.kinds if profile.faults[1] else ()
+    drawn = (*profile.kinds, *profile.orders) if profile.faults[1] else ()
     return name in drawn or (name in profile.request_kinds and profile.administered > 0)
 
 
-def marks_possible(profile: Profile) -> tuple[str, ...]:
-    """The marks that plans of the profile can reach."""
+def marks_possible(profile: Profile, marks: tuple[Mark, ...] = MARKS) -> tuple[str, ...]:
+    """The marks that plans of the profile can reach.
+
+    Args:
+        profile: what is drawn.
+        marks: the table.
+    """
     quiet = not profile.faults[1] and not profile.administered
     return tuple(
-        mark.name for mark in MARKS if possible(mark, partial(has, profile)) and (mark.needs or not quiet)
+        mark.name for mark in marks if possible(mark, partial(has, profile)) and (mark.needs or not quiet)
     )
 
 
-def with_mark_weights(profile: Profile, marks: Iterable[str]) -> Profile:
-    """More of what leads to these marks, out of what the profile has. Kinds come after those that are there,
-    so that fewer draws change."""
-    wanted = [mark for mark in named(marks) if mark.name in marks_possible(profile)]
-    leads = Counter(lead for mark in wanted for lead in mark.leads if has(profile, lead))
+def with_mark_weights(profile: Profile, names: Iterable[str], marks: tuple[Mark, ...] = MARKS) -> Profile:
+    """More of what leads to these, out of what the profile has. Kinds come after those that are there, so
+    that fewer draws change.
+
+    Args:
+        profile: what is drawn.
+        names: of marks, and of kinds of fault and orders that led to one.
+        marks: the table.
+    """
+    names = tuple(names)
+    wanted = [mark for mark in named(names, marks) if mark.name in marks_possible(profile, marks)]
+    leading = (*(lead for mark in wanted for lead in mark.leads), *names)
+    leads = Counter(lead for lead in leading if has(profile, lead))
     if not leads:
         return profile
     percentages = {name: max(getattr(profile, name), LIKELY) for name in leads if name in PERCENTAGES}
 
-    def heavier(kinds: tuple[str, ...]) -> tuple[str, ...]:
-        more = (kind for kind in kinds for _ in range(min(HEAVY * leads[kind], HEAVIEST) - 1) if leads[kind])
-        return (*kinds, *more)
+    def heavier(drawn: tuple[str, ...]) -> tuple[str, ...]:
+        more = (
+            name
+            for name in dict.fromkeys(drawn)
+            for _ in range(min(HEAVY * leads[name], HEAVIEST) - 1)
+            if leads[name]
+        )
+        return (*drawn, *more)
 
     return evolve(
         profile,
         kinds=heavier(profile.kinds),
         request_kinds=heavier(profile.request_kinds),
+        orders=(*profile.orders, *(name for name in leads if name in profile.orders for _ in range(OFTEN))),
         **percentages,
     )

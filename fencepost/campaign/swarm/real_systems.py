@@ -4,8 +4,8 @@ Owns what is drawn for them. Must not know any system: the kinds of fault that o
 Draws, roles and kinds of fault are the swarm's own; only the bounds differ. A restart of Apache Kafka takes
 three seconds, so that a run has few faults and lasts seconds, and the settings of brokers stay as they are.
 
-A fifth of the plans has an eclipse: followers pause, writes go on, the leader dies, the followers
-return. Random faults reach this order rarely, and it is the one in which a record of one replica is lost.
+A fifth of the plans has a targeted schedule (schedules.py). Half of these are an eclipse: followers are held,
+writes go on, the leader is struck, the followers return.
 """
 
 from collections.abc import Mapping
@@ -14,10 +14,25 @@ from typing import Any
 from attrs import evolve
 
 from fencepost.campaign.faults.table import FAULTS
+from fencepost.campaign.marks.real_marks import REAL_MARKS
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, requests_on
 from fencepost.campaign.swarm.late_requests import LATE_REQUESTS, with_late_requests
+from fencepost.campaign.swarm.mark_weights import with_mark_weights
 from fencepost.campaign.swarm.producers import with_producers
+from fencepost.campaign.swarm.profiles import STEERED
+from fencepost.campaign.swarm.schedules import (
+    FIRST_SCHEDULED,
+    HOLD,
+    ORDERS,
+    RETURN,
+    STRIKE,
+    WRITE,
+    WRITER_MS,
+    Schedule,
+    with_schedule,
+    with_writer,
+)
 from fencepost.campaign.swarm.transactions import with_transactions_of_real
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.operations import ACKS_ALL, ACKS_LEADER
@@ -31,6 +46,9 @@ from fencepost.traces.plan import (
     TopicOptions,
 )
 
+ECLIPSE = f"{HOLD}.{WRITE}.{STRIKE}.{RETURN}"
+"""The order in which a record of one replica is lost: half of the schedules, where nothing is learnt. With it
+the last member of an ISR that loses power was found (docs/findings)."""
 PROCESS_FAULTS = ("bounce", "clean_restart", "crash", "pause")
 """What every system of processes can do."""
 REAL = Profile(
@@ -45,6 +63,7 @@ REAL = Profile(
     unclean=10,
     administered=30,
     requests=(1, 3),
+    orders=(*ORDERS, *(ECLIPSE for _ in ORDERS)),
 )
 STRONG = evolve(REAL, says="as real, with acks=all and idempotent producers only", unclean=0)
 TRANSACTIONS = evolve(
@@ -72,21 +91,19 @@ LAG_MS = 2_000
 """replica.lag.time.max.ms and the session time-out of the real clusters."""
 LONGEST_DELIVERY_MS = 10_000
 """Of a pipelined append: a run waits for it."""
-ECLIPSES, DARK_ECLIPSES = 20, 40
-"""Plans in a hundred with an eclipse: in general, and where hosts can lose power."""
+SCHEDULED, DARK_SCHEDULED, LEARNT = 20, 40, 60
+"""Plans in a hundred with a targeted schedule: in general, where hosts can lose power, and where orders are
+named that led to rare marks."""
 DARK = 60
-"""Of the eclipses where hosts can lose power, those in a hundred in which the leader does, instead of a
-crash."""
+"""Of the schedules where hosts can lose power, those in a hundred in which the leader does."""
 ALL_AT_ONCE = 8
 """Plans in a hundred in which every broker dies at the same moment."""
 DARK_MS, MORE_MS = (2_000, 3_000), 500
 """From when on all lose power in the control lying-fsync, and how long after the next append that is
 acknowledged: a disk keeps some of what was written since the last sync, so that there should be much of it.
 With fixed times, and on a crowded machine, runs had no acknowledgement under the lie."""
-WRITER_MS = 40
-"""Between two appends of a process that does nothing else."""
-FIRST_ECLIPSE, FIRST_OF_ALL = 500, 600
-"""Fault ids of an eclipse, and of faults that hit every broker."""
+FIRST_OF_ALL = 600
+"""Fault ids of faults that hit every broker."""
 CONTROLS = {
     "acks-1": "only the leader acknowledges, and it dies: records are lost",
     "unclean": "a replica outside the ISR is elected: records are lost",
@@ -115,29 +132,28 @@ def swarm_for_real(
       kinds: the kinds of fault that the system can carry out and the caller wants.
       control: a name of CONTROLS, or "".
       brokers: how many there are.
-      profile: a name of PROFILES.
+      profile: a name of PROFILES, and what it is steered to: "real+left_alone+hold.write.strike.return" has
+        more of what leads to that mark, and of that order of a schedule.
     Returns: the plan; its topic is `t`, and what is written in transactions goes to another one.
     """
-    draw = Draws(Randomness(seed))
+    draw, named = Draws(Randomness(seed)), profile
+    profile, *wanted = named.split(STEERED)
     if profile == TRANSACTIONS_PROFILE:
         kinds = tuple(kind for kind in kinds if kind not in UNSAFE_KINDS)
     may_be_late, kinds = LATE_REQUESTS in kinds, tuple(kind for kind in kinds if kind in FAULTS)
     requests = tuple(kind for kind in kinds if FAULTS[kind].ask is not None)
-    kinds = tuple(kind for kind in kinds if kind not in requests)
-    bounds = evolve(
-        PROFILES[profile], kinds=kinds, request_kinds=requests, faults=REAL.faults if kinds else (0, 0)
-    )
+    bounds = with_mark_weights(bounds_of(profile, (*kinds, *requests)), wanted, REAL_MARKS)
     safety_ms = draw.between(bounds.safety_ms, "safety")
     topic = _topic(draw, bounds, brokers)
     faults = _within(faults_of(draw, bounds, topic, safety_ms, brokers), safety_ms)
-    if "crash" in kinds and draw.chance(ALL_AT_ONCE, "all_at_once"):
+    if "crash" in bounds.kinds and draw.chance(ALL_AT_ONCE, "all_at_once"):
         faults = (*faults, *_all_at_once(draw, safety_ms, brokers))
     if requests and draw.chance(bounds.administered, "administered"):
         asked = requests_on(draw, bounds)
         faults = (*faults, *requests_of(draw, bounds, (topic,), asked, faults, safety_ms, brokers))
     plan = Plan(
         seed=seed,
-        profile=f"{profile} {control}".strip(),
+        profile=f"{named} {control}".strip(),
         safety_ms=safety_ms,
         liveness_ms=LIVENESS_MS,
         cluster=ClusterOptions(
@@ -169,10 +185,58 @@ def swarm_for_real(
         plan = with_late_requests(plan, draw) if may_be_late else plan
     if control:
         return _CONTROLLED[control](plan, draw)
-    able = "power_loss" in kinds
-    if {"pause", "crash"} <= set(kinds) and draw.chance(DARK_ECLIPSES if able else ECLIPSES, "eclipse"):
-        return _with_eclipse(plan, draw, dark=able and draw.chance(DARK, "eclipse.dark"))
-    return plan
+    schedule = _schedule(draw, bounds, learnt=bool(set(wanted) & set(ORDERS)))
+    if schedule is None:
+        return plan
+    late = tuple(fault for fault in plan.faults if fault.kind == LATE_REQUESTS)
+    return with_schedule(plan, draw, bounds, schedule, late)
+
+
+def bounds_of(profile: str, kinds: tuple[str, ...]) -> Profile:
+    """What is drawn from.
+
+    Args:
+        profile: a name of PROFILES.
+        kinds: of fault and request; those that only late_requests.py draws are of no account.
+    """
+    known = tuple(kind for kind in kinds if kind in FAULTS)
+    faults = tuple(kind for kind in known if FAULTS[kind].ask is None)
+    return evolve(
+        PROFILES[profile],
+        kinds=faults,
+        request_kinds=tuple(kind for kind in known if kind not in faults),
+        faults=REAL.faults if faults else (0, 0),
+    )
+
+
+def features_of(
+    seed: int, kinds: tuple[str, ...] = PROCESS_FAULTS, control: str = "", profile: str = REAL_PROFILE
+) -> frozenset[str]:
+    """What a plan has that a profile can be steered to: its kinds of fault, and the order of its schedule.
+
+    Args:
+        seed, kinds, control, profile: as swarm_for_real has them.
+    """
+    plan = swarm_for_real(seed, kinds, control, profile=profile)
+    scheduled = any(fault.fault_id == FIRST_SCHEDULED for fault in plan.faults) and not control
+    base, *wanted = profile.split(STEERED)
+    bounds = with_mark_weights(bounds_of(base, kinds), wanted, REAL_MARKS)
+    order = (_order(Draws(Randomness(seed)), bounds),) if scheduled else ()
+    return frozenset((*(fault.kind for fault in plan.faults), *order))
+
+
+def _order(draw: Draws, bounds: Profile) -> str:
+    return draw.choice(list(bounds.orders), "schedule.order")
+
+
+def _schedule(draw: Draws, bounds: Profile, *, learnt: bool) -> Schedule | None:
+    """Of this plan; None: it has none."""
+    able = "power_loss" in bounds.kinds
+    if not {"pause", "crash"} <= set(bounds.kinds):
+        return None
+    if not draw.chance(LEARNT if learnt else DARK_SCHEDULED if able else SCHEDULED, "schedule"):
+        return None
+    return Schedule(order=_order(draw, bounds), dark=able and draw.chance(DARK, "schedule.dark"))
 
 
 def _strong(plan: Plan) -> Plan:
@@ -253,15 +317,15 @@ def _operations(
     return tuple(sorted(made, key=lambda one: (one.at_ms, one.op_id)))
 
 
-# ---- targeted schedules
+# ---- controls
 
 
 def _eclipse(
-    draw: Draws, plan: Plan, *, still_ms: tuple[int, int], back_ms: tuple[int, int], dies: str = "crash"
+    draw: Draws, plan: Plan, *, still_ms: tuple[int, int], back_ms: tuple[int, int]
 ) -> tuple[Plan, tuple[Fault, ...]]:
     """Every follower of a partition pauses, the leader dies, the followers return. still_ms: from the
-    first to the second, back_ms: from the second to the third, both as bounds of a draw. dies: the kind of
-    fault. The plan gets the time that it takes."""
+    first to the second, back_ms: from the second to the third, both as bounds of a draw. The plan gets the
+    time that it takes."""
     topics = plan.cluster.topics
     topic = topics[draw.between((0, len(topics) - 1), "eclipse.topic")]
     key = f"{topic.name}-{draw.between((0, topic.partitions - 1), 'eclipse.partition')}"
@@ -269,7 +333,7 @@ def _eclipse(
     still, back = draw.between(still_ms, "eclipse.still"), draw.between(back_ms, "eclipse.back")
     pauses = tuple(
         Fault(
-            fault_id=FIRST_ECLIPSE + place,
+            fault_id=FIRST_SCHEDULED + place,
             kind="pause",
             at_ms=begin,
             duration_ms=still + back,
@@ -278,45 +342,14 @@ def _eclipse(
         for place in range(1, topic.replication_factor)
     )
     died = Fault(
-        fault_id=FIRST_ECLIPSE,
-        kind=dies,
+        fault_id=FIRST_SCHEDULED,
+        kind="crash",
         at_ms=begin + still,
         duration_ms=back + draw.between((2_500, 4_500), "eclipse.away"),
         target=f"leader of {key}",
     )
     longest = max(plan.safety_ms, died.at_ms + back + 1_000)
     return evolve(plan, safety_ms=longest), (*pauses, died)
-
-
-def _with_eclipse(plan: Plan, draw: Draws, *, dark: bool) -> Plan:
-    """dark: the leader loses power. The followers are still for long enough to leave the ISR."""
-    if dark:
-        plan, eclipse = _eclipse(draw, plan, still_ms=(1_000, 6_000), back_ms=(0, 800), dies="power_loss")
-    else:
-        plan, eclipse = _eclipse(draw, plan, still_ms=(100, 3_500), back_ms=(0, 800))
-    late = tuple(fault for fault in plan.faults if fault.kind == LATE_REQUESTS)
-    return evolve(plan, faults=(*late, *eclipse))
-
-
-def _with_a_writer(plan: Plan, key: str, acks: int) -> Plan:
-    """The plan with a process that does nothing but append to this partition, all the time: the others wait
-    for leaders that are paused, so that nothing may reach it while it counts. key: topic and partition."""
-    topic, _, number = key.rpartition("-")
-    process, op_id = (1 + max(getattr(one, of) for one in plan.operations) for of in ("process", "op_id"))
-    written = tuple(
-        PlannedOperation(
-            op_id=op_id + place,
-            process=process,
-            at_ms=at_ms,
-            function="append",
-            topic=topic,
-            partition=int(number),
-            acks=acks,
-        )
-        for place, at_ms in enumerate(range(0, plan.safety_ms, WRITER_MS))
-    )
-    operations = sorted((*plan.operations, *written), key=lambda one: (one.at_ms, one.op_id))
-    return evolve(plan, operations=tuple(operations))
 
 
 def _written_until_the_end(plan: Plan, draw: Draws, acks: int) -> Plan:
@@ -354,7 +387,8 @@ def _acks_1(plan: Plan, draw: Draws) -> Plan:
         died, at_ms=pauses[0].at_ms + 1, follows="appended", delay_ms=draw.between((20, 200), "eclipse.more")
     )
     plan = _written_until_the_end(evolve(plan, faults=(*pauses, died)), draw, ACKS_LEADER)
-    return _with_a_writer(plan, died.target.removeprefix("leader of "), ACKS_LEADER)
+    topic, _, number = died.target.removeprefix("leader of ").rpartition("-")
+    return with_writer(plan, (topic, int(number)), ACKS_LEADER, range(0, plan.safety_ms, WRITER_MS))
 
 
 def _unclean(plan: Plan, draw: Draws) -> Plan:

@@ -9,12 +9,16 @@ from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json
 
 
+def real_profile(job: Job) -> str:
+    """The profile of a job against a real system."""
+    return job.profile if job.profile in PROFILES else REAL_PROFILE
+
+
 def plan_of(job: Job, seed: int, profile: str = "") -> Plan:
     """The plan that a campaign runs under `seed`. profile: instead of the job's (driver/steering.py). Raises
     PlanError."""
     if job.real and not job.plan:
-        profile = job.profile if job.profile in PROFILES else REAL_PROFILE
-        return swarm_for_real(seed, job.faults, job.control, profile=profile)
+        return swarm_for_real(seed, job.faults, job.control, profile=profile or real_profile(job))
     if not job.plan:
         return swarm(seed, profile or job.profile, job.bugs, job.faults)
     plan = plan_from_json(job.plan)

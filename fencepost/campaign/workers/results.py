@@ -11,6 +11,7 @@ from attrs import Factory, define, field, frozen
 from attrs.validators import in_
 
 from fencepost.campaign.marks.marks import NAMES
+from fencepost.campaign.marks.real_marks import REAL_NAMES
 from fencepost.checkers.verdict import Decision, Finding
 from fencepost.systems.named import SIMULATION
 from fencepost.traces.errors import ExitCode, strongest
@@ -213,7 +214,9 @@ class Tally:
             crashed=tuple(sorted(self.crashed.items()))[:MOST_SEEDS_NAMED],
             rechecked=self.rechecked,
             disagreeing=tuple(sorted(self.disagreeing)),
-            marks={name: self.marks[name] for name in NAMES if name in self.marks},
+            marks={
+                name: self.marks[name] for name in dict.fromkeys((*NAMES, *REAL_NAMES)) if name in self.marks
+            },
             never_reached=tuple(name for name in possible if name not in self.marks),
             parts=parts,
             wall_s=wall_s,

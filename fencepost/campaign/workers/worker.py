@@ -20,7 +20,8 @@ from typing import BinaryIO
 import msgspec
 from attrs import define, evolve, field
 
-from fencepost.campaign.marks.marks import marks_of
+from fencepost.campaign.marks.marks import MARKS, marks_of
+from fencepost.campaign.marks.real_marks import REAL_MARKS
 from fencepost.campaign.run.run import run_with_rows
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Orders, RunResult, Task
@@ -98,7 +99,7 @@ class Worker:
             reason=verdict.reason,
             operations=len(trace.operations),
             events=len(trace.events),
-            marks=marks_of(trace),
+            marks=marks_of(trace, REAL_MARKS if self.orders.job.real else MARKS),
             rotated=rotated,
         )
 

@@ -34,17 +34,24 @@ def real_job_of(folder: Path | None) -> "Job | None":
     return job if job.real else None
 
 
-def _plan(job: "Job", seed: int | None, plan_file: Path | None) -> "Plan":
-    from fencepost.campaign.real.worker import checked
+def _plan(folder: Path, job: "Job", seed: int | None, plan_file: Path | None) -> "Plan":
+    """What the folder says was run: the plan that is kept of a finding, or else the swarm's, as the run was
+    steered."""
+    from fencepost.campaign.real.worker import FINDINGS, PLAN, checked
     from fencepost.campaign.workers.plans import plan_of
     from fencepost.traces.plan_json import plan_from_json
+    from fencepost.traces.store import TraceStore
 
     if (seed is None) == (plan_file is None):
         raise click.UsageError("expected one of --trace and --plan with the folder of a campaign")
+    if seed is not None and (kept := folder / FINDINGS / str(seed) / PLAN).is_file():
+        plan_file = kept
     if plan_file is not None:
         return checked(plan_from_json(read_bytes(plan_file), where=str(plan_file)))
     assert seed is not None
-    return plan_of(job, seed)
+    if job.plan or job.control:
+        return plan_of(job, seed)
+    return plan_of(job, seed, TraceStore.open(folder).read(seed).profile)
 
 
 def replay_real(
@@ -68,7 +75,7 @@ def replay_real(
     """
     from fencepost.campaign.real.rates import Repeater
 
-    plan = _plan(job, seed, plan_file)
+    plan = _plan(folder, job, seed, plan_file)
     asked = job if checks is None else attrs.evolve(job, checks=checks)
     with (
         tempfile.TemporaryDirectory(prefix="fencepost-") as place,
@@ -135,7 +142,7 @@ def shrink_real(
     from fencepost.campaign.shrink.oracle import Target
     from fencepost.campaign.shrink.text import write_plan
 
-    plan = _plan(job, seed, None)
+    plan = _plan(folder, job, seed, None)
     known = verdicts_of(folder).get(plan.seed)
     wanted = anomaly or (known.anomaly if known is not None else None) or ""
     if not wanted:

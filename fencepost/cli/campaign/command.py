@@ -81,8 +81,8 @@ MOST_NAMED = 5
 @click.option(
     "--steer",
     is_flag=True,
-    help="Steer every 50 seeds toward marks not reached so far (docs/reference/plans.md); --resume "
-    "continues it.",
+    help="Steer every 50 seeds toward marks not reached so far (docs/reference/plans.md), every 10 "
+    "against a real system; --resume continues it.",
 )
 @click.option("--list-marks", is_flag=True, help="Show the marks that a run may reach, and do nothing else.")
 @click.option(
@@ -160,8 +160,9 @@ def command(
     if master is not None and engine != "spark":
         raise click.UsageError("expected --master with --engine spark, saw it alone")
     if real["system"] != SIMULATION:
-        refuse_for_real(steer=steer, shrink=shrink, engine=engine != "local")
-        asked = RealAsked(bugs, profile, split_names(faults), plan_file, split_names(checks))
+        refuse_for_real(shrink=shrink, engine=engine != "local")
+        steer_from = seeds.start if steer else -1
+        asked = RealAsked(bugs, profile, split_names(faults), plan_file, split_names(checks), steer_from)
         job = real_job(real, asked, output)
         campaign = real_campaign(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume)
     else:
@@ -232,12 +233,19 @@ def show_faults(output: Output) -> ExitCode:
 def show_marks(output: Output) -> ExitCode:
     """The table of marks, with the profiles that can reach each."""
     from fencepost.campaign.marks.marks import MARKS
+    from fencepost.campaign.marks.real_marks import REAL_MARKS
+    from fencepost.campaign.real.faults import REAL_FAULTS
+    from fencepost.campaign.swarm import real_systems
     from fencepost.campaign.swarm.mark_weights import marks_possible
     from fencepost.campaign.swarm.profiles import PROFILES
 
     rows, marks = table("mark", "what it says", "profiles"), []
-    for mark in MARKS:
-        able = [name for name, profile in PROFILES.items() if mark.name in marks_possible(profile)]
+    reached = {name: marks_possible(profile) for name, profile in PROFILES.items()}
+    for name in real_systems.PROFILES:
+        bounds = real_systems.bounds_of(name, tuple(REAL_FAULTS))
+        reached[f"{name} (--system)"] = marks_possible(bounds, REAL_MARKS)
+    for mark in dict.fromkeys((*MARKS, *REAL_MARKS)):
+        able = [name for name, possible in reached.items() if mark.name in possible]
         add_row(rows, mark.name, mark.says, ", ".join(able))
         marks.append({"mark": mark.name, "says": mark.says, "profiles": able})
     output.say(rows)

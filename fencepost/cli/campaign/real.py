@@ -120,6 +120,8 @@ class RealAsked:
     """A plan instead of the swarm's; None: none."""
     checks: tuple[str, ...] | None = None
     """Judges by name; None: the default ones."""
+    steer_from: int = -1
+    """The first seed of a campaign that is steered; -1: it is not."""
 
 
 def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
@@ -144,6 +146,8 @@ def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
         raise click.UsageError("expected --bug with the simulation, saw it with --system")
     if asked.checks is not None:
         checks_by_name(asked.checks)
+    if asked.steer_from >= 0 and (asked.plan_file is not None or given["control"]):
+        raise click.UsageError("--steer changes the swarm's draws: with --plan or --control there are none.")
     profile = REAL_PROFILE if asked.profile == "default" else asked.profile
     if profile not in PROFILES:
         raise FencepostError(
@@ -178,6 +182,7 @@ def real_job(given: dict[str, Any], asked: RealAsked, output: Output) -> "Job":
         plan=plan,
         checks=asked.checks or (CHECKS + OF_TRANSACTIONS if PROFILES[profile].transactions else CHECKS),
         faults=asked.faults or able,
+        steer_from=asked.steer_from,
         system=given["system"],
         system_options=options,
         control=given["control"] or "",

@@ -14,7 +14,10 @@ from fencepost.campaign.driver.driver import Campaign, drive
 from fencepost.campaign.driver.steering import Steering
 from fencepost.campaign.swarm.mark_weights import marks_possible
 from fencepost.campaign.swarm.profiles import PROFILES
+from fencepost.campaign.swarm.real_systems import features_of
+from fencepost.campaign.swarm.schedules import ORDERS
 from fencepost.campaign.swarm.swarm import swarm
+from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Job, RunResult
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.store import TraceStore
@@ -121,3 +124,46 @@ def test_a_steered_campaign_is_resumed_from_its_first_seed_only(campaign):
     with pytest.raises(FencepostError, match="steer_from"):
         drive(evolve(begun, seeds=range(3, 9), job=evolve(JOB, steer_from=3), resume=True))
     assert drive(evolve(begun, resume=True)).finished == 9
+
+
+REAL = Job(system="embedded", profile="strong", faults=("crash", "pause"), steer_from=0)
+
+
+def real_state(reaching) -> Steering:
+    """Of a real campaign whose first round has ended. reaching: whether a run reaches the rare mark, by what
+    its plan has."""
+    state = Steering(REAL, range(100))
+    for seed in range(steering.REAL_ROUND):
+        had = features_of(seed, REAL.faults, "", "strong")
+        marks = [mark for mark in state.possible if mark != "written_between" or reaching(had)]
+        state.add(result(seed, *marks))
+    return state
+
+
+def test_a_real_campaign_learns_what_plans_with_a_rare_mark_had():
+    """After the first round the profile names the order or the kinds of the plans that reached a mark which
+    few reached, and no mark that was reached. A plan with that name exists, in the same process or another.
+    Nobody says beforehand which order it is."""
+    orders = [
+        next(iter(features_of(seed, REAL.faults, "", "strong") & set(ORDERS)), None)
+        for seed in range(steering.REAL_ROUND)
+    ]
+    (wanted, *_) = [order for order in orders if order and orders.count(order) == 1]
+    state = real_state(lambda had: wanted in had)
+    base, *names = state.profile_of(steering.REAL_ROUND).split("+")
+    assert base == "strong" and wanted in names and not set(names) & {"written_between", "leader_changed"}
+    plan = plan_of(REAL, 15, state.profile_of(15))
+    assert plan.profile == state.profile_of(15) and plan == plan_of(REAL, 15, plan.profile)
+    never = real_state(lambda had: False)
+    assert "written_between" in never.profile_of(steering.REAL_ROUND).split("+")
+    always = real_state(lambda had: True)
+    assert always.profile_of(steering.REAL_ROUND) == "strong"
+    assert always.profile_of(2 * steering.REAL_ROUND) is None
+
+
+def test_a_real_campaign_that_is_not_steered_counts_marks():
+    """Without --steer, with a plan of one's own and with a control."""
+    assert Steering(evolve(REAL, steer_from=-1), range(9)).profile_of(8) == "strong"
+    assert "leader_changed" in Steering(evolve(REAL, steer_from=-1), range(9)).possible
+    assert not Steering(evolve(REAL, control="acks-1"), range(9)).on
+    assert Steering(Job(system="embedded"), range(9)).profile_of(3) == "real"

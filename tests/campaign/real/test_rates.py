@@ -1,5 +1,7 @@
 """Rates: a candidate counts if enough of its runs show the anomaly; time and runs are bounded."""
 
+from types import SimpleNamespace
+
 import pytest
 from attrs import evolve
 
@@ -8,13 +10,20 @@ from fencepost.campaign.real.rates import (
     CANDIDATE_SHOWN,
     MOST_RUNS,
     RateOracle,
+    shows,
     shrink_by_rate,
 )
+from fencepost.campaign.real.worker import FINDINGS
+from fencepost.campaign.real.worker import PLAN as PLAN_FILE
 from fencepost.campaign.shrink.oracle import OutOfTimeError, Target
-from fencepost.campaign.workers.results import RunResult
-from fencepost.checkers.verdict import Decision
+from fencepost.campaign.swarm.real_systems import swarm_for_real
+from fencepost.campaign.workers.results import Job, RunResult
+from fencepost.checkers.verdict import Decision, Finding
+from fencepost.cli.campaign.again import _plan
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.plan import Fault, Plan, PlannedOperation
+from fencepost.traces.plan_json import plan_to_json
+from fencepost.traces.store import TraceStore
 
 PLAN = Plan(
     seed=1,
@@ -93,3 +102,23 @@ def test_a_plan_that_seldom_shows_it_is_refused():
         shrink_by_rate(
             evolve(PLAN, seed=2), once_in_ten, on_better=lambda plan: None, on_progress=lambda progress: None
         )
+
+
+def test_a_run_shows_what_any_of_its_findings_says():
+    """One lost record may name the run, and what another reader saw of it the other finding."""
+    finding = Finding(check="log", anomaly="inconsistent_offsets", expected="", seen="")
+    both = evolve(result("lost_write"), findings=(finding,))
+    assert shows(both, "lost_write") and shows(both, "inconsistent_offsets") and not shows(both, "duplicate")
+    assert not shows(result(), "lost_write")
+
+
+def test_what_is_run_again_is_what_was_run(tmp_path, monkeypatch):
+    """The kept plan of a finding; of another run the swarm's plan, as it was steered then."""
+    job, kept = Job(system="embedded", faults=("crash", "pause")), tmp_path / FINDINGS / "5" / PLAN_FILE
+    kept.parent.mkdir(parents=True)
+    kept.write_text(plan_to_json(evolve(PLAN, cluster=swarm_for_real(5).cluster)))
+    assert _plan(tmp_path, job, 5, None).faults == PLAN.faults
+    named = "strong+leader_changed+pause"
+    stored = SimpleNamespace(read=lambda seed: SimpleNamespace(profile=named))
+    monkeypatch.setattr(TraceStore, "open", lambda folder: stored)
+    assert _plan(tmp_path, job, 6, None) == swarm_for_real(6, job.faults, profile=named)

@@ -1,5 +1,6 @@
 """Plans for systems of real processes: a function of the seed, within what the system can carry out."""
 
+from collections import Counter
 from functools import cache
 
 from attrs import evolve
@@ -12,15 +13,16 @@ from fencepost.campaign.real.worker import checked
 from fencepost.campaign.swarm.late_requests import LATE_REQUESTS
 from fencepost.campaign.swarm.real_systems import (
     CONTROLS,
-    FIRST_ECLIPSE,
+    ECLIPSE,
     FIRST_OF_ALL,
     LAG_MS,
     LONGEST_FAULT_MS,
     PROCESS_FAULTS,
     STRONG_PROFILE,
-    WRITER_MS,
+    features_of,
     swarm_for_real,
 )
+from fencepost.campaign.swarm.schedules import FIRST_SCHEDULED, ORDERS, STRIKES, WRITER_MS
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Job
 from fencepost.traces.plan import Plan
@@ -55,11 +57,11 @@ def test_kinds_that_a_system_cannot_carry_out_are_not_drawn():
 
 
 def test_plans_vary_in_everything_that_matters():
-    """Calm plans, eclipses, deaths of all brokers, weak acknowledgements, idempotent producers and unclean
+    """Calm plans, schedules, deaths of all brokers, weak acknowledgements, idempotent producers and unclean
     elections all occur, and none of them always."""
     shares = {
         "calm": sum(not plan.faults for plan in plans()),
-        "eclipse": sum(any(one.fault_id == FIRST_ECLIPSE for one in plan.faults) for plan in plans()),
+        "schedule": sum(any(one.fault_id == FIRST_SCHEDULED for one in plan.faults) for plan in plans()),
         "all": sum(any(one.fault_id > FIRST_OF_ALL for one in plan.faults) for plan in plans()),
         "acks 1": sum(any(one.acks == 1 for one in plan.operations) for plan in plans()),
         "idempotent": sum(plan.client.producer.idempotent for plan in plans()),
@@ -70,20 +72,51 @@ def test_plans_vary_in_everything_that_matters():
         assert 0 < count < len(plans()), name
 
 
-def test_leaders_lose_power_in_eclipses_where_hosts_can():
-    """Dark eclipses and others occur; without a power that can fail the leader dies in all of them."""
-    died = [one.kind for plan in plans() for one in plan.faults if one.fault_id == FIRST_ECLIPSE]
-    assert {"crash", "power_loss"} == set(died)
+def test_schedules_have_every_order_and_kind_that_the_system_has():
+    """Every order of the steps is drawn, the eclipse most often. Leaders lose power in some schedules, where
+    hosts can; elsewhere in none. A strike that waits for an acknowledgement comes after the write."""
+    every = [swarm_for_real(seed, tuple(REAL_FAULTS)) for seed in range(250)]
+    orders = Counter(order_of(plan) for plan in every)
+    assert set(ORDERS) == set(orders) - {None} and orders[ECLIPSE] == max(orders[name] for name in ORDERS)
+    struck = [one for plan in every for one in plan.faults if one.fault_id == FIRST_SCHEDULED]
+    assert {one.kind for one in struck} == {*STRIKES, "power_loss"} and {one.follows for one in struck} == {
+        "",
+        "appended",
+    }
     safe = [swarm_for_real(seed, PROCESS_FAULTS) for seed in SEEDS]
-    assert {one.kind for plan in safe for one in plan.faults if one.fault_id == FIRST_ECLIPSE} == {"crash"}
+    died = {one.kind for plan in safe for one in plan.faults if one.fault_id == FIRST_SCHEDULED}
+    assert "crash" in died <= set(PROCESS_FAULTS)
+    assert not any(order_of(swarm_for_real(seed, ("pause",)), ("pause",)) for seed in SEEDS)
+
+
+def order_of(plan, kinds=tuple(REAL_FAULTS)):
+    """The order of the schedule of a plan; None without one."""
+    return next(iter(features_of(plan.seed, kinds, profile=plan.profile) & set(ORDERS)), None)
+
+
+def test_a_profile_is_steered_to_orders_kinds_and_marks():
+    """What is named is drawn more often, and the profile's name makes the same plan again. What the system
+    cannot carry out stays out."""
+    wanted = "strike.hold.write.return"
+    named = f"real+partition_without_leader+{wanted}+pause+power_loss"
+    plain, steered = (
+        [swarm_for_real(seed, PROCESS_FAULTS, profile=name) for seed in range(60)] for name in ("real", named)
+    )
+    assert plan_from_json(plan_to_json(steered[3])) == steered[3] and steered[3].profile == named
+    counts = [sum(order_of(plan, PROCESS_FAULTS) == wanted for plan in plans) for plans in (plain, steered)]
+    assert counts[1] > counts[0]
+    pauses = [sum(one.kind == "pause" for plan in plans for one in plan.faults) for plans in (plain, steered)]
+    assert pauses[1] > pauses[0]
+    assert {one.kind for plan in steered for one in plan.faults} <= {*PROCESS_FAULTS}
+    assert steered == [swarm_for_real(seed, PROCESS_FAULTS, profile=named) for seed in range(60)]
 
 
 def test_a_fault_ends_in_seconds():
-    """A run waits for what it has stopped: no duration is longer than its bound, but for eclipses, which say
+    """A run waits for what it has stopped: no duration is longer than its bound, but for schedules, which say
     when their followers return."""
     for plan in plans():
         for fault in plan.faults:
-            assert fault.duration_ms <= LONGEST_FAULT_MS or fault.fault_id >= FIRST_ECLIPSE
+            assert fault.duration_ms <= LONGEST_FAULT_MS or fault.fault_id >= FIRST_SCHEDULED
 
 
 def test_controls_draw_what_has_to_be_found():
