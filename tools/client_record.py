@@ -11,7 +11,7 @@ library has a row, too.
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ BEGIN, END = "<!-- measured by make client-record -->\n", "<!-- end -->\n"
 RECORD = "record.json"
 REPLAYS = 10
 RUNS_MENDED = 5
+OPEN = "open"
+"""In place of a mended version: no release mends it."""
 MOST_CANDIDATES = 6
 """Seeds of one row that are replayed: a symptom that the mended version shares is another bug's."""
 HEAD = (
@@ -48,7 +50,8 @@ class Row:
     library: str
     affected: str
     mended: str = ""
-    """The first release that is said to mend it, as far as it can be built; empty: the newest release."""
+    """The first release that is said to mend it, as far as it can be built; empty: the newest release; OPEN:
+    none does."""
     anomaly: str = ""
     """What the bug shows; empty: every anomaly, over all seeds."""
     known: str = "newest release"
@@ -85,8 +88,9 @@ ROWS = (
     Row("kafka-go", "0.4.47", "0.4.51", "below_committed", "#1398"),
     Row("kafka-python", "2.0.2", "3.0.12", "gap", "#2310, #2555"),
     Row("kafka-python", "2.2.0", "3.0.12", "reordered", "#2937"),
-    Row("aiokafka", "0.12.0", "0.14.0", "producer_ended", "#1017"),
+    Row("aiokafka", "0.12.0", OPEN, "producer_ended", "#1017"),
     Row("kafka-clients", "2.8.1", "4.4.0", "wrong_record", "KAFKA-19012"),
+    Row("kafka-clients", "2.8.1", "4.4.0", "reordered", "KAFKA-?"),
 )
 
 
@@ -155,13 +159,14 @@ def _find(row: Row, line: dict[str, Any], folder: Path, most_runs: int, enough: 
     path.parent.mkdir(parents=True, exist_ok=True)
     scenario = scenario_of(line["scenario"])
     mended_version = f"{row.library}@{row.mended}" if row.mended else str(wanted(row.library))
+    after = nullcontext() if row.mended == OPEN else Runs(mended_version, folder)
     find: dict[str, Any] = {}
-    with Runs(row.name, folder) as affected, Runs(mended_version, folder) as mended:
+    with Runs(row.name, folder) as affected, after as mended:
         shown = affected.rate(scenario, row.anomaly, REPLAYS)
-        if shown and not mended.rate(scenario, row.anomaly, RUNS_MENDED):
+        if shown and not (mended and mended.rate(scenario, row.anomaly, RUNS_MENDED)):
             small, count = smaller(affected.rate, scenario, row.anomaly, most_runs, enough)
             again = affected.rate(small, row.anomaly, REPLAYS) if count else shown
-            after = mended.rate(small, row.anomaly, RUNS_MENDED) if count else 0
+            still = mended.rate(small, row.anomaly, RUNS_MENDED) if mended and count else 0
             find = {
                 "first": line["seed"],
                 "rate": [shown, REPLAYS],
@@ -173,10 +178,7 @@ def _find(row: Row, line: dict[str, Any], folder: Path, most_runs: int, enough: 
                     "scenario": small.as_dict(),
                     "runs": count,
                 },
-                "mended": {
-                    "library": mended_version,
-                    "rate": [after, RUNS_MENDED],
-                },
+                "mended": {"library": mended_version, "rate": [still, RUNS_MENDED]} if mended else None,
             }
     path.write_bytes(msgspec.json.format(msgspec.json.encode(find), indent=1))
     return find or None
@@ -221,7 +223,7 @@ def table(records: list[dict[str, Any]]) -> list[str]:
         for anomaly, found in record["findings"].items():
             small, mended = found["small"], found.get("mended")
             smallest = "" if small is None else "{} things, {} of {}".format(small["faults"], *small["rate"])
-            after = "" if mended is None else "{}: {} of {}".format(mended["library"], *mended["rate"])
+            after = "open" if mended is None else "{}: {} of {}".format(mended["library"], *mended["rate"])
             rate = "{} of {}".format(*found["rate"]) if found["rate"][1] else "not replayed"
             lines.append(
                 f"{of} `{anomaly}` | {record['seeds']} | {found['first']} | {rate} | {smallest} | {after} |"

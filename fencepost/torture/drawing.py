@@ -16,6 +16,7 @@ from fencepost.proxy.faults import Features, RequestFault
 from fencepost.proxy.faults import draw as draw_script
 from fencepost.proxy.faults.drawing import CONSUMING, GROUPS, PRODUCING, TRANSACTIONS
 from fencepost.sim.randomness import Randomness
+from fencepost.torture.copying import COPIERS
 from fencepost.torture.libraries import is_below
 from fencepost.torture.protocol import Ready
 from fencepost.torture.records import SHAPES, most_records
@@ -48,8 +49,12 @@ AWAITS = frozenset({"kafkajs", "platformatic-kafka"})
 """Drivers of libraries in which the application must await its sends before it ends their transaction."""
 TRANSACTION_MS = (10_000, 10_000, 3_000)
 """Time-outs of transactions; the last is shorter than a fault with its aftermath may take."""
-NOT_SENT = frozenset({"TxnOffsetCommit", "AddOffsetsToTxn"})
-"""Requests of transactions that no scenario sends: none has offsets in its transactions."""
+WITH_OFFSETS = frozenset({"TxnOffsetCommit", "AddOffsetsToTxn"})
+"""Requests of transactions that only a copier sends: others have no offsets in their transactions."""
+COPIES_ONE_IN = 4
+"""One of so many seeds with idempotence has a copier."""
+COPIER_MS = 10_000
+"""Time-out of a copier's transactions."""
 OFTEN = ("answer", "answer", "answer", "lose answer", "half answer", "move leader")
 """Verbs that are drawn more often than others: an answer has ten errors, a cut connection only itself."""
 FOCUS = (PRODUCING, CONSUMING | GROUPS, GROUPS, TRANSACTIONS, TRANSACTIONS | PRODUCING)
@@ -76,6 +81,10 @@ ALONE_ONE_IN = 3
 FLOOD = 10
 """One of so many seeds sends bursts so many times as long: large batches."""
 FLOOD_BURSTS = 3
+MOST_COPIED_BURST = 5
+"""A burst of FLOOD times as many records, the smallest of a flood, is too much for a copier."""
+RARE_TIMES = 2
+"""So much more often a single request is one that has a cause: other scripts seldom strike it."""
 RARE = 2
 """Faults of a request that has a cause hit at least one of so many."""
 Own = Mapping[str, tuple[Any, ...]]
@@ -137,7 +146,8 @@ def draw(
     if chance.below(FLOOD, "flood") == 0 and "large value" not in shapes:
         bursts, burst = FLOOD_BURSTS, burst * FLOOD
         producer["batch_records"] = None
-    apis = _apis(chance, members, transactional) if faults else frozenset[str]()
+    copier = _copier(chance, ready, producer) if burst < FLOOD * MOST_COPIED_BURST else {}
+    apis = _apis(chance, members, transactional, bool(copier)) if faults else frozenset[str]()
     caused = _caused(chance, apis)
     return Scenario(
         seed=seed,
@@ -145,6 +155,7 @@ def draw(
         consumer=_known(consumer, settings),
         producers=1 + chance.below(3, "producers"),
         members=members,
+        copier=_known(copier, settings),
         topics=topics,
         partitions=PARTITIONS,
         bursts=bursts,
@@ -159,7 +170,7 @@ def draw(
             *_steps(chance, members, transactional),
             *(Step(verb=verb, at_ms=at) for verb, at in caused if verb in STEPS),
         ),
-        request_faults=_script(chance, ready, topics, members, apis) if apis else (),
+        request_faults=_script(chance, ready, topics, _groups(members, copier), apis) if apis else (),
         broker_faults=_in_order(
             *_broker_faults(chance, members, transactional, caused), *_growth(chance, ready, consumer)
         )
@@ -235,19 +246,31 @@ def _consumer(chance: Randomness, ready: Ready, mode: str, metadata_ms: int) -> 
     return consumer
 
 
-def _apis(chance: Randomness, members: int, transactional: bool) -> frozenset[str]:
+def _copier(chance: Randomness, ready: Ready, producer: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of the copier's producer; none in most seeds, and where a library does not have what it
+    takes."""
+    able = ready.transactions and ("send_offsets" in ready.commands or "session" in ready.roles)
+    if not able or not producer["idempotence"] or chance.below(COPIES_ONE_IN, "copies") != 0:
+        return {}
+    delivery = min(COPIER_MS, producer["delivery_timeout_ms"])
+    return {**producer, "transaction_timeout_ms": COPIER_MS, "delivery_timeout_ms": delivery}
+
+
+def _apis(chance: Randomness, members: int, transactional: bool, copies: bool = False) -> frozenset[str]:
     """The requests that faults may hit; empty in a seed without such faults."""
     if chance.below(8, "no script") == 0:
         return frozenset()
-    apis = PRODUCING | CONSUMING | GROUPS if members else PRODUCING
-    apis |= TRANSACTIONS - NOT_SENT if transactional else frozenset()
+    apis = PRODUCING | CONSUMING | GROUPS if members or copies else PRODUCING
+    apis |= TRANSACTIONS - WITH_OFFSETS if transactional else frozenset()
+    apis |= TRANSACTIONS if copies else frozenset()
     match chance.below(3, "focused"):
         case 0:
             return apis
         case 1:
             return apis & chance.choice(FOCUS, "focus") or apis
         case _:
-            return frozenset({chance.choice(sorted(apis), "only")})
+            often = sorted(apis) + sorted(apis & set(CAUSES)) * RARE_TIMES
+            return frozenset({chance.choice(often, "only")})
 
 
 def _caused(chance: Randomness, apis: frozenset[str]) -> list[tuple[str, int]]:
@@ -283,12 +306,12 @@ def _steps(chance: Randomness, members: int, transactional: bool) -> tuple[Step,
 
 
 def _script(
-    chance: Randomness, ready: Ready, topics: int, members: int, apis: frozenset[str]
+    chance: Randomness, ready: Ready, topics: int, groups: tuple[str, ...], apis: frozenset[str]
 ) -> tuple[RequestFault, ...]:
     features = Features(
         apis=apis,
         topics=dict.fromkeys(TOPICS[:topics], PARTITIONS),
-        groups=(GROUP,) if members else (),
+        groups=groups,
         for_ms=DURATION_MS,
         slow_ms=SLOW_MS,
         most=MOST_HITS,
@@ -298,6 +321,10 @@ def _script(
     )
     early = RARE if len(apis) == 1 and not apis.isdisjoint(CAUSES) else EARLY
     return tuple(_denser(fault, early) for fault in draw_script(chance.seed, features))
+
+
+def _groups(members: int, copier: Mapping[str, Any]) -> tuple[str, ...]:
+    return (*((GROUP,) if members else ()), *((COPIERS,) if copier else ()))
 
 
 def _denser(fault: RequestFault, early: int) -> RequestFault:

@@ -11,6 +11,7 @@ from typing import Any
 
 from attrs import frozen
 
+from fencepost.torture.copying import source_of
 from fencepost.torture.driver import Command
 from fencepost.torture.promises import PROMISES
 from fencepost.torture.protocol import outcome_of_append
@@ -18,7 +19,7 @@ from fencepost.torture.records import differs, identity, identity_of, place_of
 from fencepost.torture.run import AFTER_ROUNDS
 from fencepost.torture.run import Outcome as Run
 from fencepost.torture.scenario import DELETES, TOPICS
-from fencepost.torture.truth import COMMITTED
+from fencepost.torture.truth import COMMITTED, Entry
 from fencepost.traces.operations import Outcome
 from fencepost.traces.trace import LossRange
 
@@ -71,6 +72,7 @@ def judge(
         _appends(run, may),
         _order(run),
         _transactions(run),
+        _copies(run, may),
         _deliveries(run, may),
         _group(run, may),
         _commits(run),
@@ -96,10 +98,16 @@ def _deleted(run: Run) -> Iterator[LossRange]:
             )
 
 
+def _every(run: Run) -> Iterator[tuple[str, tuple[Entry, ...]]]:
+    """The records of each partition, copies too."""
+    yield from run.log.items()
+    yield from run.copies.items()
+
+
 def _appends(run: Run, allowed: _Allowed) -> Iterator[Finding]:
     sent = {_name(command): command for command in run.appends}
     places: dict[bytes, list[tuple[str, int]]] = defaultdict(list)
-    for place, entries in run.log.items():
+    for place, entries in _every(run):
         for entry in entries:
             name = identity_of(entry)
             places[name].append((place, entry.offset))
@@ -176,9 +184,7 @@ def _order(run: Run) -> Iterator[Finding]:
     producer = run.scenario.producer
     if not producer.get("idempotence") and producer.get("in_flight") != 1:
         return
-    offsets = {
-        identity_of(entry): entry.offset for entries in run.log.values() for entry in reversed(entries)
-    }
+    offsets = {identity_of(entry): entry.offset for _, entries in _every(run) for entry in reversed(entries)}
     last: dict[tuple[str, str], tuple[int, bytes]] = {}
     for command in run.appends:
         name, place = _name(command), place_of(command.fields)
@@ -438,7 +444,7 @@ def _after(run: Run) -> Iterator[Finding]:
 def _transactions(run: Run) -> Iterator[Finding]:
     """What the library reported of each transaction, against the markers in the log."""
     outcomes: dict[bytes, str] = {}
-    for entries in run.log.values():
+    for _, entries in _every(run):
         for entry in entries:
             outcomes.setdefault(identity_of(entry), entry.outcome)
     for one in run.transactions:
@@ -467,6 +473,47 @@ def _transactions(run: Run) -> Iterator[Finding]:
                 seen=f"{len(kept)} are, {len(lost)} are not, {lost[0].decode()} is "
                 f"{outcomes.get(lost[0]) or 'missing'}",
             )
+
+
+def _copies(run: Run, allowed: _Allowed) -> Iterator[Finding]:
+    """Each committed record has one committed copy, and no other record has any."""
+    if not run.scenario.copier:
+        return
+    copies: Counter[tuple[str, int]] = Counter()
+    for entries in run.copies.values():
+        names = (source_of(identity_of(entry)) for entry in entries if entry.outcome == COMMITTED)
+        copies.update(source for source in names if source is not None)
+    read = {(place, one.offset): one.outcome for place, entries in run.log.items() for one in entries}
+    undone = sorted(one for one in copies if read.get(one, COMMITTED) not in ("", COMMITTED))
+    if undone:
+        yield Finding(
+            anomaly="aborted_delivered",
+            expected="only committed records copied, read_committed",
+            seen=f"{undone[0][0]}/{undone[0][1]}, {read[undone[0]]}, copied",
+        )
+    twice = sorted(one for one, count in copies.items() if count > 1)
+    if twice:
+        yield Finding(
+            anomaly="copied_twice",
+            expected=f"one copy of {twice[0][0]}/{twice[0][1]}, their offsets are in their transactions",
+            seen=f"{copies[twice[0]]} committed ones; {len(twice)} records have more than one",
+        )
+    committed = {one for one, outcome in read.items() if outcome in ("", COMMITTED) and one not in allowed}
+    missing = sorted(committed - copies.keys())
+    highest = {place: max(offset for where, offset in copies if where == place) for place, _ in copies}
+    left_out = [one for one in missing if one[1] < highest.get(one[0], -1)]
+    if left_out:
+        yield Finding(
+            anomaly="copy_lost",
+            expected=f"every record up to {highest[left_out[0][0]]} of {left_out[0][0]} copied",
+            seen=f"{len(left_out)} without a copy, the first at {left_out[0][0]}/{left_out[0][1]}",
+        )
+    elif missing and not run.copied and not run.trouble:
+        yield Finding(
+            anomaly="stuck_copier",
+            expected="every record copied after the heal",
+            seen=f"{len(missing)} without a copy, the first at {missing[0][0]}/{missing[0][1]}",
+        )
 
 
 def as_dict(finding: Finding, promises: Mapping[str, str] = PROMISES) -> dict[str, Any]:

@@ -51,6 +51,13 @@ PROMISES = {
     " (Kafka, consumer configuration, isolation.level)",
     "producer_ended": 'retries: "cause the client to resend any record whose send fails with a potentially'
     ' transient error" (Kafka, producer configuration): once brokers are healthy a producer sends again',
+    "copied_twice": 'sendOffsetsToTransaction: "These offsets will be considered committed only if the'
+    ' transaction is committed successfully." (Kafka, javadoc of KafkaProducer): records and offsets are'
+    " committed together, each record is copied once",
+    "copy_lost": 'sendOffsetsToTransaction: "These offsets will be considered committed only if the'
+    ' transaction is committed successfully." (Kafka, javadoc of KafkaProducer): no record is passed over'
+    " whose copy was not committed",
+    "stuck_copier": "an application with transactions continues once brokers are reachable again",
     "unflushed": 'flush: "The post-condition of flush() is that any previously sent record will have'
     ' completed (e.g. Future.isDone() == true)." (Kafka, javadoc of KafkaProducer)',
     "unreadable": "a client's requests are of versions that the broker advertises, and in their format"

@@ -11,7 +11,7 @@ from typing import Any
 
 from fencepost.proxy.faults import SHAPES, VERBS, checked, may_answer, why_illegal
 from fencepost.proxy.faults.drawing import CONSUMING, GROUPS, PRODUCING, TRANSACTIONS
-from fencepost.torture.drawing import BROKER_VERBS, GROUP_VERBS, NOT_SENT
+from fencepost.torture.drawing import BROKER_VERBS, GROUP_VERBS
 from fencepost.torture.scenario import DELETES, GROWS
 
 BROKER = "broker"
@@ -35,7 +35,7 @@ def possible(*, groups: bool, transactions: bool = False) -> list[str]:
     """Everything that may be drawn for a library, in the words of `met_by`. groups, transactions: whether it
     has any."""
     drawn = PRODUCING | CONSUMING | GROUPS if groups else PRODUCING
-    apis = sorted(drawn | TRANSACTIONS - NOT_SENT if transactions else drawn)
+    apis = sorted(drawn | TRANSACTIONS if transactions else drawn)
     return sorted(
         {
             *_of_requests(apis),

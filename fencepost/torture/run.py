@@ -16,6 +16,7 @@ from attrs import define, field, frozen
 
 import fencepost.kafka
 from fencepost.proxy.faults import Struck
+from fencepost.torture.copying import COPIES, Copier
 from fencepost.torture.drawing import GROUP
 from fencepost.torture.driver import Command, Driver, Event
 from fencepost.torture.group import Group
@@ -79,6 +80,10 @@ class Outcome:
     """Producers that the application closed with appends under way."""
     events: tuple[Event, ...]
     log: Log
+    copies: Log = field(factory=dict)
+    """The log of the copies."""
+    copied: bool = True
+    """Whether every committed record has a copy that was reported as committed, or there is no copier."""
     drained: bool
     """Whether every record was delivered to the group, or there is none."""
     committed: Mapping[str, int]
@@ -124,23 +129,27 @@ class Torture:
     group: Group = field(init=False)
     # The producers.
     producers: Producers = field(init=False)
+    # What copies records, if anything does.
+    copier: Copier = field(init=False)
     # One thread for each fault of a broker.
     _threads: list[threading.Thread] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         self.group = Group(self.scenario, self.driver, self.kafka.bootstrap_servers)
         self.producers = Producers(self.scenario, self.driver, self.kafka.bootstrap_servers)
+        self.copier = Copier(self.scenario, self.driver, self.kafka.bootstrap_servers)
 
     @property
     def _appends(self) -> list[Command]:
-        return self.producers.appends
+        copies = [append for one in self.copier.transactions for append in one.appends]
+        return self.producers.appends + copies
 
     def go(self) -> Outcome:
         """All phases. Raises FencepostError if the cluster is of no use, or if a client does not open before
         there is any fault."""
         scenario = self.scenario
-        trouble, drained, committed = "", True, {}
-        for topic in self.topics:
+        trouble, drained, copied, committed = "", True, True, {}
+        for topic in self._every_topic:
             self.kafka.create_topic(
                 topic, partitions=scenario.partitions, config={"min.insync.replicas": "2"}
             )
@@ -171,14 +180,15 @@ class Torture:
                     (place, entry.offset)
                     for place, entries in log.items()
                     for entry in entries
-                    if is_visible(scenario, entry)
+                    if not _is_copy(place) and is_visible(scenario, entry)
                 }
                 drained = self.group.drain(wanted)
+                copied = self._copy(log)
                 committed = self._end()
             except DriverError as error:
                 trouble = str(error)
-            if not all(command.ok for command in self._appends):
-                log = self._read()  # what the library gave up may have come after all
+            if scenario.copier or not all(command.ok for command in self._appends):
+                log = self._read()  # what the library gave up may have come after all, and there are copies
         return Outcome(
             scenario=scenario,
             appends=tuple(self._appends),
@@ -187,10 +197,12 @@ class Torture:
             seeks=tuple(self.group.seeks),
             flushes=tuple(self.producers.flushes),
             after=tuple(tuple(one) for one in self.producers.after),
-            transactions=tuple(self.producers.transactions),
-            closed=frozenset(self.producers.closed),
+            transactions=(*self.producers.transactions, *self.copier.transactions),
+            closed=frozenset(self.producers.closed | self.copier.closed),
             events=tuple(self.driver.events),
-            log=log,
+            log={place: log[place] for place in log if not _is_copy(place)},
+            copies={place: log[place] for place in log if _is_copy(place)},
+            copied=copied,
             drained=drained,
             committed=committed,
             unreadable=tuple(self.unreadable),
@@ -204,6 +216,10 @@ class Torture:
         """The topics of the records."""
         return TOPICS[: self.scenario.topics]
 
+    @property
+    def _every_topic(self) -> tuple[str, ...]:
+        return (*self.topics, COPIES) if self.scenario.copier else self.topics
+
     # ---- phases
 
     def _open(self) -> None:
@@ -211,6 +227,7 @@ class Torture:
         opening = self.producers.open()
         for _ in range(self.scenario.members):
             opening.append(self.group.join())
+        opening += self.copier.open()
         self.driver.wait(opening)
         for command in opening:
             if not command.ok:
@@ -260,6 +277,7 @@ class Torture:
                 actions.pop(0)[1]()
             self.group.turn()
             self.producers.turn()
+            self.copier.turn()
             time.sleep(TURN_S)
 
     def _step(self, step: Step) -> None:
@@ -269,10 +287,12 @@ class Torture:
             self.group.step(step)
 
     def _at_work(self) -> bool:
-        """Whether clients have begun: half of the appends are answered, and a member got a record. On a busy
-        machine faults would be over before."""
+        """Whether clients have begun: half of the appends are answered, a member got a record and a
+        copier its first ones. On a busy machine faults would be over before."""
         answered = sum(command.answer is not None for command in self._appends)
-        return 2 * answered >= len(self._appends) and bool(self.group.handed or not self.scenario.members)
+        read = bool(self.group.handed or not self.scenario.members)
+        copies = bool(self.copier.transactions or not self.scenario.copier)
+        return 2 * answered >= len(self._appends) and read and copies
 
     def _break(self, fault: BrokerFault) -> None:
         def go() -> None:
@@ -321,6 +341,7 @@ class Torture:
                 with suppress(DriverError):  # the next phase meets it again
                     self.group.turn()
                     self.producers.turn()
+                    self.copier.turn()
                 time.sleep(TURN_S)
             self.kafka.heal()
         try:
@@ -349,7 +370,19 @@ class Torture:
             if self.driver.wait(self.producers.waited_for(), TURN_S) and ended:
                 return True
             self.group.turn()
+            self.copier.turn()
         return False
+
+    def _copy(self, log: Log) -> bool:
+        """Whether the copier copies every committed record that is not deleted."""
+        return self.copier.drain(
+            {
+                (place, entry.offset)
+                for place, entries in log.items()
+                for entry in entries
+                if not _is_copy(place) and entry.outcome in ("", COMMITTED)
+            }
+        )
 
     def _read(self) -> dict[str, tuple[Entry, ...]]:
         """All logs. A leader that is new may show an end below what was acknowledged, until its followers
@@ -357,7 +390,7 @@ class Torture:
         for read in range(READS_OPEN):
             log = {
                 f"{topic}-{number}": entries
-                for topic in self.topics
+                for topic in self._every_topic
                 for number, entries in read_log(self.kafka.bootstrap_servers, topic).items()
             }
             ends = {place: entries[-1].offset if entries else -1 for place, entries in log.items()}
@@ -371,8 +404,13 @@ class Torture:
     def _end(self) -> dict[str, int]:
         """Close all clients; what is committed."""
         committed = self.group.committed(self.topics)
-        self.driver.wait([*self.group.close(), *self.producers.close()], CLOSE_S)
+        closing = [*self.group.close(), *self.producers.close(), *self.copier.close()]
+        self.driver.wait(closing, CLOSE_S)
         return committed
+
+
+def _is_copy(place: str) -> bool:
+    return place.rpartition("-")[0] == COPIES
 
 
 def _offset(append: Command) -> int:
@@ -387,7 +425,8 @@ def carry_out(
     """Run a scenario in a fresh cluster; answers what `judged` says of it while the cluster is still there.
     Raises FencepostError."""
     driver.forget()
-    options: dict[str, Any] = {"transactions": TRANSACTIONS} if scenario.transactional else {}
+    transactions = scenario.transactional or scenario.copier
+    options: dict[str, Any] = {"transactions": TRANSACTIONS} if transactions else {}
     with fencepost.kafka.cluster(seed=scenario.seed, **options) as kafka, kept() as lines:
         torture = Torture(scenario=scenario, driver=driver, kafka=kafka, unreadable=lines)
         return judged(torture.go(), kafka)

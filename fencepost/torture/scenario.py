@@ -87,6 +87,9 @@ class Scenario:
     producers: int = 1
     members: int = 0
     """Consumers of the group; 0: no group."""
+    copier: Mapping[str, Any] = field(factory=dict)
+    """Settings of the producer of an application that copies records with their offsets in transactions
+    (copying.py); empty: there is none."""
     topics: int = 1
     """Number of topics; at most as many as TOPICS has."""
     partitions: int = 3
@@ -153,6 +156,8 @@ class Scenario:
         if self.members:
             reading = f"read {self.polled} records at a time and commit ({self.commit_mode})"
             shape += f"; {self.members} members {reading}"
+        if self.copier:
+            shape += ", and a copier reads them and writes them to another topic in transactions"
         if self.members and (rack := self.consumer.get("rack")):
             shape += f", from the broker in rack {rack}"
         if self.members and self.rewinds:
@@ -165,6 +170,8 @@ class Scenario:
         if self.members:  # first, because runs without a group are short
             kept = tuple(step for step in self.steps if step.verb in PRODUCER_STEPS)
             yield evolve(self, members=0, steps=kept)
+        if self.copier:
+            yield evolve(self, copier={})
         if self.chaos:
             yield evolve(self, chaos=0)
         if self.transactional:

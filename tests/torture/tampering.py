@@ -90,6 +90,12 @@ def commands():
             command["command"] = "abort_transaction"
         if name == "abort_transaction" and MODE == "transaction_kept":
             command["command"] = "commit_transaction"
+        if name == "send_offsets":
+            if MODE == "copied_twice":
+                done(command)
+                continue
+            if MODE == "copy_lost":
+                command["offsets"] = [{**one, "offset": one["offset"] + 2} for one in command["offsets"]]
         if name == "append" and not append(command):
             continue
         if name == "append" and "late" in kept and count == NTH + 12 and MODE != "unflushed":
@@ -140,7 +146,7 @@ def delivered(event):
         event["records"] = [
             r for r in records if (r["topic"], r["partition"], r["offset"]) != kept["dropped"]
         ]
-    elif MODE == "stuck_consumer":
+    elif MODE in ("stuck_consumer", "stuck_copier"):
         event["records"] = [r for r in records if r["offset"] < 3]
 
 

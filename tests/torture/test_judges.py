@@ -4,6 +4,7 @@ is none."""
 import attrs
 import pytest
 
+from fencepost.torture.copying import name_of
 from fencepost.torture.driver import Command, Event
 from fencepost.torture.judges import as_dict, duplicates, judge
 from fencepost.torture.producing import Transaction
@@ -120,6 +121,35 @@ def test_a_good_run_has_no_finding():
     assert judge(GOOD) == [] and duplicates(GOOD) == 0
 
 
+def copied(*copies, outcome="committed", **changes):
+    """A run with a copier, and what it wrote: offsets of t-0, each with its transaction."""
+    names = [name_of(("t-0", offset), attempt) for offset, attempt in copies]
+    sent = [append(10 + number, name, number, client="x0") for number, name in enumerate(names)]
+    for one in sent:
+        one.fields["topic"] = "copies"
+    entries = tuple(attrs.evolve(entry(number, name), outcome=outcome) for number, name in enumerate(names))
+    return {
+        "scenario": attrs.evolve(GOOD.scenario, copier={"idempotence": True}),
+        "appends": (*GOOD.appends, *sent),
+        "copies": {"copies-0": entries},
+        **changes,
+    }
+
+
+def test_each_committed_record_has_one_committed_copy():
+    """Rule: copies of transactions that were aborted do not count, and of an aborted record there is none."""
+    every = ((0, 1), (1, 1), (2, 2))
+    assert judge(changed(**copied(*every))) == []
+    again = copied((0, 0), (1, 0), *every)
+    aborted = [attrs.evolve(one, outcome="aborted") for one in again["copies"]["copies-0"][:2]]
+    again["copies"] = {"copies-0": (*aborted, *again["copies"]["copies-0"][2:])}
+    assert judge(changed(**again)) == []
+    unread = copied((0, 1), (1, 1), (2, 1), log=decided("committed", "aborted", "committed"))
+    transactional = attrs.evolve(unread["scenario"], consumer={"isolation": "read_uncommitted"})
+    found = judge(changed(**{**unread, "scenario": transactional}))
+    assert {one.anomaly for one in found} == {"aborted_delivered"}
+
+
 def decided(*outcomes):
     return {
         "t-0": tuple(attrs.evolve(one, outcome=outcomes[one.offset]) for one in GOOD.log["t-0"]),
@@ -152,6 +182,9 @@ PLANTED = {
         "scenario": Scenario(seed=0, producer={"idempotence": True, "retries": 100}, members=1),
         "after": ((append(9, b"d", {"error": {"code": -150}}),),),
     },
+    "copied_twice": copied((0, 1), (1, 1), (1, 2), (2, 2)),
+    "copy_lost": copied((0, 1), (2, 2)),
+    "stuck_copier": copied((0, 1), (1, 1), copied=False),
     "lost_write": {"log": log(b"a", b"b"), "polls": {}, "committed": {}, "drained": True},
     "wrong_offset": {"appends": (append(0, b"a", 1), *GOOD.appends[1:])},
     "duplicate": {"log": log(*VALUES, b"b"), "polls": {"c0": (*GOOD.polls["c0"], poll(12, (3, b"b")))}},
@@ -326,7 +359,7 @@ def test_what_the_brokers_lost_is_no_finding_of_the_client(anomaly, start, end, 
 
 def test_an_error_that_proves_failure_convicts_what_is_there():
     """Refused for too few replicas, without retries, and in the log all the same."""
-    run = changed(appends=(append(0, b"a", {"error": {"code": 10}}), *GOOD.appends[1:]))
+    run = changed(appends=(append(0, b"a", {"copy_lost", "stuck_copier", "error": {"code": 10}}), *GOOD.appends[1:]))
     assert [finding.anomaly for finding in judge(run)] == ["wrong_record"]
 
 

@@ -4,7 +4,16 @@ import json
 
 from fencepost.proxy.faults import VERBS, why_illegal
 from fencepost.sim.randomness import Randomness
-from fencepost.torture.drawing import BROKER_VERBS, CAUSES, GROUP_VERBS, IDLE_MS, RARE, _apis, draw
+from fencepost.torture.drawing import (
+    BROKER_VERBS,
+    CAUSES,
+    GROUP_VERBS,
+    IDLE_MS,
+    RARE,
+    WITH_OFFSETS,
+    _apis,
+    draw,
+)
 from fencepost.torture.protocol import Ready
 from fencepost.torture.records import SHAPES
 from fencepost.torture.scenario import DELETES, GROWS, STEPS, scenario_of
@@ -16,7 +25,7 @@ READY = Ready(
     version="1",
     runtime="r",
     roles=("producer", "consumer"),
-    commands=("append", "subscribe", "poll", "commit", "committed"),
+    commands=("append", "subscribe", "poll", "commit", "committed", "send_offsets"),
     codecs=("none", "gzip"),
     idempotence=True,
     transactions=True,
@@ -64,6 +73,11 @@ def test_seeds_cross_concurrency_with_faults():
     assert {scenario.transactional for scenario in drawn} == {False, True}
     assert {scenario.rewinds for scenario in drawn} == {False, True}
     assert {scenario.narrow for scenario in drawn} == {False, True}
+    assert {bool(scenario.copier) for scenario in drawn} == {False, True}
+    assert all(scenario.producer["idempotence"] for scenario in drawn if scenario.copier)
+    assert {fault.api for fault in faults} >= WITH_OFFSETS
+    with_offsets = [one for one in drawn if {fault.api for fault in one.request_faults} & WITH_OFFSETS]
+    assert all(scenario.copier for scenario in with_offsets)
     assert {scenario.idle_ms for scenario in drawn} == {0, *IDLE_MS}
     assert {shape for scenario in drawn for shape in scenario.shapes} == set(SHAPES)
     assert any(not scenario.request_faults and not scenario.broker_faults for scenario in drawn)
@@ -77,7 +91,7 @@ def test_faults_of_a_single_request_come_with_what_makes_clients_send_it():
     met = set()
     for seed in range(600):
         scenario = draw(seed, READY)
-        apis = _apis(Randomness(seed), scenario.members, scenario.transactional)
+        apis = _apis(Randomness(seed), scenario.members, scenario.transactional, copies=bool(scenario.copier))
         if len(apis) == 1 and (api := next(iter(apis))) in CAUSES:
             met.add(api)
             assert CAUSES[api] in {one.verb for one in (*scenario.broker_faults, *scenario.steps)}
@@ -109,6 +123,7 @@ def test_every_smaller_scenario_is_smaller():
         return (
             scenario.faults
             + scenario.transactional
+            + bool(scenario.copier)
             + scenario.rewinds
             + scenario.narrow
             + scenario.idle_ms

@@ -71,10 +71,11 @@ func main() {
 			"assignors":    []string{"range", "roundrobin", "sticky", "cooperative-sticky"},
 			"commit_modes": []string{"sync", "async"}},
 		Open: map[string]func(string, Config) (Client, error){"producer": newProducer,
-			"consumer": newConsumer, "admin": newAdmin},
+			"consumer": newConsumer, "session": newSession, "admin": newAdmin},
 		Roles: map[string][]string{"producer": {"append", "flush", "begin", "commit_transaction",
 			"abort_transaction"},
 			"consumer": {"subscribe", "assign", "poll", "pause", "resume", "seek", "commit", "committed"},
+			"session": {"subscribe", "poll", "append", "begin", "commit_transaction", "abort_transaction"},
 			"admin": {"create_topics", "describe_topics", "delete_topics", "describe_configs",
 				"alter_configs"}},
 		Config: []string{

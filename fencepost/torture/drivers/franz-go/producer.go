@@ -31,8 +31,8 @@ func (e eitherTopic) Partition(r *kgo.Record, count int) int {
 
 type producer struct{ client *kgo.Client }
 
-func newProducer(name string, given Config) (Client, error) {
-	options := append(common(name, given), kgo.RecordPartitioner(either{kgo.StickyKeyPartitioner(nil)}))
+func writing(given Config) ([]kgo.Opt, error) {
+	options := []kgo.Opt{kgo.RecordPartitioner(either{kgo.StickyKeyPartitioner(nil)})}
 	add(&options, given.LingerMs, kgo.ProducerLinger, Ms)
 	add(&options, given.BatchBytes, kgo.ProducerBatchMaxBytes, func(size int) int32 { return int32(size) })
 	add(&options, given.InFlight, kgo.MaxProduceRequestsInflightPerBroker, Int)
@@ -57,7 +57,15 @@ func newProducer(name string, given Config) (Client, error) {
 	if given.TransactionalId != "" {
 		options = append(options, kgo.TransactionalID(given.TransactionalId))
 	}
-	client, err := kgo.NewClient(options...)
+	return options, nil
+}
+
+func newProducer(name string, given Config) (Client, error) {
+	options, err := writing(given)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kgo.NewClient(append(common(name, given), options...)...)
 	return producer{client}, err
 }
 
