@@ -1,8 +1,8 @@
 """A folder of traces by the million, of which every verdict is known: recorded runs multiplied, some of them
 perturbed.
 
-Seeds of the default swarm that plan many operations are run once and judged. Each copy of them has trace ids
-of its own and is moved in time by an amount of its own, so that no two copies are alike. In one trace of
+Seeds of a profile of the swarm that plan many operations are run once and judged. Each copy of them has trace
+ids of its own and is moved in time by an amount of its own, so that no two copies are alike. In one trace of
 `EVERY` an operation is bent so that the plain check convicts it; which anomaly it then names stands in the
 trace's profile (`perturbed-ANOMALY`), and every other trace keeps its recorded verdict, which is Ok. Parts
 are written one after another and come into place whole: called again, it goes on where it was.
@@ -91,13 +91,13 @@ def _perturbed(trace: Trace, number: int) -> Trace | None:
     )
 
 
-def record(count: int) -> Recorded:
-    """Run seeds from 0 on until `count` are healthy and can be bent."""
+def record(count: int, profile: str = "default") -> Recorded:
+    """Run seeds of a profile from 0 on until `count` are healthy and can be bent."""
     healthy: list[Trace] = []
     perturbed: list[Trace] = []
     seed = 0
     while len(healthy) < count:
-        plan, number = swarm(seed), len(healthy)
+        plan, number = swarm(seed, profile), len(healthy)
         seed += 1
         if len(plan.operations) < LEAST_OPERATIONS:
             continue

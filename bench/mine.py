@@ -1,8 +1,9 @@
 """`mine` against Spark's own `noop` scan of the same columns, in one session, as a ratio: many small traces,
 or giant histories.
 
-    python bench/mine.py [--traces 10000] [--recorded 40] [--folder KEPT] [--master local[*]] [--repeat 3]
-    [--checks log] python bench/mine.py --giant 10000000 [--giant 1000000] [--fault stale_read]
+    python bench/mine.py [--traces 10000] [--recorded 40] [--profile transactions] [--folder KEPT]
+    [--master local[*]] [--repeat 3] [--checks log,transactions,exactly_once]
+    python bench/mine.py --giant 10000000 [--giant 1000000] [--fault stale_read]
 
 Small ones are recorded runs, multiplied, of which every verdict is known (many_traces.py); `--folder` keeps
 them, and goes on where it was. Giant ones are made with NumPy (giant_histories.py). Both sides are run once
@@ -96,7 +97,7 @@ HEADING = f"""{"":<37} {"seconds":^22} {"processor seconds":^22} {"memory, MiB":
 def small(options: argparse.Namespace, folder: Path) -> None:
     """Many small traces."""
     path = folder / "traces"
-    known = many_traces.write(path, options.traces, many_traces.record(options.recorded))
+    known = many_traces.write(path, options.traces, many_traces.record(options.recorded, options.profile))
     bent = {
         name[len(many_traces.PERTURBED) :]: count
         for name, count in known.items()
@@ -105,8 +106,8 @@ def small(options: argparse.Namespace, folder: Path) -> None:
     size = sum(file.stat().st_size for file in path.rglob("*.parquet"))
     of_each = [f"{known[table] / known['traces']:.0f} {table}" for table in ("operations", "events")]
     print(
-        f"{known['traces']} traces ({options.recorded} recorded seeds, multiplied; {sum(bent.values())} "
-        f"perturbed), of {' and '.join(of_each)} on average,"
+        f"{known['traces']} traces ({options.recorded} recorded seeds of {options.profile}, multiplied; "
+        f"{sum(bent.values())} perturbed), of {' and '.join(of_each)} on average,"
         f" {known['parts']} parts, {size / 1e6:.0f} MB, master {options.master}\n{HEADING}"
     )
 
@@ -153,6 +154,7 @@ def main() -> None:
     )
     parser.add_argument("--traces", type=int, default=10_000)
     parser.add_argument("--recorded", type=int, default=40)
+    parser.add_argument("--profile", default="default", help="of the swarm, for the recorded seeds")
     parser.add_argument("--folder", type=Path, help="where the input is kept for the next time")
     parser.add_argument(
         "--giant", type=int, action="append", help="operations of a giant history (may be repeated)"

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from attrs import define
+from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
 from fencepost import forking
@@ -25,6 +26,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # whether it finds a planted bug, would depend on the tests that ran before it in the same process.
 NO_CONSTANTS = providers.Constants()
 setattr(providers, "_get_local_constants", lambda: NO_CONSTANTS)  # noqa: B010  (no setting for it)
+
+
+# A busy machine makes an example slow, and that is no failure. Who chose a profile keeps it (tools/mutation).
+if settings.get_current_profile_name() == "default":
+    settings.register_profile("unhurried", deadline=None)
+    settings.load_profile("unhurried")
 
 
 # xdist says how wide its terminal is; programs under test have none, and would fold their tables

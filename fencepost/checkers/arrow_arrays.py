@@ -100,6 +100,8 @@ def object_integers(items: Sequence[Any], name: str, null: int = NONE) -> Array:
 
 def integer_array(array: Arrow, null: int = NONE) -> Array:
     """The column `array` as 64-bit integers, with `null` for nulls."""
+    if len(array) and array.null_count == len(array):
+        return np.full(len(array), null, np.int64)
     if array.type != pa.int64():
         array = array.cast(pa.int64())
     numbers: Array = (arrow.fill_null(array, null) if array.null_count else array).to_numpy(
@@ -120,9 +122,9 @@ def string_codes(array: Arrow) -> tuple[list[str], Array]:
     return encoded.dictionary.to_pylist(), integer_array(encoded.indices)
 
 
-def recoded(indices: Array, codes: list[int]) -> Array:
+def recoded(indices: Array, codes: list[int], kind: type[np.integer[Any]] = np.int64) -> Array:
     """codes[index] for each of `indices`. -1 stays -1: it picks an extra entry at the end."""
-    return np.array([*codes, NONE], np.int64)[indices]
+    return np.array([*codes, NONE], kind)[indices]
 
 
 def enum_codes(array: Arrow, members: tuple[Any, ...], what: str) -> Array:
@@ -144,4 +146,4 @@ def enum_codes(array: Arrow, members: tuple[Any, ...], what: str) -> Array:
     strange = sorted(name for name in names if name not in known)
     if strange:
         raise TraceError(expected=f"one of {', '.join(known)}", seen=strange[0], where=f"column {what}")
-    return recoded(indices, [known[name] for name in names]).astype(np.int8)
+    return recoded(indices, [known[name] for name in names], np.int8)

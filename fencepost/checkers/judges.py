@@ -89,7 +89,7 @@ def _transactions(trace: Trace) -> Verdict:
 def _transactions_of_columns(operations: "OperationColumns", trace: Trace) -> Verdict:
     from fencepost.checkers.transactions import judge_columns
 
-    return dict(judge_columns(operations, (trace,))).get(trace.trace_id) or _ok("transactions")
+    return dict(judge_columns(operations)).get(trace.trace_id) or _ok("transactions")
 
 
 def _transactions_of_table(operations: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
@@ -232,7 +232,7 @@ CHECKS: dict[str, Check] = {
             reads_events=False,
             judge_columns=_transactions_of_columns,
             judge_table=_transactions_of_table,
-            operation_columns=(*LOG_COLUMNS, "group", "generation", "producer_id", "producer_epoch"),
+            operation_columns=LOG_COLUMNS,
         ),
         Check(
             name="groups",

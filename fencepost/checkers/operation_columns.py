@@ -189,6 +189,8 @@ def incarnations(operations: OperationColumns) -> Array:
     for column in (operations.trace, operations.process, operations.session):
         lowest = int(column.min())
         span = int(column.max()) - lowest + 1
+        if span == 1:
+            continue
         if count * span < LARGEST_CODE:
             codes, count = codes * span + (column - lowest), count * span
             continue

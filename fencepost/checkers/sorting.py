@@ -69,7 +69,7 @@ def numbered(numbers: Array) -> tuple[Array, Array]:
     used[place] = True
     found = np.flatnonzero(used)
     if len(found) == len(used):
-        return found + low, place.astype(np.int64)
+        return found + low, place
     return found + low, (np.cumsum(used) - 1)[place]
 
 

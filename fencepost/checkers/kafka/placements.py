@@ -7,7 +7,7 @@ excuses by claims (loss, retention, compaction). Must not know the rules that us
 import numpy as np
 from attrs import frozen
 
-from fencepost.checkers.kafka.relations import FAIL, KafkaColumns
+from fencepost.checkers.kafka.relations import FAIL, KafkaColumns, RecordRelations
 from fencepost.checkers.log.rules import loss_in
 from fencepost.checkers.operation_columns import NONE, Array
 
@@ -62,7 +62,7 @@ class Placements:
     unread: Array
 
 
-def placements_of(columns: KafkaColumns) -> Placements:
+def placements_of(columns: RecordRelations) -> Placements:
     """The placements of all logs."""
     sent, shown = columns.sent, columns.shown
     unique = np.array([trace.unique_values for trace in columns.traces], np.bool_)
@@ -77,7 +77,7 @@ def placements_of(columns: KafkaColumns) -> Placements:
     )
 
 
-def _first_shown(columns: KafkaColumns) -> Array:
+def _first_shown(columns: RecordRelations) -> Array:
     """For each sent record, the row of `shown` with its value in its log that has the lowest offset; -1 if
     there is none."""
     sent, shown = columns.sent, columns.shown
@@ -93,7 +93,7 @@ def _first_shown(columns: KafkaColumns) -> Array:
     return found
 
 
-def _occupied(columns: KafkaColumns) -> Occupied:
+def _occupied(columns: RecordRelations) -> Occupied:
     sent, shown = columns.sent, columns.shown
     firm = np.flatnonzero(sent.firm)
     log = np.concatenate((shown.log, sent.log[firm]))
@@ -106,7 +106,7 @@ def _occupied(columns: KafkaColumns) -> Occupied:
     return Occupied(log=log[first], offset=offset[first], witness=row[first], offsets=offsets, key=key)
 
 
-def loss_allowed(columns: KafkaColumns, log: Array, offset: Array) -> Array:
+def loss_allowed(columns: RecordRelations, log: Array, offset: Array) -> Array:
     """Which offsets are in ranges where the claims allow loss.
 
     Args:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
-from attrs import frozen
+from attrs import asdict, frozen
 
 from fencepost.checkers.kafka.extras import Extras, extras_of_table, extras_of_traces
 from fencepost.checkers.log.transactions import shown_transactions
@@ -65,13 +65,11 @@ class ShownRecords:
 
 
 @frozen(kw_only=True, eq=False)
-class KafkaColumns:
+class RecordRelations:
     """The operations of some traces with their logs, processes and transactions."""
 
     # The rows.
     operations: OperationColumns
-    # More columns of the same rows.
-    extras: Extras
     # For each log the index of its trace.
     log_trace: Array
     # For each log the index of its topic.
@@ -86,8 +84,6 @@ class KafkaColumns:
     sent: Sent
     # The records that polls returned.
     shown: ShownRecords
-    # For each flat position its log (-1: a log without records).
-    log_of_position: Array
 
     @property
     def traces(self) -> tuple[Trace, ...]:
@@ -98,6 +94,16 @@ class KafkaColumns:
     def logs(self) -> int:
         """The number of logs."""
         return len(self.log_trace)
+
+
+@frozen(kw_only=True, eq=False)
+class KafkaColumns(RecordRelations):
+    """The same, with what only the kafka check asks for."""
+
+    # More columns of the same rows.
+    extras: Extras
+    # For each flat position its log (-1: a log without records).
+    log_of_position: Array
 
 
 def kafka_columns_of_traces(traces: Sequence[Trace]) -> KafkaColumns:
@@ -131,46 +137,75 @@ def kafka_columns(operations: OperationColumns, extras: Extras) -> KafkaColumns:
     Returns:
         the relations.
     """
-    records, positions = operations.records, operations.positions
-    rows = np.arange(len(operations.op_id))
+    relations, positions = record_relations(operations), operations.positions
+    topics, width = _sizes(operations)
+    logs = (relations.log_trace * topics + relations.log_topic) * width + relations.log_partition
+    of_position = np.repeat(np.arange(len(operations.op_id)), np.diff(positions.start))
+    keys = _keys(operations, of_position, positions.topic, positions.partition)
+    return KafkaColumns(
+        **asdict(relations, recurse=False),
+        extras=extras,
+        log_of_position=_log_of_position(logs, keys, positions.partition < width),
+    )
+
+
+def record_relations(operations: OperationColumns) -> RecordRelations:
+    """The relations of these rows that need no further columns.
+
+    Args:
+        operations: the rows.
+
+    Returns:
+        the relations.
+    """
+    records, rows = operations.records, np.arange(len(operations.op_id))
     of_record = np.repeat(rows, np.diff(records.start))
-    of_position = np.repeat(rows, np.diff(positions.start))
     answered = (operations.function == POLL) & (operations.outcome == OK)
     answered &= operations.completion_time != NEVER
     is_sent = (operations.function == APPEND)[of_record]
     is_shown = answered[of_record] & (records.offset >= 0)
     used = is_sent | is_shown
-    topics, width = max(len(operations.topics), 1), int(records.partition.max(initial=0)) + 1
-
-    def key(row: Array, topic: Array, partition: Array) -> Array:
-        return (operations.trace[row].astype(np.int64) * topics + topic) * width + partition
-
-    keys = key(of_record, records.topic, records.partition)
-    logs, log_of_used = numbered(keys[used])
-    log = np.full(len(keys), NONE)
-    log[used] = log_of_used
+    keys = _keys(operations, of_record, records.topic, records.partition)
+    if used.all():
+        logs, log = numbered(keys)
+    else:
+        log = np.full(len(of_record), NONE)
+        logs, log[used] = numbered(keys[used])
+    del keys
+    topics, width = _sizes(operations)
     process = _processes(operations)
     txn = _transactions(operations, process)
-    shown = ShownRecords(
-        row=of_record[is_shown],
-        log=log[is_shown],
-        offset=records.offset[is_shown],
-        value=records.value[is_shown],
-    )
-    return KafkaColumns(
+    return RecordRelations(
         operations=operations,
-        extras=extras,
         log_trace=logs // (topics * width),
         log_topic=logs % (topics * width) // width,
         log_partition=logs % width,
         process=process,
         txn=txn,
         sent=_sent(operations, of_record, np.flatnonzero(is_sent), log, txn),
-        shown=shown,
-        log_of_position=_log_of_position(
-            logs, key(of_position, positions.topic, positions.partition), positions.partition < width
+        shown=ShownRecords(
+            row=of_record[is_shown],
+            log=log[is_shown],
+            offset=records.offset[is_shown],
+            value=records.value[is_shown],
         ),
     )
+
+
+def _sizes(operations: OperationColumns) -> tuple[int, int]:
+    """Bounds of the numbers of topics and of partitions of records."""
+    return max(len(operations.topics), 1), int(operations.records.partition.max(initial=0)) + 1
+
+
+def _keys(operations: OperationColumns, row: Array, topic: Array, partition: Array) -> Array:
+    """A number for the trace of each row, the topic and the partition."""
+    topics, width = _sizes(operations)
+    keys = operations.trace[row].astype(np.int64, copy=False)
+    keys *= topics
+    keys += topic
+    keys *= width
+    keys += partition
+    return keys
 
 
 def _log_of_position(logs: Array, keys: Array, possible: Array) -> Array:
@@ -189,18 +224,18 @@ def _processes(operations: OperationColumns) -> Array:
 def _transactions(operations: OperationColumns, process: Array) -> Array:
     """The row of the transaction of each row: the last transaction of its process that began before it, if it
     ended after it."""
-    txn = np.full(len(process), NONE)
     heads = operations.function == TXN
     if not heads.any():
-        return txn
+        return np.full(len(process), NONE)
     order = order_by((operations.invoke_time, process))
-    last = np.maximum.accumulate(np.where(heads[order], np.arange(len(order)), NONE))
-    begun = last >= 0
-    candidate = order[last[begun]]
-    row = order[begun]
-    inside = (process[candidate] == process[row]) & (candidate != row)
-    inside &= operations.completion_time[row] <= operations.completion_time[candidate]
-    txn[row[inside]] = candidate[inside]
+    last = np.where(heads[order], np.arange(len(order)), NONE)
+    np.maximum.accumulate(last, out=last)
+    inside = last >= 0
+    candidate = order[last]
+    inside &= (process[candidate] == process[order]) & (candidate != order)
+    inside &= operations.completion_time[order] <= operations.completion_time[candidate]
+    txn = np.empty(len(order), np.int64)
+    txn[order] = np.where(inside, candidate, NONE)
     return txn
 
 

@@ -22,9 +22,8 @@ began".
 import numpy as np
 from attrs import frozen
 
-from fencepost.checkers.kafka.extras import Extras
 from fencepost.checkers.kafka.placements import Placements, loss_allowed, placements_of
-from fencepost.checkers.kafka.relations import APPEND, FAIL, OK, POLL, TXN, KafkaColumns, kafka_columns
+from fencepost.checkers.kafka.relations import APPEND, FAIL, OK, POLL, TXN, RecordRelations, record_relations
 from fencepost.checkers.operation_columns import LARGEST_CODE, NEVER, NONE, Array, OperationColumns
 from fencepost.checkers.sorting import numbered, order_by, stable_order
 from fencepost.checkers.statements import READ_UNCOMMITTED
@@ -61,7 +60,7 @@ class Graph:
     """The graph of some traces."""
 
     # The relations of the traces.
-    columns: KafkaColumns
+    columns: RecordRelations
     # The number of operations.
     rows: int
     # Rows and moments together; a node of at least `rows` is a moment.
@@ -78,19 +77,18 @@ class Graph:
     realtime: Edges
 
 
-def graph_of(operations: OperationColumns, extras: Extras, *, suspects_only: bool = False) -> Graph:
+def graph_of(operations: OperationColumns, *, suspects_only: bool = False) -> Graph:
     """Build the graph of these rows.
 
     Args:
         operations: the operations of some traces, in row order.
-        extras: more columns of the same rows.
         suspects_only: leave edges out that are in no cycle of reads and of time.
 
     Returns:
         the graph. Traces with repeated values have no edges, because the writer of a record is not known
         there.
     """
-    columns = kafka_columns(operations, extras)
+    columns = record_relations(operations)
     rows = len(columns.txn)
     node = np.where(columns.txn >= 0, columns.txn, np.arange(rows))
     whole, wr = columns.txn < 0, _read(columns, node)
@@ -154,7 +152,7 @@ class _Writers:
     row: Array
 
 
-def _writers(columns: KafkaColumns, placements: Placements) -> _Writers:
+def _writers(columns: RecordRelations, placements: Placements) -> _Writers:
     """Appends acknowledged with acks=all, records of committed transactions, and all records that were
     read."""
     sent, operations = columns.sent, columns.operations
@@ -170,13 +168,13 @@ def _writers(columns: KafkaColumns, placements: Placements) -> _Writers:
     return _Writers(log=sent.log[order], offset=placements.offset[order], row=sent.row[order])
 
 
-def _unique(columns: KafkaColumns, log: Array) -> Array:
+def _unique(columns: RecordRelations, log: Array) -> Array:
     unique = np.array([trace.unique_values for trace in columns.traces], np.bool_)
     of: Array = unique[columns.log_trace[log]] if len(log) else np.zeros(0, np.bool_)
     return of
 
 
-def _read(columns: KafkaColumns, node: Array) -> Edges:
+def _read(columns: RecordRelations, node: Array) -> Edges:
     """wr: each read record, from its sender. Reads that asked for uncommitted records prove nothing."""
     sent, shown, operations = columns.sent, columns.shown, columns.operations
     sender = _sender_of(columns)
@@ -190,7 +188,7 @@ def _read(columns: KafkaColumns, node: Array) -> Edges:
     )
 
 
-def _believed(columns: KafkaColumns) -> Array:
+def _believed(columns: RecordRelations) -> Array:
     """Which shown records were not asked for as uncommitted ones."""
     statements, row = columns.operations.statements, columns.shown.row
     if statements is None:
@@ -199,7 +197,7 @@ def _believed(columns: KafkaColumns) -> Array:
     return believed
 
 
-def _sender_of(columns: KafkaColumns) -> Array:
+def _sender_of(columns: RecordRelations) -> Array:
     """For each shown record, the row in `sent` with its log and value; -1 if there is none."""
     sent, shown = columns.sent, columns.shown
     if not len(sent.log) or not len(shown.log):
@@ -211,7 +209,7 @@ def _sender_of(columns: KafkaColumns) -> Array:
     return found
 
 
-def _keys(columns: KafkaColumns) -> tuple[Array, Array]:
+def _keys(columns: RecordRelations) -> tuple[Array, Array]:
     """A number for log and value of each sent and each shown record."""
     sent, shown = columns.sent, columns.shown
     low = int(min(sent.value.min(), shown.value.min()))
@@ -223,7 +221,7 @@ def _keys(columns: KafkaColumns) -> tuple[Array, Array]:
     return key[: len(sent.log)], key[len(sent.log) :]
 
 
-def _written_next(columns: KafkaColumns, node: Array, writers: _Writers) -> Edges:
+def _written_next(columns: RecordRelations, node: Array, writers: _Writers) -> Edges:
     """ww: neighbours in the offset order of a log."""
     first, second = np.arange(max(len(writers.log) - 1, 0)), np.arange(1, max(len(writers.log), 1))
     source, target = node[writers.row[first]], node[writers.row[second]]
@@ -238,7 +236,7 @@ def _written_next(columns: KafkaColumns, node: Array, writers: _Writers) -> Edge
     )
 
 
-def _not_read(columns: KafkaColumns, node: Array, writers: _Writers) -> Edges:
+def _not_read(columns: RecordRelations, node: Array, writers: _Writers) -> Edges:
     """rw: from a reader to the writer of the first known record at or above its position, if it read none
     there itself.
 
@@ -279,7 +277,7 @@ def _not_read(columns: KafkaColumns, node: Array, writers: _Writers) -> Edges:
     )
 
 
-def _log_of_rows(columns: KafkaColumns, rows: Array) -> Array:
+def _log_of_rows(columns: RecordRelations, rows: Array) -> Array:
     """The log that each of these rows names by topic and partition; -1 for a log without records."""
     operations = columns.operations
     names = {
@@ -302,7 +300,7 @@ def _log_of_rows(columns: KafkaColumns, rows: Array) -> Array:
     return np.array([names.get(key, NONE) for key in asked], np.int64)
 
 
-def _compacted(columns: KafkaColumns) -> Array:
+def _compacted(columns: RecordRelations) -> Array:
     """For each log whether its trace claims that it is compacted."""
     topics = columns.operations.topics
     return np.array(

@@ -13,14 +13,13 @@ transactions may be in two logs in two orders (G0). And Kafka does not promise a
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
 from fencepost.checkers.columns_read import LOG_COLUMNS
-from fencepost.checkers.kafka.extras import Extras, extras_of_table, extras_of_traces
 from fencepost.checkers.kafka.relations import TXN
 from fencepost.checkers.operation_columns import Array, OperationColumns, columns_of_table, columns_of_traces
 from fencepost.checkers.transactions.components import components, inside_components, shortest_cycle
@@ -29,7 +28,7 @@ from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.trace import Trace
 
 CHECK = "transactions"
-COLUMNS = (*LOG_COLUMNS, "group", "generation", "producer_id", "producer_epoch")
+COLUMNS = LOG_COLUMNS
 """Columns of the `operations` table that this check reads."""
 READS, IN_PROCESS, IN_REAL_TIME = "circular_reads", "circular_reads_in_process", "circular_reads_in_real_time"
 
@@ -55,20 +54,7 @@ def judge_trace(trace: Trace) -> Verdict:
 
 def judge_traces(traces: Sequence[Trace]) -> list[tuple[int, Verdict]]:
     """(trace id, verdict) of each trace that is not Ok, in order; all others are Ok."""
-    return judge_columns(columns_of_traces(traces), traces)
-
-
-def judge_columns(operations: OperationColumns, traces: Sequence[Trace]) -> list[tuple[int, Verdict]]:
-    """As `judge_traces`, for operations that are already columns.
-
-    Args:
-        operations: the rows of the traces.
-        traces: the traces.
-
-    Returns:
-        (trace id, verdict) of each trace that is not Ok, in order.
-    """
-    return _judge(operations, lambda: extras_of_traces(traces))
+    return judge_columns(columns_of_traces(traces))
 
 
 def judge_table(table: pa.Table, traces: Iterable[Trace] = ()) -> list[tuple[int, Verdict]]:
@@ -92,12 +78,12 @@ def judge_table(table: pa.Table, traces: Iterable[Trace] = ()) -> list[tuple[int
     if rows.any() and not rows.all():
         table = table.filter(pa.array(rows))
         broken = {one.trace_id: verdict for one in operations.traces if (verdict := _broken(one))}
-        some = _judge(columns_of_table(table, operations.traces), lambda: extras_of_table(table))
+        some = judge_columns(columns_of_table(table, operations.traces))
         verdicts = broken | dict(some)
         return [
             (one.trace_id, verdicts[one.trace_id]) for one in operations.traces if one.trace_id in verdicts
         ]
-    return _judge(operations, lambda: extras_of_table(table))
+    return judge_columns(operations)
 
 
 def cycles_of_trace(trace: Trace) -> Cycles:
@@ -112,7 +98,7 @@ def cycles_of_trace(trace: Trace) -> Cycles:
     operations = columns_of_traces((trace,))
     if not (operations.function == TXN).any():
         return Cycles(found={})
-    graph = graph_of(operations, extras_of_traces((trace,)))
+    graph = graph_of(operations)
     ww, rw = write_edges(graph)
     found: dict[str, int] = {}
     kinds: dict[str, tuple[Edges, ...]] = {
@@ -135,11 +121,12 @@ def _broken(trace: Trace) -> Verdict | None:
     return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=reason) if reason else None
 
 
-def _judge(operations: OperationColumns, extras: Callable[[], Extras]) -> list[tuple[int, Verdict]]:
+def judge_columns(operations: OperationColumns) -> list[tuple[int, Verdict]]:
+    """As `judge_traces`, for operations that are already columns, with their traces."""
     findings: dict[int, list[Finding]] = defaultdict(list)
     concerned = set(operations.trace[operations.function == TXN].tolist())
     if concerned:
-        for of, found in findings_of(graph_of(operations, extras(), suspects_only=True), concerned):
+        for of, found in findings_of(graph_of(operations, suspects_only=True), concerned):
             findings[of].append(found)
     verdicts = []
     for index, trace in enumerate(operations.traces):

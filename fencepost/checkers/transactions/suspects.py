@@ -37,7 +37,8 @@ def may_be_cyclic(operations: OperationColumns, source: Array, target: Array) ->
     """
     ended = (operations.outcome == OK) & (operations.completion_time != NEVER)
     height = np.where(ended, operations.completion_time, operations.invoke_time)
-    height[ended] += clock_errors(operations)[ended]
+    if any(trace.claims.clock_uncertainty_ns for trace in operations.traces):
+        height[ended] += clock_errors(operations)[ended]
     found = np.zeros(len(height), np.bool_)
     down = height[source] >= height[target]
     if down.any():

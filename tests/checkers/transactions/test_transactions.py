@@ -105,6 +105,19 @@ def test_two_transactions_that_read_each_other_are_convicted() -> None:
     )
 
 
+def test_values_at_both_ends_of_64_bits_are_told_apart() -> None:
+    """Log and value do not fit into one number then; a third log has other values."""
+    first, last, logs = -(2**63), 2**63 - 1, 4
+    crossing = (
+        txn(10, 0, (0, 9), send(0, 0, first), poll(1, (0, last), isolation="read_committed")),
+        txn(20, 1, (0, 9), send(1, 0, last), poll(0, (0, first), isolation="read_committed")),
+    )
+    others = [txn(30 + 10 * n, 2, (20 + 10 * n, 29 + 10 * n), send(2 + n, 0, n)) for n in range(logs - 2)]
+    (finding,) = judge_trace(trace(*crossing, *others)).findings
+    assert finding.anomaly == "circular_reads" and set(finding.operations) == {10, 12, 20, 22}
+    assert names(trace(crossing[0], *others)) == set()
+
+
 def test_who_asked_for_uncommitted_records_gets_them() -> None:
     """Rule (isolation.level): a read_uncommitted read promises nothing about commits."""
     assert names(crossed("read_uncommitted")) == set()

@@ -23,7 +23,6 @@ from attrs import Factory, define, evolve
 from fencepost.checkers.exactly_once import CHECK as EXACTLY_ONCE
 from fencepost.checkers.exactly_once.judge import found_at_the_end, found_meanwhile
 from fencepost.checkers.exactly_once.relations import Relations, details_of_traces, relations_of
-from fencepost.checkers.kafka.extras import extras_of_traces
 from fencepost.checkers.kafka.relations import POLL, TXN
 from fencepost.checkers.operation_columns import Array, OperationColumns, columns_of_traces, incarnations
 from fencepost.checkers.transactions.graph import Graph, awaiting, graph_of
@@ -270,7 +269,7 @@ class _Now:
     @classmethod
     def of(cls, trace: Trace, accounts: Accounts) -> "_Now":
         columns = columns_of_traces((trace,))
-        graph = graph_of(columns, extras_of_traces((trace,)))
+        graph = graph_of(columns)
         relations = relations_of(columns, details_of_traces((trace,)), np.ones(1, np.bool_))
         topics = [columns.topics[topic] for topic in graph.columns.log_topic.tolist()]
         logs = list(zip(topics, graph.columns.log_partition.tolist(), strict=True))
