@@ -156,7 +156,7 @@ def _joined(labels: Labels, items: Items, size: Numbers, steps: Flags) -> Labels
     worth = -np.log(np.maximum(items.common, SELDOM))
     while True:
         groups, here, share = _spread(found, items, size)
-        sizes = np.bincount(np.searchsorted(groups, found), weights=size)
+        sizes = np.bincount(np.searchsorted(groups, found), weights=size).astype(np.float64)
         sharing = (share >= NEARLY_ALL) & steps
         inside = (here * sharing).sum(axis=0)
         good = (sharing.sum(axis=0) > 1) & (inside >= ONLY_THESE * here.sum(axis=0))
