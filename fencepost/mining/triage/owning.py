@@ -11,20 +11,22 @@ that comparable healthy traces hardly have, and clauses of the judges.
     own     an item is a group's own if most traces with it are in the group, and most of the group have it
     moves   a trace goes to the group with the most of its own items in it, if a step is among them; an item
             counts by the share of the group that has it, and by how seldom healthy traces do
-    joins   groups are one if nearly all of their traces share a step, and hardly another trace has it
+    joins   groups are one if nearly all of their traces share a step, and hardly another trace has it; not if
+            two of them have steps of their own that exclude each other and explain more traces
     also    an item is characteristic of a group if only of this group most traces have it; a trace shows a
             second bug if it has most of what is characteristic of another group, a step among it and, if
             there is any, a clause
 """
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 from attrs import frozen
 
-from fencepost.mining.triage.splitting import LEAST, Items, Numbers
-from fencepost.mining.triage.weights import Matrix
+from fencepost.mining.triage.splitting import CHANCE, LEAST, Items, Numbers, chance_of_overlap
+from fencepost.mining.triage.weights import Matrix, repeats_verdict
 
 ENOUGH = 50
 """Healthy traces without which nothing is moved or joined: of fewer, it says little that none has a step. Of
@@ -69,7 +71,7 @@ def by_cause(labels: Sequence[int], items: Items, counts: Sequence[int], healthy
 
 def _steps(items: Items) -> Flags:
     """Steps that may be own: what only repeats, or is the verdict, is no cause."""
-    of_trace = [name.startswith(CAUSES) and not name.startswith("step: liveness") for name in items.names]
+    of_trace = [name.startswith(CAUSES) and not repeats_verdict(name) for name in items.names]
     return np.array(of_trace, bool) & (items.common <= NEVER)
 
 
@@ -154,14 +156,38 @@ def _joined(labels: Labels, items: Items, size: Numbers, steps: Flags) -> Labels
     worth = -np.log(np.maximum(items.common, SELDOM))
     while True:
         groups, here, share = _spread(found, items, size)
+        sizes = np.bincount(np.searchsorted(groups, found), weights=size).astype(np.float64)
         sharing = (share >= NEARLY_ALL) & steps
         inside = (here * sharing).sum(axis=0)
         good = (sharing.sum(axis=0) > 1) & (inside >= ONLY_THESE * here.sum(axis=0))
+        for item in np.flatnonzero(good).tolist():
+            good[item] = not _better_apart(here[sharing[:, item]], item, sizes[sharing[:, item]], steps)
         if not good.any():
             return found
         best = int(np.where(good, inside * worth, -1.0).argmax())
         together = groups[sharing[:, best]]
         found[np.isin(found, together)] = together[0]
+
+
+def _better_apart(here: Matrix, item: int, sizes: Numbers, steps: Flags) -> bool:
+    """Whether two groups have steps of their own that explain more of their traces than the step that they
+    share. Then the shared one is a consequence of both.
+
+    Args:
+        here: by group and item the traces with it.
+        item: that they share.
+        sizes: traces of each group.
+        steps: by item whether it may be a cause.
+    """
+    for one, other in combinations(range(len(here)), 2):
+        own = here[one, steps & (here[other] == 0)].max(initial=0.0)
+        others = here[other, steps & (here[one] == 0)].max(initial=0.0)
+        if own + others <= here[one, item] + here[other, item]:
+            continue
+        chance = chance_of_overlap(sizes[one] + sizes[other], own, np.array([others]), np.zeros(1))
+        if chance[0] <= CHANCE:
+            return True
+    return False
 
 
 def _spread(labels: Labels, items: Items, size: Numbers) -> tuple[Labels, Matrix, Matrix]:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from attrs import frozen
 
-from fencepost.mining.triage.weights import Matrix, has_step
+from fencepost.mining.triage.weights import Matrix, has_step, repeats_verdict
 
 LEAST = 3
 """Traces with a strange item; what two have is luck."""
@@ -62,7 +62,7 @@ class Items:
         return np.array(
             [
                 1.0
-                if name.startswith(("again: ", "step: liveness_failed"))
+                if name.startswith("again: ") or repeats_verdict(name)
                 else max(float(share), 1e-3)
                 if has_step(name)
                 else SAID

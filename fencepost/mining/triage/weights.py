@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from fencepost.traces.events import Name
+
 Matrix = npt.NDArray[np.float64]
 
 ALIKE = 0.25
@@ -69,6 +71,12 @@ def has_step(item: str) -> bool:
     return item.split(":", 1)[0] in STEPS
 
 
+def repeats_verdict(item: str) -> bool:
+    """Whether an item, or a feature, is a verdict in the words of a step: the run's note that something never
+    came. The items `waited` and `waited for` say it already, and weigh little."""
+    return item.split(": ", 1)[-1].startswith(Name.LIVENESS_FAILED)
+
+
 def common_of(here: Mapping[str, int], having: Mapping[str, int], healthy: Mapping[str, int]) -> float:
     """The share of comparable healthy traces that have a step: the mean over the profiles of the bad traces
     with it, each drawn to the share of all profiles as if FEW more traces had that.
@@ -96,6 +104,8 @@ def weight_of(
 
     Items of the anomaly that names a trace weigh NAMING times as much in its vector.
     """
+    if repeats_verdict(item):
+        return 0.0
     kind = item.split(":", 1)[0]
     weight = WEIGHTS[kind] * math.log(1 + bad / with_item)
     if kind not in STEPS:

@@ -50,6 +50,15 @@ def test_groups_that_share_a_step_are_one() -> None:
     assert groups(["Ax", "Ax"], ["Ay", "Ay"]) == ["Ax Ax", "Ay Ay"]
 
 
+def test_groups_with_causes_of_their_own_stay_apart() -> None:
+    """Rule: a step that two groups share is a consequence if steps of their own exclude each other and
+    explain more traces; it is the cause if it explains all, and four traces against three are luck."""
+    assert groups(["Axy"] * 3 + ["Ay"], ["Bxz"] * 4) == ["Axy Axy Axy Ay", "Bxz Bxz Bxz Bxz"]
+    assert len(groups(["Axy"] * 4, ["Bxz"] * 4)) == 1
+    assert len(groups(["Axy"] * 3 + ["Ax"], ["Bxz"] * 3 + ["Bz"])) == 1
+    assert len(groups(["Axy"] * 3 + ["Ay"], ["Bxz"] * 3)) == 1
+
+
 def test_the_verdict_is_no_cause() -> None:
     """Rule: that a wait never ended joins nothing."""
     items = Items(

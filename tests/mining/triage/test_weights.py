@@ -55,6 +55,8 @@ def test_what_says_nothing_weighs_nothing() -> None:
     everywhere = weight_of("step: W", with_item=90, common=0.0, **asked)
     assert never > often > 0 and never > everywhere > 0
     assert weight_of("finding: lost_write", with_item=10, common=0.0, **asked) > 0
+    assert weight_of("step: liveness_failed every ISR is full", with_item=10, common=0.0, **asked) == 0
+    assert weight_of("waited: no_progress", with_item=10, common=0.0, **asked) > 0
     assert healthy_name("here: W") == healthy_name("between: W") == "step: W"
     assert healthy_name("finding: A") == healthy_name("stands: A") == ""
 
