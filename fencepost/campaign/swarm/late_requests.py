@@ -17,7 +17,7 @@ from attrs import evolve
 
 from fencepost.campaign.swarm.draws import Draws
 from fencepost.traces.events import Name
-from fencepost.traces.plan import Fault, Plan
+from fencepost.traces.plan import Fault, Plan, PlannedOperation
 
 LATE_REQUESTS = "late_requests"
 """The kind of fault. The simulator's network holds back single messages; this one holds back connections."""
@@ -36,6 +36,9 @@ WORK_MS = (30, 200)
 """How long an application works in a transaction before it decides: what is left to send then is the end, so
 that windows hold it, and the next transaction is open when it arrives. Without it, in 25 runs of 3.9.2 with
 93 windows, no judge saw a transaction ended by an earlier one's request."""
+OWN_IDS = 70
+"""Of a hundred of these plans: in how many no two processes share a transactional id. A process that takes an
+id over raises its epoch, and what was sent before is refused by that alone."""
 LONGER_MS, LATEST_MS = 10_000, 1_500
 """The run lasts longer by so much, and no window waits in its last so many milliseconds. A group takes some
 six seconds to its first transaction in a fresh cluster; before that windows hold nothing of one."""
@@ -65,7 +68,15 @@ def with_late_requests(plan: Plan, draw: Draws) -> Plan:
         plan,
         consumer=evolve(plan.consumer, request_timeout_ms=patience_ms, max_poll_records=most),
         transform=evolve(plan.transform, aborts_ppm=aborts_ppm, pause_ms=work_ms),
+        operations=_own_ids(plan.operations) if draw.chance(OWN_IDS, "late.own_ids") else plan.operations,
         faults=(*plan.faults, *late),
+    )
+
+
+def _own_ids(operations: tuple[PlannedOperation, ...]) -> tuple[PlannedOperation, ...]:
+    """Each process that transforms has a transactional id that no other one has."""
+    return tuple(
+        evolve(one, partition=one.process) if one.function == "transform" else one for one in operations
     )
 
 

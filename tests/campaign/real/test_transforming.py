@@ -150,6 +150,11 @@ def test_what_is_drawn_with_transactions():
     for plan, fault in windows:
         checked(plan)
         assert fault.parameter > plan.consumer.request_timeout_ms * 1_000, "its sender has given up by then"
+    sharing = Counter()
+    for plan in {plan.seed: plan for plan, _ in windows}.values():
+        users = {(one.partition, one.process) for one in plan.operations if one.function == "transform"}
+        sharing[len({number for number, _ in users}) < len(users)] += 1
+    assert sharing[False] > sharing[True] > 0
     begun = Counter(fault.follows for _, fault in windows)
     assert begun[Name.TRANSACTION_PHASE] > begun[""] > 0
     ids = [Counter(one.partition for one in plan.operations if one.function == "transform") for plan in plans]
