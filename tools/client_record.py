@@ -82,6 +82,8 @@ ROWS = (
     Row("confluent-kafka", "2.2.0", "2.3.0", "ended", "librdkafka #4312"),
     Row("franz-go", "1.21.3", "1.22.2", "lost_write", "#1484"),
     Row("franz-go", "1.21.3", "1.22.2", "unreadable", "mended in 1.22"),
+    Row("franz-go", "1.21.3", "1.22.2", "transaction_lost", "up to 1.21.3: a session reports a commit"),
+    Row("franz-go", "1.21.3", "1.22.2", "copy_lost", "up to 1.21.3: missed after an abort"),
     Row("franz-go", "1.20.2", "1.20.3", "delivered_twice", "1.19.0 to 1.20.2"),
     Row("franz-go", "1.20.2", "1.20.3", "ended", "1.19.0 to 1.20.2: a panic"),
     Row("kafka-go", "0.4.47", "0.4.51", "skipped", "#1319"),
@@ -90,7 +92,6 @@ ROWS = (
     Row("kafka-python", "2.2.0", "3.0.12", "reordered", "#2937"),
     Row("aiokafka", "0.12.0", OPEN, "producer_ended", "#1017"),
     Row("kafka-clients", "2.8.1", "4.4.0", "wrong_record", "KAFKA-19012"),
-    Row("kafka-clients", "2.8.1", "4.4.0", "reordered", "KAFKA-?"),
 )
 
 

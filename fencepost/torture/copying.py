@@ -30,7 +30,7 @@ COPIES = "copies"
 COPIERS = "copiers"
 """The copier's group."""
 POLL_MS = 100
-AT_ONCE = 40
+AT_ONCE = 20
 """Most records of one transaction: a run has many transactions then."""
 MOST_ABORTED = 3
 """Transactions of a run that the copier aborts: after each, one without a session begins again."""

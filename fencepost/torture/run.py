@@ -42,6 +42,10 @@ open is replaced."""
 TURN_S = 0.005
 BEGIN_S = 2.0
 """Longest time that faults continue after their part, until clients are active and every fault has begun."""
+COPIER_S = 10.0
+"""The same with a copier: it joins a group first, and reads only what is committed."""
+COPIER_TRANSACTIONS = 5
+"""Transactions that a copier begins before faults end."""
 READS = 10
 """Most reads of a log that ends below the acknowledged records. After five seconds the log will not grow."""
 READS_OPEN = 30
@@ -150,9 +154,8 @@ class Torture:
         scenario = self.scenario
         trouble, drained, copied, committed = "", True, True, {}
         for topic in self._every_topic:
-            self.kafka.create_topic(
-                topic, partitions=scenario.partitions, config={"min.insync.replicas": "2"}
-            )
+            partitions = scenario.partitions + (topic == COPIES)  # the copies of a topic that grows
+            self.kafka.create_topic(topic, partitions=partitions, config={"min.insync.replicas": "2"})
         if scenario.narrow:
             listeners = self.kafka.run.cluster.system.listeners  # type: ignore[attr-defined]
             listeners.narrow(NARROW_BYTES)
@@ -270,7 +273,7 @@ class Torture:
         while (
             actions
             or (time.monotonic() - start) * 1000 < scenario.duration_ms
-            or (not self._at_work() and patience.waited_s < BEGIN_S)
+            or (not self._at_work() and patience.waited_s < (COPIER_S if scenario.copier else BEGIN_S))
         ):
             patience.turn()
             while actions and actions[0][0] <= (time.monotonic() - start) * 1000:
@@ -288,10 +291,10 @@ class Torture:
 
     def _at_work(self) -> bool:
         """Whether clients have begun: half of the appends are answered, a member got a record and a
-        copier its first ones. On a busy machine faults would be over before."""
+        copier its first transactions. On a busy machine faults would be over before."""
         answered = sum(command.answer is not None for command in self._appends)
         read = bool(self.group.handed or not self.scenario.members)
-        copies = bool(self.copier.transactions or not self.scenario.copier)
+        copies = not self.scenario.copier or len(self.copier.transactions) >= COPIER_TRANSACTIONS
         return 2 * answered >= len(self._appends) and read and copies
 
     def _break(self, fault: BrokerFault) -> None:

@@ -334,6 +334,8 @@ def test_nobody_innocent_is_convicted(what):
 
 
 LOSABLE = (
+    "copy_lost",
+    "stuck_copier",
     "lost_write",
     "gap",
     "aborted_delivered",
@@ -359,7 +361,7 @@ def test_what_the_brokers_lost_is_no_finding_of_the_client(anomaly, start, end, 
 
 def test_an_error_that_proves_failure_convicts_what_is_there():
     """Refused for too few replicas, without retries, and in the log all the same."""
-    run = changed(appends=(append(0, b"a", {"copy_lost", "stuck_copier", "error": {"code": 10}}), *GOOD.appends[1:]))
+    run = changed(appends=(append(0, b"a", {"error": {"code": 10}}), *GOOD.appends[1:]))
     assert [finding.anomaly for finding in judge(run)] == ["wrong_record"]
 
 
