@@ -178,7 +178,9 @@ def _leads(core: Any, before: tuple[object, ...], key: TopicPartition, epoch: in
 def _produced(core: Any, asked: Asked, answer: broker_api.ProduceResponse) -> Iterator[Reason]:
     request: broker_api.ProduceRequest = asked.request
     key = request.partition
-    if answer.error is not ErrorCode.NONE:
+    # the word of the coordinator, which may not have heard of the topic yet, is passed on
+    unheard = request.adds_partition and answer.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if answer.error is not ErrorCode.NONE and not unheard:
         yield from _error(core, asked.before, key, answer.error, -1)
     partition = core.replicas.partitions.get(key)
     if partition is None or asked.before != _led(core, key):

@@ -4,6 +4,7 @@ they are refuted."""
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from fencepost.campaign.observed.requested import Wishes
 from fencepost.campaign.run.run import Run
 from fencepost.impl.coordinator.rebalance import Rebalances
 from fencepost.impl.messages import broker_api, group_api
+from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.events import Event, Name
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import (
@@ -210,6 +212,29 @@ def test_a_refused_commit_that_was_written_is_refuted() -> None:
     assert refused
     for written, unwritten in refused:
         assert written - unwritten == {"whether it was written"}
+
+
+@pytest.mark.parametrize("adds", [False, True])
+def test_a_leader_passes_on_that_the_coordinator_has_not_heard_of_a_topic(adds: bool) -> None:
+    """Rule (ANSWERED): the leader itself has a replica; in the second version of transactions it asks the
+    coordinator to add the partition (seed 31000295 of the profile transactions)."""
+    key = TopicPartition("t", 0)
+    led = SimpleNamespace(leader=1, leader_epoch=0, isr=(1,), replicas=(1,), high_watermark=0)
+    core: Any = SimpleNamespace(
+        replicas=SimpleNamespace(partitions={key: led}), broker_context=SimpleNamespace(node=1)
+    )
+    request = broker_api.ProduceRequest(
+        correlation_id=1,
+        partition=key,
+        acks=1,
+        records=bytes(61),
+        timeout=0,
+        transactional_id="one",
+        adds_partition=adds,
+    )
+    asked = Asked(request, 0, ("leads", 0), False)
+    refused = broker_api.ProduceResponse(correlation_id=1, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert bool(list(reasons(core, asked, refused))) is not adds
 
 
 def test_every_rule_is_reached() -> None:
