@@ -1,5 +1,5 @@
 """What must hold in a client that has nothing to do: what waits has a timer, and a producer gives no
-number twice.
+number twice, and keeps its batches in order.
 
 Owns one function for each kind of client. Each is the rule in its plainest form. It only reads. Must not know
 when it is asked: the client must be between two steps.
@@ -40,7 +40,8 @@ def contradictions_in_client(core: Any, timers: Timers) -> Iterator[Reason]:
 
 
 def _producer(producer: Any, timers: Timers) -> Iterator[Reason]:
-    """Each batch has an end, each request a time-out, and each retry a time. No number is given twice."""
+    """Each batch has an end, each request a time-out, and each retry a time. No number is given twice,
+    and batches wait in their order."""
     asking = producer.asking
     for question in (*asking.asked, *asking.resting):
         if question not in timers:
@@ -61,6 +62,11 @@ def _producer(producer: Any, timers: Timers) -> Iterator[Reason]:
                 yield f"timer of the retry of batch {batch.number}", "one", "none"
         numbered = [one for one in (*line.in_flight, *line.waiting) if one.sequence != NONE]
         present = [one for one in numbered if one.producer_epoch == line.producer_epoch]
+        waiting = [
+            one.sequence for one in present if one in line.waiting and one.sequence < line.next_sequence
+        ]
+        if waiting != sorted(waiting):
+            yield f"sequences that wait in {line.key}", sorted(waiting), waiting
         places = sorted((one.sequence, one.count) for one in present if one.sequence <= line.next_sequence)
         for (sequence, count), (following, _) in pairwise([*places, (line.next_sequence, 0)]):
             if following < sequence + count:

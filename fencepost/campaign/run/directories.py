@@ -92,13 +92,15 @@ def _aborted(log: Any, segments: Segments) -> Iterator[str]:
         content = segment.file._file.content
         expected = []
         for at, batch in batches.items():
-            attributes = content[at : at + HEADER_BYTES][ATTRIBUTES][1]
+            attributes = content[at + ATTRIBUTES.stop - 1]
+            if not attributes & TRANSACTIONAL:  # a marker is transactional, too
+                continue
             producer = int.from_bytes(content[at : at + HEADER_BYTES][PRODUCER_ID], signed=True)
             if attributes & CONTROL:
                 first = opened.pop(producer, None)
                 if first is not None and content[at + MARKER_TYPE] == ABORT:
                     expected.append((producer, first, batch.last))
-            elif attributes & TRANSACTIONAL:
+            else:
                 opened.setdefault(producer, batch.base)
         index = segment.transactions
         file = log.files._names.find_file(index.path)

@@ -120,6 +120,20 @@ def test_a_number_that_is_given_twice_is_found(monkeypatch: pytest.MonkeyPatch) 
     assert any("sequence in" in text for _, text in found(plan()))
 
 
+@pytest.mark.parametrize("sequences", [(4, 5, 6), (5, 6, 4)])
+def test_batches_wait_in_their_order(sequences: tuple[int, ...]) -> None:
+    """Rule (KAFKA-5494): one that is put back behind later ones is overtaken by them for ever."""
+    line = Line(T, producer_id=1, producer_epoch=0, next_sequence=7)
+    append = SimpleNamespace(op_id=1, values=(b"",))
+    made = [ProducerBatch(T, -1, 0, [append], 0, producer_epoch=0, sequence=at) for at in sequences]  # type: ignore[list-item]
+    line.waiting.extend(made)
+    accumulator = SimpleNamespace(lines={T: line})
+    asking = SimpleNamespace(asked={}, resting={})
+    producer = SimpleNamespace(accumulator=accumulator, asking=asking, now=0)
+    said = list(contradictions_in_client(SimpleNamespace(producer=producer), {("produce_delivery", 1)}))
+    assert [what for what, *_ in said] == (["sequences that wait in t-0"] if sequences[0] == 5 else [])
+
+
 def test_a_consumer_that_keeps_its_positions_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule (ANSWERED): an assignment begins where the group committed, whatever the member read before."""
     assign = ConsumerFetcher.assign
