@@ -102,7 +102,12 @@ class Repeater:
 
 def shows(result: RunResult, anomaly: str) -> bool:
     """Whether a run has a finding of this name, whichever names the run: what is lost shows as one thing or
-    another, by when it was read."""
+    another, by when it was read.
+
+    Parameters:
+      result: of the run.
+      anomaly: the name.
+    """
     return anomaly in (result.anomaly, *(finding.anomaly for finding in result.findings))
 
 
