@@ -126,7 +126,7 @@ def target_of(recorded: str, rate: Rate) -> tuple[str, int]:
     }
     if shown[recorded] >= CANDIDATE_SHOWN:
         return recorded, shown[recorded]
-    return max(shown.items(), key=lambda each: (each[1], each[0] == recorded))
+    return max(shown.items(), key=lambda each: (each[1], rate.anomalies.get(each[0], 0)))
 
 
 @define(eq=False, kw_only=True)
