@@ -111,6 +111,24 @@ def shows(result: RunResult, anomaly: str) -> bool:
     return anomaly in (result.anomaly, *(finding.anomaly for finding in result.findings))
 
 
+def target_of(recorded: str, rate: Rate) -> tuple[str, int]:
+    """What a plan is shrunk to: the anomaly of the recorded run if repetitions show it often enough, or else
+    what they show most often, since the same loss may show otherwise at another time.
+
+    Parameters:
+      recorded: an anomaly.
+      rate: repetitions of the plan.
+    Returns: the anomaly, and how many repetitions showed it.
+    """
+    names = {finding.anomaly for one in rate.results for finding in one.findings} | {recorded}
+    shown = {
+        name: sum(shows(one, name) for one in rate.results) for name in sorted(names | {*rate.anomalies})
+    }
+    if shown[recorded] >= CANDIDATE_SHOWN:
+        return recorded, shown[recorded]
+    return max(shown.items(), key=lambda each: (each[1], rate.anomalies.get(each[0], 0)))
+
+
 @define(eq=False, kw_only=True)
 class RateOracle:
     """shrink/oracle.py's Oracle over repetitions."""

@@ -124,7 +124,7 @@ def shrink_real(
     Parameters:
       folder, job: of the campaign.
       seed: of the run.
-      anomaly: what must remain; "": what named the run.
+      anomaly: what must remain; "": what named the run, or what the plan shows most often now.
       out: the file for the best plan so far.
       seconds: time limit; None: none.
       output: for the result.
@@ -138,8 +138,9 @@ def shrink_real(
         RateOracle,
         Repeater,
         shrink_by_rate,
+        target_of,
     )
-    from fencepost.campaign.shrink.oracle import Target
+    from fencepost.campaign.shrink.oracle import Target, key_of
     from fencepost.campaign.shrink.text import write_plan
 
     plan = _plan(folder, job, seed, None)
@@ -151,7 +152,15 @@ def shrink_real(
         )
     write_plan(out, plan)
     with tempfile.TemporaryDirectory(prefix="fencepost-") as place, Repeater(job, Path(place)) as repeater:
-        oracle = RateOracle(target=Target(anomaly=wanted), once=repeater.once, seconds=seconds)
+        known_rates = {}
+        if not anomaly:
+            rate = repeater.rate(plan, CANDIDATE_RUNS)
+            output.note(f"The plan again, {rate.words()}")
+            wanted, shown = target_of(wanted, rate)
+            known_rates = {key_of(plan): (shown, rate.runs)}
+        oracle = RateOracle(
+            target=Target(anomaly=wanted), once=repeater.once, seconds=seconds, rates=known_rates
+        )
         size = len(plan.operations) + len(plan.faults)
         with output.progress(f"shrinking to {wanted}", size) as bar:
             small = shrink_by_rate(

@@ -1,5 +1,6 @@
 """Rates: a candidate counts if enough of its runs show the anomaly; time and runs are bounded."""
 
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
@@ -9,9 +10,11 @@ from fencepost.campaign.real.rates import (
     CANDIDATE_RUNS,
     CANDIDATE_SHOWN,
     MOST_RUNS,
+    Rate,
     RateOracle,
     shows,
     shrink_by_rate,
+    target_of,
 )
 from fencepost.campaign.real.worker import FINDINGS
 from fencepost.campaign.real.worker import PLAN as PLAN_FILE
@@ -122,3 +125,19 @@ def test_what_is_run_again_is_what_was_run(tmp_path, monkeypatch):
     stored = SimpleNamespace(read=lambda seed: SimpleNamespace(profile=named))
     monkeypatch.setattr(TraceStore, "open", lambda folder: stored)
     assert _plan(tmp_path, job, 6, None) == swarm_for_real(6, job.faults, profile=named)
+
+
+def test_a_plan_is_shrunk_to_what_it_shows_now():
+    """The recorded anomaly if it shows often enough; else the most frequent one; the recorded one if there is
+    nothing at all, which the shrink refuses."""
+
+    def rate(*names):
+        results = tuple(result(name) for name in names)
+        return Rate(
+            runs=len(names), anomalies=dict(Counter(filter(None, names))), undecided=0, results=results
+        )
+
+    lost, other = "lost_write", "inconsistent_offsets"
+    assert target_of(lost, rate(lost, other, lost, other)) == (lost, 2)
+    assert target_of(lost, rate(lost, other, other, None)) == (other, 2)
+    assert target_of(lost, rate(None, None)) == (lost, 0)
