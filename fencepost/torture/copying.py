@@ -186,8 +186,10 @@ class Copier:
             if current.end.answer is not None:
                 self._ended(current, current.end)
         elif _answered([current.begun, *current.appends]):
-            failed = not all(one.ok for one in (current.begun, *current.appends))
-            if failed or not current.commit or self._session:
+            failed = not all(one.ok for one in current.appends)
+            if not current.begun.ok:
+                self._again()
+            elif failed or not current.commit or self._session:
                 self._end(current, commit=current.commit and not failed)
             elif self._offsets is None:
                 self._offsets = self.driver.send(

@@ -51,7 +51,7 @@ TRANSACTION_MS = (10_000, 10_000, 3_000)
 """Time-outs of transactions; the last is shorter than a fault with its aftermath may take."""
 WITH_OFFSETS = frozenset({"TxnOffsetCommit", "AddOffsetsToTxn"})
 """Requests of transactions that only a copier sends: others have no offsets in their transactions."""
-COPIES_ONE_IN = 4
+COPIES_ONE_IN = 2
 """One of so many seeds with idempotence has a copier."""
 COPIER_MS = 10_000
 """Time-out of a copier's transactions."""
@@ -268,6 +268,8 @@ def _apis(chance: Randomness, members: int, transactional: bool, copies: bool = 
             return apis
         case 1:
             return apis & chance.choice(FOCUS, "focus") or apis
+        case _ if copies and chance.below(2, "of transactions") == 0:
+            return frozenset({chance.choice(sorted(TRANSACTIONS), "only")})
         case _:
             often = sorted(apis) + sorted(apis & set(CAUSES)) * RARE_TIMES
             return frozenset({chance.choice(often, "only")})
