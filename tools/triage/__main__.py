@@ -76,7 +76,8 @@ def command(
     total = sum(summary.traces.values())
     output.emit(
         {
-            **attrs.asdict(found), "seed": seed, "drawn": chosen, "left_out": left_out, "traces": total, "bad": len(truth),
+            **attrs.asdict(found), "seed": seed, "drawn": chosen, "left_out": left_out,
+            "traces": total, "bad": len(truth),
             "own_parting": _own_partings(parted), "told_or_parted": _told_or_parted(found, parted),
             "lost": found.lost, "most_groups": found.most_groups, "told": found.told, "parted": parted,
             "exit_code": int(ExitCode.NOTHING_FOUND),
