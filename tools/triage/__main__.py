@@ -77,10 +77,11 @@ def command(
     total = sum(summary.traces.values())
     output.emit(
         {
-            "seed": seed, "bugs": chosen, "left_out": left_out, "traces": total, "bad": len(truth),
+            **attrs.asdict(found), "seed": seed, "drawn": chosen, "left_out": left_out,
+            "traces": total, "bad": len(truth),
             "own_parting": _own_partings(parted), "told_or_parted": _told_or_parted(found, parted),
             "lost": found.lost, "most_groups": found.most_groups, "told": found.told, "parted": parted,
-            **attrs.asdict(found), "exit_code": int(ExitCode.NOTHING_FOUND),
+            "exit_code": int(ExitCode.NOTHING_FOUND),
         }
     )  # fmt: skip
 
