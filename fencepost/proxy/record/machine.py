@@ -2,6 +2,9 @@
 
 Owns the walk over records, which blocks are hashed together (lanes.py), and digits. Must not know what an id
 means beyond values.py. What is odd ends a loop early: the plain form decides then what is wrong.
+
+Arrays are copied by loops: an assignment of one array to another compiles the texts of numba's error about
+their shapes, for two seconds. A literal number as an argument compiles the function for that number alone.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc, assignment"
@@ -25,14 +28,6 @@ PAIRS = np.frombuffer(b"".join(b"%02d" % n for n in range(100)), np.uint8)
 
 
 @njit(cache=True, nogil=True)
-def state_of(head, block):
-    """What the block of a key leaves, for all lanes; head: the eight first words of the state."""
-    state, words = np.repeat(head, LANES), np.repeat(block.view(np.uint64), LANES)
-    compress_lanes(state, words, np.full(LANES, BLOCK, np.uint64), np.zeros(LANES, np.uint64))
-    return state
-
-
-@njit(cache=True, nogil=True)
 def _fill(data, start, left, message, lane):
     """The words of a lane's block: `left` bytes from a position on, then zeros."""
     whole = min(max(left, 0) >> 3, WORDS)
@@ -48,6 +43,19 @@ def _fill(data, start, left, message, lane):
 
 
 @njit(cache=True, nogil=True)
+def state_of(head, block):
+    """What the block of a key leaves, for all lanes; head: the eight first words of the state."""
+    state, words = np.empty(8 * LANES, np.uint64), np.empty(WORDS * LANES, np.uint64)
+    for n in range(8):
+        for lane in range(LANES):
+            state[n * LANES + lane] = head[n]
+    for lane in range(LANES):
+        _fill(block, np.int64(0), np.int64(BLOCK), words, lane)
+    compress_lanes(state, words, np.full(LANES, BLOCK, np.uint64), np.zeros(LANES, np.uint64))
+    return state
+
+
+@njit(cache=True, nogil=True)
 def _turned(word):
     """The bytes of a word in the other order."""
     low, high = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
@@ -59,7 +67,8 @@ def _turned(word):
 @njit(cache=True, nogil=True)
 def _hash(data, starts, lengths, state, h, message, counted, last, numbers):
     """The first eight bytes of each lane's digest, big-endian; a lane of no bytes has none."""
-    h[:] = state
+    for n in range(len(h)):
+        h[n] = state[n]
     longest = 0
     for lane in range(LANES):
         longest = max(longest, lengths[lane])
@@ -146,11 +155,10 @@ def text_of(ids, out):
             out[at] = 44
             at += 1
         number = np.uint64(ids[place])
-        high = number // TEN_TO_8
-        top = high // TEN_TO_8
-        _eight(scratch, 0, top)
-        _eight(scratch, 8, high - top * TEN_TO_8)
-        _eight(scratch, 16, number - high * TEN_TO_8)
+        for start in (16, 8, 0):
+            higher = number // TEN_TO_8
+            _eight(scratch, start, number - higher * TEN_TO_8)
+            number = higher
         begin = 0
         while begin < 23 and scratch[begin] == 48:
             begin += 1

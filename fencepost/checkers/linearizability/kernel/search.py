@@ -23,6 +23,8 @@ Four rules keep the search small without changing the answer:
    operations, the one that used more of them is dominated.
 """
 
+from typing import Any
+
 import numpy as np
 
 from fencepost.checkers.compiled import compiled
@@ -190,12 +192,15 @@ def begin(part: SearchPart, steps: StepTable, work: Work, state: int) -> int:
     """
     work.control[ASKED] = 0
     work.scratch[:] = 0
-    level = settle(part, steps, work, 0, state)
+    # a literal would compile the functions for that number alone
+    first: Any = np.int64(0)
+    none: Any = np.int64(-1)
+    level = settle(part, steps, work, first, state)
     if level < 0:
         return ASKS if level == -1 else ILLEGAL
     if level == len(part.returns):
         return LINEARIZABLE
-    push(work, insert(part, work, level, state, -1, -1))
+    push(work, insert(part, work, level, state, none, none))
     return PAUSED
 
 
