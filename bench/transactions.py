@@ -237,7 +237,9 @@ def main() -> None:
     asked = parser.parse_args()
     judge_table = {"transactions": transactions, "exactly_once": exactly_once}[asked.check].judge_table
     expected = {"transactions": ["circular_reads"], "exactly_once": ["output_twice", "output_missing"]}
-    judge_table(_columns(_history(1_000, False), transactions.COLUMNS + exactly_once.COLUMNS[-1:]), ())
+    judge_table(
+        _columns(_history(1_000, False), exactly_once.COLUMNS), ()
+    )  # it reads the other's columns, too
     first = 0.0, 0.0
     for count in map(int, asked.operations.split(",")):
         table = _table(count, asked.check, asked.cycle)

@@ -164,12 +164,12 @@ def passed(trace: Trace, horizon: int) -> dict[str, tuple[Decision, str]]:
 
 
 def far_apart(op: Operation) -> Operation:
-    """The input from offset 5,000 on; every other output goes to a log that begins at offset 90,000."""
+    """The input from offset 5,000 on; three of four outputs go to a log that begins at offset 90,000."""
 
     def moved(offset: int, topic: str | None, n: int) -> tuple[int, str | None]:
         if topic != "out":
             return offset + 5_000, topic
-        return (offset + 90_000, "far") if n % 2 else (offset, topic)
+        return (offset + 90_000, "far") if n % 4 else (offset, topic)
 
     n = op.op_id // 10
     records = []
