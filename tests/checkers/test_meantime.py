@@ -339,6 +339,14 @@ def test_a_process_that_is_fenced_leaves_and_joins_anew_with_reason() -> None:
         assert found(*happened, consumer=consumer, operations=(moves,)) == anomalies
 
 
+def test_the_session_of_a_fenced_process_may_end_before_it_begins_anew() -> None:
+    """Rule (JUSTIFIED): a static member does not leave (seed 5023 of the profile transactions)."""
+    consumer = ConsumerOptions(session_timeout_ms=2_000, max_poll_interval_ms=5_000)
+    for key, anomalies in (("g", set()), ("another", {"needless_expulsion"})):
+        moves = PlannedOperation(op_id=1, process=7, at_ms=2_000, function="transform", key=key)
+        assert found(*UP, SAFETY, *ROLES, EXPELLED, consumer=consumer, operations=(moves,)) == anomalies
+
+
 END = Event(time=60 * SECOND, name=Name.PHASE, cause="end")
 
 

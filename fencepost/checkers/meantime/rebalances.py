@@ -92,8 +92,8 @@ class Rebalances:
     """The same of each process, until it runs again."""
     phases: dict[str, tuple[str, int, int]] = field(factory=dict)
     transforming: set[str | None] = field(factory=set)
-    """Groups of processes that produce in transactions. One that is refused as fenced leaves, and joins anew.
-    That also happens without a rival: when a client gives a batch up while its last transaction is still in
+    """Groups of processes that produce in transactions. One that is refused as fenced leaves, and joins anew;
+    the session of a static member may end before that. That also happens without a rival: when a client gives a batch up while its last transaction is still in
     PrepareCommit, its EndTxn is answered PRODUCER_FENCED."""
 
     def __attrs_post_init__(self) -> None:
@@ -186,7 +186,7 @@ class Rebalances:
             self._rebalanced(position, event, detail, since, began)
 
     def _expelled(self, position: int, event: Event, detail: Detail) -> None:
-        if not is_prompt(self.options):
+        if not is_prompt(self.options) or detail.group in self.transforming:
             return  # who is late may give its membership up without a request; a static member always does
         known = MEMBER.match(detail.why)
         silent = self.silent if known is None else self.absent.get(int(known[1]), [])
