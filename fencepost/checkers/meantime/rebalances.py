@@ -93,8 +93,8 @@ class Rebalances:
     phases: dict[str, tuple[str, int, int]] = field(factory=dict)
     transforming: set[str | None] = field(factory=set)
     """Groups of processes that produce in transactions. One that is refused as fenced leaves, and joins anew;
-    the session of a static member may end before that. That also happens without a rival: when a client gives a batch up while its last transaction is still in
-    PrepareCommit, its EndTxn is answered PRODUCER_FENCED."""
+    the session of a static member may end before that. It also happens without a rival: when a client gives a
+    batch up while its last transaction is still in PrepareCommit, its EndTxn is answered PRODUCER_FENCED."""
 
     def __attrs_post_init__(self) -> None:
         self.transforming = {one.key for one in self.options.operations if one.function == "transform"}
