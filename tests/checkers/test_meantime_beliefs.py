@@ -77,9 +77,10 @@ def beliefs(cause: Belief) -> list[tuple[int, Event]]:
 
 
 def test_a_healthy_run_agrees() -> None:
-    """Rule (AGREED): all kinds of beliefs are recorded, and nothing disagrees."""
+    """Rule (AGREED): all kinds of beliefs are recorded, and nothing disagrees. Those about transactions
+    are in tests/campaign/observed/test_transactional.py."""
     assert found(healthy().events) == set()
-    for cause in Belief:
+    for cause in set(Belief) - {Belief.TRANSACTION}:
         assert beliefs(cause), cause
 
 

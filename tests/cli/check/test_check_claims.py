@@ -288,7 +288,7 @@ def test_a_stored_folder_with_an_unknown_event(tmp_path, capsys, monkeypatch) ->
             def add(self, *_: object) -> None:
                 """Nothing is written."""
 
-            def flush(self) -> None:
+            def flush(self, **_: object) -> None:
                 """Nothing is written."""
 
         judge_split(
