@@ -44,9 +44,9 @@ class PeerTap:
     record: Callable[[Event], None]
     # By sender and correlation id.
     asked: dict[tuple[int, int], AskedByBroker] = field(factory=dict)
-    # The control request in flight by receiver: its epochs, correlation id, the host's time of the step that
+    # The control request in flight by receiver: its channel, correlation id, the host's time of the step that
     # sent it, and the skew of the host's clock then.
-    control: dict[int, tuple[tuple[int, int], int, int, int]] = field(factory=dict)
+    control: dict[int, tuple[Any, int, int, int]] = field(factory=dict)
     # The largest correlation id of a fetch, by sender.
     latest: dict[int, int] = field(factory=dict)
     # Messages that arrived, fetches among them, and fetches that left.
@@ -134,16 +134,17 @@ class PeerTap:
             self._of("wrong", asked.request, ("time", wait, f"one after {waited // MILLISECOND} ms"))
 
     def _in_flight(self, core: Any, target: int, request: Any) -> None:
-        """The next control request leaves when the one before is answered, or was not answered in time."""
-        epochs, now = (request.controller_epoch, request.broker_epoch), core.broker_context.now
+        """The next control request leaves when the one before is answered, or was not answered in time. A
+        controller that resigned and goes on as the same one has other channels."""
+        channel, now = core.controller.state.channels.channels.get(target), core.broker_context.now
         known, skew = self.control.get(target), self._skew()
-        if known is not None and (known[0], known[3]) == (epochs, skew):
+        if known is not None and channel is not None and known[0] is channel and known[3] == skew:
             least = core.broker_context.options.controller_request_timeout_ms * MILLISECOND
             if now - known[2] < least:
                 expected = f"one for {least // MILLISECOND} ms"
                 seen = f"another after {(now - known[2]) // MILLISECOND} ms"
                 self._of("unfounded", request, (f"requests in flight to {target}", expected, seen))
-        self.control[target] = (epochs, request.correlation_id, now, skew)
+        self.control[target] = (channel, request.correlation_id, now, skew)
 
     def _skew(self) -> int:
         """Differs between two moments if anything was wrong with the clock of the host."""
