@@ -227,7 +227,8 @@ def _offsets_committed(core: Any, asked: Asked, answer: kafka.TxnOffsetCommitRes
     request: kafka.TxnOffsetCommitRequest = asked.request
     if answer.error is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:  # also said if nobody could be asked
         yield from as_coordinator(core, asked, answer.error)
-    yield from as_member(core, asked, answer.error)
+    if answer.error is not ErrorCode.NONE:  # a member may have been replaced while its offsets were written
+        yield from as_member(core, asked, answer.error)
     group = core.groups.table.groups.get(request.group_id)
     key = TopicPartition(OFFSETS_TOPIC, place_of(request.group_id, max(1, core.groups.table.count)))
     partition = core.replicas.partitions.get(key)

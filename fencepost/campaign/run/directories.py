@@ -103,8 +103,11 @@ def _aborted(log: Any, segments: Segments) -> Iterator[str]:
             else:
                 opened.setdefault(producer, batch.base)
         index = segment.transactions
-        file = log.files._names.find_file(index.path)
-        entries = index.FORMAT.iter_unpack(b"" if file is None else bytes(file.content))
+        content = index._entries  # a cut is in the file when it is written next
+        if content is None:
+            file = log.files._names.find_file(index.path)
+            content = b"" if file is None else file.content
+        entries = index.FORMAT.iter_unpack(bytes(content))
         began = segments[0][0].base_offset
         seen = [(producer, first, last) for _, producer, first, last, _ in entries if first >= began]
         if seen != expected:

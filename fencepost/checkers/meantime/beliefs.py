@@ -79,8 +79,9 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 Decided = tuple[int, int, str, int, int, int, list[str]]
+EPOCH: Final = 1
 CHANGED: Final = 5
-"""Where it says when it changed."""
+"""Where it says its producer epoch, and when it changed."""
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -402,7 +403,8 @@ class Comparison:
         decided, logged = facts.decided, facts.logged
         if not facts.settled or decided is None or decided == logged:
             return
-        if logged is None or logged[CHANGED] <= decided[CHANGED]:  # a later append may have been given up
+        # a later append, which may be of the same millisecond, may have been given up
+        if logged is None or (logged[CHANGED], logged[EPOCH]) <= (decided[CHANGED], decided[EPOCH]):
             yield self._not_stored(place, f"transactions of {facts.transactional_id}", logged, decided)
 
     def _group(self, place: int, event: Event) -> Iterator[Contradiction]:
