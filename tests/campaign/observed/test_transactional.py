@@ -179,6 +179,19 @@ def test_a_transaction_is_known_as_it_is_stored() -> None:
     assert found(Belief.TRANSACTION, decided=decided, settled=False) == set()
 
 
+def test_an_id_whose_first_append_was_refused_is_in_no_log() -> None:
+    """Rule (AGREED): nobody got an epoch of it (seed 40001864 of the profile transactions)."""
+    decided = NEVER, -1, "Empty", 1, -1, 1, []
+    assert found(Belief.TRANSACTION, decided=decided, logged=None) == set()
+
+
+def test_a_later_epoch_of_the_same_millisecond_is_none_of_its_coordinators() -> None:
+    """Rule (AGREED): its append may have timed out, and come to pass all the same."""
+    decided, logged = (NEVER, 3, "Empty", 1, -1, 1, []), (NEVER, 4, "Empty", 1, -1, 1, [])
+    assert found(Belief.TRANSACTION, decided=decided, logged=logged) == set()
+    assert found(Belief.TRANSACTION, decided=logged, logged=decided) == {"transaction_not_stored"}
+
+
 def test_a_later_record_of_a_transaction_is_none_of_its_coordinators() -> None:
     """Rule (AGREED): its append may have timed out, and come to pass all the same."""
     logged = NEVER, 0, "Ongoing", 1, 1, 1 << 60, []
