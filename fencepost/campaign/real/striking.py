@@ -72,7 +72,7 @@ class Striker:
     goes on: without the lock the broker would be started twice."""
     _begun: "set[asyncio.Task[None]]" = field(factory=set, init=False)
     _beginning: int = field(default=0, init=False)
-    """Faults that were told to begin and have not done it yet."""
+    """Faults that are due and have not begun yet."""
     _waiting: list[_Waiting] = field(factory=list, init=False)
     """Faults that follow an append."""
 

@@ -1,7 +1,7 @@
 """STORED: the files of a replica agree with its batches, and replicas agree with each other.
 
-Owns what an audit of copied directories means for a trace: whoever made the copies recorded a mark for each
-thing that was wrong. Must not know files: audit/ reads them.
+Owns what an audit of copied directories means for a trace: the campaign that made the copies recorded a mark
+for each thing that was wrong. Must not know files: audit/ reads them.
 """
 
 from collections.abc import Callable, Mapping

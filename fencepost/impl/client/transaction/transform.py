@@ -57,7 +57,7 @@ class Parts:
     offsets: Operation | None = None
     commit_asked: bool = False
     """Whether an EndTxn that commits was sent. While it was not, nothing of the transaction may ever be
-    visible, whatever the producer is told: Kafka answers INVALID_TXN_STATE to an abort that comes after the
+    visible, whatever the answer is: Kafka answers INVALID_TXN_STATE to an abort that comes after the
     late EndTxn of an earlier transaction (KAFKA-17754)."""
 
 
