@@ -2,14 +2,15 @@
 or giant histories.
 
     python bench/mine.py [--traces 10000] [--recorded 40] [--profile transactions] [--folder KEPT]
-    [--master local[*]] [--repeat 3] [--checks log,transactions,exactly_once]
+    [--master local[*]] [--repeat 3] [--checks log,transactions,exactly_once] [--no-triage]
     python bench/mine.py --giant 10000000 [--giant 1000000] [--fault stale_read]
 
 Small ones are recorded runs, multiplied, of which every verdict is known (many_traces.py); `--folder` keeps
 them, and goes on where it was. Giant ones are made with NumPy (giant_histories.py). Both sides are run once
 to warm up (JVM, Python workers, compiled kernels), then `--repeat` times; the fastest counts (`--repeat 0`:
 once, and that counts). Processor seconds are of driver, JVM and workers: on a machine that others use too
-they say more than seconds. Memory is resident; what processes share counts in each. A row is a row of the
+they say more than seconds. Triage reads events too, which the scan for `log` does not; `--no-triage` compares
+the same columns. Memory is resident; what processes share counts in each. A row is a row of the
 tables that the checks read: operations for `log`, operations and events for the default checks. What is known
 to be in the input must be found, or this fails.
 """
@@ -66,6 +67,7 @@ def compare(
     repeat: int,
     sound: Callable[[Summary], bool],
     giant: int,
+    triage: bool = True,
 ) -> None:
     """One line: the scan, mining, their ratio, and memory. rows: that the checks read; sound: of a summary,
     does it say what is known?"""
@@ -75,7 +77,7 @@ def compare(
 
     def judged() -> None:
         shutil.rmtree(out, ignore_errors=True)
-        summary = mine([path], out, spark=spark, checks=checks, giant=giant)
+        summary = mine([path], out, spark=spark, checks=checks, giant=giant, triage=triage)
         if not sound(summary):
             raise SystemExit(f"what is known of the input was not found: {summary.to_json()}")
 
@@ -124,7 +126,7 @@ def small(options: argparse.Namespace, folder: Path) -> None:
         for checks in options.checks or ["log", ",".join(DEFAULT_CHECKS)]:
             names = tuple(checks.split(","))
             rows = sum(known[table] for table in columns_read(names) if table != "traces")
-            compare(spark, path, rows, names, options.repeat, sound, 10**9)
+            compare(spark, path, rows, names, options.repeat, sound, 10**9, options.triage)
 
 
 def giants(options: argparse.Namespace, folder: Path) -> None:
@@ -163,6 +165,7 @@ def main() -> None:
     parser.add_argument("--master", default="local[*]")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--checks", action="append", help="checks of one line, by commas (may be repeated)")
+    parser.add_argument("--no-triage", dest="triage", action="store_false", help="small ones are not grouped")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="fencepost-bench-") as temporary:
         folder = options.folder or Path(temporary)

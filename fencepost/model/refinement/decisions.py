@@ -10,6 +10,7 @@ that was ever reassigned may change ISR, replicas and leader in one write, so th
 judged from then on. A broker may report an ISR although its role was not understood: only its content counts.
 """
 
+from fencepost.model.refinement.quorum import overwrites, skips_an_epoch
 from fencepost.model.refinement.state import Mismatch, PartitionState, QuorumState
 from fencepost.model.replication import guards
 from fencepost.traces.events import Event
@@ -44,17 +45,10 @@ def partition_state(partition: PartitionState, position: int, event: Event) -> M
 
 
 def _elects(partition: PartitionState, position: int, event: Event, before: QuorumState) -> Mismatch | None:
-    epoch, previous = partition.epoch, before.isrs[-1]
-    if not guards.follows(epoch, event.leader_epoch):
-        return Mismatch(
-            position=position,
-            action="elect",
-            expected=f"leader epoch {epoch + 1}: each election raises it by one",
-            seen=f"leader epoch {event.leader_epoch} after {epoch}",
-            because=before.position,
-        )
-    if partition.reassigned or event.cause in WITH_COPIES:
-        return None
+    previous = before.isrs[-1]
+    skipped = skips_an_epoch(partition, position, event)
+    if skipped is not None or partition.reassigned or event.cause in WITH_COPIES:
+        return skipped
     if guards.may_elect(event.leader, previous, event.isr, unclean=partition.unclean()):
         return None
     return Mismatch(
@@ -78,15 +72,7 @@ def _changes(partition: PartitionState, position: int, event: Event, before: Quo
             seen=f"leader {event.leader}, ISR {list(event.isr)}",
             because=before.position,
         )
-    if partition.zk_version >= 0 and event.zk_version not in (-1, partition.zk_version + 1):
-        return Mismatch(
-            position=position,
-            action=action,
-            expected=f"a compare-and-set on version {partition.zk_version}",
-            seen=f"a write that made version {event.zk_version}",
-            because=before.position,
-        )
-    return None
+    return overwrites(partition, position, event, action)
 
 
 def became_leader(partition: PartitionState, position: int, event: Event) -> Mismatch | None:

@@ -38,17 +38,10 @@ def partition_state(partition: PartitionState, position: int, event: Event) -> M
 def _controller_writes(
     partition: PartitionState, position: int, event: Event, before: QuorumState, isr: tuple[int, ...]
 ) -> Mismatch | None:
-    epoch, previous = partition.epoch, before.isrs[-1]
-    if not guards.follows(epoch, event.leader_epoch):
-        return Mismatch(
-            position=position,
-            action="elect",
-            expected=f"leader epoch {epoch + 1}: each election raises it by one",
-            seen=f"leader epoch {event.leader_epoch} after {epoch} in ZooKeeper",
-            because=before.position,
-        )
-    if guards.may_elect(event.leader, previous, isr):
-        return None
+    previous = before.isrs[-1]
+    skipped = skips_an_epoch(partition, position, event)
+    if skipped is not None or guards.may_elect(event.leader, previous, isr):
+        return skipped
     unclean = partition.unclean()
     if guards.may_elect(event.leader, previous, isr, unclean=unclean):
         return None
@@ -77,13 +70,9 @@ def _leader_writes(
             seen=f"broker {event.node} wrote leader {event.leader}, ISR {list(isr)}",
             because=before.position,
         )
-    if partition.zk_version >= 0 and event.zk_version not in (-1, partition.zk_version + 1):
-        return Mismatch(
-            position=position,
-            action=action,
-            expected=f"a compare-and-set on version {partition.zk_version}",
-            seen=f"a write that made version {event.zk_version}",
-        )
+    overwritten = overwrites(partition, position, event, action)
+    if overwritten is not None:
+        return overwritten
     term = partition.terms.get(epoch)
     if term is None:
         return not_leading(position, action, event.node, epoch)
@@ -102,6 +91,53 @@ def _leader_writes(
                 offset=max(end, 0),
             )
     return None
+
+
+def skips_an_epoch(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
+    """An election raises the leader epoch by one, whoever keeps the state (ZooKeeper, or a KRaft controller).
+
+    Args:
+        partition: the abstraction, as it was before the event.
+        position: the position of the event.
+        event: a state of the partition in another leader epoch.
+
+    Returns:
+        the mismatch, or None.
+    """
+    epoch = partition.epoch
+    if guards.follows(epoch, event.leader_epoch):
+        return None
+    return Mismatch(
+        position=position,
+        action="elect",
+        expected=f"leader epoch {epoch + 1}: each election raises it by one",
+        seen=f"leader epoch {event.leader_epoch} after {epoch}",
+        because=partition.quorum[epoch].position,
+    )
+
+
+def overwrites(partition: PartitionState, position: int, event: Event, action: str) -> Mismatch | None:
+    """A change within a leader epoch is a compare-and-set on the version before it (of the znode, or KRaft's
+    partition epoch). A version of -1 was not recorded.
+
+    Args:
+        partition: the abstraction, as it was before the event.
+        position: the position of the event.
+        event: a state of the partition in the same leader epoch.
+        action: what the change is.
+
+    Returns:
+        the mismatch, or None.
+    """
+    if partition.zk_version < 0 or event.zk_version in (-1, partition.zk_version + 1):
+        return None
+    return Mismatch(
+        position=position,
+        action=action,
+        expected=f"a compare-and-set on version {partition.zk_version}",
+        seen=f"a write that made version {event.zk_version}",
+        because=partition.quorum[partition.epoch].position,
+    )
 
 
 def isr_updated(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
