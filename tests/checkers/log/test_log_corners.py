@@ -75,6 +75,14 @@ def test_the_stream_is_told_of_an_end_before_the_beginning() -> None:
         assert check.verdict().decision is decision
 
 
+def test_a_stream_may_begin_before_time_zero() -> None:
+    """Rule: times are of any clock; what begins first decides where the stream begins."""
+    check = StreamingLogCheck(topic="t", partition=0)
+    check.invoke(append(1, [100], -9, -8, 0))
+    check.complete(append(1, [100], -9, -8, 0))
+    assert check.verdict().decision is Decision.OK
+
+
 def test_a_full_horizon_still_knows_its_keys() -> None:
     """Rule: where no more keys are remembered, a later record of a known one excuses compaction all the
     same."""

@@ -68,6 +68,16 @@ def test_an_append_begun_after_a_later_one_was_acknowledged() -> None:
     assert [difference(made, Random(n)) for n in range(6)] == [""] * 6
 
 
+def test_a_hole_just_below_a_record_that_nobody_sent() -> None:
+    """Rule: the log is known up to the highest record that was shown, even if no slot has an append there."""
+    made = trace(append(1, [10], 0, 1, 0), read(3, 2, [(2, 20)], 4, 5), dense=True)
+    assert [finding.anomaly for finding in judge_trace(made).findings] == [
+        "phantom_record",
+        "unaccounted_offset",
+    ]
+    assert [difference(made, Random(n)) for n in range(6)] == [""] * 6
+
+
 def test_few_operations_are_kept() -> None:
     """The look does not pass by keeping everything: of long histories with findings, half keep less than half
     of their operations."""
