@@ -29,17 +29,11 @@ from fencepost.impl.core.core_interface import (
     ZooKeeperWatchFired,
 )
 from fencepost.impl.zookeeper.interface import (
-    Exists,
     Failed,
-    GetChildren,
-    GetData,
-    Reply,
-    SetWatches,
-    WatchEvent,
-    WatchKind,
     ZooKeeperError,
     ZooKeeperRequest,
 )
+from fencepost.impl.zookeeper.watches import WatchTable
 from fencepost.sim.clock import Clock
 from fencepost.sim.randomness import Randomness
 from fencepost.sim.scheduler import SECOND, Scheduler
@@ -89,9 +83,7 @@ class ZooKeeperClient:
     def _forget_session(self) -> None:
         self.session = NO_SESSION
         self._seen_zxid = 0
-        self._data_watches: dict[str, None] = {}
-        self._exists_watches: dict[str, None] = {}
-        self._child_watches: dict[str, None] = {}
+        self._watches = WatchTable()
 
     # ---- the process
 
@@ -135,8 +127,7 @@ class ZooKeeperClient:
         if not self.connected or self._connection is None:
             self._emit(ZooKeeperReplied(request_id, Failed(ZooKeeperError.CONNECTION_LOSS)))
             return
-        if isinstance(request, SetWatches):
-            self._data_watches.update(dict.fromkeys(request.paths))  # before any of them fires
+        self._watches.set(request)  # before any of them fires
         self._outstanding.append((request_id, request))
         cause = cause_of(request)
         self._connection.up.send(Ask(request_id=request_id, request=request, cause=cause), cause)
@@ -153,9 +144,9 @@ class ZooKeeperClient:
                 session=self.session,
                 timeout=self._timeout,
                 seen=self._seen_zxid,
-                data_watches=tuple(sorted(self._data_watches)),
-                exists_watches=tuple(sorted(self._exists_watches)),
-                child_watches=tuple(sorted(self._child_watches)),
+                data_watches=tuple(sorted(self._watches.data)),
+                exists_watches=tuple(sorted(self._watches.exists)),
+                child_watches=tuple(sorted(self._watches.children)),
             )
         )
         self._tick(self._generation)
@@ -216,7 +207,7 @@ class ZooKeeperClient:
         if isinstance(frame, Answer):
             self._answered(frame)
         elif isinstance(frame, Notify):
-            self._forget_watch(frame.event)
+            self._watches.forget(frame.event)
             self._emit(ZooKeeperWatchFired(frame.event))
         elif isinstance(frame, ConnectAnswer):
             self._session_answered(frame.session)
@@ -241,23 +232,5 @@ class ZooKeeperClient:
         request_id, request = self._outstanding.popleft()
         assert request_id == frame.request_id, f"answer to {frame.request_id}, expected {request_id}"
         self._seen_zxid = max(self._seen_zxid, frame.zxid)
-        self._remember_watch(request, frame.reply)
+        self._watches.remember(request, frame.reply)
         self._emit(ZooKeeperReplied(request_id, frame.reply))
-
-    def _remember_watch(self, request: ZooKeeperRequest, reply: Reply) -> None:
-        if not isinstance(request, (GetData, Exists, GetChildren)) or not request.watch:
-            return
-        if isinstance(reply, Failed):
-            if isinstance(request, Exists):
-                self._exists_watches[request.path] = None
-        elif isinstance(request, GetChildren):
-            self._child_watches[request.path] = None
-        else:
-            self._data_watches[request.path] = None
-
-    def _forget_watch(self, event: WatchEvent) -> None:
-        if event.kind is not WatchKind.CHILD:
-            self._data_watches.pop(event.path, None)
-            self._exists_watches.pop(event.path, None)
-        if event.kind in (WatchKind.CHILD, WatchKind.DELETED):
-            self._child_watches.pop(event.path, None)

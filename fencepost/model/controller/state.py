@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from attrs import field, frozen
 
+from fencepost.model.dropped import dropped
 from fencepost.model.explore.system import Value
-from fencepost.traces.errors import FencepostError, did_you_mean
-from fencepost.traces.protections import BY_NAME
+from fencepost.traces.errors import FencepostError
 
 CONTROL_PLANE = frozenset(
     {
@@ -214,21 +214,8 @@ class ControllerState(NamedTuple):
     stopping: Stopping
 
 
-def _known_protections(names: Iterable[str]) -> frozenset[str]:
-    """`names` as a set; otherwise an error of the caller in one sentence."""
-    drop = frozenset(names)
-    unknown = sorted(drop - CONTROL_PLANE)
-    if unknown:
-        raise FencepostError(
-            expected="names of protections of the control plane",
-            seen=", ".join(
-                name if name in BY_NAME else f"{name} (not registered){did_you_mean(name, CONTROL_PLANE)}"
-                for name in unknown
-            ),
-            where="drop",
-            hint=", ".join(sorted(CONTROL_PLANE)),
-        )
-    return drop
+def _dropped(names: Iterable[str]) -> frozenset[str]:
+    return dropped(names, CONTROL_PLANE, "the control plane")
 
 
 @frozen(kw_only=True)
@@ -257,7 +244,7 @@ class Constants:
     # resend_until_answered also lost LeaderAndIsr requests.
     unheard: int = 0
     # Protections to drop, by registered name.
-    drop: frozenset[str] = field(default=(), converter=_known_protections)
+    drop: frozenset[str] = field(default=(), converter=_dropped)
 
     def __attrs_post_init__(self) -> None:
         if self.deletions not in (0, 1):

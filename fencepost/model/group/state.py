@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from attrs import field, frozen
 
+from fencepost.model.dropped import dropped
 from fencepost.model.explore.system import Value
-from fencepost.traces.errors import FencepostError, did_you_mean
-from fencepost.traces.protections import BY_NAME
+from fencepost.traces.errors import FencepostError
 
 OF_GROUPS = frozenset(
     {
@@ -135,22 +135,8 @@ class GroupState(NamedTuple):
     used: Used
 
 
-def _known_protections(names: Iterable[str]) -> frozenset[str]:
-    """`names` as a set; otherwise an error of the caller in one sentence."""
-    drop = frozenset(names)
-    unknown = sorted(drop - OF_GROUPS)
-    if unknown:
-        seen = ", ".join(
-            name if name in BY_NAME else f"{name} (not registered){did_you_mean(name, OF_GROUPS)}"
-            for name in unknown
-        )
-        raise FencepostError(
-            expected="names of protections of consumer groups",
-            seen=seen,
-            where="drop",
-            hint=", ".join(sorted(OF_GROUPS)),
-        )
-    return drop
+def _dropped(names: Iterable[str]) -> frozenset[str]:
+    return dropped(names, OF_GROUPS, "consumer groups")
 
 
 @frozen(kw_only=True)
@@ -175,7 +161,7 @@ class Constants:
     # group.instance.id.
     statics: int = 0
     # Protections to drop, by registered name.
-    drop: frozenset[str] = field(default=(), converter=_known_protections)
+    drop: frozenset[str] = field(default=(), converter=_dropped)
 
     def __attrs_post_init__(self) -> None:
         if self.statics not in (0, 1) or self.members < 2 * self.statics:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from attrs import field, frozen
 
+from fencepost.model.dropped import dropped
 from fencepost.model.explore.system import Value
 from fencepost.model.replication.epochs import Epochs
-from fencepost.traces.errors import FencepostError, did_you_mean
-from fencepost.traces.protections import BY_NAME
+from fencepost.traces.errors import FencepostError
 
 DATA_PATH = frozenset(
     {
@@ -97,22 +97,8 @@ class ReplicationState(NamedTuple):
     listed: Listed = ()
 
 
-def _known_protections(names: Iterable[str]) -> frozenset[str]:
-    """`names` as a set; otherwise an error of the caller in one sentence."""
-    drop = frozenset(names)
-    unknown = sorted(drop - DATA_PATH)
-    if unknown:
-        seen = ", ".join(
-            name if name in BY_NAME else f"{name} (not registered){did_you_mean(name, DATA_PATH)}"
-            for name in unknown
-        )
-        raise FencepostError(
-            expected="names of protections of the data path",
-            seen=seen,
-            where="drop",
-            hint=", ".join(sorted(DATA_PATH)),
-        )
-    return drop
+def _dropped(names: Iterable[str]) -> frozenset[str]:
+    return dropped(names, DATA_PATH, "the data path")
 
 
 @frozen(kw_only=True)
@@ -140,7 +126,7 @@ class Constants:
     # 1 if records have no epochs, as before KIP-101, so that no replica has an epoch cache.
     old_format: int = 0
     # Protections to drop, by registered name.
-    drop: frozenset[str] = field(default=(), converter=_known_protections)
+    drop: frozenset[str] = field(default=(), converter=_dropped)
 
     def __attrs_post_init__(self) -> None:
         if self.old_format not in (0, 1):

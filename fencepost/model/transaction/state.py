@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from attrs import field, frozen
 
-from fencepost.traces.errors import FencepostError, did_you_mean
-from fencepost.traces.protections import BY_NAME
+from fencepost.model.dropped import dropped
+from fencepost.traces.errors import FencepostError
 
 OF_TRANSACTIONS = frozenset(
     {
@@ -198,22 +198,8 @@ class TransactionState(NamedTuple):
     ghost: Ghost
 
 
-def _known_protections(names: Iterable[str]) -> frozenset[str]:
-    """`names` as a set; otherwise an error of the caller in one sentence."""
-    drop = frozenset(names)
-    unknown = sorted(drop - OF_TRANSACTIONS)
-    if unknown:
-        seen = ", ".join(
-            name if name in BY_NAME else f"{name} (not registered){did_you_mean(name, OF_TRANSACTIONS)}"
-            for name in unknown
-        )
-        raise FencepostError(
-            expected="names of protections of transactions",
-            seen=seen,
-            where="drop",
-            hint=", ".join(sorted(OF_TRANSACTIONS)),
-        )
-    return drop
+def _dropped(names: Iterable[str]) -> frozenset[str]:
+    return dropped(names, OF_TRANSACTIONS, "transactions")
 
 
 @frozen(kw_only=True)
@@ -238,7 +224,7 @@ class Constants:
     # all protections nothing reaches it.
     producer_epochs: int = 8
     # Protections to drop, by registered name.
-    drop: frozenset[str] = field(default=(), converter=_known_protections)
+    drop: frozenset[str] = field(default=(), converter=_dropped)
 
     def __attrs_post_init__(self) -> None:
         if self.version not in (1, 2):

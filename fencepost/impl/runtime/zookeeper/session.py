@@ -19,7 +19,7 @@ from collections.abc import Callable
 from threading import RLock
 from typing import Any
 
-from attrs import define, field
+from attrs import define
 
 from fencepost.impl.core.core_interface import (
     Input,
@@ -39,17 +39,13 @@ from fencepost.impl.runtime.zookeeper.wire_format import (
     wire_request,
 )
 from fencepost.impl.zookeeper.interface import (
-    Exists,
     Failed,
-    GetChildren,
-    GetData,
     Reply,
-    SetWatches,
     WatchEvent,
-    WatchKind,
     ZooKeeperError,
     ZooKeeperRequest,
 )
+from fencepost.impl.zookeeper.watches import WatchTable
 from fencepost.traces.errors import MissingExtraError
 
 try:
@@ -70,47 +66,6 @@ NO_SESSION = 0
 FIRST_RETRY_S, LONGEST_RETRY_S = 0.05, 1.0
 WATCHES_BYTES = 128 * 1024
 """Bytes of paths in one SetWatches, as in ZooKeeper's own client."""
-
-
-@define
-class WatchTable:
-    """The client's table of watches to set again after a reconnection. Each field maps paths to nothing, in
-    the order of setting."""
-
-    data: dict[str, None] = field(factory=dict)
-    exists: dict[str, None] = field(factory=dict)
-    children: dict[str, None] = field(factory=dict)
-
-    def set(self, request: ZooKeeperRequest) -> None:
-        """A request that sets watches is sent. Watches on nodes that have changed meanwhile fire before the
-        reply."""
-        if isinstance(request, SetWatches):
-            self.data.update(dict.fromkeys(request.paths))
-
-    def remember(self, request: ZooKeeperRequest, reply: Reply) -> None:
-        """A read was answered; its watch exists if the server has set one.
-
-        Args:
-            request: the read.
-            reply: its reply.
-        """
-        if not isinstance(request, (GetData, Exists, GetChildren)) or not request.watch:
-            return
-        if isinstance(reply, Failed):
-            if isinstance(request, Exists) and reply.error is ZooKeeperError.NO_NODE:
-                self.exists[request.path] = None
-        elif isinstance(request, GetChildren):
-            self.children[request.path] = None
-        else:
-            self.data[request.path] = None
-
-    def forget(self, event: WatchEvent) -> None:
-        """A watch fired; a deletion removes both kinds."""
-        if event.kind is not WatchKind.CHILD:
-            self.data.pop(event.path, None)
-            self.exists.pop(event.path, None)
-        if event.kind in (WatchKind.CHILD, WatchKind.DELETED):
-            self.children.pop(event.path, None)
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
