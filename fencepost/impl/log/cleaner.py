@@ -14,12 +14,17 @@ passes the high watermark.
 
 A record without a key is removed; control records stay. A tombstone stays until `delete.retention.ms` after
 the first compaction that saw it, so that a reader who began before that at the start sees it. The time of its
-removal is written into its batch (KAFKA-4529 used the age of the wrong segment). The last batch of a producer
-stays, empty if necessary, because its sequence number detects duplicates (KAFKA-5490). The last one is that below
-the high watermark: Kafka takes the last of all, and if that one is truncated later, a follower that copied the
-cleaned log knows less of the producer than the leader. Markers stay, and with
-them the entries of the transaction indexes. An entry without records does no harm, but a missing one makes
-aborted records visible (KAFKA-13727).
+removal is written into its batch (KAFKA-4529 used the age of the wrong segment). Markers stay, and with them
+the entries of the transaction indexes. An entry without records does no harm, but a missing one makes aborted
+records visible (KAFKA-13727).
+
+Two batches stay, empty if necessary:
+
+- The last committed one of each producer, because its sequence number detects duplicates (KAFKA-5490). Kafka
+  keeps the last of all. If that one is truncated, a follower of the cleaned log knows less than its leader.
+- The first one of each leader epoch but the first. A follower of the cleaned log takes the start of an epoch
+  from it. Kafka does not keep it: the epoch begins too late there, or is missing. When that follower leads, a
+  replica that asks where its own last epoch ended truncates too little (KIP-101).
 """
 
 from collections.abc import Iterator
@@ -173,7 +178,7 @@ class Cleaner:
         return len(segments), end
 
     def _see_producer(self, header: BatchHeader) -> None:
-        """Note the batch as the last one of its producer. The marker of a later epoch leaves it without one."""
+        """Note the batch as the last one of its producer. The marker of a later epoch leaves none."""
         epoch, _ = self.last_batches.get(header.producer_id, (-1, -1))
         if not header.is_control:
             self.last_batches[header.producer_id] = header.producer_epoch, header.last_offset
@@ -211,6 +216,13 @@ class Cleaner:
             last = self.last_batches.get(header.producer_id, last)
         return last == (header.producer_epoch, header.last_offset)
 
+    def first_of_epoch(self, header: BatchHeader) -> bool:
+        """Whether a leader epoch begins with this batch, and another one ends before it."""
+        return any(
+            epoch == header.leader_epoch and header.base_offset <= start <= header.last_offset
+            for epoch, start in self.log.epochs.entries[1:]
+        )
+
     def _clean_batch(self, header: BatchHeader, data: bytes) -> bytes | None:
         """The batch after cleaning; None if it is removed."""
         records = read_records(data, header)
@@ -219,10 +231,10 @@ class Cleaner:
         tombstones = not header.is_control and any(record.value is None for record in kept)
         horizon = header.delete_horizon_ms
         needs_horizon = tombstones and horizon is None
-        if len(kept) == len(records) and not needs_horizon and (kept or self.last_of_producer(header)):
-            return data[header.position : header.end_position]
-        if not kept and not self.last_of_producer(header):
+        if not (kept or self.last_of_producer(header) or self.first_of_epoch(header)):
             return None
+        if len(kept) == len(records) and not needs_horizon:
+            return data[header.position : header.end_position]
         if needs_horizon:
             horizon = self.now_ms + self.log.options.delete_retention_ms
         stamped = header.timestamp_type is TimestampType.LOG_APPEND

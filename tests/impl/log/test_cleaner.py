@@ -113,6 +113,23 @@ def test_the_last_committed_batch_of_a_producer_stays():
             assert [(header.base_offset, header.count) for header, _ in log.batches()] == [(0, 0), (1, 1)]
 
 
+def test_the_first_batch_of_a_leader_epoch_stays_empty():
+    """Rule KIP-101: a follower of the cleaned log learns where each epoch began, or replicas that left it
+    earlier truncate too little (seed 41000238 of the profile everything)."""
+    log = open_log(disk_of(), options=COMPACT)
+    for number, epoch in enumerate((0, 0, 2, 2, 5, 7, 7)):
+        log.append_as_leader(batch(b"%d" % number, keys=[b"a"]), epoch)
+    log.roll()
+    clean(log)
+    clean(log)
+    assert content(log) == ["6:a=6"]
+    follower = open_log(disk_of(), options=COMPACT)
+    for header, data in log.batches():
+        follower.append_as_follower(data[header.position : header.end_position])
+    assert follower.epochs.entries == log.epochs.entries[1:] == [(2, 2), (5, 4), (7, 5)]
+    assert follower.epochs.end_offset(0, 7) == log.epochs.end_offset(0, 7) == (0, 2)
+
+
 def test_aborted_records_displace_nothing():
     """Rule: a record of an aborted transaction never was; one of an open transaction is left alone; markers
     stay."""
