@@ -83,6 +83,19 @@ def test_a_leader_with_another_record_there_lost_it() -> None:
     assert verdict.findings[-1].seen == "broker 2 leads epoch 1 with value 99 of leader epoch 0 there"
 
 
+def test_what_a_leader_deleted_may_be_another_record() -> None:
+    """Rule (COMMIT-SAFE): below the log start of a leader nothing is owed. A replica that has not heard of it
+    may lead next, with what it had there before (seed 40006108 of the profile everything); above it, all is
+    owed. What a follower deletes of its own log is no reason for others."""
+    for node, offset, owed in ((1, 2, False), (1, 1, True), (3, 2, True)):
+        deleted = Event(
+            time=8, name=Name.LOG_START, node=node, log_start_offset=offset, topic="t", partition=0
+        )
+        story = [*START, deleted, cuts(2, 1, 0, end=2, to=1), copies(2, 0, 1, 99)]
+        verdict = invariants.judge(trace(*story, state(9, 2, 1, 2, 3), leads(2, 1, 2, 3, end=2)))
+        assert ("committed_record_lost" in {finding.anomaly for finding in verdict.findings}) is owed
+
+
 def test_what_no_leader_exposed_may_go() -> None:
     """Rule (COMMIT-SAFE): a record above each high watermark is nobody's loss; nor does a follower's high
     watermark expose."""

@@ -225,3 +225,35 @@ def test_another_form_is_no_finding() -> None:
     bad = Event(time=1, name=Name.BELIEF, node=1, cause=Belief.GROUP, detail="no JSON")
     assert list(contradictions(Known(), (bad,), 0)) == []
     assert list(contradictions(Known(), (evolve(bad, cause="new"),), 0)) == []
+
+
+@pytest.mark.parametrize(
+    ("then", "stale"),
+    [
+        ((), True),
+        (
+            (
+                Event(time=9, name=Name.BROKER_ZNODE, node=2),
+                Event(time=9, name=Name.BROKER_ZNODE, node=2, broker_epoch=8),
+            ),
+            False,
+        ),
+        ((Event(time=9, name=Name.BROKER_ZNODE, node=1, broker_epoch=8),), True),
+        ((Event(time=9, name=Name.CONTROLLER_EPOCH, node=1, controller_epoch=4),), False),
+    ],
+    ids=["stays", "registers anew", "another one does", "failover"],
+)
+def test_a_broker_forgets_a_deleted_partition(then: tuple[Event, ...], stale: bool) -> None:
+    """Rule (AGREED): in any reign. A broker that registers anew, or a controller that is elected after the
+    deletion, is not told or does not know (seed 40006105 of the profile everything)."""
+    known = Known()
+    for event in (
+        Event(time=1, name=Name.CONTROLLER_EPOCH, node=1, controller_epoch=3),
+        Event(time=2, name=Name.BROKER_ZNODE, node=2, broker_epoch=7),
+        Event(time=3, name=Name.ASSIGNMENT, topic="v", partition=0, replicas=(1,)),
+        Event(time=8, name=Name.ASSIGNMENT, topic="v", partition=0),
+        *then,
+    ):
+        known.learn(event)
+    belief = Event(time=20, name=Name.BELIEF, cause=Belief.METADATA, node=2, topic="v", partition=0, leader=1)
+    assert [one.topic for one in contradictions(known, [belief], REST)] == ["v"] * stale

@@ -117,6 +117,13 @@ def test_what_is_answered_is_no_time_out() -> None:
     assert not found(traced((), (in_transactions, LOST)))
     came = happened(Name.ASSIGNMENT, 30, "", topic="u", partition=0, replicas=(1,))
     assert not found(traced((came,), (evolve(LOST, topic="u"),)))
+    added = happened(Name.ASSIGNMENT, 52, "", topic="t", partition=1, replicas=(1,))
+    led = happened(Name.PARTITION_STATE, 53, "", topic="t", partition=1, leader=1)
+    to_it = evolve(LOST, partition=1)
+    assert not found(traced((added,), (to_it,)))  # it waits for a partition to be added
+    assert not found(traced((added, led), (to_it,)))
+    assert found(traced((added, led), (LOST,)))
+    assert found(traced((added, led), (evolve(to_it, invoke_time=54 * SECOND),)))
     gone = happened(Name.TOPIC_DELETION, 30, "requested", topic="t")
     assert not found(traced((gone,), (LOST,)))
 

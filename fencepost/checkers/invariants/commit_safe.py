@@ -3,7 +3,8 @@ current replica, at the same offset.
 
 Owns committed_record_lost and committed_record_truncated. "Exposed" is a HIGH_WATERMARK event of a leader.
 "Later" is a leader epoch that is not lower; a broker that learns late that it led an older epoch need not
-have the records of a newer one. Loss that the claims allow is excused for its offsets only.
+have the records of a newer one. Loss that the claims allow is excused for its offsets only. Records below the
+log start of a leader are deleted: a replica that has not heard of it, and leads next, may have others there.
 
 For a compacted topic, the final dumps may lack an offset only if a later record of its key was committed too,
 or if the record is a tombstone. A record that was not committed replaces nothing (KAFKA-13194). Records with
@@ -35,12 +36,16 @@ class Committed:
         exposures: (position, leader epoch, broker, high watermark) of each exposure.
         highest: the highest exposed high watermark per leader epoch.
         isr: the ISR in ZooKeeper.
+        leader: (leader epoch, broker) of the latest leader.
+        log_start: the highest log start offset of a leader.
     """
 
     log: ReplicaLog = field(factory=ReplicaLog)
     exposures: list[tuple[int, int, int, int]] = field(factory=list)
     highest: dict[int, int] = field(factory=dict)
     isr: tuple[int, ...] = ()
+    leader: tuple[int, int] = (-1, -1)
+    log_start: int = 0
 
     def exposed_by(self, offset: int, epoch: int) -> tuple[int, int, int, int]:
         """The first exposure of `offset` by a leader of `epoch` or below."""
@@ -71,6 +76,7 @@ class CommitSafe:
             Name.PARTITION_STATE: self._partition_state,
             Name.HIGH_WATERMARK: self._high_watermark,
             Name.BECAME_LEADER: self._became_leader,
+            Name.LOG_START: self._log_start,
         }
 
     def _of(self, event: Event) -> Committed:
@@ -98,15 +104,23 @@ class CommitSafe:
         highest[epoch] = max(end, highest.get(epoch, 0))
 
     def _became_leader(self, position: int, event: Event) -> None:
-        epoch = event.leader_epoch
-        self._owes(position, event, self._of(event).exposed_up_to(epoch), epoch)
+        epoch, committed = event.leader_epoch, self._of(event)
+        self._owes(position, event, committed.exposed_up_to(epoch), epoch)
+        committed.leader = max(committed.leader, (epoch, event.node))
+        self._log_start(position, event)
+
+    def _log_start(self, position: int, event: Event) -> None:
+        committed = self._of(event)
+        if event.node == committed.leader[1]:
+            committed.log_start = max(committed.log_start, self.replicas.start(event))
 
     def _owes(self, position: int, event: Event, end: int, by_epoch: int) -> None:
         """Check that the leader's log has the committed records below `end` that leaders of `by_epoch` or
         below exposed."""
         committed = self._of(event)
         key, log = (event.topic, event.partition), self.replicas.log(event)
-        offset = self._first_lost(key, log, committed.log, self.replicas.start(event), end)
+        start = max(self.replicas.start(event), committed.log_start)
+        offset = self._first_lost(key, log, committed.log, start, end)
         if offset is None:
             return
         exposed_at, epoch, node, high_watermark = committed.exposed_by(offset, by_epoch)
@@ -141,11 +155,10 @@ class CommitSafe:
             for node, final in sorted(self.replicas.final.get(key, {}).items()):
                 if node not in committed.isr:
                     continue
-                offset = self._first_lost(
-                    key, final.log, committed.log, max(final.log_start_offset, 0), committed.log.end_offset
-                )
+                start = max(final.log_start_offset, committed.log_start)
+                offset = self._first_lost(key, final.log, committed.log, start, committed.log.end_offset)
                 if offset is None:
-                    offset = self._first_compacted_away(key, final, committed.log)
+                    offset = self._first_compacted_away(key, final, committed.log, start)
                 if offset is None:
                     continue
                 exposed_at, epoch, leader, high_watermark = committed.exposed_by(
@@ -163,12 +176,14 @@ class CommitSafe:
                     events=(exposed_at, final.position_of(offset)),
                 )
 
-    def _first_compacted_away(self, key: Key, final: FinalLog, committed: ReplicaLog) -> int | None:
-        """The first committed offset that the dump lacks although no committed record supersedes it. (An
-        unknown record may have any key.)"""
+    def _first_compacted_away(
+        self, key: Key, final: FinalLog, committed: ReplicaLog, start: int
+    ) -> int | None:
+        """The first committed offset from `start` that the dump lacks although no committed record supersedes
+        it. (An unknown record may have any key.)"""
         latest: set[str] = set()
         lost = None
-        for offset in range(committed.end_offset - 1, max(final.log_start_offset, 0) - 1, -1):
+        for offset in range(committed.end_offset - 1, start - 1, -1):
             if committed.epochs[offset] == UNKNOWN_EPOCH:
                 return lost
             if committed.values[offset] not in self.keys:

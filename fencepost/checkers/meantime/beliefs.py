@@ -30,8 +30,6 @@ TRIPS = 6
 RUNNING = ("RunningAsBroker", "RunningAsController")
 """The state of a broker that is registered, without and with the controller."""
 OFFSETS_TOPIC = "__consumer_offsets"
-FIRST_EPOCH = 1
-"""Epoch of a cluster's first controller."""
 SETTLED = frozenset({"Stable", "Empty"})
 """States of a group whose generation is in the log."""
 
@@ -116,10 +114,16 @@ class Known:
 
     states: dict[Key, Event] = field(factory=dict)
     assigned: dict[Key, tuple[int, ...]] = field(factory=dict)
+    # When each deleted partition was gone, in nanoseconds.
+    deleted: dict[Key, int] = field(factory=dict)
     # Broker epochs by id.
     registered: dict[int, int] = field(factory=dict)
+    # When each broker registered last, in nanoseconds.
+    since: dict[int, int] = field(factory=dict)
     controller: int = -1
     controller_epoch: int = -1
+    # When that epoch began, in nanoseconds.
+    reign: int = 0
     # Nanoseconds of the last append or truncation.
     appended: dict[Key, int] = field(factory=dict)
 
@@ -137,15 +141,17 @@ class Known:
             else:
                 self.assigned.pop(key, None)
                 self.states.pop(key, None)
+                self.deleted[key] = event.time
         elif name is Name.BROKER_ZNODE:
             if event.broker_epoch < 0:
                 self.registered.pop(event.node, None)
             else:
                 self.registered[event.node] = event.broker_epoch
+                self.since[event.node] = event.time
         elif name is Name.CONTROLLER_ZNODE:
             self.controller = event.leader
         elif name is Name.CONTROLLER_EPOCH:
-            self.controller_epoch = event.controller_epoch
+            self.controller_epoch, self.reign = event.controller_epoch, event.time
 
 
 LEARNT = frozenset(
@@ -316,9 +322,10 @@ class Comparison:
         key = event.topic, event.partition
         assigned = self.known.assigned.get(key)
         if assigned is None:
-            # Nobody waits for the request that takes a topic out of the caches, and the next controller does
-            # not know of a topic that is gone: after a failover a broker may keep it, as in Kafka.
-            if self.known.controller_epoch <= FIRST_EPOCH:
+            # Nobody waits for the request that takes a topic out of the caches, and it is not sent again to a
+            # broker that registers anew, or by a controller that is elected later: it may stay, as in Kafka.
+            deleted = self.known.deleted.get(key)
+            if deleted is None or deleted > max(self.known.reign, self.known.since.get(event.node, 0)):
                 forget = f"broker {event.node} to forget a deleted partition"
                 yield self._stale(place, key, forget, "it is known")
             return

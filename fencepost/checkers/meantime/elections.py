@@ -11,7 +11,7 @@ An election without a reason is a defect, too: it costs availability, because it
 followers of a healthy leader.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from attrs import define, field
 
@@ -48,8 +48,8 @@ class Elections:
     unclean: set[str]
     # The state of each partition.
     states: dict[Key, Known] = field(factory=dict)
-    gone: dict[int, int] = field(factory=dict)
-    """For each broker the last position at which its node was removed."""
+    gone: dict[int, list[int]] = field(factory=dict)
+    """For each broker the positions at which its node was removed, as far as this controller may notice."""
     registered: dict[int, int] = field(factory=dict)
     """For each broker with a node the position of its registration."""
     stopping: dict[int, int] = field(factory=dict)
@@ -89,7 +89,7 @@ class Elections:
 
     def _broker_znode(self, position: int, event: Event) -> None:
         if event.broker_epoch < 0:
-            self.gone[event.node] = position
+            self.gone.setdefault(event.node, []).append(position)
             self.registered.pop(event.node, None)
         else:
             self.registered[event.node] = position
@@ -123,6 +123,9 @@ class Elections:
 
     def _controller_epoch(self, position: int, event: Event) -> None:
         self.reign = position
+        self.gone = {
+            broker: absences[-1:] for broker, absences in self.gone.items() if broker not in self.registered
+        }
         self.asked = {key: [target] for key, target in self.pending.items()}
 
     def _configured(self, position: int, event: Event) -> None:
@@ -160,14 +163,17 @@ class Elections:
         """Whether there is a reason to remove the broker. It stops, it is gone, or it was gone in a way that
         this controller must notice and that was not used as a reason of this kind yet. A broker that was
         registered when the reign began, and stayed registered, is alive to this controller."""
-        gone, since = self.gone.get(broker, -1), self.registered.get(broker)
-        if since is None or broker in self.stopping:
-            self.used[kind, key, broker] = gone
-            return True
-        if gone <= self.used.get((kind, key, broker), -1) or since < self.reign:
-            return False
-        self.used[kind, key, broker] = gone
-        return True
+        absence = self._absence(kind, key, broker, self.gone.get(broker, ()))
+        return absence >= 0 or broker not in self.registered or broker in self.stopping
+
+    def _absence(self, kind: str, key: Key, broker: int, absences: Iterable[int]) -> int:
+        """Use the first of these absences that was no reason of this kind yet: a controller may act on it
+        when the broker is gone again. Returns -1 if there is none."""
+        used = self.used.get((kind, key, broker), -1)
+        first = next((position for position in absences if position > used), -1)
+        if first >= 0:
+            self.used[kind, key, broker] = first
+        return first
 
     # ---- what a controller writes
 
@@ -224,12 +230,10 @@ class Elections:
         member = before.isr[0]
         if member in self.stopping:
             return True
-        reason = self.gone.get(member, -1)
+        absences = self.gone.get(member, ())
         if member not in self.registered:
-            reason = max(reason, self.reign)
-        known = self.used.get(("kept", key, member), -1)
-        self.used["kept", key, member] = max(reason, known)
-        return reason > known
+            absences = sorted({max(position, self.reign) for position in absences} or {self.reign})
+        return self._absence("kept", key, member, absences) >= 0
 
     def _outside(self, key: Key, before: Known, position: int, event: Event) -> None:
         """A leader from outside the ISR: allowed only if the topic permits it and no ISR member could lead. A

@@ -3,7 +3,8 @@
 Owns slow_commit. A follower that does not fetch leaves the ISR after replica.lag.time.max.ms, so that no
 follower delays a commit for longer. A record that every ISR member has is committed by their next fetch. The
 bound counts from the latest of these: the append, the last change of the leader or of the ISR, and the
-beginning of the calm. While a broker cleans a log or deletes segments, it does nothing else. The time since
+beginning of the calm. A leader of an epoch that a later one has replaced commits nothing any more, and is not
+asked. While a broker cleans a log or deletes segments, it does nothing else. The time since
 the event before counts as such work, and is added to the bound.
 """
 
@@ -66,6 +67,8 @@ class Progress:
     calm: Calm
     options: Options
     reigns: dict[Key, Reign] = field(factory=dict)
+    epochs: dict[Key, int] = field(factory=dict)
+    """The leader epoch of each partition in ZooKeeper."""
     going: set[str | None] = field(factory=set)
     heard: dict[int, int] = field(factory=dict)
     """When each broker last recorded an event that this rule reads."""
@@ -82,7 +85,7 @@ class Progress:
         return {
             Name.BECAME_LEADER: self._became_leader,
             Name.BECAME_FOLLOWER: self._became_follower,
-            Name.PARTITION_STATE: self._state,
+            Name.PARTITION_STATE: self._written,
             Name.ISR_UPDATED: self._state,
             Name.ISR_PROPOSED: self._state,
             Name.APPENDED: self._appended,
@@ -115,6 +118,8 @@ class Progress:
         return wait_ms * MILLISECOND + row, lost_ms * MILLISECOND + row
 
     def _became_leader(self, position: int, event: Event) -> None:
+        if event.leader_epoch < self.epochs.get((event.topic, event.partition), -1):
+            return
         reign = self.reigns[event.topic, event.partition] = Reign(event.node, event.time)
         reign.high_watermark, reign.isr = event.high_watermark, event.isr
         if 0 <= event.high_watermark < event.offset:
@@ -124,6 +129,10 @@ class Progress:
         key = event.topic, event.partition
         if key in self.reigns and self.reigns[key].leader == event.node:
             del self.reigns[key]
+
+    def _written(self, position: int, event: Event) -> None:
+        self.epochs[event.topic, event.partition] = event.leader_epoch
+        self._state(position, event)
 
     def _state(self, position: int, event: Event) -> None:
         reign = self.reigns.get((event.topic, event.partition))

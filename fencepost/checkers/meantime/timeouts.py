@@ -9,12 +9,14 @@ traces.
 An append with acks=0 has no answer, so that nobody waits for it, whatever is broken.
 
 Not asked: networks that lose messages by chance; clients with less patience than an answer takes; topics that
-come or go during the run; processes that write in transactions.
+come or go during the run; a partition that is added, until it has a leader; processes that write in
+transactions.
 """
 
 from collections.abc import Iterable
 
 from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.invariants.replicas import Key
 from fencepost.checkers.meantime.calm import is_asked, row_ns
 from fencepost.checkers.meantime.options import MILLISECOND, Options
 from fencepost.checkers.meantime.rebalances import MOVES, PAUSE_MS, is_prompt
@@ -49,6 +51,8 @@ BREAKING = frozenset(
     }
 )
 """Besides faults and phases: events after which a broker may owe an answer."""
+NEVER = 2**63
+"""The time of a partition's first leader, before there is one."""
 OPERATORS = frozenset(
     {
         "add_partitions",
@@ -87,12 +91,17 @@ def judge_timeouts(findings: Findings, trace: Trace, options: Options) -> None:
     suspects = [one for one in _suspects(trace, options) if not _foreign(one)]
     if not suspects:
         return
-    broken, unsettled = broken_times(trace.events, options), _unsettled_topics(trace.events)
+    broken, (unsettled, added) = broken_times(trace.events, options), _unsettled(trace.events)
     settled = settled_ns(options)
     waits = (options.client.delivery_timeout_ms + options.client.request_timeout_ms) * MILLISECOND
     for one in suspects:
         until = one.invoke_time + waits if one.completion_time is None else one.completion_time
-        if one.topic in unsettled or broken.within(one.invoke_time - settled, until):
+        led = added.get((one.topic, -1 if one.partition is None else one.partition), -1)
+        if (
+            one.topic in unsettled
+            or one.invoke_time <= led
+            or broken.within(one.invoke_time - settled, until)
+        ):
             continue
         findings.add(
             "needless_timeout",
@@ -147,21 +156,28 @@ def _waited(one: Operation, options: Options) -> bool:
     return one.completion_time - one.invoke_time > max(most, options.client.request_timeout_ms * MILLISECOND)
 
 
-def _unsettled_topics(events: Iterable[Event]) -> set[str | None]:
-    """Topics that came after the beginning, were to go, or had no leader at some time."""
-    found: set[str | None] = set()
-    known: set[str | None] = set()
+def _unsettled(events: Iterable[Event]) -> tuple[set[str | None], dict[Key, int]]:
+    """Topics that came after the beginning or were to go; and partitions that were added to the others, each
+    with the time of its first leader."""
+    topics: set[str | None] = set()
+    added: dict[Key, int] = {}
+    known: set[Key] = set()
     begun = False
     for event in events:
+        key = event.topic, event.partition
         if event.name is Name.PHASE:
             begun = begun or event.cause == "safety"
-        elif event.name is Name.ASSIGNMENT:
-            if begun and event.topic not in known:
-                found.add(event.topic)
-            known.add(event.topic)
+        elif event.name is Name.ASSIGNMENT and key not in known:
+            if begun and not any(topic == event.topic for topic, _ in known):
+                topics.add(event.topic)
+            elif begun:
+                added[key] = NEVER
+            known.add(key)
+        elif event.name is Name.PARTITION_STATE and added.get(key) == NEVER and event.leader >= 0:
+            added[key] = event.time
         elif event.name is Name.TOPIC_DELETION:
-            found.add(event.topic)
-    return found
+            topics.add(event.topic)
+    return topics, added
 
 
 def broken_times(events: Iterable[Event], options: Options) -> Disturbances:

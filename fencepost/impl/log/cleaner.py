@@ -14,10 +14,17 @@ passes the high watermark.
 
 A record without a key is removed; control records stay. A tombstone stays until `delete.retention.ms` after
 the first compaction that saw it, so that a reader who began before that at the start sees it. The time of its
-removal is written into its batch (KAFKA-4529 used the age of the wrong segment). The last batch of a producer
-stays, empty if necessary, because its sequence number detects duplicates (KAFKA-5490). Markers stay, and with
-them the entries of the transaction indexes. An entry without records does no harm, but a missing one makes
-aborted records visible (KAFKA-13727).
+removal is written into its batch (KAFKA-4529 used the age of the wrong segment). Markers stay, and with them
+the entries of the transaction indexes. An entry without records does no harm, but a missing one makes aborted
+records visible (KAFKA-13727).
+
+Two batches stay, empty if necessary:
+
+- The last committed one of each producer, because its sequence number detects duplicates (KAFKA-5490). Kafka
+  keeps the last of all. If that one is truncated, a follower of the cleaned log knows less than its leader.
+- The first one of each leader epoch but the first. A follower of the cleaned log takes the start of an epoch
+  from it. Kafka does not keep it: the epoch begins too late there, or is missing. When that follower leads, a
+  replica that asks where its own last epoch ended truncates too little (KIP-101).
 """
 
 from collections.abc import Iterator
@@ -94,10 +101,15 @@ class Transactions:
 
 @define
 class Cleaner:
-    """The cleaner of one log. now_ms: the time of this pass."""
+    """The cleaner of one log."""
 
     log: SegmentedLog
+    # The time of this pass.
     now_ms: int = 0
+    # Records from here on are not committed.
+    high_watermark: int = 0
+    # By producer id: epoch and last offset of its last batch in the segments that can be cleaned.
+    last_batches: dict[int, tuple[int, int]] = field(factory=dict)
     latest: dict[bytes, int] = field(factory=dict)
     transactions: Transactions = field(factory=Transactions)
     dropped: int = 0
@@ -115,6 +127,7 @@ class Cleaner:
         """
         assert self.log.options.compact, f"{self.log.directory} is not a compacted log"
         self.now_ms, self.dropped, self.latest, self.transactions = now_ms, 0, {}, Transactions()
+        self.high_watermark, self.last_batches = high_watermark, {}
         first_dirty = max(first_dirty_offset, self.log.log_start_offset)
         bound = self.clean_below(high_watermark)
         segments = self.log.segments.all
@@ -145,6 +158,7 @@ class Cleaner:
         for segment in segments:
             for header, data in segment.batches():
                 self.transactions.see(header, data)
+                self._see_producer(header)
         for number, segment in enumerate(segments):
             following = self.log.segments.all[number + 1].base_offset
             if following <= first_dirty:
@@ -162,6 +176,14 @@ class Cleaner:
                             self.latest[record.key] = record.offset
             end = following
         return len(segments), end
+
+    def _see_producer(self, header: BatchHeader) -> None:
+        """Note the batch as the last one of its producer. The marker of a later epoch leaves none."""
+        epoch, _ = self.last_batches.get(header.producer_id, (-1, -1))
+        if not header.is_control:
+            self.last_batches[header.producer_id] = header.producer_epoch, header.last_offset
+        elif header.producer_epoch > epoch:
+            self.last_batches.pop(header.producer_id, None)
 
     def retained(self, header: BatchHeader, records: tuple[Record, ...]) -> list[Record]:
         """The records of a batch that stay."""
@@ -182,12 +204,24 @@ class Cleaner:
         return header.delete_horizon_ms is not None and self.now_ms >= header.delete_horizon_ms
 
     def last_of_producer(self, header: BatchHeader) -> bool:
-        """Protection KAFKA-5490: the batch with the last sequence number of its producer, by epoch and offset
-        (KAFKA-8335)."""
+        """Protection KAFKA-5490: the committed batch with the last sequence number of its producer, by epoch
+        and offset (KAFKA-8335)."""
         producer = self.log.producers.producers.get(header.producer_id)
-        if producer is None or producer.epoch != header.producer_epoch:
+        if producer is None:
             return False
-        return any(batch.last_offset == header.last_offset for batch in producer.batches[-1:])
+        remembered = [batch.last_offset for batch in producer.batches]
+        committed = [offset for offset in remembered if offset < self.high_watermark]
+        last = producer.epoch, committed[-1] if committed else -1
+        if remembered and not committed:  # all of them may be truncated
+            last = self.last_batches.get(header.producer_id, last)
+        return last == (header.producer_epoch, header.last_offset)
+
+    def first_of_epoch(self, header: BatchHeader) -> bool:
+        """Whether a leader epoch begins with this batch, and another one ends before it."""
+        return any(
+            epoch == header.leader_epoch and header.base_offset <= start <= header.last_offset
+            for epoch, start in self.log.epochs.entries[1:]
+        )
 
     def _clean_batch(self, header: BatchHeader, data: bytes) -> bytes | None:
         """The batch after cleaning; None if it is removed."""
@@ -197,10 +231,10 @@ class Cleaner:
         tombstones = not header.is_control and any(record.value is None for record in kept)
         horizon = header.delete_horizon_ms
         needs_horizon = tombstones and horizon is None
-        if len(kept) == len(records) and not needs_horizon and (kept or self.last_of_producer(header)):
-            return data[header.position : header.end_position]
-        if not kept and not self.last_of_producer(header):
+        if not (kept or self.last_of_producer(header) or self.first_of_epoch(header)):
             return None
+        if len(kept) == len(records) and not needs_horizon:
+            return data[header.position : header.end_position]
         if needs_horizon:
             horizon = self.now_ms + self.log.options.delete_retention_ms
         stamped = header.timestamp_type is TimestampType.LOG_APPEND

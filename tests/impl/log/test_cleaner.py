@@ -90,6 +90,46 @@ def test_the_last_batch_of_a_producer_stays_empty():
     assert log.append_as_leader(sent, 0).duplicate
 
 
+def test_the_last_committed_batch_of_a_producer_stays():
+    """Rule KAFKA-5490: later batches, of the same or a later epoch, may be truncated, and must not have taken
+    the last number that stays (seed 40006916 of the profile everything)."""
+    for later in range(1, 8):
+        for epoch in (0, 1):
+            log = open_log(disk_of(), options=COMPACT)
+            log.append_as_leader(
+                batch(b"1", keys=[b"a"], producer_id=7, producer_epoch=0, base_sequence=0), 0
+            )
+            log.append_as_leader(batch(b"2", keys=[b"a"]), 0)
+            log.roll()
+            for number in range(later):
+                sequence = number + 1 - epoch
+                sent = batch(b"3", keys=[b"b"], producer_id=7, producer_epoch=epoch, base_sequence=sequence)
+                log.append_as_leader(sent, 0)
+            clean(log, high_watermark=2)
+            assert [header.base_offset for header, _ in log.batches()][:2] == [0, 1]
+            log.truncate_to(2)
+            log.roll()
+            clean(log, high_watermark=2)
+            assert [(header.base_offset, header.count) for header, _ in log.batches()] == [(0, 0), (1, 1)]
+
+
+def test_the_first_batch_of_a_leader_epoch_stays_empty():
+    """Rule KIP-101: a follower of the cleaned log learns where each epoch began, or replicas that left it
+    earlier truncate too little (seed 41000238 of the profile everything)."""
+    log = open_log(disk_of(), options=COMPACT)
+    for number, epoch in enumerate((0, 0, 2, 2, 5, 7, 7)):
+        log.append_as_leader(batch(b"%d" % number, keys=[b"a"]), epoch)
+    log.roll()
+    clean(log)
+    clean(log)
+    assert content(log) == ["6:a=6"]
+    follower = open_log(disk_of(), options=COMPACT)
+    for header, data in log.batches():
+        follower.append_as_follower(data[header.position : header.end_position])
+    assert follower.epochs.entries == log.epochs.entries[1:] == [(2, 2), (5, 4), (7, 5)]
+    assert follower.epochs.end_offset(0, 7) == log.epochs.end_offset(0, 7) == (0, 2)
+
+
 def test_aborted_records_displace_nothing():
     """Rule: a record of an aborted transaction never was; one of an open transaction is left alone; markers
     stay."""
