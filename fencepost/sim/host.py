@@ -13,6 +13,7 @@ does not know. Final.
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import Any, Protocol
 
 from fencepost.impl.core.broker_context import FIRST_CLIENT
@@ -99,6 +100,26 @@ Invocation = Callable[[Any, int], list[Effect]]
 interface."""
 
 
+class Watch(Protocol):
+    """Steps a host's core, and looks at what each step does."""
+
+    def step(self, core: Any, input: Any, now: int) -> list[Effect]:
+        """Step it.
+
+        Args:
+            core: of the process.
+            input: of the step.
+            now: host time in nanoseconds.
+
+        Returns:
+            the effects of the step.
+        """
+        ...
+
+    def ended(self) -> None:
+        """The process is about to end."""
+
+
 class Observer:
     """Receives a host's events. Every method may be overridden; by default none does anything."""
 
@@ -164,6 +185,7 @@ class Host:
         self.zookeeper: ZooKeeperClient | None = None
         self.tap: Tap | None = None
         self.peers: Peers | None = None
+        self.watch: Watch | None = None
         self.core: Any = None
         self.up = self.paused = False
         self.incarnation = 0
@@ -270,7 +292,7 @@ class Host:
         self._observer.failed(self.node, cause, happened)
 
     def _end_process(self) -> None:
-        for tap in (self.tap, self.peers):
+        for tap in (self.tap, self.peers, self.watch):
             if tap is not None:
                 tap.ended()
         self.up = self.paused = self._engaged = self._step_is_over = False
@@ -317,7 +339,7 @@ class Host:
         """Release the effects of the previous step, then step waiting inputs until a step costs time."""
         core, queue, disk, clock = self.core, self._queue, self.disk, self.clock
         node, send, release = self.node, self._network.send, self._release
-        tap, peers = self.tap, self.peers
+        tap, peers, watch = self.tap, self.peers, self.watch
         self._engaged = True
         while True:
             for effect in effects:
@@ -338,7 +360,8 @@ class Host:
             try:
                 if type(input) in _USUAL_INPUTS:
                     self.steps += 1
-                    effects = core.step(input, clock.now())
+                    now = clock.now()
+                    effects = core.step(input, now) if watch is None else watch.step(core, input, now)
                 else:
                     effects = self._step(input)
             except PowerLoss:
@@ -367,7 +390,8 @@ class Host:
             effects: list[Effect] = input(self.core, self.clock.now())
             return effects
         self.steps += 1
-        stepped: list[Effect] = self.core.step(input, self.clock.now())
+        step = self.core.step if self.watch is None else partial(self.watch.step, self.core)
+        stepped: list[Effect] = step(input, self.clock.now())
         return stepped
 
     def _step_ended(self) -> None:

@@ -20,10 +20,12 @@ AREAS: dict[str, tuple[str, ...]] = {
     "replication": ("replication/*.py",),
     "controller": ("controller/*.py", "zookeeper/znodes.py"),
     "coordinator": ("coordinator/*.py",),
+    "transaction": ("transaction/*.py",),
     "client": (
         "client/*.py",
         "client/producer/*.py",
         "client/consumer/*.py",
+        "client/transaction/*.py",
         "messages/consumer_protocol.py",
     ),
     "registration": ("broker/*.py", "core/*.py"),

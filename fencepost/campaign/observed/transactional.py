@@ -164,8 +164,8 @@ def _initialised(core: Any, asked: Asked, answer: kafka.InitProducerIdResponse) 
     if answer.error is not ErrorCode.NONE or now.role != "coordinates":
         return
     given = answer.producer_id, answer.producer_epoch
-    # two that waited for an id are answered in one step: the state is that after the second
-    overtaken = now.producer is not None and now.producer[0] == given[0] and now.producer[1] > given[1]
+    # those that waited for an id are answered in one step: the state is that after the last
+    overtaken = now.producer is not None and now.producer > given
     if not overtaken and (now.producer != given or now.phase != EMPTY):
         yield "producer id, epoch and state", (*given, EMPTY), (now.producer, now.phase)
     if then.role == now.role and then.leader_epoch == now.leader_epoch and then.producer:

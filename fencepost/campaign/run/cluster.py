@@ -23,6 +23,7 @@ from fencepost.campaign.observed.consumers import ConsumerTap
 from fencepost.campaign.observed.peers import PeerTap
 from fencepost.campaign.observed.requested import Wishes
 from fencepost.campaign.observed.rows import RowTap
+from fencepost.campaign.observed.steps.tap import StepTap
 from fencepost.campaign.run.recorder import Recorder
 from fencepost.campaign.swarm.producers import make_client
 from fencepost.impl.broker.parts import Parts
@@ -104,6 +105,7 @@ class FaultyCluster(Recorder):
         host = self.world.hosts[broker]
         host.tap = AnswerTap(broker, lambda: host.core, lambda: self.now, self.recorded, self.wishes)
         host.peers = PeerTap(broker, host, lambda: self.now, self.recorded)
+        host.watch = StepTap(host, lambda: self.now, self.recorded)
 
     def _make_client(self, process: int, files: FileSystem, now: int) -> Core:
         return make_client(self.plan, self.parts, process, self.broker_ids, healing=self.healing)

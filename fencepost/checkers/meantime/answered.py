@@ -1,11 +1,12 @@
 """ANSWERED: each request to a broker gets an answer, and the answer says what the broker is and holds.
 
-Owns wrong_answer, unanswered_request, wrong_request, wrong_row and contradictory_state. A client that gets a
-wrong error, or no answer, tries again until it succeeds, so that the history of its operations shows a delay
-at most. The run compares each answer with the state of the broker in that moment, and records those that the
-state refutes, and the requests that were never answered (ANSWERED). It also compares what clients ask for
-with what the plan says, what they report with what they were answered, what brokers send each other with the
-sender's state, and the parts of a broker that has nothing to do with each other.
+Owns wrong_answer, unanswered_request, wrong_request, wrong_row, wrong_step and contradictory_state. A client
+that gets a wrong error, or no answer, tries again until it succeeds, so that the history of its operations
+shows a delay at most. The run compares each answer with the state of the broker in that moment, and records
+those that the state refutes, and the requests that were never answered (ANSWERED). It also compares what
+clients ask for with what the plan says, what they report with what they were answered, what brokers send each
+other with the sender's state, the parts of a broker that has nothing to do with each other, and what a step
+of a broker did with what small models of its parts say.
 
 A broker may owe an answer longer while its process is paused or slow, its disk fails or its clock is wrong:
 the time counts from the end of the last such fault.
@@ -23,6 +24,7 @@ from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 
 NEVER, UNPLANNED, UNFOUNDED, RESTING = "never", "unplanned", "unfounded", "resting"
+STEP = "step"
 UNKNOWN_LEADER, ROW, UNCOMMITTED = "unknown_leader", "row", "uncommitted"
 """Causes of the event; "wrong" is one more. Unfounded: a broker's request to another one. Unknown leader: of
 a client's request. Row: what a client reports of an operation. Uncommitted: of a consumer's poll."""
@@ -88,6 +90,8 @@ class Answered:
         elif event.cause == ROW:
             anomaly = "wrong_row"
             expected = f"the row of {detail.request} to say what was answered: {detail.expected}"
+        elif event.cause == STEP:
+            anomaly, expected = "wrong_step", f"broker {event.node} after a step: {detail.expected}"
         elif event.cause == RESTING:
             anomaly, expected = "contradictory_state", f"host {event.node} at rest: {detail.expected}"
         self.findings.add(

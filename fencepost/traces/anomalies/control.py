@@ -206,6 +206,13 @@ CONTROL: tuple[Anomaly, ...] = (
         "timer, or its high watermark was below what its ISR has",
     ),
     Anomaly(
+        name="wrong_step",
+        rank=70,
+        breaks="ANSWERED",
+        definition="a request, a time-out or a finished append left a broker in another state than the model "
+        "of that part says, or made it answer, write or wait otherwise",
+    ),
+    Anomaly(
         name="wrong_answer",
         rank=70,
         breaks="ANSWERED",
