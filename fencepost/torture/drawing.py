@@ -21,9 +21,11 @@ from fencepost.torture.libraries import is_below
 from fencepost.torture.protocol import Ready
 from fencepost.torture.records import SHAPES, most_records
 from fencepost.torture.scenario import (
+    BOUNCES,
     DELETES,
     DURATION_MS,
     GROWS,
+    MOVES_TRANSACTIONS,
     PRODUCER_STEPS,
     STEPS,
     TOPICS,
@@ -87,6 +89,11 @@ RARE_TIMES = 2
 """So much more often a single request is one that has a cause: other scripts seldom strike it."""
 RARE = 2
 """Faults of a request that has a cause hit at least one of so many."""
+DECISIVE = frozenset({"Produce", "Fetch", "OffsetCommit", "TxnOffsetCommit", "EndTxn"})
+"""Requests that carry records or decide about them. Where a script may hit them and others, they have faults
+of their own, too, in half of the seeds Produce only: of all requests it would be hit in one of six seeds."""
+MOST_DECISIVE = 4
+"""Most faults of these."""
 Own = Mapping[str, tuple[Any, ...]]
 """A library's own settings, and the values that are drawn besides its default."""
 NOTHING: Mapping[str, Own] = MappingProxyType({})
@@ -110,6 +117,9 @@ SOON_MS = 1_000
 IDLE_ONE_IN = 6
 IDLE_MS = (200, 600)
 """Below the pause between two bursts, and above the wait of a fetch."""
+BOUNCES_ONE_IN = 5
+MOVES_TRANSACTIONS_ONE_IN = 4
+"""Of the seeds with transactions or a copier."""
 GROUP_VERBS = ("rebalance", "rebalance", "move_coordinator")
 
 
@@ -170,9 +180,11 @@ def draw(
             *_steps(chance, members, transactional),
             *(Step(verb=verb, at_ms=at) for verb, at in caused if verb in STEPS),
         ),
-        request_faults=_script(chance, ready, topics, _groups(members, copier), apis) if apis else (),
+        request_faults=_scripts(chance, ready, topics, _groups(members, copier), apis),
         broker_faults=_in_order(
-            *_broker_faults(chance, members, transactional, caused), *_growth(chance, ready, consumer)
+            *_broker_faults(chance, members, transactional, caused),
+            *_growth(chance, ready, consumer),
+            *_moves(chance, transactional or bool(copier)),
         )
         if faults
         else (),
@@ -307,8 +319,26 @@ def _steps(chance: Randomness, members: int, transactional: bool) -> tuple[Step,
     return tuple(steps)
 
 
-def _script(
+def _scripts(
     chance: Randomness, ready: Ready, topics: int, groups: tuple[str, ...], apis: frozenset[str]
+) -> tuple[RequestFault, ...]:
+    """The faults of requests, those of decisive ones last."""
+    decisive = apis & DECISIVE if len(apis) > 1 else frozenset[str]()
+    if chance.below(2, "only produce") == 0:
+        decisive &= {"Produce"}
+    more = 1 + chance.below(MOST_DECISIVE, "decisive faults")
+    return (
+        *(_script(chance, ready, topics, groups, apis, chance.seed) if apis else ()),
+        *(
+            _script(chance, ready, topics, groups, decisive, chance.below(1 << 32, "decisive"))[:more]
+            if decisive
+            else ()
+        ),
+    )
+
+
+def _script(
+    chance: Randomness, ready: Ready, topics: int, groups: tuple[str, ...], apis: frozenset[str], seed: int
 ) -> tuple[RequestFault, ...]:
     features = Features(
         apis=apis,
@@ -322,7 +352,7 @@ def _script(
         silences="request_timeout_ms" in ready.config and chance.below(4, "silences") == 0,
     )
     early = RARE if len(apis) == 1 and not apis.isdisjoint(CAUSES) else EARLY
-    return tuple(_denser(fault, early) for fault in draw_script(chance.seed, features))
+    return tuple(_denser(fault, early) for fault in draw_script(seed, features))
 
 
 def _groups(members: int, copier: Mapping[str, Any]) -> tuple[str, ...]:
@@ -363,6 +393,14 @@ def _growth(chance: Randomness, ready: Ready, consumer: Mapping[str, Any]) -> It
     finds = "metadata_max_age_ms" in ready.config and consumer["metadata_max_age_ms"] <= SOON_MS
     if chance.below(GROWS_ONE_IN, "grows") == 0 and finds:
         yield BrokerFault(verb=GROWS, at_ms=chance.below(DURATION_MS, "grows at"), for_ms=0, target=0)
+
+
+def _moves(chance: Randomness, transactions: bool) -> Iterator[BrokerFault]:
+    """A leader's epoch that clients do not know, and another coordinator of transactions."""
+    for verb, one_in in ((BOUNCES, BOUNCES_ONE_IN), (MOVES_TRANSACTIONS, MOVES_TRANSACTIONS_ONE_IN)):
+        if (verb != MOVES_TRANSACTIONS or transactions) and chance.below(one_in, verb) == 0:
+            at, target = chance.below(DURATION_MS, f"{verb} at"), chance.below(PARTITIONS, f"{verb} of")
+            yield BrokerFault(verb=verb, at_ms=at, for_ms=0, target=target)
 
 
 def _in_order(*faults: BrokerFault) -> tuple[BrokerFault, ...]:

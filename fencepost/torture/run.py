@@ -15,7 +15,9 @@ from typing import Any
 from attrs import define, field, frozen
 
 import fencepost.kafka
+from fencepost.impl.transaction.records import STATE_TOPIC
 from fencepost.proxy.faults import Struck
+from fencepost.torture import scenario as verbs
 from fencepost.torture.copying import COPIES, Copier
 from fencepost.torture.drawing import GROUP
 from fencepost.torture.driver import Command, Driver, Event
@@ -25,7 +27,13 @@ from fencepost.torture.producing import Producers, Transaction
 from fencepost.torture.protocol import DriverError
 from fencepost.torture.records import place_of
 from fencepost.torture.reshaping import delete_half, grow
-from fencepost.torture.scenario import PRODUCER_STEPS, TOPICS, BrokerFault, Scenario, Step
+from fencepost.torture.scenario import (
+    PRODUCER_STEPS,
+    TOPICS,
+    BrokerFault,
+    Scenario,
+    Step,
+)
 from fencepost.torture.truth import COMMITTED, OPEN, Entry, read_log
 from fencepost.torture.unreadable import kept
 from fencepost.traces.errors import FencepostError
@@ -318,11 +326,16 @@ class Torture:
                 self.kafka.rebalance(GROUP)
             case "move_coordinator":
                 self.kafka.move_coordinator(GROUP)
-            case "delete_records":
+            case verbs.DELETES:
                 delete_half(self.kafka.bootstrap_servers, TOPICS[0], partition)
-            case "grow":
+            case verbs.GROWS:
                 grow(self.kafka.bootstrap_servers, TOPICS[0], self.scenario.partitions + 1)
                 self.producers.grown = True
+            case verbs.BOUNCES:
+                self.kafka.move_leader(TOPICS[0], partition)
+                self.kafka.move_leader(TOPICS[0], partition, to=leader)
+            case verbs.MOVES_TRANSACTIONS:
+                self.kafka.move_leader(STATE_TOPIC, fault.target % TRANSACTIONS.state_topic_partitions)
             case "move_leader":
                 self.kafka.move_leader(TOPICS[0], partition)
             case "expire_session" | "stop":

@@ -38,6 +38,12 @@ DELETES = "delete_records"
 """Verb of a fault of brokers that shortens a log."""
 GROWS = "grow"
 """Verb that adds a partition to the first topic; records are sent to it from then on."""
+BOUNCES = "bounce_leader"
+"""Verb that moves a leader away and back at once: it leads in an epoch that clients do not know."""
+MOVES_TRANSACTIONS = "move_transactions"
+"""Verb that moves a coordinator of transactions."""
+SINGLE = (DELETES, GROWS, BOUNCES, MOVES_TRANSACTIONS)
+"""Verbs of faults of brokers that a scenario has once at most; each is drawn apart from all others."""
 
 
 @frozen(kw_only=True)
@@ -48,13 +54,18 @@ class BrokerFault:
     at_ms: int
     for_ms: int
     target: int
-    """Leader of this partition of t; of `rebalance` and `move_coordinator` the group's coordinator."""
+    """Leader of this partition of t; of `rebalance` and `move_coordinator` the group's coordinator; of
+    `move_transactions` the leader of this partition of __transaction_state."""
 
     def __str__(self) -> str:
         if self.verb == DELETES:
             return f"the first half of the records of t-{self.target} is deleted at {self.at_ms} ms"
         if self.verb == GROWS:
             return f"t gets one more partition at {self.at_ms} ms"
+        if self.verb == BOUNCES:
+            return f"the leader of t-{self.target} moves away and back at {self.at_ms} ms"
+        if self.verb == MOVES_TRANSACTIONS:
+            return f"the coordinator of transactions of partition {self.target} moves at {self.at_ms} ms"
         if self.verb in ("rebalance", "move_coordinator"):
             return f"{self.verb.replace('_', ' ')} of the group at {self.at_ms} ms"
         return (
