@@ -120,8 +120,11 @@ def rows(names: tuple[str, ...]) -> Iterator[Row]:
             yield row
 
 
-def measured(row: Row, seeds: int, jobs: int, out: Path, most_runs: int, enough: int) -> dict[str, Any]:
-    """One row. Raises FencepostError where its driver cannot be built."""
+def measured(
+    row: Row, seeds: int, jobs: int, out: Path, most_runs: int, enough: int, fresh: bool
+) -> dict[str, Any]:
+    """One row. fresh: whether seeds run that have not run. Raises FencepostError where its driver cannot be
+    built."""
     record: dict[str, Any] = {"library": row.name, "known": row.known, "anomaly": row.anomaly}
     folder = out / row.name
     job = Job(library=row.name, out=str(folder))
@@ -139,7 +142,7 @@ def measured(row: Row, seeds: int, jobs: int, out: Path, most_runs: int, enough:
                     ran = len(_lines(folder, seeds))
                     return {**record, "seeds": ran, "findings": {row.anomaly: find}}
         before = _lines(folder, seeds)
-        if len(before) >= seeds or len(tried) >= MOST_CANDIDATES:
+        if not fresh or len(before) >= seeds or len(tried) >= MOST_CANDIDATES:
             return {**record, "seeds": len(before), "findings": {}, "others": sorted(tried)}
         torture(
             job,
@@ -268,6 +271,7 @@ def updated(page: str, records: list[dict[str, Any]]) -> str:
 @click.option("--most-runs", default=MOST_SHRINK_RUNS, show_default=True, help="Of a shrink.")
 @click.option("--enough", default=-1, show_default=True, help="Faults and steps at which a shrink ends.")
 @click.option("--out", default="out/client-record", show_default=True, type=click.Path(path_type=Path))
+@click.option("--fresh/--no-fresh", default=True, show_default=True, help="Run seeds that have not run.")
 @click.option(
     "--docs/--no-docs", default=True, show_default=True, help="Write the table into docs/how-to/torture.md."
 )
@@ -279,6 +283,7 @@ def main(
     most_runs: int,
     enough: int,
     out: Path,
+    fresh: bool,
     docs: bool,
 ) -> None:
     """Measure the rows, and write the table of all that were ever measured in --out."""
@@ -289,7 +294,7 @@ def main(
     records = {(one["library"], one["known"]): one for one in kept}
     for row in (row for row in rows(names) if known in row.known):
         try:
-            record = measured(row, seeds, jobs, out, most_runs, enough)
+            record = measured(row, seeds, jobs, out, most_runs, enough, fresh)
         except FencepostError as error:
             output.note(f"{row.name} ({row.known}) is skipped: {error}")
             continue

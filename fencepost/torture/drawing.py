@@ -22,9 +22,11 @@ from fencepost.torture.protocol import Ready
 from fencepost.torture.records import SHAPES, most_records
 from fencepost.torture.scenario import (
     BOUNCES,
+    COMPACTS,
     DELETES,
     DURATION_MS,
     GROWS,
+    LOGS,
     MOVES_TRANSACTIONS,
     PRODUCER_STEPS,
     STEPS,
@@ -112,6 +114,9 @@ RACK_ONE_IN = 5
 RACKS = ("r1", "r2", "r3")
 """Each broker's own."""
 GROWS_ONE_IN = 6
+LOGS_ONE_IN = 5
+"""One of so many seeds without transactions has logs that are compacted or expire. A compacted log takes no
+record without a key."""
 SOON_MS = 1_000
 """Age of metadata below which a run sees a new partition."""
 IDLE_ONE_IN = 6
@@ -192,6 +197,7 @@ def draw(
         if faults and chance.below(IDLE_ONE_IN, "idle") == 0
         else 0,
         narrow=faults and chance.below(5, "narrow") == 0,
+        logs=_logs(chance, shapes) if faults and not transactional else "",
         chaos=1 + seed if chaos else 0,
     )
 
@@ -401,6 +407,11 @@ def _moves(chance: Randomness, transactions: bool) -> Iterator[BrokerFault]:
         if (verb != MOVES_TRANSACTIONS or transactions) and chance.below(one_in, verb) == 0:
             at, target = chance.below(DURATION_MS, f"{verb} at"), chance.below(PARTITIONS, f"{verb} of")
             yield BrokerFault(verb=verb, at_ms=at, for_ms=0, target=target)
+
+
+def _logs(chance: Randomness, shapes: tuple[str, ...]) -> str:
+    kinds = [kind for kind in LOGS if kind != COMPACTS or "null key" not in shapes]
+    return chance.choice(kinds, "logs") if chance.below(LOGS_ONE_IN, "logs change") == 0 else ""
 
 
 def _in_order(*faults: BrokerFault) -> tuple[BrokerFault, ...]:

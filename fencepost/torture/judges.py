@@ -14,11 +14,11 @@ from attrs import frozen
 from fencepost.torture.copying import source_of
 from fencepost.torture.driver import Command
 from fencepost.torture.promises import PROMISES
-from fencepost.torture.protocol import outcome_of_append
+from fencepost.torture.protocol import decoded, outcome_of_append
 from fencepost.torture.records import differs, identity, identity_of, place_of
 from fencepost.torture.run import AFTER_ROUNDS
 from fencepost.torture.run import Outcome as Run
-from fencepost.torture.scenario import DELETES, TOPICS
+from fencepost.torture.scenario import COMPACTS, DELETES, EXPIRES, LOGS, TOPICS
 from fencepost.torture.truth import COMMITTED, Entry
 from fencepost.traces.operations import Outcome
 from fencepost.traces.trace import LossRange
@@ -88,14 +88,45 @@ def judge(
 
 def _deleted(run: Run) -> Iterator[LossRange]:
     """What is below the start of a log that the run has shortened; records have no gaps without
-    transactions."""
+    transactions. And what a later record of the same key replaced in a compacted log."""
+    if run.scenario.logs == EXPIRES:
+        for place, entries in run.log.items():
+            if entries:
+                yield _range(place, -1, entries[0].offset, LOGS[EXPIRES])
+    if run.scenario.logs == COMPACTS:
+        yield from _replaced(run)
     for fault in run.scenario.broker_faults:
         partition = fault.target % run.scenario.partitions
         entries = run.log.get(f"{TOPICS[0]}-{partition}", ())
         if fault.verb == DELETES and entries:
-            yield LossRange(
-                topic=TOPICS[0], partition=partition, start=-1, end=entries[0].offset, reason=str(fault)
-            )
+            yield _range(f"{TOPICS[0]}-{partition}", -1, entries[0].offset, str(fault))
+
+
+def _range(place: str, start: int, end: int, reason: str) -> LossRange:
+    topic, _, partition = place.rpartition("-")
+    return LossRange(topic=topic, partition=int(partition), start=start, end=end, reason=reason)
+
+
+def _replaced(run: Run) -> Iterator[LossRange]:
+    """Offsets of acknowledged or delivered records that are not in the log, while a later record of their key
+    is: the cleaner may have removed them. An acknowledgement without an offset counts as an earlier one."""
+    last: dict[tuple[str, bytes], int] = {}
+    stored = set()
+    for place, entries in run.log.items():
+        for entry in entries:
+            last[place, entry.key or b""] = entry.offset
+            stored.add((place, entry.offset))
+    seen = [(one.fields, (one.answer or {}).get("offset")) for one in run.appends if one.ok]
+    for polls in run.polls.values():
+        seen += [
+            (record, record["offset"])
+            for poll in polls
+            for record in (poll.answer or {}).get("records") or ()
+        ]
+    for fields, offset in seen:
+        place, at = place_of(fields), -1 if offset is None else offset
+        if (place, at) not in stored and at < last.get((place, decoded(fields.get("key")) or b""), -1):
+            yield _range(place, at, at + 1, LOGS[COMPACTS])
 
 
 def _every(run: Run) -> Iterator[tuple[str, tuple[Entry, ...]]]:
@@ -311,7 +342,7 @@ def _commits(run: Run) -> Iterator[Finding]:
     for place, offset in run.committed.items():
         entries = run.log.get(place, ())
         after = max(highest.get(place, -1) + 1, entries[0].offset if entries else 0)
-        if run.scenario.transactional:  # markers and aborted records are passed over
+        if run.scenario.transactional or run.scenario.logs == COMPACTS:  # holes are passed over
             after = max([after, *(one.offset + 1 for one in entries if not run.visible(one))])
             unread = any(run.visible(one) and after <= one.offset < offset for one in entries)
         else:

@@ -67,6 +67,18 @@ rests."""
 TRANSACTIONS = TransactionOptions(state_topic_partitions=3, abort_check_ms=500)
 """The transaction coordinators of a scenario that has transactions; time-outs are noticed soon."""
 SLOW_LINK_MS = 30
+SETTINGS: Mapping[str, Mapping[str, str]] = {
+    verbs.COMPACTS: {
+        "cleanup.policy": "compact",
+        "segment.ms": "50",
+        "min.cleanable.dirty.ratio": "0.01",
+    },
+    verbs.EXPIRES: {"retention.bytes": "1000", "segment.ms": "50"},
+}
+"""Of topics, by what becomes of their logs. Segments are short, not small: one too small refuses batches."""
+OFTEN_MS = 100
+"""Time between two looks at logs that are compacted or have too many records."""
+CLEANING = {"log_cleaner_backoff_ms": OFTEN_MS, "log_retention_check_interval_ms": OFTEN_MS}
 
 Log = Mapping[str, tuple[Entry, ...]]
 """Records by partition, named as `t-0`."""
@@ -163,7 +175,10 @@ class Torture:
         trouble, drained, copied, committed = "", True, True, {}
         for topic in self._every_topic:
             partitions = scenario.partitions + (topic == COPIES)  # the copies of a topic that grows
-            self.kafka.create_topic(topic, partitions=partitions, config={"min.insync.replicas": "2"})
+            config = {} if topic == COPIES else SETTINGS.get(scenario.logs, {})
+            self.kafka.create_topic(
+                topic, partitions=partitions, config={"min.insync.replicas": "2", **config}
+            )
         if scenario.narrow:
             listeners = self.kafka.run.cluster.system.listeners  # type: ignore[attr-defined]
             listeners.narrow(NARROW_BYTES)
@@ -193,13 +208,13 @@ class Torture:
                     for entry in entries
                     if not _is_copy(place) and is_visible(scenario, entry)
                 }
-                drained = self.group.drain(wanted)
+                drained = self.group.drain(_last(wanted) if scenario.logs else wanted)
                 copied = self._copy(log)
                 committed = self._end()
             except DriverError as error:
                 trouble = str(error)
-            if scenario.copier or not all(command.ok for command in self._appends):
-                log = self._read()  # what the library gave up may have come after all, and there are copies
+            if scenario.copier or scenario.logs or not all(command.ok for command in self._appends):
+                log = self._read()  # what was given up may have come after all, there are copies, logs change
         return Outcome(
             scenario=scenario,
             appends=tuple(self._appends),
@@ -391,14 +406,13 @@ class Torture:
 
     def _copy(self, log: Log) -> bool:
         """Whether the copier copies every committed record that is not deleted."""
-        return self.copier.drain(
-            {
-                (place, entry.offset)
-                for place, entries in log.items()
-                for entry in entries
-                if not _is_copy(place) and entry.outcome in ("", COMMITTED)
-            }
-        )
+        wanted = {
+            (place, entry.offset)
+            for place, entries in log.items()
+            for entry in entries
+            if not _is_copy(place) and entry.outcome in ("", COMMITTED)
+        }
+        return self.copier.drain(_last(wanted) if self.scenario.logs else wanted)
 
     def _read(self) -> dict[str, tuple[Entry, ...]]:
         """All logs. A leader that is new may show an end below what was acknowledged, until its followers
@@ -425,6 +439,14 @@ class Torture:
         return committed
 
 
+def _last(records: set[tuple[str, int]]) -> set[tuple[str, int]]:
+    """The last record of each partition: brokers may remove the others before they are read."""
+    ends: dict[str, int] = {}
+    for place, offset in records:
+        ends[place] = max(offset, ends.get(place, -1))
+    return set(ends.items())
+
+
 def _is_copy(place: str) -> bool:
     return place.rpartition("-")[0] == COPIES
 
@@ -443,6 +465,8 @@ def carry_out(
     driver.forget()
     transactions = scenario.transactional or scenario.copier
     options: dict[str, Any] = {"transactions": TRANSACTIONS} if transactions else {}
+    if scenario.logs:
+        options |= CLEANING
     with fencepost.kafka.cluster(seed=scenario.seed, **options) as kafka, kept() as lines:
         torture = Torture(scenario=scenario, driver=driver, kafka=kafka, unreadable=lines)
         return judged(torture.go(), kafka)

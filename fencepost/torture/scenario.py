@@ -42,6 +42,12 @@ BOUNCES = "bounce_leader"
 """Verb that moves a leader away and back at once: it leads in an epoch that clients do not know."""
 MOVES_TRANSACTIONS = "move_transactions"
 """Verb that moves a coordinator of transactions."""
+COMPACTS, EXPIRES = "compact", "expire"
+LOGS: Mapping[str, str] = {
+    COMPACTS: "logs are compacted: of several records with one key the last one stays",
+    EXPIRES: "logs keep their newest records only",
+}
+"""What brokers do with logs while clients run, in words."""
 SINGLE = (DELETES, GROWS, BOUNCES, MOVES_TRANSACTIONS)
 """Verbs of faults of brokers that a scenario has once at most; each is drawn apart from all others."""
 
@@ -131,6 +137,8 @@ class Scenario:
     """Whether brokers' sockets take few bytes that were not read, so that clients write in parts."""
     idle_ms: int = 0
     """Idle time after which brokers close a connection (connections.max.idle.ms); 0: ten minutes."""
+    logs: str = ""
+    """One of LOGS; empty: logs keep everything."""
     chaos: int = 0
     """Seed of the swarm's faults of brokers (`kafka.chaos`), in addition; 0: none."""
 
@@ -141,6 +149,7 @@ class Scenario:
             (len(self.request_faults) + len(self.broker_faults) + len(self.steps) + len(self.shapes))
             + bool(self.chaos)
             + bool(self.idle_ms)
+            + bool(self.logs)
             + self.narrow
         )
 
@@ -153,6 +162,8 @@ class Scenario:
             words.append("brokers' sockets take few bytes that were not read")
         if self.idle_ms:
             words.append(f"brokers close connections that are idle for {self.idle_ms} ms")
+        if self.logs:
+            words.append(LOGS[self.logs])
         if self.chaos:
             words.append(f"the swarm's broker faults of seed {self.chaos}")
         shape = (
@@ -192,6 +203,8 @@ class Scenario:
             yield evolve(self, narrow=False)
         if self.idle_ms:
             yield evolve(self, idle_ms=0)
+        if self.logs:
+            yield evolve(self, logs="")
         if self.rewinds:
             yield evolve(self, rewinds=False)
         for name in lists:

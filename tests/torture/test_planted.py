@@ -1,6 +1,7 @@
 """Each judge convicts a client that breaks its promise, in a whole run: a driver with one planted bug."""
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from fencepost.torture.driver import Driver
 from fencepost.torture.judges import judge
 from fencepost.torture.promises import PROMISES
 from fencepost.torture.run import carry_out
-from fencepost.torture.scenario import DELETES, GROWS, BrokerFault, Scenario, Step
+from fencepost.torture.scenario import COMPACTS, DELETES, GROWS, LOGS, BrokerFault, Scenario, Step
 
 TAMPERING = Path(__file__).parent / "tampering.py"
 PRODUCER = {"acks": -1, "idempotence": True, "in_flight": 5, "linger_ms": 0}
@@ -62,7 +63,7 @@ def tampered(built, mode):
     return Built(wanted=built.wanted, folder=built.folder, command=command, environment=built.environment)
 
 
-def run_of(built, mode, monkeypatch):
+def run_of(built, mode, monkeypatch, logs=""):
     soon = 60.0 if mode.startswith("nothing") else SOON_S
     # who answers is not waited for, but on a crowded machine; a copier may wait for a transaction's time-out
     answer = 60.0 if mode in ("copied_twice", "copy_lost") else soon
@@ -95,12 +96,13 @@ def run_of(built, mode, monkeypatch):
         consumer=CONSUMER,
         members=members,
         copier=TRANSACTIONS if mode in COPYING else {},
-        bursts=6 if transactional else 3,
-        burst=12,
+        bursts=8 if logs else 6 if transactional else 3,
+        burst=30 if logs else 12,
         steps=steps,
-        broker_faults=(GROWTH, DELETION) if mode == "nothing" else (),
+        broker_faults=(GROWTH, DELETION) if mode == "nothing" and not logs else (),
         idle_ms=200 if mode == "nothing" else 0,
         polled=3,
+        logs=logs,
     )
     with Driver.start(tampered(built, mode)) as driver:
         return carry_out(scenario, driver, lambda run, kafka: run)
@@ -119,6 +121,27 @@ def test_a_driver_that_changes_nothing_is_innocent(built, mode, monkeypatch):
         assert len(run.copies["copies-0"]) >= len(run.log["t-0"]) > 0
     else:
         assert reported == ({"committed", "aborted"} if run.scenario.transactional else set())
+
+
+@pytest.mark.parametrize("logs", LOGS)
+def test_a_client_is_not_blamed_for_what_brokers_remove(built, logs, monkeypatch):
+    """Rule: records that the cleaner or retention took are lost and skipped by nobody's fault."""
+    run = run_of(built, "nothing", monkeypatch, logs)
+    assert judge(run) == [] and run.drained
+    starts = [entries[0].offset for entries in run.log.values() if entries]
+    holes = [
+        after.offset - before.offset > 1
+        for entries in run.log.values()
+        for before, after in pairwise(entries)
+    ]
+    assert any(holes) if logs == COMPACTS else any(starts)
+
+
+@pytest.mark.parametrize("mode", ["lost_write", "skipped"])
+def test_a_planted_bug_is_found_in_a_log_with_holes(built, mode, monkeypatch):
+    """What the cleaner may take excuses no client for what it may not."""
+    found = {finding.anomaly for finding in judge(run_of(built, mode, monkeypatch, COMPACTS))}
+    assert mode in found and found <= {mode} | ALSO.get(mode, set())
 
 
 @pytest.mark.parametrize("mode", PROMISES)

@@ -16,7 +16,7 @@ from fencepost.torture.drawing import (
 )
 from fencepost.torture.protocol import Ready
 from fencepost.torture.records import SHAPES
-from fencepost.torture.scenario import MOVES_TRANSACTIONS, SINGLE, STEPS, scenario_of
+from fencepost.torture.scenario import COMPACTS, LOGS, MOVES_TRANSACTIONS, SINGLE, STEPS, scenario_of
 
 READY = Ready(
     protocol=1,
@@ -78,6 +78,8 @@ def test_seeds_cross_concurrency_with_faults():
     assert {fault.api for fault in faults} >= WITH_OFFSETS
     with_offsets = [one for one in drawn if {fault.api for fault in one.request_faults} & WITH_OFFSETS]
     assert all(scenario.copier for scenario in with_offsets)
+    assert {scenario.logs for scenario in drawn} == {"", *LOGS}
+    assert not any("null key" in one.shapes for one in drawn if one.logs == COMPACTS)
     assert {scenario.idle_ms for scenario in drawn} == {0, *IDLE_MS}
     assert {shape for scenario in drawn for shape in scenario.shapes} == set(SHAPES)
     assert any(not scenario.request_faults and not scenario.broker_faults for scenario in drawn)
