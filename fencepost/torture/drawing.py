@@ -29,6 +29,7 @@ from fencepost.torture.scenario import (
     LOGS,
     MOVES_TRANSACTIONS,
     PRODUCER_STEPS,
+    RECREATES,
     STEPS,
     TOPICS,
     TRANSACTION_STEPS,
@@ -125,6 +126,8 @@ IDLE_MS = (200, 600)
 BOUNCES_ONE_IN = 5
 MOVES_TRANSACTIONS_ONE_IN = 4
 """Of the seeds with transactions or a copier."""
+RECREATES_ONE_IN = 10
+"""Of the seeds without transactions, copier, the swarm's faults, or a fourth partition."""
 GROUP_VERBS = ("rebalance", "rebalance", "move_coordinator")
 
 
@@ -190,6 +193,7 @@ def draw(
             *_broker_faults(chance, members, transactional, caused),
             *_growth(chance, ready, consumer),
             *_moves(chance, transactional or bool(copier)),
+            *_recreation(chance, able=not (transactional or copier or chaos)),
         )
         if faults
         else (),
@@ -409,10 +413,20 @@ def _moves(chance: Randomness, transactions: bool) -> Iterator[BrokerFault]:
             yield BrokerFault(verb=verb, at_ms=at, for_ms=0, target=target)
 
 
+def _recreation(chance: Randomness, *, able: bool) -> Iterator[BrokerFault]:
+    if able and chance.below(RECREATES_ONE_IN, RECREATES) == 0:
+        yield BrokerFault(
+            verb=RECREATES, at_ms=chance.below(DURATION_MS, f"{RECREATES} at"), for_ms=0, target=0
+        )
+
+
 def _logs(chance: Randomness, shapes: tuple[str, ...]) -> str:
     kinds = [kind for kind in LOGS if kind != COMPACTS or "null key" not in shapes]
     return chance.choice(kinds, "logs") if chance.below(LOGS_ONE_IN, "logs change") == 0 else ""
 
 
 def _in_order(*faults: BrokerFault) -> tuple[BrokerFault, ...]:
-    return tuple(sorted(faults, key=lambda fault: fault.at_ms))
+    """A topic that is made again does not grow."""
+    again = any(fault.verb == RECREATES for fault in faults)
+    kept = (fault for fault in faults if not again or fault.verb != GROWS)
+    return tuple(sorted(kept, key=lambda fault: fault.at_ms))

@@ -26,7 +26,7 @@ from fencepost.torture.patience import Patience
 from fencepost.torture.producing import Producers, Transaction
 from fencepost.torture.protocol import DriverError
 from fencepost.torture.records import place_of
-from fencepost.torture.reshaping import delete_half, grow
+from fencepost.torture.reshaping import delete, delete_half, grow
 from fencepost.torture.scenario import (
     PRODUCER_STEPS,
     TOPICS,
@@ -76,6 +76,8 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     verbs.EXPIRES: {"retention.bytes": "1000", "segment.ms": "50"},
 }
 """Of topics, by what becomes of their logs. Segments are short, not small: one too small refuses batches."""
+NEVER = 1 << 62
+"""Later than any time of a run."""
 OFTEN_MS = 100
 """Time between two looks at logs that are compacted or have too many records."""
 CLEANING = {"log_cleaner_backoff_ms": OFTEN_MS, "log_retention_check_interval_ms": OFTEN_MS}
@@ -114,6 +116,8 @@ class Outcome:
     """Committed offset at the end, by partition; partitions without one are left out."""
     unreadable: tuple[str, ...] = ()
     """What clients sent that no broker can read, as the brokers say it."""
+    renewed: Mapping[str, int] = field(factory=dict)
+    """When a topic was there again that was deleted, monotonic, in nanoseconds."""
     loss: str = ""
     """Why brokers may have lost acknowledged records, by their own record; empty: they may not."""
     trouble: str = ""
@@ -147,6 +151,8 @@ class Torture:
     hit: list[str] = field(factory=list)
     # How often each kind of fault struck each request, as `lose answer|Produce`.
     met: Counter[str] = field(factory=Counter)
+    # When a topic was there again that was deleted; NEVER until then.
+    renewed: dict[str, int] = field(factory=dict)
     # What clients sent that no broker can read; grows while the run goes on.
     unreadable: list[str] = field(factory=list)
     # The consumers.
@@ -175,10 +181,7 @@ class Torture:
         trouble, drained, copied, committed = "", True, True, {}
         for topic in self._every_topic:
             partitions = scenario.partitions + (topic == COPIES)  # the copies of a topic that grows
-            config = {} if topic == COPIES else SETTINGS.get(scenario.logs, {})
-            self.kafka.create_topic(
-                topic, partitions=partitions, config={"min.insync.replicas": "2", **config}
-            )
+            self._create(topic, partitions)
         if scenario.narrow:
             listeners = self.kafka.run.cluster.system.listeners  # type: ignore[attr-defined]
             listeners.narrow(NARROW_BYTES)
@@ -208,7 +211,7 @@ class Torture:
                     for entry in entries
                     if not _is_copy(place) and is_visible(scenario, entry)
                 }
-                drained = self.group.drain(_last(wanted) if scenario.logs else wanted)
+                drained = self.group.drain(_last(wanted) if scenario.logs or self.renewed else wanted)
                 copied = self._copy(log)
                 committed = self._end()
             except DriverError as error:
@@ -232,10 +235,15 @@ class Torture:
             drained=drained,
             committed=committed,
             unreadable=tuple(self.unreadable),
+            renewed=dict(self.renewed),
             trouble=trouble or (self.driver.failure and f"{self.driver.failure}; {self.driver.last_words()}"),
             hit=tuple(self.hit),
             met=dict(self.met),
         )
+
+    def _create(self, topic: str, partitions: int) -> None:
+        config = {} if topic == COPIES else SETTINGS.get(self.scenario.logs, {})
+        self.kafka.create_topic(topic, partitions=partitions, config={"min.insync.replicas": "2", **config})
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -346,6 +354,11 @@ class Torture:
             case verbs.GROWS:
                 grow(self.kafka.bootstrap_servers, TOPICS[0], self.scenario.partitions + 1)
                 self.producers.grown = True
+            case verbs.RECREATES:
+                self.renewed[TOPICS[0]] = NEVER
+                delete(self.kafka.bootstrap_servers, TOPICS[0])
+                self._create(TOPICS[0], self.scenario.partitions)
+                self.renewed[TOPICS[0]] = time.monotonic_ns()
             case verbs.BOUNCES:
                 self.kafka.move_leader(TOPICS[0], partition)
                 self.kafka.move_leader(TOPICS[0], partition, to=leader)
@@ -424,7 +437,11 @@ class Torture:
                 for number, entries in read_log(self.kafka.bootstrap_servers, topic).items()
             }
             ends = {place: entries[-1].offset if entries else -1 for place, entries in log.items()}
-            whole = all(_offset(one) <= ends[place_of(one.fields)] for one in self._appends if one.ok)
+            whole = all(
+                _offset(one) <= ends[place_of(one.fields)]
+                for one in self._appends
+                if one.ok and one.fields["topic"] not in self.renewed
+            )
             opened = any(entry.outcome == OPEN for entries in log.values() for entry in entries)
             if (whole or read >= READS) and not opened:
                 break
@@ -465,6 +482,8 @@ def carry_out(
     driver.forget()
     transactions = scenario.transactional or scenario.copier
     options: dict[str, Any] = {"transactions": TRANSACTIONS} if transactions else {}
+    if scenario.recreates:
+        options |= {"auto_create_topics_enable": False}  # a client would make it, with other partitions
     if scenario.logs:
         options |= CLEANING
     with fencepost.kafka.cluster(seed=scenario.seed, **options) as kafka, kept() as lines:

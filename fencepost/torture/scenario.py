@@ -42,13 +42,15 @@ BOUNCES = "bounce_leader"
 """Verb that moves a leader away and back at once: it leads in an epoch that clients do not know."""
 MOVES_TRANSACTIONS = "move_transactions"
 """Verb that moves a coordinator of transactions."""
+RECREATES = "recreate"
+"""Verb that deletes the first topic and makes it again: offsets and sequences begin anew."""
 COMPACTS, EXPIRES = "compact", "expire"
 LOGS: Mapping[str, str] = {
     COMPACTS: "logs are compacted: of several records with one key the last one stays",
     EXPIRES: "logs keep their newest records only",
 }
 """What brokers do with logs while clients run, in words."""
-SINGLE = (DELETES, GROWS, BOUNCES, MOVES_TRANSACTIONS)
+SINGLE = (DELETES, GROWS, BOUNCES, MOVES_TRANSACTIONS, RECREATES)
 """Verbs of faults of brokers that a scenario has once at most; each is drawn apart from all others."""
 
 
@@ -68,6 +70,8 @@ class BrokerFault:
             return f"the first half of the records of t-{self.target} is deleted at {self.at_ms} ms"
         if self.verb == GROWS:
             return f"t gets one more partition at {self.at_ms} ms"
+        if self.verb == RECREATES:
+            return f"t is deleted at {self.at_ms} ms and made again"
         if self.verb == BOUNCES:
             return f"the leader of t-{self.target} moves away and back at {self.at_ms} ms"
         if self.verb == MOVES_TRANSACTIONS:
@@ -141,6 +145,11 @@ class Scenario:
     """One of LOGS; empty: logs keep everything."""
     chaos: int = 0
     """Seed of the swarm's faults of brokers (`kafka.chaos`), in addition; 0: none."""
+
+    @property
+    def recreates(self) -> bool:
+        """Whether the first topic is made again."""
+        return any(fault.verb == RECREATES for fault in self.broker_faults)
 
     @property
     def faults(self) -> int:

@@ -11,8 +11,8 @@ from fencepost.torture.building import Built
 from fencepost.torture.driver import Driver
 from fencepost.torture.judges import judge
 from fencepost.torture.promises import PROMISES
-from fencepost.torture.run import carry_out
-from fencepost.torture.scenario import COMPACTS, DELETES, GROWS, LOGS, BrokerFault, Scenario, Step
+from fencepost.torture.run import NEVER, carry_out
+from fencepost.torture.scenario import COMPACTS, DELETES, GROWS, LOGS, RECREATES, BrokerFault, Scenario, Step
 
 TAMPERING = Path(__file__).parent / "tampering.py"
 PRODUCER = {"acks": -1, "idempotence": True, "in_flight": 5, "linger_ms": 0}
@@ -32,6 +32,7 @@ CONSUMER = {
 }
 DELETION = BrokerFault(verb=DELETES, at_ms=900, for_ms=0, target=1)
 GROWTH = BrokerFault(verb=GROWS, at_ms=100, for_ms=0, target=0)
+RECREATION = BrokerFault(verb=RECREATES, at_ms=700, for_ms=0, target=0)
 SOON_S = 4.0
 ALSO = {
     "torn": {"lost_write", "wrong_offset"},
@@ -63,7 +64,7 @@ def tampered(built, mode):
     return Built(wanted=built.wanted, folder=built.folder, command=command, environment=built.environment)
 
 
-def run_of(built, mode, monkeypatch, logs=""):
+def run_of(built, mode, monkeypatch, logs="", faults=()):
     soon = 60.0 if mode.startswith("nothing") else SOON_S
     # who answers is not waited for, but on a crowded machine; a copier may wait for a transaction's time-out
     answer = 60.0 if mode in ("copied_twice", "copy_lost") else soon
@@ -99,7 +100,7 @@ def run_of(built, mode, monkeypatch, logs=""):
         bursts=8 if logs else 6 if transactional else 3,
         burst=30 if logs else 12,
         steps=steps,
-        broker_faults=(GROWTH, DELETION) if mode == "nothing" and not logs else (),
+        broker_faults=faults or ((GROWTH, DELETION) if mode == "nothing" and not logs else ()),
         idle_ms=200 if mode == "nothing" else 0,
         polled=3,
         logs=logs,
@@ -135,6 +136,19 @@ def test_a_client_is_not_blamed_for_what_brokers_remove(built, logs, monkeypatch
         for before, after in pairwise(entries)
     ]
     assert any(holes) if logs == COMPACTS else any(starts)
+
+
+def test_a_client_goes_on_in_a_topic_that_is_made_again(built, monkeypatch):
+    """Rule: the new topic is written and read to its end."""
+    run = run_of(built, "nothing", monkeypatch, faults=(RECREATION,))
+    assert judge(run) == [] and run.drained and run.hit == (str(RECREATION),)
+    assert run.renewed["t"] < NEVER and all(one.ok for one in run.after[-1])
+
+
+def test_a_planted_bug_is_found_in_a_topic_that_is_made_again(built, monkeypatch):
+    """A consumer that never gets what the new topic holds is stuck."""
+    found = {one.anomaly for one in judge(run_of(built, "stuck_consumer", monkeypatch, faults=(RECREATION,)))}
+    assert "stuck_consumer" in found and found <= {"stuck_consumer"} | ALSO["stuck_consumer"]
 
 
 @pytest.mark.parametrize("mode", ["lost_write", "skipped"])
