@@ -32,7 +32,7 @@ TIMEOUT_MS = 2_000
 PATIENCE_S = 5.0
 """Longest time of all attempts: leaders may move."""
 GONE_S = 40.0
-"""Longest time until a topic is deleted: every replica must be there, and brokers may be down till the heal."""
+"""Longest time until a topic is deleted: it needs every replica, and brokers may be down until the heal."""
 PAUSE_S = 0.05
 
 
