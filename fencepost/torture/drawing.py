@@ -33,6 +33,7 @@ from fencepost.torture.scenario import (
     STEPS,
     TOPICS,
     TRANSACTION_STEPS,
+    TRUNCATES,
     BrokerFault,
     Scenario,
     Step,
@@ -126,8 +127,10 @@ IDLE_MS = (200, 600)
 BOUNCES_ONE_IN = 5
 MOVES_TRANSACTIONS_ONE_IN = 4
 """Of the seeds with transactions or a copier."""
-RECREATES_ONE_IN = 10
-"""Of the seeds without transactions, copier, the swarm's faults, or a fourth partition."""
+RENEWS = (RECREATES, TRUNCATES)
+RENEWS_ONE_IN = 10
+"""A topic is made again, or truncated, each in one of so many seeds without transactions, copier and the
+swarm's faults."""
 GROUP_VERBS = ("rebalance", "rebalance", "move_coordinator")
 
 
@@ -193,7 +196,7 @@ def draw(
             *_broker_faults(chance, members, transactional, caused),
             *_growth(chance, ready, consumer),
             *_moves(chance, transactional or bool(copier)),
-            *_recreation(chance, able=not (transactional or copier or chaos)),
+            *_renewal(chance, able=not (transactional or copier or chaos)),
         )
         if faults
         else (),
@@ -413,11 +416,12 @@ def _moves(chance: Randomness, transactions: bool) -> Iterator[BrokerFault]:
             yield BrokerFault(verb=verb, at_ms=at, for_ms=0, target=target)
 
 
-def _recreation(chance: Randomness, *, able: bool) -> Iterator[BrokerFault]:
-    if able and chance.below(RECREATES_ONE_IN, RECREATES) == 0:
-        yield BrokerFault(
-            verb=RECREATES, at_ms=chance.below(DURATION_MS, f"{RECREATES} at"), for_ms=0, target=0
-        )
+def _renewal(chance: Randomness, *, able: bool) -> Iterator[BrokerFault]:
+    for verb in RENEWS:
+        if able and chance.below(RENEWS_ONE_IN, verb) == 0:
+            at = chance.below(DURATION_MS, f"{verb} at")
+            yield BrokerFault(verb=verb, at_ms=at, for_ms=0, target=chance.below(PARTITIONS, f"{verb} of"))
+            return
 
 
 def _logs(chance: Randomness, shapes: tuple[str, ...]) -> str:

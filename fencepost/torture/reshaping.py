@@ -112,6 +112,31 @@ def delete(bootstrap_servers: str, topic: str) -> int:
     return asyncio.run(_in_time(bootstrap_servers, attempt, f"{topic} to be deleted", GONE_S))
 
 
+def wait_until_alone(bootstrap_servers: str, topic: str, partition: int) -> int:
+    """Wait until nobody but a partition's leader is in sync.
+
+    Args:
+        bootstrap_servers: HOST:PORT,... of the brokers.
+        topic: of the partition.
+        partition: its number.
+
+    Returns:
+        The leader.
+
+    Raises:
+        EnvironmentError_: if others are in sync after PATIENCE_S.
+    """
+    key = TopicPartition(topic, partition)
+
+    async def attempt(_: Mapping[int, Address], metadata: MetadataResponse) -> int:
+        found = next(each for each in metadata.partitions if each.partition == key)
+        if len(found.isr) != 1:
+            raise NotYetError(found.isr)
+        return found.leader
+
+    return asyncio.run(_in_time(bootstrap_servers, attempt, f"{key} with one replica in sync"))
+
+
 Attempt = Callable[[Mapping[int, Address], MetadataResponse], Awaitable[int]]
 
 

@@ -26,7 +26,7 @@ from fencepost.torture.patience import Patience
 from fencepost.torture.producing import Producers, Transaction
 from fencepost.torture.protocol import DriverError
 from fencepost.torture.records import place_of
-from fencepost.torture.reshaping import delete, delete_half, grow
+from fencepost.torture.reshaping import delete, delete_half, grow, wait_until_alone
 from fencepost.torture.scenario import (
     PRODUCER_STEPS,
     TOPICS,
@@ -67,6 +67,15 @@ rests."""
 TRANSACTIONS = TransactionOptions(state_topic_partitions=3, abort_check_ms=500)
 """The transaction coordinators of a scenario that has transactions; time-outs are noticed soon."""
 SLOW_LINK_MS = 30
+SAFE: Mapping[str, str] = {"min.insync.replicas": "2"}
+UNSAFE: Mapping[str, str] = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
+"""Of a topic whose leader goes on alone."""
+LAG_MS = 500
+"""Time after which a follower without fetches is not in sync: its leader goes on alone soon."""
+ALONE_S = 0.3
+"""How long a leader goes on alone: records are acknowledged and read that are lost."""
+TRUNCATED_S = 6.0
+"""Longest time until a leader is alone, has gone down, and another one is elected."""
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     verbs.COMPACTS: {
         "cleanup.policy": "compact",
@@ -117,7 +126,8 @@ class Outcome:
     unreadable: tuple[str, ...] = ()
     """What clients sent that no broker can read, as the brokers say it."""
     renewed: Mapping[str, int] = field(factory=dict)
-    """When a topic was there again that was deleted, monotonic, in nanoseconds."""
+    """Since when a topic keeps what is acknowledged, monotonic, in nanoseconds: it was deleted, or lost the
+    end of a log. Other topics always do."""
     loss: str = ""
     """Why brokers may have lost acknowledged records, by their own record; empty: they may not."""
     trouble: str = ""
@@ -151,7 +161,7 @@ class Torture:
     hit: list[str] = field(factory=list)
     # How often each kind of fault struck each request, as `lose answer|Produce`.
     met: Counter[str] = field(factory=Counter)
-    # When a topic was there again that was deleted; NEVER until then.
+    # Since when a topic keeps what is acknowledged that was deleted or truncated; NEVER until then.
     renewed: dict[str, int] = field(factory=dict)
     # What clients sent that no broker can read; grows while the run goes on.
     unreadable: list[str] = field(factory=list)
@@ -242,8 +252,10 @@ class Torture:
         )
 
     def _create(self, topic: str, partitions: int) -> None:
-        config = {} if topic == COPIES else SETTINGS.get(self.scenario.logs, {})
-        self.kafka.create_topic(topic, partitions=partitions, config={"min.insync.replicas": "2", **config})
+        scenario = self.scenario
+        config = {} if topic == COPIES else SETTINGS.get(scenario.logs, {})
+        safety = UNSAFE if scenario.truncates and topic == TOPICS[0] else SAFE
+        self.kafka.create_topic(topic, partitions=partitions, config={**safety, **config})
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -279,6 +291,8 @@ class Torture:
             before(one)
 
         engine.record = struck
+        if self.scenario.truncates:
+            self.renewed[TOPICS[0]] = NEVER
         for fault in self.scenario.request_faults:
             self.kafka.request_fault(fault)
         if self.scenario.chaos:
@@ -359,6 +373,12 @@ class Torture:
                 delete(self.kafka.bootstrap_servers, TOPICS[0])
                 self._create(TOPICS[0], self.scenario.partitions)
                 self.renewed[TOPICS[0]] = time.monotonic_ns()
+            case verbs.TRUNCATES:
+                self.kafka.cut_off(leader, side="brokers")
+                wait_until_alone(self.kafka.bootstrap_servers, TOPICS[0], partition)
+                time.sleep(ALONE_S)
+                self.kafka.crash(leader)
+                self.kafka.until(lambda: self.kafka.leader(TOPICS[0], partition) not in (-1, leader))
             case verbs.BOUNCES:
                 self.kafka.move_leader(TOPICS[0], partition)
                 self.kafka.move_leader(TOPICS[0], partition, to=leader)
@@ -377,9 +397,14 @@ class Torture:
                 getattr(self.kafka, fault.verb)(leader, for_ms=fault.for_ms)
 
     def _heal(self) -> None:
+        self._end_faults()
+        if self.scenario.truncates:
+            self.renewed[TOPICS[0]] = time.monotonic_ns()
+
+    def _end_faults(self) -> None:
         """Every fault ends. One that has not yet begun begins before that: a rebalance waits for the group,
         so that its members must go on."""
-        for wait_s in (BEGIN_S, ANSWER_S):
+        for wait_s in (TRUNCATED_S if self.scenario.truncates else BEGIN_S, ANSWER_S):
             patience = Patience()
             while any(one.is_alive() for one in self._threads) and patience.turn() < wait_s:
                 with suppress(DriverError):  # the next phase meets it again
@@ -484,6 +509,8 @@ def carry_out(
     options: dict[str, Any] = {"transactions": TRANSACTIONS} if transactions else {}
     if scenario.recreates:
         options |= {"auto_create_topics_enable": False}  # a client would make it, with other partitions
+    if scenario.truncates:
+        options |= {"replica_lag_time_max_ms": LAG_MS}
     if scenario.logs:
         options |= CLEANING
     with fencepost.kafka.cluster(seed=scenario.seed, **options) as kafka, kept() as lines:

@@ -44,13 +44,16 @@ MOVES_TRANSACTIONS = "move_transactions"
 """Verb that moves a coordinator of transactions."""
 RECREATES = "recreate"
 """Verb that deletes the first topic and makes it again: offsets and sequences begin anew."""
+TRUNCATES = "truncate"
+"""Verb that takes the end of a log away: its leader goes on alone and goes down, and a replica without what
+it wrote is elected (unclean.leader.election.enable)."""
 COMPACTS, EXPIRES = "compact", "expire"
 LOGS: Mapping[str, str] = {
     COMPACTS: "logs are compacted: of several records with one key the last one stays",
     EXPIRES: "logs keep their newest records only",
 }
 """What brokers do with logs while clients run, in words."""
-SINGLE = (DELETES, GROWS, BOUNCES, MOVES_TRANSACTIONS, RECREATES)
+SINGLE = (DELETES, GROWS, BOUNCES, MOVES_TRANSACTIONS, RECREATES, TRUNCATES)
 """Verbs of faults of brokers that a scenario has once at most; each is drawn apart from all others."""
 
 
@@ -72,6 +75,8 @@ class BrokerFault:
             return f"t gets one more partition at {self.at_ms} ms"
         if self.verb == RECREATES:
             return f"t is deleted at {self.at_ms} ms and made again"
+        if self.verb == TRUNCATES:
+            return f"the leader of t-{self.target} goes on alone at {self.at_ms} ms, and loses what it wrote"
         if self.verb == BOUNCES:
             return f"the leader of t-{self.target} moves away and back at {self.at_ms} ms"
         if self.verb == MOVES_TRANSACTIONS:
@@ -150,6 +155,11 @@ class Scenario:
     def recreates(self) -> bool:
         """Whether the first topic is made again."""
         return any(fault.verb == RECREATES for fault in self.broker_faults)
+
+    @property
+    def truncates(self) -> bool:
+        """Whether records of the first topic that were acknowledged may be lost."""
+        return any(fault.verb == TRUNCATES for fault in self.broker_faults)
 
     @property
     def faults(self) -> int:

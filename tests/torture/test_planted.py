@@ -12,7 +12,17 @@ from fencepost.torture.driver import Driver
 from fencepost.torture.judges import judge
 from fencepost.torture.promises import PROMISES
 from fencepost.torture.run import NEVER, carry_out
-from fencepost.torture.scenario import COMPACTS, DELETES, GROWS, LOGS, RECREATES, BrokerFault, Scenario, Step
+from fencepost.torture.scenario import (
+    COMPACTS,
+    DELETES,
+    GROWS,
+    LOGS,
+    RECREATES,
+    TRUNCATES,
+    BrokerFault,
+    Scenario,
+    Step,
+)
 
 TAMPERING = Path(__file__).parent / "tampering.py"
 PRODUCER = {"acks": -1, "idempotence": True, "in_flight": 5, "linger_ms": 0}
@@ -33,6 +43,7 @@ CONSUMER = {
 DELETION = BrokerFault(verb=DELETES, at_ms=900, for_ms=0, target=1)
 GROWTH = BrokerFault(verb=GROWS, at_ms=100, for_ms=0, target=0)
 RECREATION = BrokerFault(verb=RECREATES, at_ms=700, for_ms=0, target=0)
+TRUNCATION = BrokerFault(verb=TRUNCATES, at_ms=500, for_ms=0, target=0)
 SOON_S = 4.0
 ALSO = {
     "torn": {"lost_write", "wrong_offset"},
@@ -90,9 +101,10 @@ def run_of(built, mode, monkeypatch, logs="", faults=()):
     steps = tuple(Step(verb="restart", at_ms=at) for at in moves)
     if mode in ("unflushed", "nothing"):
         steps += (Step(verb="flush", at_ms=1_100),)
+    plain = mode == "reordered_plain" or TRUNCATION in faults  # with sequences a producer may end
     scenario = Scenario(
         seed=7,
-        producer=TRANSACTIONS if transactional else PLAIN if mode == "reordered_plain" else PRODUCER,
+        producer=TRANSACTIONS if transactional else PLAIN if plain else PRODUCER,
         transactional=transactional,
         consumer=CONSUMER,
         members=members,
@@ -138,10 +150,11 @@ def test_a_client_is_not_blamed_for_what_brokers_remove(built, logs, monkeypatch
     assert any(holes) if logs == COMPACTS else any(starts)
 
 
-def test_a_client_goes_on_in_a_topic_that_is_made_again(built, monkeypatch):
-    """Rule: the new topic is written and read to its end."""
-    run = run_of(built, "nothing", monkeypatch, faults=(RECREATION,))
-    assert judge(run) == [] and run.drained and run.hit == (str(RECREATION),)
+@pytest.mark.parametrize("fault", [RECREATION, TRUNCATION], ids=lambda fault: fault.verb)
+def test_a_client_goes_on_in_a_topic_that_is_made_again(built, fault, monkeypatch):
+    """Rule: the new topic is written and read to its end; so is one whose end was lost."""
+    run = run_of(built, "nothing", monkeypatch, faults=(fault,))
+    assert judge(run) == [] and run.drained and run.hit == (str(fault),)
     assert run.renewed["t"] < NEVER and all(one.ok for one in run.after[-1])
 
 
