@@ -4,12 +4,14 @@ Owns the rows (library, affected and mended version, the library's own issue) an
 docs/how-to/torture.md between two marks. Must not aim: every row of a library is the same campaign over the
 same seeds, and the rows of one version share its runs. Resumable: --out keeps runs, rates, and scenarios.
 
-A seed with the row's anomaly is a find only if replays show it again and the mended version never shows it in
-the same scenario: another bug may have the same symptom. A row ends at its first find, or after --seeds. Then
-the scenario is made smaller, and the mended version runs the smaller one, too. The newest release of every
-library has a row, too.
+A seed with the row's symptom (an anomaly, and words that its finding must have) is a find only if replays
+show it again and the mended version never shows it in the same scenario: another bug may have the same
+symptom. Of the seeds that have run, those with the fewest faults are tried first: fewer other bugs hide in
+them. A row ends at its first find, or after --seeds. Then the scenario is made smaller, and the mended
+version runs the smaller one, too. The newest release of every library has a row, too.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -34,7 +36,7 @@ REPLAYS = 10
 RUNS_MENDED = 5
 OPEN = "open"
 """In place of a mended version: no release mends it."""
-MOST_CANDIDATES = 6
+MOST_CANDIDATES = 12
 """Seeds of one row that are replayed: a symptom that the mended version shares is another bug's."""
 HEAD = (
     "| library | known as | anomaly | seeds | first seed | rate | smallest | the mended version, same "
@@ -56,15 +58,30 @@ class Row:
     """What the bug shows; empty: every anomaly, over all seeds."""
     known: str = "newest release"
     """The library's own number, or the words of docs."""
+    says: str = ""
+    """A regular expression that a finding of the bug matches; empty: any finding of the anomaly."""
 
     @property
     def name(self) -> str:
         """As `fencepost torture` takes it."""
         return f"{self.library}@{self.affected}"
 
+    def shows(self, line: dict[str, Any]) -> bool:
+        """Whether a run shows the bug's symptom. line: of runs.jsonl."""
+        return any(
+            one["anomaly"] == self.anomaly and re.search(self.says, one["seen"]) for one in line["findings"]
+        )
 
+    def candidates(self, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The runs with the symptom, those with the fewest faults first. lines: by seed."""
+        found = [line for line in lines if self.shows(line)]
+        return sorted(found, key=lambda line: scenario_of(line["scenario"]).faults)
+
+
+SAME_OFFSET = r" \d+ \((?!1 times)"
+"""Several lost records were acknowledged at one offset of the log."""
 ROWS = (
-    Row("kafkajs", "1.15.0", "2.2.4", "lost_write", "#1005, #1050"),
+    Row("kafkajs", "1.15.0", "2.2.4", "lost_write", "#1005, #1050", SAME_OFFSET),
     Row("platformatic-kafka", "1.35.0", "2.12.1", "lost_write", "#326"),
     Row("sarama", "1.43.2", "1.61.1", "reordered_plain", "#2619"),
     Row("sarama", "1.43.2", "1.61.1", "reordered", "#2803, #2860 (mended by #3422)"),
@@ -79,7 +96,7 @@ ROWS = (
     Row("confluent-kafka", "2.2.0", "2.13.2", "committed_beyond", "librdkafka #4844"),
     Row("confluent-kafka", "2.2.0", "2.4.0", "delivered_twice", "librdkafka #4686"),
     Row("confluent-kafka", "2.2.0", "2.5.0", "producer_ended", "librdkafka #4736"),
-    Row("confluent-kafka", "2.2.0", "2.3.0", "ended", "librdkafka #4312"),
+    Row("confluent-kafka", "2.2.0", "2.3.0", "ended", "librdkafka #4312", "assignor_state"),
     Row("franz-go", "1.21.3", "1.22.2", "lost_write", "#1484"),
     Row("franz-go", "1.21.3", "1.22.2", "unreadable", "mended in 1.22"),
     Row("franz-go", "1.21.3", "1.22.2", "transaction_lost", "up to 1.21.3: a session reports a commit"),
@@ -90,7 +107,7 @@ ROWS = (
     Row("kafka-go", "0.4.47", "0.4.51", "below_committed", "#1398"),
     Row("kafka-python", "2.0.2", "3.0.12", "gap", "#2310, #2555"),
     Row("kafka-python", "2.2.0", "3.0.12", "reordered", "#2937"),
-    Row("aiokafka", "0.12.0", OPEN, "producer_ended", "#1017"),
+    Row("aiokafka", "0.12.0", OPEN, "producer_ended", "#1017", "OutOfOrderSequence"),
     Row("kafka-clients", "2.8.1", "4.4.0", "wrong_record", "KAFKA-19012"),
 )
 
@@ -103,8 +120,11 @@ def rows(names: tuple[str, ...]) -> Iterator[Row]:
             yield row
 
 
-def measured(row: Row, seeds: int, jobs: int, out: Path, most_runs: int, enough: int) -> dict[str, Any]:
-    """One row. Raises FencepostError where its driver cannot be built."""
+def measured(
+    row: Row, seeds: int, jobs: int, out: Path, most_runs: int, enough: int, fresh: bool
+) -> dict[str, Any]:
+    """One row. fresh: whether seeds run that have not run. Raises FencepostError where its driver cannot be
+    built."""
     record: dict[str, Any] = {"library": row.name, "known": row.known, "anomaly": row.anomaly}
     folder = out / row.name
     job = Job(library=row.name, out=str(folder))
@@ -114,26 +134,24 @@ def measured(row: Row, seeds: int, jobs: int, out: Path, most_runs: int, enough:
                  for name, one in summary["findings"].items()}  # fmt: skip
         return {**record, "seeds": summary["seeds"], "findings": found}
     tried: set[int] = set()
-    wanted_anomalies = frozenset([row.anomaly])
     while True:
-        for line in _lines(folder, seeds):
-            if line["seed"] not in tried and _shows(line, row.anomaly) and len(tried) < MOST_CANDIDATES:
+        for line in row.candidates(_lines(folder, seeds)):
+            if line["seed"] not in tried and len(tried) < MOST_CANDIDATES:
                 tried.add(line["seed"])
                 if find := _find(row, line, folder, most_runs, enough):
                     ran = len(_lines(folder, seeds))
                     return {**record, "seeds": ran, "findings": {row.anomaly: find}}
-        before = len(_lines(folder, seeds))
-        if before >= seeds or len(tried) >= MOST_CANDIDATES:
-            return {**record, "seeds": before, "findings": {}, "others": sorted(tried)}
-        finds = 1 + sum(_shows(line, row.anomaly) for line in _lines(folder, seeds))
+        before = _lines(folder, seeds)
+        if not fresh or len(before) >= seeds or len(tried) >= MOST_CANDIDATES:
+            return {**record, "seeds": len(before), "findings": {}, "others": sorted(tried)}
         torture(
             job,
             range(seeds),
             jobs=jobs,
             resume=True,
             replays=0,
-            enough=finds,
-            wanted_anomalies=wanted_anomalies,
+            enough=1 + sum(row.anomaly in _anomalies(line) for line in before),
+            wanted_anomalies=frozenset([row.anomaly]),
         )
 
 
@@ -147,22 +165,22 @@ def _lines(folder: Path, seeds: int) -> list[dict[str, Any]]:
     return sorted((one for one in lines if one["seed"] < seeds), key=lambda line: int(line["seed"]))
 
 
-def _shows(line: dict[str, Any], anomaly: str) -> bool:
-    return any(finding["anomaly"] == anomaly for finding in line["findings"])
+def _anomalies(line: dict[str, Any]) -> set[str]:
+    return {one["anomaly"] for one in line["findings"]}
 
 
 def _find(row: Row, line: dict[str, Any], folder: Path, most_runs: int, enough: int) -> dict[str, Any] | None:
-    """What replays of a seed say: a find, or None. Kept, and not measured twice."""
-    path = folder / FINDINGS / f"{row.anomaly}-{line['seed']}.json"
+    """What replays of a seed say: a find, or None. Kept for this row, and not measured twice."""
+    path = folder / FINDINGS / f"{re.sub('[^0-9A-Za-z]+', '-', row.known)}-{line['seed']}.json"
     if path.exists():
         kept: dict[str, Any] = msgspec.json.decode(path.read_bytes())
         return kept or None
     path.parent.mkdir(parents=True, exist_ok=True)
     scenario = scenario_of(line["scenario"])
     mended_version = f"{row.library}@{row.mended}" if row.mended else str(wanted(row.library))
-    after = nullcontext() if row.mended == OPEN else Runs(mended_version, folder)
+    after = nullcontext() if row.mended == OPEN else Runs(mended_version, folder, row)
     find: dict[str, Any] = {}
-    with Runs(row.name, folder) as affected, after as mended:
+    with Runs(row.name, folder, row) as affected, after as mended:
         shown = affected.rate(scenario, row.anomaly, REPLAYS)
         if shown and not (mended and mended.rate(scenario, row.anomaly, RUNS_MENDED)):
             small, count = smaller(affected.rate, scenario, row.anomaly, most_runs, enough)
@@ -191,6 +209,7 @@ class Runs:
 
     name: str
     folder: Path
+    row: Row
     _worker: Worker | None = None
 
     def __enter__(self) -> "Runs":
@@ -202,12 +221,13 @@ class Runs:
             self._worker.driver.end()
 
     def rate(self, scenario: Scenario, anomaly: str, runs: int) -> int:
-        """How many of so many runs show the anomaly; a run that fails shows nothing."""
-        assert self._worker is not None
+        """How many of so many runs show the row's symptom; a run that fails shows nothing. anomaly: the
+        row's."""
+        assert self._worker is not None and anomaly == self.row.anomaly
         shown = 0
         for _ in range(runs):
             with suppress(FencepostError):
-                shown += self._worker.rate(scenario, anomaly, 1)
+                shown += self.row.shows(self._worker.run(scenario))
         return shown
 
 
@@ -218,7 +238,11 @@ def table(records: list[dict[str, Any]]) -> list[str]:
         of = f"| {record['library']} | {record['known']} |"
         if not record["findings"]:
             others = ", ".join(str(seed) for seed in record.get("others", ()))
-            said = f"not found; in seeds {others} by another bug" if others else "not found"
+            said = (
+                f"not found; seeds {others} did not repeat, or only as the mended version"
+                if others
+                else "not found"
+            )
             anomaly = f"`{record['anomaly']}`: {said}" if record["anomaly"] else "nothing"
             lines.append(f"{of} {anomaly} | {record['seeds']} | | | | |")
         for anomaly, found in record["findings"].items():
@@ -247,6 +271,7 @@ def updated(page: str, records: list[dict[str, Any]]) -> str:
 @click.option("--most-runs", default=MOST_SHRINK_RUNS, show_default=True, help="Of a shrink.")
 @click.option("--enough", default=-1, show_default=True, help="Faults and steps at which a shrink ends.")
 @click.option("--out", default="out/client-record", show_default=True, type=click.Path(path_type=Path))
+@click.option("--fresh/--no-fresh", default=True, show_default=True, help="Run seeds that have not run.")
 @click.option(
     "--docs/--no-docs", default=True, show_default=True, help="Write the table into docs/how-to/torture.md."
 )
@@ -258,6 +283,7 @@ def main(
     most_runs: int,
     enough: int,
     out: Path,
+    fresh: bool,
     docs: bool,
 ) -> None:
     """Measure the rows, and write the table of all that were ever measured in --out."""
@@ -268,7 +294,7 @@ def main(
     records = {(one["library"], one["known"]): one for one in kept}
     for row in (row for row in rows(names) if known in row.known):
         try:
-            record = measured(row, seeds, jobs, out, most_runs, enough)
+            record = measured(row, seeds, jobs, out, most_runs, enough, fresh)
         except FencepostError as error:
             output.note(f"{row.name} ({row.known}) is skipped: {error}")
             continue

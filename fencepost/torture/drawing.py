@@ -21,13 +21,19 @@ from fencepost.torture.libraries import is_below
 from fencepost.torture.protocol import Ready
 from fencepost.torture.records import SHAPES, most_records
 from fencepost.torture.scenario import (
+    BOUNCES,
+    COMPACTS,
     DELETES,
     DURATION_MS,
     GROWS,
+    LOGS,
+    MOVES_TRANSACTIONS,
     PRODUCER_STEPS,
+    RECREATES,
     STEPS,
     TOPICS,
     TRANSACTION_STEPS,
+    TRUNCATES,
     BrokerFault,
     Scenario,
     Step,
@@ -87,6 +93,11 @@ RARE_TIMES = 2
 """So much more often a single request is one that has a cause: other scripts seldom strike it."""
 RARE = 2
 """Faults of a request that has a cause hit at least one of so many."""
+DECISIVE = frozenset({"Produce", "Fetch", "OffsetCommit", "TxnOffsetCommit", "EndTxn"})
+"""Requests that carry records or decide about them. Where a script may hit them and others, they have faults
+of their own, too, in half of the seeds Produce only: of all requests it would be hit in one of six seeds."""
+MOST_DECISIVE = 4
+"""Most faults of these."""
 Own = Mapping[str, tuple[Any, ...]]
 """A library's own settings, and the values that are drawn besides its default."""
 NOTHING: Mapping[str, Own] = MappingProxyType({})
@@ -105,11 +116,21 @@ RACK_ONE_IN = 5
 RACKS = ("r1", "r2", "r3")
 """Each broker's own."""
 GROWS_ONE_IN = 6
+LOGS_ONE_IN = 5
+"""One of so many seeds without transactions has logs that are compacted or expire. A compacted log takes no
+record without a key."""
 SOON_MS = 1_000
 """Age of metadata below which a run sees a new partition."""
 IDLE_ONE_IN = 6
 IDLE_MS = (200, 600)
 """Below the pause between two bursts, and above the wait of a fetch."""
+BOUNCES_ONE_IN = 5
+MOVES_TRANSACTIONS_ONE_IN = 4
+"""Of the seeds with transactions or a copier."""
+RENEWS = (RECREATES, TRUNCATES)
+RENEWS_ONE_IN = 10
+"""A topic is made again, or truncated, each in one of so many seeds without transactions, copier and the
+swarm's faults."""
 GROUP_VERBS = ("rebalance", "rebalance", "move_coordinator")
 
 
@@ -170,9 +191,12 @@ def draw(
             *_steps(chance, members, transactional),
             *(Step(verb=verb, at_ms=at) for verb, at in caused if verb in STEPS),
         ),
-        request_faults=_script(chance, ready, topics, _groups(members, copier), apis) if apis else (),
+        request_faults=_scripts(chance, ready, topics, _groups(members, copier), apis),
         broker_faults=_in_order(
-            *_broker_faults(chance, members, transactional, caused), *_growth(chance, ready, consumer)
+            *_broker_faults(chance, members, transactional, caused),
+            *_growth(chance, ready, consumer),
+            *_moves(chance, transactional or bool(copier)),
+            *_renewal(chance, able=not (transactional or copier or chaos)),
         )
         if faults
         else (),
@@ -180,6 +204,7 @@ def draw(
         if faults and chance.below(IDLE_ONE_IN, "idle") == 0
         else 0,
         narrow=faults and chance.below(5, "narrow") == 0,
+        logs=_logs(chance, shapes) if faults and not transactional else "",
         chaos=1 + seed if chaos else 0,
     )
 
@@ -307,8 +332,26 @@ def _steps(chance: Randomness, members: int, transactional: bool) -> tuple[Step,
     return tuple(steps)
 
 
-def _script(
+def _scripts(
     chance: Randomness, ready: Ready, topics: int, groups: tuple[str, ...], apis: frozenset[str]
+) -> tuple[RequestFault, ...]:
+    """The faults of requests, those of decisive ones last."""
+    decisive = apis & DECISIVE if len(apis) > 1 else frozenset[str]()
+    if chance.below(2, "only produce") == 0:
+        decisive &= {"Produce"}
+    more = 1 + chance.below(MOST_DECISIVE, "decisive faults")
+    return (
+        *(_script(chance, ready, topics, groups, apis, chance.seed) if apis else ()),
+        *(
+            _script(chance, ready, topics, groups, decisive, chance.below(1 << 32, "decisive"))[:more]
+            if decisive
+            else ()
+        ),
+    )
+
+
+def _script(
+    chance: Randomness, ready: Ready, topics: int, groups: tuple[str, ...], apis: frozenset[str], seed: int
 ) -> tuple[RequestFault, ...]:
     features = Features(
         apis=apis,
@@ -322,7 +365,7 @@ def _script(
         silences="request_timeout_ms" in ready.config and chance.below(4, "silences") == 0,
     )
     early = RARE if len(apis) == 1 and not apis.isdisjoint(CAUSES) else EARLY
-    return tuple(_denser(fault, early) for fault in draw_script(chance.seed, features))
+    return tuple(_denser(fault, early) for fault in draw_script(seed, features))
 
 
 def _groups(members: int, copier: Mapping[str, Any]) -> tuple[str, ...]:
@@ -365,5 +408,29 @@ def _growth(chance: Randomness, ready: Ready, consumer: Mapping[str, Any]) -> It
         yield BrokerFault(verb=GROWS, at_ms=chance.below(DURATION_MS, "grows at"), for_ms=0, target=0)
 
 
+def _moves(chance: Randomness, transactions: bool) -> Iterator[BrokerFault]:
+    """A leader's epoch that clients do not know, and another coordinator of transactions."""
+    for verb, one_in in ((BOUNCES, BOUNCES_ONE_IN), (MOVES_TRANSACTIONS, MOVES_TRANSACTIONS_ONE_IN)):
+        if (verb != MOVES_TRANSACTIONS or transactions) and chance.below(one_in, verb) == 0:
+            at, target = chance.below(DURATION_MS, f"{verb} at"), chance.below(PARTITIONS, f"{verb} of")
+            yield BrokerFault(verb=verb, at_ms=at, for_ms=0, target=target)
+
+
+def _renewal(chance: Randomness, *, able: bool) -> Iterator[BrokerFault]:
+    for verb in RENEWS:
+        if able and chance.below(RENEWS_ONE_IN, verb) == 0:
+            at = chance.below(DURATION_MS, f"{verb} at")
+            yield BrokerFault(verb=verb, at_ms=at, for_ms=0, target=chance.below(PARTITIONS, f"{verb} of"))
+            return
+
+
+def _logs(chance: Randomness, shapes: tuple[str, ...]) -> str:
+    kinds = [kind for kind in LOGS if kind != COMPACTS or "null key" not in shapes]
+    return chance.choice(kinds, "logs") if chance.below(LOGS_ONE_IN, "logs change") == 0 else ""
+
+
 def _in_order(*faults: BrokerFault) -> tuple[BrokerFault, ...]:
-    return tuple(sorted(faults, key=lambda fault: fault.at_ms))
+    """A topic that is made again does not grow."""
+    again = any(fault.verb == RECREATES for fault in faults)
+    kept = (fault for fault in faults if not again or fault.verb != GROWS)
+    return tuple(sorted(kept, key=lambda fault: fault.at_ms))

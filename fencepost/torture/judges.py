@@ -14,11 +14,11 @@ from attrs import frozen
 from fencepost.torture.copying import source_of
 from fencepost.torture.driver import Command
 from fencepost.torture.promises import PROMISES
-from fencepost.torture.protocol import outcome_of_append
+from fencepost.torture.protocol import decoded, outcome_of_append
 from fencepost.torture.records import differs, identity, identity_of, place_of
-from fencepost.torture.run import AFTER_ROUNDS
+from fencepost.torture.run import AFTER_ROUNDS, NEVER
 from fencepost.torture.run import Outcome as Run
-from fencepost.torture.scenario import DELETES, TOPICS
+from fencepost.torture.scenario import COMPACTS, DELETES, EXPIRES, LOGS, TOPICS
 from fencepost.torture.truth import COMMITTED, Entry
 from fencepost.traces.operations import Outcome
 from fencepost.traces.trace import LossRange
@@ -88,14 +88,52 @@ def judge(
 
 def _deleted(run: Run) -> Iterator[LossRange]:
     """What is below the start of a log that the run has shortened; records have no gaps without
-    transactions."""
+    transactions. And what a later record of the same key replaced in a compacted log."""
+    if run.scenario.logs == EXPIRES:
+        for place, entries in run.log.items():
+            if entries:
+                yield _range(place, -1, entries[0].offset, LOGS[EXPIRES])
+    if run.scenario.logs == COMPACTS:
+        yield from _replaced(run)
+    for place in run.log:
+        if _topic(place) in run.renewed:
+            yield _range(place, -1, NEVER, "the topic was deleted or truncated")
     for fault in run.scenario.broker_faults:
         partition = fault.target % run.scenario.partitions
         entries = run.log.get(f"{TOPICS[0]}-{partition}", ())
         if fault.verb == DELETES and entries:
-            yield LossRange(
-                topic=TOPICS[0], partition=partition, start=-1, end=entries[0].offset, reason=str(fault)
-            )
+            yield _range(f"{TOPICS[0]}-{partition}", -1, entries[0].offset, str(fault))
+
+
+def _topic(place: str) -> str:
+    return place.rpartition("-")[0]
+
+
+def _range(place: str, start: int, end: int, reason: str) -> LossRange:
+    topic, _, partition = place.rpartition("-")
+    return LossRange(topic=topic, partition=int(partition), start=start, end=end, reason=reason)
+
+
+def _replaced(run: Run) -> Iterator[LossRange]:
+    """Offsets of acknowledged or delivered records that are not in the log, while a later record of their key
+    is: the cleaner may have removed them. An acknowledgement without an offset counts as an earlier one."""
+    last: dict[tuple[str, bytes], int] = {}
+    stored = set()
+    for place, entries in run.log.items():
+        for entry in entries:
+            last[place, entry.key or b""] = entry.offset
+            stored.add((place, entry.offset))
+    seen = [(one.fields, (one.answer or {}).get("offset")) for one in run.appends if one.ok]
+    for polls in run.polls.values():
+        seen += [
+            (record, record["offset"])
+            for poll in polls
+            for record in (poll.answer or {}).get("records") or ()
+        ]
+    for fields, offset in seen:
+        place, at = place_of(fields), -1 if offset is None else offset
+        if (place, at) not in stored and at < last.get((place, decoded(fields.get("key")) or b""), -1):
+            yield _range(place, at, at + 1, LOGS[COMPACTS])
 
 
 def _every(run: Run) -> Iterator[tuple[str, tuple[Entry, ...]]]:
@@ -133,7 +171,8 @@ def _appends(run: Run, allowed: _Allowed) -> Iterator[Finding]:
         if outcome is Outcome.OK and not where:
             assert command.answer is not None
             offset = command.answer.get("offset", -1)
-            if (place_of(command.fields), offset) not in allowed:
+            since = run.renewed.get(command.fields["topic"], NEVER)
+            if (place_of(command.fields), offset) not in allowed or command.sent_ns > since:
                 lost.append((name, offset))
         yield from _place(run, name, command, outcome, where)
     if lost:
@@ -149,7 +188,10 @@ def _appends(run: Run, allowed: _Allowed) -> Iterator[Finding]:
 def _place(
     run: Run, name: bytes, command: Command, outcome: Outcome, where: list[tuple[str, int]]
 ) -> Iterator[Finding]:
-    """The findings about one append, compared with where its record is."""
+    """The findings about one append, compared with where its record is. In a topic that is made again or
+    truncated brokers do not know sequences any more, so that retries are not recognised."""
+    if command.fields["topic"] in run.renewed:
+        return
     if outcome is Outcome.OK and where:
         assert command.answer is not None
         offset = command.answer.get("offset", -1)
@@ -188,7 +230,7 @@ def _order(run: Run) -> Iterator[Finding]:
     last: dict[tuple[str, str], tuple[int, bytes]] = {}
     for command in run.appends:
         name, place = _name(command), place_of(command.fields)
-        if not command.ok or name not in offsets:
+        if not command.ok or name not in offsets or command.fields["topic"] in run.renewed:
             continue
         before = last.get((command.client, place))
         if before is not None and offsets[name] < before[0]:
@@ -289,8 +331,13 @@ def _group(run: Run, allowed: _Allowed) -> Iterator[Finding]:
     log = [
         (place, entry.offset) for place, entries in run.log.items() for entry in entries if run.visible(entry)
     ]
-    missing = sorted(where for where in log if where not in handed and where not in allowed)
-    skipped = [where for where in missing if where[1] < highest.get(where[0], -1)]
+    ends = {place: (place, offset) for place, offset in log if _topic(place) in run.renewed}
+    missing = sorted(
+        where
+        for where in log
+        if where not in handed and (where not in allowed or ends.get(where[0]) == where)
+    )
+    skipped = [where for where in missing if where[1] < highest.get(where[0], -1) and where not in allowed]
     if skipped:
         yield Finding(
             anomaly="skipped",
@@ -309,9 +356,11 @@ def _commits(run: Run) -> Iterator[Finding]:
     """Compare what is committed with what was delivered and with acknowledged commits."""
     _, highest = _highest(run)
     for place, offset in run.committed.items():
+        if _topic(place) in run.renewed:
+            continue
         entries = run.log.get(place, ())
         after = max(highest.get(place, -1) + 1, entries[0].offset if entries else 0)
-        if run.scenario.transactional:  # markers and aborted records are passed over
+        if run.scenario.transactional or run.scenario.logs == COMPACTS:  # holes are passed over
             after = max([after, *(one.offset + 1 for one in entries if not run.visible(one))])
             unread = any(run.visible(one) and after <= one.offset < offset for one in entries)
         else:
@@ -328,6 +377,8 @@ def _commits(run: Run) -> Iterator[Finding]:
     for commit in run.commits:
         if commit.ok and commit.answered_ns is not None and (commit.answer or {}).get("reported", True):
             for row in (commit.answer or {}).get("offsets") or ():
+                if row["topic"] in run.renewed:
+                    continue
                 acknowledged[place_of(row)].append((commit.answered_ns, row["offset"]))
     for place, commits in acknowledged.items():
         most = max(offset for _, offset in commits)
@@ -421,6 +472,8 @@ def _unreadable(run: Run) -> Iterator[Finding]:
 def _after(run: Run) -> Iterator[Finding]:
     """Appends to the healed cluster. With many retries none may fail; with few, not one in each round."""
     settings = run.scenario.producer
+    if run.scenario.truncates:
+        return  # sequences have a gap that the producer did not make; it may end (librdkafka's fatal error)
     if run.scenario.transactional or run.trouble or settings.get("delivery_timeout_ms", LONG_MS) < LONG_MS:
         return
     failed = [[one for one in sent if one.answer is not None and not one.ok] for sent in run.after]

@@ -19,7 +19,7 @@ from attrs import define, field
 from fencepost.sim.randomness import Randomness
 from fencepost.torture.driver import Command, Driver
 from fencepost.torture.records import record
-from fencepost.torture.scenario import TOPICS, Scenario
+from fencepost.torture.scenario import COMPACTS, TOPICS, Scenario
 
 CLOSE_MS = 5_000
 FLUSH_MS = 30_000
@@ -230,7 +230,8 @@ class Producers:
             if self.grown and burst < AFTER and topic == TOPICS[0] and number % GROWN_OF == 0:
                 partition = scenario.partitions
             shape = chance.choice(shapes, "shape of", producer.number, burst, number)
-            one = record(f"{producer.number}-{name}-{number}", shape, partition)
+            alone = scenario.logs == COMPACTS and number % 2 == 0  # half of the records have to stay
+            one = record(f"{producer.number}-{name}-{number}", shape, partition, alone=alone)
             sent.append(
                 self.driver.send("append", producer.client, topic=topic, partition=partition, **one.fields())
             )

@@ -12,7 +12,7 @@ from typing import Any
 from fencepost.proxy.faults import SHAPES, VERBS, checked, may_answer, why_illegal
 from fencepost.proxy.faults.drawing import CONSUMING, GROUPS, PRODUCING, TRANSACTIONS
 from fencepost.torture.drawing import BROKER_VERBS, GROUP_VERBS
-from fencepost.torture.scenario import DELETES, GROWS
+from fencepost.torture.scenario import SINGLE
 
 BROKER = "broker"
 """Replaces the request's name for faults of brokers."""
@@ -39,7 +39,7 @@ def possible(*, groups: bool, transactions: bool = False) -> list[str]:
     return sorted(
         {
             *_of_requests(apis),
-            *(f"{verb}|{BROKER}" for verb in (*BROKER_VERBS, DELETES, GROWS, *(GROUP_VERBS * groups))),
+            *(f"{verb}|{BROKER}" for verb in (*BROKER_VERBS, *SINGLE, *(GROUP_VERBS * groups))),
         }
     )
 

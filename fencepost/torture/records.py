@@ -49,11 +49,21 @@ class Sent:
         }
 
 
-def record(identity: str, shape: str, partition: int) -> Sent:
-    """The record of this name. shape: one of SHAPES, or plain."""
+def record(identity: str, shape: str, partition: int, *, alone: bool = False) -> Sent:
+    """The record of this name.
+
+    Args:
+        identity: its name.
+        shape: one of SHAPES, or plain.
+        partition: it is sent to this one, whose records share a key.
+        alone: whether it has a key of its own instead, unless its shape says which.
+
+    Returns:
+        what the application sends.
+    """
     name = identity.encode()
     value: bytes | None = name
-    key: bytes | None = b"%d" % partition
+    key: bytes | None = name if alone else b"%d" % partition
     headers = [(ID, name)]
     match shape:
         case "null value":

@@ -1,4 +1,5 @@
-"""A topic changes while clients use it: half of a partition is deleted, or there is a partition more.
+"""A topic changes while clients use it: half of a partition is deleted, there is a partition more, or the
+topic is deleted.
 
 Owns the requests, made by our own client. Must not know what clients make of it: a position below the new
 start of a log is out of range, and their `offset_reset` says where they go on; a new partition is found with
@@ -19,15 +20,19 @@ from fencepost.impl.messages.broker_api import (
 )
 from fencepost.torture.truth import NotYetError, addresses_of, ask
 from fencepost.traces.errors import EnvironmentError_
+from fencepost.traces.outcomes import ErrorCode
 from fencepost.wire.client import Access, Address, Link, look_around
 from fencepost.wire.frames import ProtocolError
+from fencepost.wire.handling import error_code
 from fencepost.wire.plain import request
 
-DELETE_RECORDS, CREATE_PARTITIONS, VERSION = 21, 37, 1
+DELETE_TOPICS, DELETE_RECORDS, CREATE_PARTITIONS, VERSION = 20, 21, 37, 1
 TIMEOUT_MS = 2_000
 """Of the request: its leader waits so long for the other replicas."""
 PATIENCE_S = 5.0
 """Longest time of all attempts: leaders may move."""
+GONE_S = 40.0
+"""Longest time until a topic is deleted: it needs every replica, and brokers may be down until the heal."""
 PAUSE_S = 0.05
 
 
@@ -82,14 +87,66 @@ def grow(bootstrap_servers: str, topic: str, partitions: int) -> int:
     return asyncio.run(_in_time(bootstrap_servers, attempt, f"{topic} with {partitions} partitions"))
 
 
+def delete(bootstrap_servers: str, topic: str) -> int:
+    """Delete a topic; when this returns it is gone.
+
+    Args:
+        bootstrap_servers: HOST:PORT,... of the brokers.
+        topic: its name.
+
+    Returns:
+        How many partitions are left of it: 0.
+
+    Raises:
+        EnvironmentError_: if no attempt succeeded within GONE_S.
+    """
+
+    async def attempt(addresses: Mapping[int, Address], metadata: MetadataResponse) -> int:
+        body: dict[str, Any] = {"topic_names": [topic], "timeout": TIMEOUT_MS}
+        async with _linked(addresses[metadata.controller_id]) as link:
+            (row,) = (await link.ask(request(DELETE_TOPICS, VERSION, body))).responses
+        if row.error_code and row.error_code != error_code(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            raise NotYetError(row.error_code)
+        return 0
+
+    return asyncio.run(_in_time(bootstrap_servers, attempt, f"{topic} to be deleted", GONE_S))
+
+
+def wait_until_alone(bootstrap_servers: str, topic: str, partition: int) -> int:
+    """Wait until nobody but a partition's leader is in sync.
+
+    Args:
+        bootstrap_servers: HOST:PORT,... of the brokers.
+        topic: of the partition.
+        partition: its number.
+
+    Returns:
+        The leader.
+
+    Raises:
+        EnvironmentError_: if others are in sync after PATIENCE_S.
+    """
+    key = TopicPartition(topic, partition)
+
+    async def attempt(_: Mapping[int, Address], metadata: MetadataResponse) -> int:
+        found = next(each for each in metadata.partitions if each.partition == key)
+        if len(found.isr) != 1:
+            raise NotYetError(found.isr)
+        return found.leader
+
+    return asyncio.run(_in_time(bootstrap_servers, attempt, f"{key} with one replica in sync"))
+
+
 Attempt = Callable[[Mapping[int, Address], MetadataResponse], Awaitable[int]]
 
 
-async def _in_time(bootstrap_servers: str, attempt: Attempt, expected: str) -> int:
+async def _in_time(
+    bootstrap_servers: str, attempt: Attempt, expected: str, patience_s: float = PATIENCE_S
+) -> int:
     """Try until it succeeds: leaders and the controller may move."""
     why = "nothing"
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(patience_s):
             while True:
                 try:
                     return await attempt(*await look_around(addresses_of(bootstrap_servers), Access()))
@@ -98,7 +155,7 @@ async def _in_time(bootstrap_servers: str, attempt: Attempt, expected: str) -> i
                 await asyncio.sleep(PAUSE_S)
     except TimeoutError:
         raise EnvironmentError_(
-            expected=f"{expected} within {PATIENCE_S:g} s", seen=why, where="the brokers"
+            expected=f"{expected} within {patience_s:g} s", seen=why, where="the brokers"
         ) from None
 
 

@@ -15,7 +15,9 @@ from typing import Any
 from attrs import define, field, frozen
 
 import fencepost.kafka
+from fencepost.impl.transaction.records import STATE_TOPIC
 from fencepost.proxy.faults import Struck
+from fencepost.torture import scenario as verbs
 from fencepost.torture.copying import COPIES, Copier
 from fencepost.torture.drawing import GROUP
 from fencepost.torture.driver import Command, Driver, Event
@@ -24,8 +26,14 @@ from fencepost.torture.patience import Patience
 from fencepost.torture.producing import Producers, Transaction
 from fencepost.torture.protocol import DriverError
 from fencepost.torture.records import place_of
-from fencepost.torture.reshaping import delete_half, grow
-from fencepost.torture.scenario import PRODUCER_STEPS, TOPICS, BrokerFault, Scenario, Step
+from fencepost.torture.reshaping import delete, delete_half, grow, wait_until_alone
+from fencepost.torture.scenario import (
+    PRODUCER_STEPS,
+    TOPICS,
+    BrokerFault,
+    Scenario,
+    Step,
+)
 from fencepost.torture.truth import COMMITTED, OPEN, Entry, read_log
 from fencepost.torture.unreadable import kept
 from fencepost.traces.errors import FencepostError
@@ -59,6 +67,29 @@ rests."""
 TRANSACTIONS = TransactionOptions(state_topic_partitions=3, abort_check_ms=500)
 """The transaction coordinators of a scenario that has transactions; time-outs are noticed soon."""
 SLOW_LINK_MS = 30
+SAFE: Mapping[str, str] = {"min.insync.replicas": "2"}
+UNSAFE: Mapping[str, str] = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
+"""Of a topic whose leader goes on alone."""
+LAG_MS = 500
+"""Time after which a follower without fetches is not in sync: its leader goes on alone soon."""
+ALONE_S = 0.3
+"""How long a leader goes on alone: records are acknowledged and read that are lost."""
+TRUNCATED_S = 6.0
+"""Longest time until a leader is alone, has gone down, and another one is elected."""
+SETTINGS: Mapping[str, Mapping[str, str]] = {
+    verbs.COMPACTS: {
+        "cleanup.policy": "compact",
+        "segment.ms": "50",
+        "min.cleanable.dirty.ratio": "0.01",
+    },
+    verbs.EXPIRES: {"retention.bytes": "1000", "segment.ms": "50"},
+}
+"""Of topics, by what becomes of their logs. Segments are short, not small: one too small refuses batches."""
+NEVER = 1 << 62
+"""Later than any time of a run."""
+OFTEN_MS = 100
+"""Time between two looks at logs that are compacted or have too many records."""
+CLEANING = {"log_cleaner_backoff_ms": OFTEN_MS, "log_retention_check_interval_ms": OFTEN_MS}
 
 Log = Mapping[str, tuple[Entry, ...]]
 """Records by partition, named as `t-0`."""
@@ -94,6 +125,9 @@ class Outcome:
     """Committed offset at the end, by partition; partitions without one are left out."""
     unreadable: tuple[str, ...] = ()
     """What clients sent that no broker can read, as the brokers say it."""
+    renewed: Mapping[str, int] = field(factory=dict)
+    """Since when a topic keeps what is acknowledged, monotonic, in nanoseconds: it was deleted, or lost the
+    end of a log. Other topics always do."""
     loss: str = ""
     """Why brokers may have lost acknowledged records, by their own record; empty: they may not."""
     trouble: str = ""
@@ -127,6 +161,8 @@ class Torture:
     hit: list[str] = field(factory=list)
     # How often each kind of fault struck each request, as `lose answer|Produce`.
     met: Counter[str] = field(factory=Counter)
+    # Since when a topic keeps what is acknowledged that was deleted or truncated; NEVER until then.
+    renewed: dict[str, int] = field(factory=dict)
     # What clients sent that no broker can read; grows while the run goes on.
     unreadable: list[str] = field(factory=list)
     # The consumers.
@@ -155,7 +191,7 @@ class Torture:
         trouble, drained, copied, committed = "", True, True, {}
         for topic in self._every_topic:
             partitions = scenario.partitions + (topic == COPIES)  # the copies of a topic that grows
-            self.kafka.create_topic(topic, partitions=partitions, config={"min.insync.replicas": "2"})
+            self._create(topic, partitions)
         if scenario.narrow:
             listeners = self.kafka.run.cluster.system.listeners  # type: ignore[attr-defined]
             listeners.narrow(NARROW_BYTES)
@@ -185,13 +221,13 @@ class Torture:
                     for entry in entries
                     if not _is_copy(place) and is_visible(scenario, entry)
                 }
-                drained = self.group.drain(wanted)
+                drained = self.group.drain(_last(wanted) if scenario.logs or self.renewed else wanted)
                 copied = self._copy(log)
                 committed = self._end()
             except DriverError as error:
                 trouble = str(error)
-            if scenario.copier or not all(command.ok for command in self._appends):
-                log = self._read()  # what the library gave up may have come after all, and there are copies
+            if scenario.copier or scenario.logs or not all(command.ok for command in self._appends):
+                log = self._read()  # what was given up may have come after all, there are copies, logs change
         return Outcome(
             scenario=scenario,
             appends=tuple(self._appends),
@@ -209,10 +245,17 @@ class Torture:
             drained=drained,
             committed=committed,
             unreadable=tuple(self.unreadable),
+            renewed=dict(self.renewed),
             trouble=trouble or (self.driver.failure and f"{self.driver.failure}; {self.driver.last_words()}"),
             hit=tuple(self.hit),
             met=dict(self.met),
         )
+
+    def _create(self, topic: str, partitions: int) -> None:
+        scenario = self.scenario
+        config = {} if topic == COPIES else SETTINGS.get(scenario.logs, {})
+        safety = UNSAFE if scenario.truncates and topic == TOPICS[0] else SAFE
+        self.kafka.create_topic(topic, partitions=partitions, config={**safety, **config})
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -248,6 +291,8 @@ class Torture:
             before(one)
 
         engine.record = struck
+        if self.scenario.truncates:
+            self.renewed[TOPICS[0]] = NEVER
         for fault in self.scenario.request_faults:
             self.kafka.request_fault(fault)
         if self.scenario.chaos:
@@ -318,11 +363,27 @@ class Torture:
                 self.kafka.rebalance(GROUP)
             case "move_coordinator":
                 self.kafka.move_coordinator(GROUP)
-            case "delete_records":
+            case verbs.DELETES:
                 delete_half(self.kafka.bootstrap_servers, TOPICS[0], partition)
-            case "grow":
+            case verbs.GROWS:
                 grow(self.kafka.bootstrap_servers, TOPICS[0], self.scenario.partitions + 1)
                 self.producers.grown = True
+            case verbs.RECREATES:
+                self.renewed[TOPICS[0]] = NEVER
+                delete(self.kafka.bootstrap_servers, TOPICS[0])
+                self._create(TOPICS[0], self.scenario.partitions)
+                self.renewed[TOPICS[0]] = time.monotonic_ns()
+            case verbs.TRUNCATES:
+                self.kafka.cut_off(leader, side="brokers")
+                wait_until_alone(self.kafka.bootstrap_servers, TOPICS[0], partition)
+                time.sleep(ALONE_S)
+                self.kafka.crash(leader)
+                self.kafka.until(lambda: self.kafka.leader(TOPICS[0], partition) not in (-1, leader))
+            case verbs.BOUNCES:
+                self.kafka.move_leader(TOPICS[0], partition)
+                self.kafka.move_leader(TOPICS[0], partition, to=leader)
+            case verbs.MOVES_TRANSACTIONS:
+                self.kafka.move_leader(STATE_TOPIC, fault.target % TRANSACTIONS.state_topic_partitions)
             case "move_leader":
                 self.kafka.move_leader(TOPICS[0], partition)
             case "expire_session" | "stop":
@@ -336,9 +397,14 @@ class Torture:
                 getattr(self.kafka, fault.verb)(leader, for_ms=fault.for_ms)
 
     def _heal(self) -> None:
+        self._end_faults()
+        if self.scenario.truncates:
+            self.renewed[TOPICS[0]] = time.monotonic_ns()
+
+    def _end_faults(self) -> None:
         """Every fault ends. One that has not yet begun begins before that: a rebalance waits for the group,
         so that its members must go on."""
-        for wait_s in (BEGIN_S, ANSWER_S):
+        for wait_s in (TRUNCATED_S if self.scenario.truncates else BEGIN_S, ANSWER_S):
             patience = Patience()
             while any(one.is_alive() for one in self._threads) and patience.turn() < wait_s:
                 with suppress(DriverError):  # the next phase meets it again
@@ -378,14 +444,13 @@ class Torture:
 
     def _copy(self, log: Log) -> bool:
         """Whether the copier copies every committed record that is not deleted."""
-        return self.copier.drain(
-            {
-                (place, entry.offset)
-                for place, entries in log.items()
-                for entry in entries
-                if not _is_copy(place) and entry.outcome in ("", COMMITTED)
-            }
-        )
+        wanted = {
+            (place, entry.offset)
+            for place, entries in log.items()
+            for entry in entries
+            if not _is_copy(place) and entry.outcome in ("", COMMITTED)
+        }
+        return self.copier.drain(_last(wanted) if self.scenario.logs else wanted)
 
     def _read(self) -> dict[str, tuple[Entry, ...]]:
         """All logs. A leader that is new may show an end below what was acknowledged, until its followers
@@ -397,7 +462,11 @@ class Torture:
                 for number, entries in read_log(self.kafka.bootstrap_servers, topic).items()
             }
             ends = {place: entries[-1].offset if entries else -1 for place, entries in log.items()}
-            whole = all(_offset(one) <= ends[place_of(one.fields)] for one in self._appends if one.ok)
+            whole = all(
+                _offset(one) <= ends[place_of(one.fields)]
+                for one in self._appends
+                if one.ok and one.fields["topic"] not in self.renewed
+            )
             opened = any(entry.outcome == OPEN for entries in log.values() for entry in entries)
             if (whole or read >= READS) and not opened:
                 break
@@ -410,6 +479,14 @@ class Torture:
         closing = [*self.group.close(), *self.producers.close(), *self.copier.close()]
         self.driver.wait(closing, CLOSE_S)
         return committed
+
+
+def _last(records: set[tuple[str, int]]) -> set[tuple[str, int]]:
+    """The last record of each partition: brokers may remove the others before they are read."""
+    ends: dict[str, int] = {}
+    for place, offset in records:
+        ends[place] = max(offset, ends.get(place, -1))
+    return set(ends.items())
 
 
 def _is_copy(place: str) -> bool:
@@ -430,6 +507,12 @@ def carry_out(
     driver.forget()
     transactions = scenario.transactional or scenario.copier
     options: dict[str, Any] = {"transactions": TRANSACTIONS} if transactions else {}
+    if scenario.recreates:
+        options |= {"auto_create_topics_enable": False}  # a client would make it, with other partitions
+    if scenario.truncates:
+        options |= {"replica_lag_time_max_ms": LAG_MS}
+    if scenario.logs:
+        options |= CLEANING
     with fencepost.kafka.cluster(seed=scenario.seed, **options) as kafka, kept() as lines:
         torture = Torture(scenario=scenario, driver=driver, kafka=kafka, unreadable=lines)
         return judged(torture.go(), kafka)

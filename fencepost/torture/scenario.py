@@ -38,6 +38,23 @@ DELETES = "delete_records"
 """Verb of a fault of brokers that shortens a log."""
 GROWS = "grow"
 """Verb that adds a partition to the first topic; records are sent to it from then on."""
+BOUNCES = "bounce_leader"
+"""Verb that moves a leader away and back at once: it leads in an epoch that clients do not know."""
+MOVES_TRANSACTIONS = "move_transactions"
+"""Verb that moves a coordinator of transactions."""
+RECREATES = "recreate"
+"""Verb that deletes the first topic and makes it again: offsets and sequences begin anew."""
+TRUNCATES = "truncate"
+"""Verb that takes the end of a log away: its leader goes on alone and goes down, and a replica without what
+it wrote is elected (unclean.leader.election.enable)."""
+COMPACTS, EXPIRES = "compact", "expire"
+LOGS: Mapping[str, str] = {
+    COMPACTS: "logs are compacted: of several records with one key the last one stays",
+    EXPIRES: "logs keep their newest records only",
+}
+"""What brokers do with logs while clients run, in words."""
+SINGLE = (DELETES, GROWS, BOUNCES, MOVES_TRANSACTIONS, RECREATES, TRUNCATES)
+"""Verbs of faults of brokers that a scenario has once at most; each is drawn apart from all others."""
 
 
 @frozen(kw_only=True)
@@ -48,13 +65,22 @@ class BrokerFault:
     at_ms: int
     for_ms: int
     target: int
-    """Leader of this partition of t; of `rebalance` and `move_coordinator` the group's coordinator."""
+    """Leader of this partition of t; of `rebalance` and `move_coordinator` the group's coordinator; of
+    `move_transactions` the leader of this partition of __transaction_state."""
 
     def __str__(self) -> str:
         if self.verb == DELETES:
             return f"the first half of the records of t-{self.target} is deleted at {self.at_ms} ms"
         if self.verb == GROWS:
             return f"t gets one more partition at {self.at_ms} ms"
+        if self.verb == RECREATES:
+            return f"t is deleted at {self.at_ms} ms and made again"
+        if self.verb == TRUNCATES:
+            return f"the leader of t-{self.target} goes on alone at {self.at_ms} ms, and loses what it wrote"
+        if self.verb == BOUNCES:
+            return f"the leader of t-{self.target} moves away and back at {self.at_ms} ms"
+        if self.verb == MOVES_TRANSACTIONS:
+            return f"the coordinator of transactions of partition {self.target} moves at {self.at_ms} ms"
         if self.verb in ("rebalance", "move_coordinator"):
             return f"{self.verb.replace('_', ' ')} of the group at {self.at_ms} ms"
         return (
@@ -120,8 +146,20 @@ class Scenario:
     """Whether brokers' sockets take few bytes that were not read, so that clients write in parts."""
     idle_ms: int = 0
     """Idle time after which brokers close a connection (connections.max.idle.ms); 0: ten minutes."""
+    logs: str = ""
+    """One of LOGS; empty: logs keep everything."""
     chaos: int = 0
     """Seed of the swarm's faults of brokers (`kafka.chaos`), in addition; 0: none."""
+
+    @property
+    def recreates(self) -> bool:
+        """Whether the first topic is made again."""
+        return any(fault.verb == RECREATES for fault in self.broker_faults)
+
+    @property
+    def truncates(self) -> bool:
+        """Whether records of the first topic that were acknowledged may be lost."""
+        return any(fault.verb == TRUNCATES for fault in self.broker_faults)
 
     @property
     def faults(self) -> int:
@@ -130,6 +168,7 @@ class Scenario:
             (len(self.request_faults) + len(self.broker_faults) + len(self.steps) + len(self.shapes))
             + bool(self.chaos)
             + bool(self.idle_ms)
+            + bool(self.logs)
             + self.narrow
         )
 
@@ -142,6 +181,8 @@ class Scenario:
             words.append("brokers' sockets take few bytes that were not read")
         if self.idle_ms:
             words.append(f"brokers close connections that are idle for {self.idle_ms} ms")
+        if self.logs:
+            words.append(LOGS[self.logs])
         if self.chaos:
             words.append(f"the swarm's broker faults of seed {self.chaos}")
         shape = (
@@ -181,6 +222,8 @@ class Scenario:
             yield evolve(self, narrow=False)
         if self.idle_ms:
             yield evolve(self, idle_ms=0)
+        if self.logs:
+            yield evolve(self, logs="")
         if self.rewinds:
             yield evolve(self, rewinds=False)
         for name in lists:

@@ -121,6 +121,14 @@ def test_a_good_run_has_no_finding():
     assert judge(GOOD) == [] and duplicates(GOOD) == 0
 
 
+def test_what_was_in_a_deleted_topic_is_nobodys_loss():
+    """Rule: a record that was sent before the topic was there again may be gone; one that was sent later may
+    not."""
+    gone = changed(log={"t-0": ()}, polls={}, committed={}, drained=True)
+    assert {one.anomaly for one in judge(attrs.evolve(gone, renewed={"t": 10 * SECOND}))} == set()
+    assert "1 of 3" in judge(attrs.evolve(gone, renewed={"t": SECOND}))[0].seen
+
+
 def copied(*copies, outcome="committed", **changes):
     """A run with a copier, and what it wrote: offsets of t-0, each with its transaction."""
     names = [name_of(("t-0", offset), attempt) for offset, attempt in copies]

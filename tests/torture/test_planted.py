@@ -1,6 +1,7 @@
 """Each judge convicts a client that breaks its promise, in a whole run: a driver with one planted bug."""
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,18 @@ from fencepost.torture.building import Built
 from fencepost.torture.driver import Driver
 from fencepost.torture.judges import judge
 from fencepost.torture.promises import PROMISES
-from fencepost.torture.run import carry_out
-from fencepost.torture.scenario import DELETES, GROWS, BrokerFault, Scenario, Step
+from fencepost.torture.run import NEVER, carry_out
+from fencepost.torture.scenario import (
+    COMPACTS,
+    DELETES,
+    GROWS,
+    LOGS,
+    RECREATES,
+    TRUNCATES,
+    BrokerFault,
+    Scenario,
+    Step,
+)
 
 TAMPERING = Path(__file__).parent / "tampering.py"
 PRODUCER = {"acks": -1, "idempotence": True, "in_flight": 5, "linger_ms": 0}
@@ -31,6 +42,8 @@ CONSUMER = {
 }
 DELETION = BrokerFault(verb=DELETES, at_ms=900, for_ms=0, target=1)
 GROWTH = BrokerFault(verb=GROWS, at_ms=100, for_ms=0, target=0)
+RECREATION = BrokerFault(verb=RECREATES, at_ms=700, for_ms=0, target=0)
+TRUNCATION = BrokerFault(verb=TRUNCATES, at_ms=500, for_ms=0, target=0)
 SOON_S = 4.0
 ALSO = {
     "torn": {"lost_write", "wrong_offset"},
@@ -62,7 +75,7 @@ def tampered(built, mode):
     return Built(wanted=built.wanted, folder=built.folder, command=command, environment=built.environment)
 
 
-def run_of(built, mode, monkeypatch):
+def run_of(built, mode, monkeypatch, logs="", faults=()):
     soon = 60.0 if mode.startswith("nothing") else SOON_S
     # who answers is not waited for, but on a crowded machine; a copier may wait for a transaction's time-out
     answer = 60.0 if mode in ("copied_twice", "copy_lost") else soon
@@ -88,19 +101,21 @@ def run_of(built, mode, monkeypatch):
     steps = tuple(Step(verb="restart", at_ms=at) for at in moves)
     if mode in ("unflushed", "nothing"):
         steps += (Step(verb="flush", at_ms=1_100),)
+    plain = mode == "reordered_plain" or TRUNCATION in faults  # with sequences a producer may end
     scenario = Scenario(
         seed=7,
-        producer=TRANSACTIONS if transactional else PLAIN if mode == "reordered_plain" else PRODUCER,
+        producer=TRANSACTIONS if transactional else PLAIN if plain else PRODUCER,
         transactional=transactional,
         consumer=CONSUMER,
         members=members,
         copier=TRANSACTIONS if mode in COPYING else {},
-        bursts=6 if transactional else 3,
-        burst=12,
+        bursts=8 if logs else 6 if transactional else 3,
+        burst=30 if logs else 12,
         steps=steps,
-        broker_faults=(GROWTH, DELETION) if mode == "nothing" else (),
+        broker_faults=faults or ((GROWTH, DELETION) if mode == "nothing" and not logs else ()),
         idle_ms=200 if mode == "nothing" else 0,
         polled=3,
+        logs=logs,
     )
     with Driver.start(tampered(built, mode)) as driver:
         return carry_out(scenario, driver, lambda run, kafka: run)
@@ -119,6 +134,41 @@ def test_a_driver_that_changes_nothing_is_innocent(built, mode, monkeypatch):
         assert len(run.copies["copies-0"]) >= len(run.log["t-0"]) > 0
     else:
         assert reported == ({"committed", "aborted"} if run.scenario.transactional else set())
+
+
+@pytest.mark.parametrize("logs", LOGS)
+def test_a_client_is_not_blamed_for_what_brokers_remove(built, logs, monkeypatch):
+    """Rule: records that the cleaner or retention took are lost and skipped by nobody's fault."""
+    run = run_of(built, "nothing", monkeypatch, logs)
+    assert judge(run) == [] and run.drained
+    starts = [entries[0].offset for entries in run.log.values() if entries]
+    holes = [
+        after.offset - before.offset > 1
+        for entries in run.log.values()
+        for before, after in pairwise(entries)
+    ]
+    assert any(holes) if logs == COMPACTS else any(starts)
+
+
+@pytest.mark.parametrize("fault", [RECREATION, TRUNCATION], ids=lambda fault: fault.verb)
+def test_a_client_goes_on_in_a_topic_that_is_made_again(built, fault, monkeypatch):
+    """Rule: the new topic is written and read to its end; so is one whose end was lost."""
+    run = run_of(built, "nothing", monkeypatch, faults=(fault,))
+    assert judge(run) == [] and run.drained and run.hit == (str(fault),)
+    assert run.renewed["t"] < NEVER and all(one.ok for one in run.after[-1])
+
+
+def test_a_planted_bug_is_found_in_a_topic_that_is_made_again(built, monkeypatch):
+    """A consumer that never gets what the new topic holds is stuck."""
+    found = {one.anomaly for one in judge(run_of(built, "stuck_consumer", monkeypatch, faults=(RECREATION,)))}
+    assert "stuck_consumer" in found and found <= {"stuck_consumer"} | ALSO["stuck_consumer"]
+
+
+@pytest.mark.parametrize("mode", ["lost_write", "skipped"])
+def test_a_planted_bug_is_found_in_a_log_with_holes(built, mode, monkeypatch):
+    """What the cleaner may take excuses no client for what it may not."""
+    found = {finding.anomaly for finding in judge(run_of(built, mode, monkeypatch, COMPACTS))}
+    assert mode in found and found <= {mode} | ALSO.get(mode, set())
 
 
 @pytest.mark.parametrize("mode", PROMISES)

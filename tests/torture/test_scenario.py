@@ -2,7 +2,7 @@
 
 import json
 
-from fencepost.proxy.faults import VERBS, why_illegal
+from fencepost.proxy.faults import VERBS, may_answer, why_illegal
 from fencepost.sim.randomness import Randomness
 from fencepost.torture.drawing import (
     BROKER_VERBS,
@@ -16,7 +16,7 @@ from fencepost.torture.drawing import (
 )
 from fencepost.torture.protocol import Ready
 from fencepost.torture.records import SHAPES
-from fencepost.torture.scenario import DELETES, GROWS, STEPS, scenario_of
+from fencepost.torture.scenario import COMPACTS, LOGS, MOVES_TRANSACTIONS, SINGLE, STEPS, scenario_of
 
 READY = Ready(
     protocol=1,
@@ -63,7 +63,7 @@ def test_seeds_cross_concurrency_with_faults():
     assert {fault.verb for fault in faults} == {name for name, verb in VERBS.items() if not verb.illegal}
     assert {why_illegal(fault) for fault in faults} == {""}
     verbs = {fault.verb for scenario in drawn for fault in scenario.broker_faults}
-    assert verbs == {*BROKER_VERBS, *GROUP_VERBS, DELETES, GROWS}
+    assert verbs == {*BROKER_VERBS, *GROUP_VERBS, *SINGLE}
     assert {step.verb for scenario in drawn for step in scenario.steps} == set(STEPS)
     assert (
         {scenario.transactional for scenario in drawn}
@@ -78,6 +78,8 @@ def test_seeds_cross_concurrency_with_faults():
     assert {fault.api for fault in faults} >= WITH_OFFSETS
     with_offsets = [one for one in drawn if {fault.api for fault in one.request_faults} & WITH_OFFSETS]
     assert all(scenario.copier for scenario in with_offsets)
+    assert {scenario.logs for scenario in drawn} == {"", *LOGS}
+    assert not any("null key" in one.shapes for one in drawn if one.logs == COMPACTS)
     assert {scenario.idle_ms for scenario in drawn} == {0, *IDLE_MS}
     assert {shape for scenario in drawn for shape in scenario.shapes} == set(SHAPES)
     assert any(not scenario.request_faults and not scenario.broker_faults for scenario in drawn)
@@ -98,6 +100,21 @@ def test_faults_of_a_single_request_come_with_what_makes_clients_send_it():
             assert {fault.api for fault in scenario.request_faults} <= {api, "any"}
             assert all(fault.one_in <= RARE and fault.nth <= RARE for fault in scenario.request_faults)
     assert met == set(CAUSES)
+
+
+def test_what_carries_or_decides_about_records_is_hit_often():
+    """Rule: at least a third of the seeds has faults of Produce, and each of its errors is drawn; a
+    coordinator of transactions moves only where there is one."""
+    drawn = [draw(seed, READY) for seed in range(500)]
+    hit = [{fault.api for fault in one.request_faults} for one in drawn]
+    assert sum("Produce" in apis for apis in hit) >= 500 // 3
+    errors = {
+        fault.error for one in drawn for fault in one.request_faults if fault.api == "Produce" and fault.error
+    }
+    every = {*may_answer("Produce", after_effect=False), *may_answer("Produce", after_effect=True)}
+    assert errors == every
+    moved = [one for one in drawn if MOVES_TRANSACTIONS in {fault.verb for fault in one.broker_faults}]
+    assert moved and all(one.transactional or one.copier for one in moved)
 
 
 def test_only_transactions_are_fenced():
