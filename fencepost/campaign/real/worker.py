@@ -26,10 +26,13 @@ from fencepost.campaign.real.faults import REAL_FAULTS, kinds_for
 from fencepost.campaign.real.run import RealRun
 from fencepost.campaign.real.striking import FOLLOWED
 from fencepost.campaign.real.transforming import FUNCTIONS, transforms
+from fencepost.campaign.swarm.broken_requests import BROKEN_REQUEST
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Orders, RunResult, Task
 from fencepost.campaign.workers.worker import Worker, main
 from fencepost.checkers.verdict import Decision
+from fencepost.proxy.faults import parse
+from fencepost.proxy.faults.allowed import refuse_illegal
 from fencepost.systems.named import make_system
 from fencepost.systems.system import System
 from fencepost.traces.errors import EnvironmentError_, PlanError
@@ -155,7 +158,8 @@ class RealWorker(Worker):
 
 
 def checked(plan: Plan) -> Plan:
-    """The plan, if a real system can run it. Raises PlanError otherwise."""
+    """The plan, if a real system can run it, and no fault is one that a correct broker cannot have. Raises
+    PlanError otherwise."""
     for fault in plan.faults:
         if fault.kind not in REAL_FAULTS or fault.follows not in ("", *FOLLOWED):
             raise PlanError(
@@ -164,6 +168,8 @@ def checked(plan: Plan) -> Plan:
                 seen=f"{fault.kind} after {fault.follows}" if fault.follows else fault.kind,
                 where="plan.faults",
             )
+        if fault.kind == BROKEN_REQUEST:
+            refuse_illegal(parse(fault.target))
     wanted = {"append", "poll", "list_offsets", *FUNCTIONS}
     other = {one.function for one in plan.operations} - wanted
     topics = 2 if transforms(plan) else 1
