@@ -99,6 +99,9 @@ class Clusters:
 class RealWorker(Worker):
     """Runs each seed's plan in its cluster."""
 
+    keeps_clusters: bool = False
+    """Whether a cluster that is whole again after a finding goes on: for repetitions, of which most have
+    one, and nobody looks at it afterwards. A new one takes as long as a run."""
     clusters: Clusters = field(init=False)
     run: RealRun | None = field(default=None, init=False)
     """The last one."""
@@ -136,7 +139,7 @@ class RealWorker(Worker):
             return result
         if result.decision is Decision.ILLEGAL and self.orders.out:
             keep(run, Path(self.orders.out) / FINDINGS / str(task.seed))
-        if result.decision is Decision.ILLEGAL or run.stuck:
+        if run.stuck or (result.decision is Decision.ILLEGAL and not self.keeps_clusters):
             self.clusters.discard()
         else:
             asyncio.run(_delete(run))
